@@ -47,9 +47,13 @@ def _candidates() -> list[Path]:
     Version managers put a shim for every version on the PATH, installed or not, so their own folders come first.
     """
     homes = [Path.home() / ".pyenv/versions", Path.home() / ".local/share/uv/python"]
-    found = [path for home in homes for path in sorted(home.glob("*/bin/python3.[0-9]*"), reverse=True)]
+    found = [
+        path for home in homes for path in sorted(home.glob("*/bin/python3.[0-9]*"), reverse=True)
+    ]
     on_path = [shutil.which(f"python3.{minor}") for minor in range(OLDEST[1], OLDEST[1] + 10)]
-    return [path for path in found if re.fullmatch(r"python3\.\d+", path.name)] + [Path(path) for path in on_path if path]
+    return [path for path in found if re.fullmatch(r"python3\.\d+", path.name)] + [
+        Path(path) for path in on_path if path
+    ]
 
 
 @cache
@@ -62,12 +66,18 @@ def _interpreters() -> dict[tuple[int, int], str]:
             found[3, minor] = str(path)
     usable = {version: path for version, path in sorted(found.items()) if version >= OLDEST}
     if not usable:
-        sys.exit(f"penstock needs Python {OLDEST[0]}.{OLDEST[1]} or newer; nox runs on {sys.version.split()[0]}, and no other was found")
+        sys.exit(
+            f"penstock needs Python {OLDEST[0]}.{OLDEST[1]} or newer; nox runs on {sys.version.split()[0]}, and no other was found"
+        )
     return usable
 
 
 def _runs(python: Path) -> bool:
-    probe = [str(python), "-c", "import sys, ssl, venv; sys.exit(sys.version_info.releaselevel != 'final')"]
+    probe = [
+        str(python),
+        "-c",
+        "import sys, ssl, venv; sys.exit(sys.version_info.releaselevel != 'final')",
+    ]
     try:
         return subprocess.run(probe, capture_output=True, timeout=20, check=False).returncode == 0
     except (OSError, subprocess.TimeoutExpired):
@@ -76,7 +86,11 @@ def _runs(python: Path) -> bool:
 
 # None means the Python that runs nox. If that one is too old, it is the newest that is not.
 MAIN = None if sys.version_info >= OLDEST else _interpreters()[max(_interpreters())]
-OTHERS = {f"{major}.{minor}": path for (major, minor), path in _interpreters().items() if path not in {MAIN, sys.executable}}
+OTHERS = {
+    f"{major}.{minor}": path
+    for (major, minor), path in _interpreters().items()
+    if path not in {MAIN, sys.executable}
+}
 NEWEST = list(OTHERS)[-1:]  # a plain nox runs the main Python and the newest
 
 
@@ -88,7 +102,9 @@ def _groups(*names: str) -> tuple[str, ...]:
 
 
 def _prepare(session: nox.Session, *groups: str, distributions: Iterable[str] = EDITABLE) -> None:
-    session.env["PYTHONPATH"] = ""  # packages on the path of the caller's shell are not declared in pyproject.toml
+    session.env["PYTHONPATH"] = (
+        ""  # packages on the path of the caller's shell are not declared in pyproject.toml
+    )
     session.install(*distributions, *_groups(*groups))
 
 
@@ -136,7 +152,9 @@ def tests(session: nox.Session) -> None:
     session.run("coverage", "run", "-m", "pytest", *STOP_WHEN_HANGING, *SHARED, *measured)
     session.run("coverage", "combine", "-q")  # each process has written a file
     session.run("coverage", "report")
-    session.run("pytest", *STOP_WHEN_HANGING, *SHARED, *(f"tests/{folder}" for folder in UNMEASURED))
+    session.run(
+        "pytest", *STOP_WHEN_HANGING, *SHARED, *(f"tests/{folder}" for folder in UNMEASURED)
+    )
 
 
 # They reach no line that other tests do not reach, and would take more than twice as long if coverage followed them.
@@ -168,7 +186,20 @@ INSTALLED = (
     "tests/cli/test_serve.py",
 )
 # The tests of the code that calls other libraries. The session and the protocols call attrs alone, as these do.
-DEPENDENT = tuple(f"tests/{folder}" for folder in ("aio", "api", "blocking", "builtin", "core", "spi", "recording", "runtime", "testing"))
+DEPENDENT = tuple(
+    f"tests/{folder}"
+    for folder in (
+        "aio",
+        "api",
+        "blocking",
+        "builtin",
+        "core",
+        "spi",
+        "recording",
+        "runtime",
+        "testing",
+    )
+)
 
 
 def _tests_elsewhere(session: nox.Session) -> None:
@@ -178,17 +209,26 @@ def _tests_elsewhere(session: nox.Session) -> None:
 
 for _version, _path in OTHERS.items():
     _tests_elsewhere.__doc__ = f"The tests on Python {_version}, without coverage."
-    nox.session(name=f"tests-{_version}", python=_path, default=_version in NEWEST)(_tests_elsewhere)
+    nox.session(name=f"tests-{_version}", python=_path, default=_version in NEWEST)(
+        _tests_elsewhere
+    )
 
 
 @nox.session(python=MAIN)
 def minimums(session: nox.Session) -> None:
     """The tests of all code that calls other libraries, with the lowest supported version of each."""
     tck_project = nox.project.load_toml("tck/pyproject.toml")
-    declared = [*PROJECT["project"]["dependencies"], *tck_project["project"]["dependencies"], *_groups("tests")]
+    declared = [
+        *PROJECT["project"]["dependencies"],
+        *tck_project["project"]["dependencies"],
+        *_groups("tests"),
+    ]
     lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
     lowest.pop("penstock")  # installed from this folder
-    _prepare(session, distributions=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())))
+    _prepare(
+        session,
+        distributions=(*EDITABLE, *(f"{name}=={version}" for name, version in lowest.items())),
+    )
     session.run("pytest", *(session.posargs or (*SHARED, *DEPENDENT, "tck/tests/test_honest.py")))
 
 
@@ -250,21 +290,50 @@ def cuts(session: nox.Session) -> None:
 def tck(session: nox.Session) -> None:
     """The test kit: its own tests, then the kit over all sources, operators, adapters and remote publishers of penstock."""
     _prepare(session, "tests")
-    session.run("pytest", *STOP_WHEN_HANGING, "tck/tests", *(session.posargs or SHARED))  # pytest fails when it collects nothing
-    session.run("pytest", *STOP_WHEN_HANGING, "tests/tck", *(session.posargs or (*SHARED, "--tck-require")))
+    session.run(
+        "pytest", *STOP_WHEN_HANGING, "tck/tests", *(session.posargs or SHARED)
+    )  # pytest fails when it collects nothing
+    session.run(
+        "pytest", *STOP_WHEN_HANGING, "tests/tck", *(session.posargs or (*SHARED, "--tck-require"))
+    )
 
 
 @nox.session(python=MAIN)
 def plugins(session: nox.Session) -> None:
     """The distributions in plugins/: the tests of each, then the templates installed into a fresh environment."""
-    found = sorted(str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/pyproject.toml"))
+    found = sorted(
+        str(path.parent.relative_to(HERE)) for path in HERE.glob("plugins/*/pyproject.toml")
+    )
     folders = [folder for folder in found if folder != SPARK]
-    _prepare(session, "tests", distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", _with_extras(folder)))))
+    _prepare(
+        session,
+        "tests",
+        distributions=(
+            *EDITABLE,
+            *(word for folder in folders for word in ("-e", _with_extras(folder))),
+        ),
+    )
     for folder in folders:
-        workers = SHARED if folder in LONG and not session.posargs else ()  # for a few tests the start of the workers takes longer
+        workers = (
+            SHARED if folder in LONG and not session.posargs else ()
+        )  # for a few tests the start of the workers takes longer
         # The folder has a pyproject.toml of its own, and pytest reads that one: without a time, a test that hangs would hang for ever.
-        session.run("pytest", "-o", "faulthandler_timeout=300", *STOP_WHEN_HANGING, *workers, f"{folder}/tests", *session.posargs)
-    session.run("pytest", *STOP_WHEN_HANGING, "tests/distributions", "tests/conformance", *(session.posargs or SHARED))
+        session.run(
+            "pytest",
+            "-o",
+            "faulthandler_timeout=300",
+            *STOP_WHEN_HANGING,
+            *workers,
+            f"{folder}/tests",
+            *session.posargs,
+        )
+    session.run(
+        "pytest",
+        *STOP_WHEN_HANGING,
+        "tests/distributions",
+        "tests/conformance",
+        *(session.posargs or SHARED),
+    )
 
 
 LONG = ("plugins/penstock-http", "plugins/penstock-websocket")
@@ -275,9 +344,22 @@ LONG = ("plugins/penstock-http", "plugins/penstock-websocket")
 def conformance(session: nox.Session) -> None:
     """The test kit and the wire check over every transport (ws:// and wss:// too) in every encoding, and the kit over `penstock.aio`."""
     plugins = ("websocket", "msgpack", "protobuf")
-    _prepare(session, "tests", distributions=(*EDITABLE, *(word for name in plugins for word in ("-e", f"./plugins/penstock-{name}"))))
+    _prepare(
+        session,
+        "tests",
+        distributions=(
+            *EDITABLE,
+            *(word for name in plugins for word in ("-e", f"./plugins/penstock-{name}")),
+        ),
+    )
     session.run(
-        "pytest", *STOP_WHEN_HANGING, "-o", "python_files=whole_*.py", "tests/conformance", "tests/tck", *(session.posargs or SHARED)
+        "pytest",
+        *STOP_WHEN_HANGING,
+        "-o",
+        "python_files=whole_*.py",
+        "tests/conformance",
+        "tests/tck",
+        *(session.posargs or SHARED),
     )
 
 
@@ -289,7 +371,15 @@ def spark(session: nox.Session) -> None:
     """The tests of plugins/penstock-spark, on a Spark session of this machine with two tasks at once. Needs Java 17."""
     _prepare_spark(session)
     # Two sessions of Spark side by side: most of the time is spent on waiting for the one or the other.
-    session.run("pytest", "-o", "faulthandler_timeout=600", *STOP_WHEN_HANGING, *SHARED, f"{SPARK}/tests", *session.posargs)
+    session.run(
+        "pytest",
+        "-o",
+        "faulthandler_timeout=600",
+        *STOP_WHEN_HANGING,
+        *SHARED,
+        f"{SPARK}/tests",
+        *session.posargs,
+    )
 
 
 @nox.session(python=MAIN, default=False)
@@ -311,7 +401,14 @@ def spark_bench(session: nox.Session) -> None:
 
 def _prepare_spark(session: nox.Session) -> None:
     # With the plugins whose elements the source decodes.
-    plugins = ("-e", _with_extras(SPARK), "-e", "plugins/penstock-msgpack", "-e", "plugins/penstock-protobuf")
+    plugins = (
+        "-e",
+        _with_extras(SPARK),
+        "-e",
+        "plugins/penstock-msgpack",
+        "-e",
+        "plugins/penstock-protobuf",
+    )
     _prepare(session, "tests", distributions=(*EDITABLE, *plugins))
 
 
@@ -326,7 +423,20 @@ def examples(session: nox.Session) -> None:
 def docs(session: nox.Session) -> None:
     """Build the documentation into docs/_build/html; a warning is an error."""
     _prepare(session, "docs")
-    session.run("sphinx-build", "-W", "--keep-going", "-q", "-E", "-j", "auto", "-b", "html", "docs", "docs/_build/html", *session.posargs)
+    session.run(
+        "sphinx-build",
+        "-W",
+        "--keep-going",
+        "-q",
+        "-E",
+        "-j",
+        "auto",
+        "-b",
+        "html",
+        "docs",
+        "docs/_build/html",
+        *session.posargs,
+    )
     session.log("open docs/_build/html/index.html")
 
 
@@ -345,12 +455,16 @@ def build(session: nox.Session) -> None:
     session.chdir(away)
     session.run("python", "tests/repo/check_wheel.py", str(HERE))
     session.run("pytest", *STOP_WHEN_HANGING, *INSTALLED, *(session.posargs or SHARED))
-    session.run("pytest", *STOP_WHEN_HANGING, "tck/tests/test_honest.py", *(session.posargs or SHARED))
+    session.run(
+        "pytest", *STOP_WHEN_HANGING, "tck/tests/test_honest.py", *(session.posargs or SHARED)
+    )
 
 
 def _with_extras(folder: str) -> str:
     """Return the path of a plugin as pip takes it, with all of its extras: their tests stand beside the others."""
-    project = tomllib.loads((HERE / folder / "pyproject.toml").read_text(encoding="utf-8"))["project"]
+    project = tomllib.loads((HERE / folder / "pyproject.toml").read_text(encoding="utf-8"))[
+        "project"
+    ]
     extras = ",".join(sorted(project.get("optional-dependencies", {})))
     return f"./{folder}[{extras}]" if extras else f"./{folder}"
 
@@ -358,7 +472,14 @@ def _with_extras(folder: str) -> str:
 def _copy_tests(away: Path) -> None:
     """Copy the tests, and the pages and examples that they read, but no code of penstock: the tests must import the installed wheels."""
     litter = shutil.ignore_patterns("__pycache__", ".*")
-    for folder in ("tests", "tck/tests", "examples", "docs/reference", "docs/explanation", "docs/how-to"):
+    for folder in (
+        "tests",
+        "tck/tests",
+        "examples",
+        "docs/reference",
+        "docs/explanation",
+        "docs/how-to",
+    ):
         shutil.copytree(HERE / folder, away / folder, ignore=litter)
     shutil.copy(HERE / "pyproject.toml", away)
 
@@ -378,7 +499,11 @@ def demo(session: nox.Session) -> None:
 def bench(session: nox.Session) -> None:
     """Judge speed: short runs against half of each bar. `-- --full` measures longer, against the whole bar."""
     plugins = (f"plugins/penstock-{name}" for name in ("websocket", "msgpack", "protobuf"))
-    _prepare(session, "bench", distributions=(*EDITABLE, *(word for folder in plugins for word in ("-e", folder))))
+    _prepare(
+        session,
+        "bench",
+        distributions=(*EDITABLE, *(word for folder in plugins for word in ("-e", folder))),
+    )
     session.run("python", "tests/bench", *(session.posargs or ["--short"]))
     if session.posargs in ([], ["--full"]):
         # In one run with trio-websocket: elements of three sizes, and a question with one answer.
@@ -449,7 +574,13 @@ def h2spec(session: nox.Session) -> None:
     program = shutil.which("h2spec")
     if program is None:
         folder = Path(session.create_tmp()).resolve()
-        session.run("go", "install", "github.com/summerwind/h2spec/cmd/h2spec@latest", env={"GOBIN": str(folder)}, external=True)
+        session.run(
+            "go",
+            "install",
+            "github.com/summerwind/h2spec/cmd/h2spec@latest",
+            env={"GOBIN": str(folder)},
+            external=True,
+        )
         program = str(folder / "h2spec")
     session.run("python", "plugins/penstock-http/tests/h2spec.py", program)
 
@@ -459,18 +590,45 @@ def h2spec(session: nox.Session) -> None:
 def interop(session: nox.Session) -> None:
     """Programs by others, all required: curl, nghttp, Node.js, nginx, httpx, httpx2, anycorn, websockets, ws of npm; codecs of Node.js."""
     missing = [
-        name for name in ("curl", "nghttp", "node", "npm", "nginx") if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None
+        name
+        for name in ("curl", "nghttp", "node", "npm", "nginx")
+        if shutil.which(name, path=f"{os.environ['PATH']}:/usr/sbin") is None
     ]
     if missing:
-        session.error(f"missing programs: {', '.join(missing)} (Debian: curl, nghttp2-client, nodejs, npm, nginx)")
-    folders = (*(f"./plugins/penstock-{name}" for name in ("websocket", "msgpack", "protobuf")), _with_extras("plugins/penstock-http"))
-    _prepare(session, "browser", "interop", distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", folder))))
+        session.error(
+            f"missing programs: {', '.join(missing)} (Debian: curl, nghttp2-client, nodejs, npm, nginx)"
+        )
+    folders = (
+        *(f"./plugins/penstock-{name}" for name in ("websocket", "msgpack", "protobuf")),
+        _with_extras("plugins/penstock-http"),
+    )
+    _prepare(
+        session,
+        "browser",
+        "interop",
+        distributions=(*EDITABLE, *(word for folder in folders for word in ("-e", folder))),
+    )
     _install_npm(session, "ws@8", "@msgpack/msgpack@3", "protobufjs@7")
     for folder, names in INTEROP.items():
         files = [f"{folder}/tests/{name}.py" for name in names]
-        session.run("pytest", "-rs", "-o", "faulthandler_timeout=300", *STOP_WHEN_HANGING, *files, *session.posargs)
+        session.run(
+            "pytest",
+            "-rs",
+            "-o",
+            "faulthandler_timeout=300",
+            *STOP_WHEN_HANGING,
+            *files,
+            *session.posargs,
+        )
     session.run("pytest", *STOP_WHEN_HANGING, "tests/interop", *session.posargs)
-    session.run("pytest", *STOP_WHEN_HANGING, "tests/browser/test_node.py", "-k", "npm_package_ws", *session.posargs)
+    session.run(
+        "pytest",
+        *STOP_WHEN_HANGING,
+        "tests/browser/test_node.py",
+        "-k",
+        "npm_package_ws",
+        *session.posargs,
+    )
 
 
 INTEROP = {

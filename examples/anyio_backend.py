@@ -1,4 +1,6 @@
-"""A program of anyio: penstock runs in it if anyio's backend is trio, and asks for that if it is not."""
+"""A program of anyio: penstock runs in it if anyio's backend is trio, and asks for that
+if it is not.
+"""
 
 import anyio
 
@@ -9,7 +11,9 @@ from penstock import ops
 async def quotes() -> None:
     """Penstock inside anyio: its tasks and timeouts are those of trio."""
     with anyio.fail_after(5):
-        async with penstock.subscribe(penstock.pipe(penstock.interval(0.1), ops.map(lambda tick: 100 + tick))) as stream:
+        async with penstock.subscribe(
+            penstock.pipe(penstock.interval(0.1), ops.map(lambda tick: 100 + tick))
+        ) as stream:
             async for price in stream:
                 print("price", price)
                 if price == 102:

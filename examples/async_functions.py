@@ -1,4 +1,6 @@
-"""Async functions in operators: an operator that takes a function also takes an `async def`, and awaits it for one element at a time."""
+"""Async functions in operators: an operator that takes a function also takes an `async def`, and
+awaits it for one element at a time.
+"""
 
 import trio
 
@@ -9,7 +11,9 @@ NAMES = {1: "Ada", 2: "Grace", 3: "Barbara", 4: "Radia"}
 
 
 async def look_up(number: int) -> str:
-    """Ask a database: it takes a second for number 1, and 0.05 s times the number for the others."""
+    """Ask a database: it takes a second for number 1,
+    and 0.05 s times the number for the others.
+    """
     await trio.sleep(1.0 if number == 1 else number / 20)
     return NAMES[number]
 
@@ -28,13 +32,17 @@ async def look_up_all(number: int) -> list[str]:
 async def main() -> None:
     """One at a time, then three at a time."""
     start = trio.current_time()
-    async with penstock.subscribe(penstock.pipe(NAMES, ops.map(look_up), ops.filter(is_long))) as stream:
+    async with penstock.subscribe(
+        penstock.pipe(NAMES, ops.map(look_up), ops.filter(is_long))
+    ) as stream:
         async for name in stream:
             print(f"after {trio.current_time() - start:.2f} s: {name}")
 
     print("three at a time, in the order in which they finish:")
     start = trio.current_time()
-    async with penstock.subscribe(penstock.pipe(NAMES, ops.flat_map(look_up_all, concurrency=3))) as stream:
+    async with penstock.subscribe(
+        penstock.pipe(NAMES, ops.flat_map(look_up_all, concurrency=3))
+    ) as stream:
         async for name in stream:
             print(f"after {trio.current_time() - start:.2f} s: {name}")
 

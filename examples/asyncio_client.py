@@ -1,4 +1,6 @@
-"""A program on asyncio that reads a service: `penstock.aio` has no run of trio. The service has one, in another thread here."""
+"""A program on asyncio that reads a service: `penstock.aio` has no run of trio. The service has
+one, in another thread here.
+"""
 
 import asyncio
 import concurrent.futures
@@ -46,7 +48,12 @@ async def main() -> None:
                 print("number", number)
                 if number == 3:
                     break
-        print(await asyncio.gather(peer.request("upper", "several", type=str), peer.request("upper", "at once", type=str)))
+        print(
+            await asyncio.gather(
+                peer.request("upper", "several", type=str),
+                peer.request("upper", "at once", type=str),
+            )
+        )
     stop.set()
     thread.join()
 

@@ -1,4 +1,6 @@
-"""A program of asyncio with penstock beside it: trio runs as a guest of asyncio's loop, in the same thread."""
+"""A program of asyncio with penstock beside it:
+trio runs as a guest of asyncio's loop, in the same thread.
+"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -15,12 +17,15 @@ async def words() -> AsyncIterator[str]:
         yield word
 
 
-async def publish(asks: "trio.MemoryReceiveChannel[int]", answers: "asyncio.Queue[str | None]") -> None:
+async def publish(
+    asks: "trio.MemoryReceiveChannel[int]", answers: "asyncio.Queue[str | None]"
+) -> None:
     """In trio: request an element for each that asyncio asks for, and answer None at the end."""
     async with penstock.subscribe(words, demand=0) as stream:
         async for count in asks:
             stream.request(count)
-            answers.put_nowait(await anext(stream, None))  # plain calls may cross: both loops are in one thread
+            # plain calls may cross: both loops are in one thread.
+            answers.put_nowait(await anext(stream, None))
 
 
 async def read(asks: "trio.MemorySendChannel[int]", answers: "asyncio.Queue[str | None]") -> None:
@@ -38,7 +43,11 @@ async def main() -> None:
     send, receive = trio.open_memory_channel[int](1)
     answers: asyncio.Queue[str | None] = asyncio.Queue(1)
     trio.lowlevel.start_guest_run(
-        publish, receive, answers, run_sync_soon_threadsafe=loop.call_soon_threadsafe, done_callback=ended.set_result
+        publish,
+        receive,
+        answers,
+        run_sync_soon_threadsafe=loop.call_soon_threadsafe,
+        done_callback=ended.set_result,
     )
     try:
         async with penstock.subscribe(words):  # this task belongs to asyncio

@@ -1,4 +1,6 @@
-"""Clients with tokens, over both protocols: `authenticate=` recognises each client, and `authorize=` decides what it may read."""
+"""Clients with tokens, over both protocols: `authenticate=` recognises each client, and
+`authorize=` decides what it may read.
+"""
 
 import hmac
 from collections.abc import AsyncIterator
@@ -10,7 +12,8 @@ import penstock
 from penstock import Credentials
 from penstock.spi import PeerIdentity
 
-# A real program reads these from a file or a database. A hash is enough to recognise a long random token.
+# A real program reads these from a file or a database.
+# A hash is enough to recognise a long random token.
 TOKENS = {sha256(b"swordfish").digest(): "alice", sha256(b"tuna").digest(): "bob"}
 
 
@@ -38,7 +41,9 @@ async def orders(user: str, peer: PeerIdentity) -> AsyncIterator[str]:
 async def read(url: str, token: str) -> None:
     """Print the orders of alice, as the owner of a token gets them."""
     try:
-        async with penstock.subscribe(f"{url}/orders/alice", serializer="text", credentials=Credentials.bearer(token)) as stream:
+        async with penstock.subscribe(
+            f"{url}/orders/alice", serializer="text", credentials=Credentials.bearer(token)
+        ) as stream:
             async for order in stream:
                 print("  got", order)
     except penstock.AuthRefused as refused:

@@ -23,7 +23,9 @@ async def main() -> None:
         async for number in stream:
             await trio.sleep(0.1)  # a slow reader: the generator has 0.1 s to run ahead
             now = stream.statistics()
-            print(f"took {number}: {made} made, {now.buffered} waiting, {now.outstanding} asked for")
+            print(
+                f"took {number}: {made} made, {now.buffered} waiting, {now.outstanding} asked for"
+            )
     print(stream)
 
 

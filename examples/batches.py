@@ -1,4 +1,6 @@
-"""Batches: all elements that are buffered now, as a list. This is the fastest way to read, and it suits work that is done in bulk."""
+"""Batches: all elements that are buffered now, as a list. This is the fastest way to read, and
+it suits work that is done in bulk.
+"""
 
 from collections.abc import AsyncIterator
 

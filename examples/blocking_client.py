@@ -1,4 +1,6 @@
-"""A script that reads a service without trio: `penstock.blocking`. Only the service runs on trio; here both are in one program."""
+"""A script that reads a service without trio: `penstock.blocking`. Only the service runs on
+trio; here both are in one program.
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass

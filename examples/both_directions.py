@@ -1,4 +1,6 @@
-"""Both directions on one connection: the client opens it, and the server reads a publisher of the client over it."""
+"""Both directions on one connection:
+the client opens it, and the server reads a publisher of the client over it.
+"""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,6 @@
-"""A library that calls back, as a stream: register the listener in a generator function, and put a channel with a bound behind it."""
+"""A library that calls back, as a stream: register the listener in a generator function, and put
+a channel with a bound behind it.
+"""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -22,7 +24,9 @@ class Sensor:
 
 
 async def readings(sensor: Sensor, missed: list[float]) -> AsyncIterator[float]:
-    """The sensor as a stream. Three values may wait for demand; a value that finds three waiting is noted in `missed` and lost."""
+    """The sensor as a stream. Three values may wait for demand; a value that finds three waiting
+    is noted in `missed` and lost.
+    """
     send, receive = trio.open_memory_channel[float](3)
 
     def listener(value: float) -> None:

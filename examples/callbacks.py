@@ -1,4 +1,6 @@
-"""Callbacks: the plain Reactive Streams interfaces, for code that is called with each element instead of iterating."""
+"""Callbacks: the plain Reactive Streams interfaces, for code
+that is called with each element instead of iterating.
+"""
 
 import trio
 
@@ -9,7 +11,9 @@ class Printer(penstock.Subscriber[int]):
     """A subscriber written by hand: it requests two elements at a time, and has a bug at 6."""
 
     def on_subscribe(self, subscription: penstock.Subscription, /) -> None:
-        """Request the first two. This is always the first signal, and no element comes before a request."""
+        """Request the first two. This is always the first signal,
+        and no element comes before a request.
+        """
         self.subscription = subscription
         subscription.request(2)
 
@@ -38,8 +42,11 @@ async def main() -> None:
         print("subscribe() has returned; a task in the nursery sends the signals")
 
     async with trio.open_nursery() as nursery:
-        # A fault of the subscriber ends its own subscription and goes to on_violation; the publisher never sees it.
-        long = penstock.from_iterable(range(4, 1000)).publisher(nursery, on_violation=lambda fault: print("on_violation:", fault))
+        # A fault of the subscriber ends its own subscription and goes to on_violation;
+        # the publisher never sees it.
+        long = penstock.from_iterable(range(4, 1000)).publisher(
+            nursery, on_violation=lambda fault: print("on_violation:", fault)
+        )
         long.subscribe(Printer())
 
     async with trio.open_nursery() as nursery:

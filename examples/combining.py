@@ -1,4 +1,6 @@
-"""Several sources in one pipe: `merge` mixes, `zip` pairs, `combine_latest` pairs the newest, `concat` reads one after the other."""
+"""Several sources in one pipe: `merge` mixes, `zip` pairs, `combine_latest` pairs the newest,
+`concat` reads one after the other.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -26,7 +28,11 @@ async def show(title: str, source: penstock.Source[object]) -> None:
     """Print each element with the time at which it came."""
     start = trio.current_time()
     async with penstock.subscribe(source) as stream:
-        print(title, *[f"{trio.current_time() - start:.2f} s {element}" async for element in stream], sep="\n  ")
+        print(
+            title,
+            *[f"{trio.current_time() - start:.2f} s {element}" async for element in stream],
+            sep="\n  ",
+        )
 
 
 async def main() -> None:

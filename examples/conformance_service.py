@@ -1,4 +1,6 @@
-"""A service with all that `penstock tck` needs, served at the given URLs (rsio+tcp://…, http://…). Without URLs it checks itself."""
+"""A service with all that `penstock tck` needs, served at the given URLs (rsio+tcp://…,
+http://…). Without URLs it checks itself.
+"""
 
 import sys
 from collections.abc import AsyncIterator
@@ -11,7 +13,8 @@ from penstock.spi import PeerIdentity
 
 URLS = sys.argv[1:] or ["rsio+memory://streams", "reactivesocket+memory://requests"]
 servers: list[penstock.Server] = []
-service = penstock.Service(setup=None if "http" in str(URLS) else lambda data: data != b"refuse me")  # of ReactiveSocket alone
+# Of ReactiveSocket alone.
+service = penstock.Service(setup=None if "http" in str(URLS) else lambda data: data != b"refuse me")
 service.publish("three", [b"one", b"two", b"three"])
 service.publish("one", [b"one"])
 service.publish("empty", ())

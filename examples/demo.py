@@ -1,7 +1,7 @@
 """The demo: penstock inside one process and over a network, shown live in less than 30 seconds.
 
-Run it in a terminal to watch; without one it writes plain lines. It ends with a table of each claim and its measurement,
-and exits with 1 if a claim was not shown.
+Run it in a terminal to watch; without one it writes plain lines. It ends with a table of each claim
+and its measurement, and exits with 1 if a claim was not shown.
 """
 
 import sys
@@ -14,7 +14,10 @@ from demo_parts.table import write_table
 try:
     from demo_parts import network
 except ModuleNotFoundError as missing:
-    sys.exit(f"the demo needs {missing.name!r} beside penstock, to make certificates with: python3 -m pip install {missing.name}")
+    sys.exit(
+        f"the demo needs {missing.name!r} beside penstock, to make certificates with: python3 -m "
+        f"pip install {missing.name}"
+    )
 
 SCENES = (fast_and_slow, multicast, recovery, leaving, speed, network)
 

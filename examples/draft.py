@@ -1,4 +1,6 @@
-"""The early draft: its subscribers on penstock's publishers, and its publishers in an `async for`."""
+"""The early draft: its subscribers on penstock's publishers,
+and its publishers in an `async for`.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -34,11 +36,13 @@ class _Listener:
 
 async def main() -> None:
     async with trio.open_nursery() as nursery:
-        penstock.as_draft(penstock.empty().publisher(nursery)).subscribe(_Listener())  # D1.1: the end alone
+        # D1.1: the end alone.
+        penstock.as_draft(penstock.empty().publisher(nursery)).subscribe(_Listener())
 
         draft = penstock.as_draft(penstock.generate(letters).publisher(nursery))
         draft.subscribe(listener := _Listener())
-        listener.subscription.request_more(3)  # D4.5: exact demand, and the end comes with the last element
+        # D4.5: exact demand, and the end comes with the last element.
+        listener.subscription.request_more(3)
 
     try:
         listener.subscription.cancel()  # D3.1: in today's standard a second cancel does nothing
@@ -50,7 +54,11 @@ async def main() -> None:
         async with penstock.subscribe(penstock.as_modern(draft)) as stream:
             print("and back:", [letter async for letter in stream])
 
-        draft.subscribe(penstock.MailboxSubscriber(nursery, print, demand=2, policy=penstock.MailboxPolicy.DRAFT))
+        draft.subscribe(
+            penstock.MailboxSubscriber(
+                nursery, print, demand=2, policy=penstock.MailboxPolicy.DRAFT
+            )
+        )
 
 
 if __name__ == "__main__":

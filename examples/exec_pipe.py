@@ -1,4 +1,6 @@
-"""A child process as a publisher: `exec:` starts it and connects over its standard input and output; in the child, `pipe:` serves them."""
+"""A child process as a publisher: `exec:` starts it and connects over its standard input and
+output; in the child, `pipe:` serves them.
+"""
 
 import shlex
 import sys
@@ -23,7 +25,8 @@ async def primes() -> AsyncIterator[int]:
 
 async def child() -> None:
     """Serve standard input and output until the parent has closed the connection."""
-    async with penstock.serve(service, "pipe:") as server:  # print() now goes to standard error: standard output is the connection
+    # print() now goes to standard error: standard output is the connection.
+    async with penstock.serve(service, "pipe:") as server:
         await server.wait_over()
 
 

@@ -1,4 +1,6 @@
-"""Failures: raised from the `async for` that reads, or tried again by `retry`, or replaced by `on_error_resume`."""
+"""Failures: raised from the `async for` that reads, or tried again by `retry`,
+or replaced by `on_error_resume`.
+"""
 
 from collections.abc import AsyncIterator
 

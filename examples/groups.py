@@ -1,4 +1,6 @@
-"""Streams of a stream: `group_by` makes one for each key, `window` one for each part. `reduce` makes one element of a stream."""
+"""Streams of a stream: `group_by` makes one for each key, `window` one for each part. `reduce`
+makes one element of a stream.
+"""
 
 import trio
 
@@ -22,9 +24,13 @@ async def main() -> None:
     """Add up orders for each customer, and for each three orders."""
     by_customer = ops.group_by(lambda order: order[0], max_groups=100)
     print(await penstock.collect(penstock.pipe(ORDERS, by_customer, ops.flat_map(total_of))))
-    in_threes: penstock.Source[penstock.Source[tuple[str, int]]] = penstock.pipe(ORDERS, ops.window(3))
+    in_threes: penstock.Source[penstock.Source[tuple[str, int]]] = penstock.pipe(
+        ORDERS, ops.window(3)
+    )
     print(await penstock.collect(penstock.pipe(in_threes, ops.flat_map(total))))
-    too_many = penstock.pipe(ORDERS, ops.group_by(lambda order: order[0], max_groups=2), ops.flat_map(total_of))
+    too_many = penstock.pipe(
+        ORDERS, ops.group_by(lambda order: order[0], max_groups=2), ops.flat_map(total_of)
+    )
     try:
         await penstock.collect(too_many)
     except penstock.LimitExceeded as error:

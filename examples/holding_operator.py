@@ -1,4 +1,6 @@
-"""An operator that holds elements: `HoldingStage` counts demand and passes on, and a `Timer` tells when the total is due."""
+"""An operator that holds elements: `HoldingStage` counts demand and passes on, and a `Timer`
+tells when the total is due.
+"""
 
 import trio
 
@@ -10,10 +12,13 @@ from penstock.operators import HoldingStage, OperatorBase, Timer
 class Totals(OperatorBase[int, int]):
     """Add up the elements that arrive within 1 s of the first, and pass on the total.
 
-    Upstream demand: 1 at a time. Buffer: 1 total. It goes on at completion; an error or a cancel drops it.
+    Upstream demand: 1 at a time. Buffer: 1 total. It goes on at completion;
+    an error or a cancel drops it.
     """
 
-    def attach(self, source: Source[int], subscriber: penstock.Subscriber[int], scope: Scope) -> None:
+    def attach(
+        self, source: Source[int], subscriber: penstock.Subscriber[int], scope: Scope
+    ) -> None:
         """Put a fresh stage between source and subscriber."""
         source.attach(_TotalsStage(subscriber, scope), scope)
 

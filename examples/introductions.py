@@ -1,4 +1,6 @@
-"""Introductions: a ReactiveSocket client sends its ticket, is accepted or refused, and answers a request of the server."""
+"""Introductions: a ReactiveSocket client sends its ticket, is accepted or refused,
+and answers a request of the server.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -8,7 +10,9 @@ import penstock
 
 
 async def welcome(data: bytes) -> None:
-    """Examine the introduction of each client. Its requests wait until this function has decided."""
+    """Examine the introduction of each client.
+    Its requests wait until this function has decided.
+    """
     await trio.sleep(0.1)  # a query to a database, for example
     if data != b"ticket 7":
         raise penstock.PublicError("a ticket is needed")
@@ -33,14 +37,18 @@ async def asked(data: bytes) -> bytes:
 
 async def visit(address: str, ticket: bytes) -> None:
     async with penstock.connect(address, setup=ticket, service=guest) as peer:
-        async with peer.request_stream("acts", serializer="text") as stream:  # the request need not wait for the decision
+        # The request need not wait for the decision.
+        async with peer.request_stream("acts", serializer="text") as stream:
             async for act in stream:
                 print("the guest sees", act)
         await trio.sleep(1)
 
 
 async def main() -> None:
-    async with penstock.serve(theatre, "reactivesocket+memory://theatre") as server, trio.open_nursery() as nursery:
+    async with (
+        penstock.serve(theatre, "reactivesocket+memory://theatre") as server,
+        trio.open_nursery() as nursery,
+    ):
         try:
             await visit(server.addresses[0], b"")
         except penstock.Rejected as refused:

@@ -1,4 +1,6 @@
-"""A log on disk in ten lines, in a program that is killed with SIGKILL: the next run goes on where the log ends."""
+"""A log on disk in ten lines, in a program that is killed with SIGKILL:
+the next run goes on where the log ends.
+"""
 
 import os
 import signal

@@ -1,4 +1,6 @@
-"""A server shows credentials to its clients: `connect(authenticate=)` examines them before any request is sent."""
+"""A server shows credentials to its clients:
+`connect(authenticate=)` examines them before any request is sent.
+"""
 
 import hmac
 from collections.abc import Callable
@@ -33,7 +35,9 @@ async def ask(url: str) -> None:
     """Print the price, and the name of the server that has answered."""
     examine = knows("the exchange", b"lighthouse")
     try:
-        async with penstock.connect(url, credentials=Credentials.bearer("swordfish"), authenticate=examine) as peer:
+        async with penstock.connect(
+            url, credentials=Credentials.bearer("swordfish"), authenticate=examine
+        ) as peer:
             print(" ", await peer.request("price", type=str), "by", peer.identity.principal)
     except penstock.AuthRefused as refused:
         print("  not asked:", refused)
@@ -43,7 +47,9 @@ async def main() -> None:
     for token in ("lighthouse", "guess"):
         print("a server with the token", token)
         # Over a network: tls://…, because tokens are sent as they are.
-        async with penstock.serve(service, "memory://exchange", credentials=Credentials.bearer(token)) as server:
+        async with penstock.serve(
+            service, "memory://exchange", credentials=Credentials.bearer(token)
+        ) as server:
             await ask(server.addresses[0])
 
 

@@ -1,4 +1,6 @@
-"""Leaving early: when the block has been left, the generator behind it is closed and its task is gone."""
+"""Leaving early: when the block has been left, the generator behind it is closed
+and its task is gone.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -30,7 +32,9 @@ def refuse(row: int) -> None:
 
 
 async def main() -> None:
-    """Break out of a loop, then raise out of a block: both close the cursor before the next line runs."""
+    """Break out of a loop, then raise out of a block:
+    both close the cursor before the next line runs.
+    """
     before = tasks()
     async with penstock.subscribe(rows) as stream:
         async for row in stream:

@@ -1,4 +1,5 @@
-"""A service to try the command line with: `penstock serve examples.live_service:service tcp://127.0.0.1:7000`.
+"""A service to try the command line with:
+`penstock serve examples.live_service:service tcp://127.0.0.1:7000`.
 
 Run as a program, this file reads its own service over memory.
 """
@@ -26,7 +27,9 @@ async def ticks(symbol: str, every: float = 0.5) -> AsyncIterator[dict[str, obje
 
 @service.publisher("blocks/{count}")
 async def blocks(count: int, size: int = 64) -> AsyncIterator[bytes]:
-    """`count` elements of `size` bytes, as fast as they are requested: this measures the machine."""
+    """`count` elements of `size` bytes, as fast as they are requested:
+    this measures the machine.
+    """
     block = bytes(size)
     for _ in range(count):
         yield block
@@ -34,7 +37,10 @@ async def blocks(count: int, size: int = 64) -> AsyncIterator[bytes]:
 
 async def main() -> None:
     url = "memory://live/ticks/EURUSD?every=0.1"
-    async with penstock.serve(service, "memory://live"), penstock.subscribe(url, serializer="json", demand=1) as stream:
+    async with (
+        penstock.serve(service, "memory://live"),
+        penstock.subscribe(url, serializer="json", demand=1) as stream,
+    ):
         async for tick in stream:
             print(tick)
             if tick["tick"] == 3:

@@ -1,4 +1,6 @@
-"""A connection that is lost twice, with `resume=True` on both sides: its stream goes on, and no reading is missing or comes twice."""
+"""A connection that is lost twice, with `resume=True` on both sides: its stream goes on, and no
+reading is missing or comes twice.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -20,7 +22,9 @@ async def readings() -> AsyncIterator[int]:
 
 
 class Wire(MemoryTransport):
-    """A transport that remembers its last connection, so that this example can cut it; and a plugin, which prints what happens then."""
+    """A transport that remembers its last connection, so that this example can cut it; and a
+    plugin, which prints what happens then.
+    """
 
     schemes = ("wire",)
     last: Connection
@@ -46,7 +50,10 @@ async def main() -> None:
     wire = Wire()
     both: Any = {"registry": build_registry([wire]), "resume": True}
     url = "wire://weather"
-    async with penstock.serve(service, url, **both) as server, penstock.subscribe(f"{url}/readings", serializer="json", **both) as stream:
+    async with (
+        penstock.serve(service, url, **both) as server,
+        penstock.subscribe(f"{url}/readings", serializer="json", **both) as stream,
+    ):
         async for reading in stream:
             print(f"reading {reading}")
             if reading in (1, 3):

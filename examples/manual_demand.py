@@ -1,4 +1,6 @@
-"""Manual demand: with `demand=0` no element is made before `request(n)`, and `statistics().starved` is True until then."""
+"""Manual demand: with `demand=0` no element is made before `request(n)`, and
+`statistics().starved` is True until then.
+"""
 
 from collections.abc import AsyncIterator
 

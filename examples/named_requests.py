@@ -1,4 +1,6 @@
-"""Requests by name: many handlers, each with its own types of payload and answer, over both protocols."""
+"""Requests by name: many handlers, each with its own types of payload and answer,
+over both protocols.
+"""
 
 from dataclasses import dataclass
 from functools import partial
@@ -32,7 +34,8 @@ rates = {"EURUSD": 125, "EURGBP": 85}
 async def price(payload: Order, pair: str, discount: int = 0) -> Price:
     """`payload` is what the caller sends; the other parameters come from the name."""
     if pair not in rates:
-        raise penstock.PublicError(f"{pair} is not traded here")  # the caller gets this text; the server reports it, too
+        # The caller gets this text; the server reports it, too.
+        raise penstock.PublicError(f"{pair} is not traded here")
     return Price(pair, rates[pair] * payload.lots - discount)
 
 
@@ -43,7 +46,9 @@ async def shout(payload: str = "nothing to say") -> str:
 
 
 async def main() -> None:
-    async with penstock.serve(exchange, "tcp://127.0.0.1:0", on_violation=partial(print, "report:")) as server:
+    async with penstock.serve(
+        exchange, "tcp://127.0.0.1:0", on_violation=partial(print, "report:")
+    ) as server:
         for protocol in ("rsio", "reactivesocket"):
             async with penstock.connect(f"{protocol}+{server.addresses[0]}") as peer:
                 found = await peer.request("price/EURUSD?discount=5", Order(3), type=Price)

@@ -1,4 +1,6 @@
-"""A service and its client. The transport here is memory; with the URL tcp://127.0.0.1:7000 it is TCP."""
+"""A service and its client. The transport here is memory;
+with the URL tcp://127.0.0.1:7000 it is TCP.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -25,8 +27,11 @@ async def main() -> None:
     async with penstock.serve(exchange, "memory://exchange") as server:
         (url,) = server.addresses
 
-        # One stream: its connection opens and closes with it. With demand=1 the server makes one tick at a time.
-        async with penstock.subscribe(f"{url}/ticks/EURUSD?step=5", serializer="json", demand=1) as stream:
+        # One stream: its connection opens and closes with it.
+        # With demand=1 the server makes one tick at a time.
+        async with penstock.subscribe(
+            f"{url}/ticks/EURUSD?step=5", serializer="json", demand=1
+        ) as stream:
             async for tick in stream:
                 print("trader:", tick)
                 if tick["price"] == 120:

@@ -1,11 +1,20 @@
-"""A plugin that counts connections and streams. An installed one is found by itself; here the program passes it in."""
+"""A plugin that counts connections and streams. An installed one is found by itself;
+here the program passes it in.
+"""
 
 from collections import Counter
 
 import trio
 
 import penstock
-from penstock.spi import ConnectionClosed, ConnectionOpened, StreamEnded, StreamOpened, build_registry, hookimpl
+from penstock.spi import (
+    ConnectionClosed,
+    ConnectionOpened,
+    StreamEnded,
+    StreamOpened,
+    build_registry,
+    hookimpl,
+)
 
 
 class Meter:
@@ -46,7 +55,10 @@ service.publish("numbers", range(5), serializer="json")
 async def main() -> None:
     meter = Meter()
     registry = build_registry([meter])
-    async with penstock.serve(service, "memory://numbers", registry=registry), penstock.connect("memory://numbers") as peer:
+    async with (
+        penstock.serve(service, "memory://numbers", registry=registry),
+        penstock.connect("memory://numbers") as peer,
+    ):
         async with peer.subscribe("numbers", serializer="json") as stream:
             print([number async for number in stream])
         async with peer.subscribe("numbers", serializer="json", demand=1) as stream:

@@ -1,4 +1,6 @@
-"""An operator of your own without a class: a function from a source to a source, in a chain of methods."""
+"""An operator of your own without a class:
+a function from a source to a source, in a chain of methods.
+"""
 
 from collections.abc import Callable
 
@@ -9,7 +11,9 @@ from penstock import Source
 
 
 def above(limit: float) -> Callable[[Source[float]], Source[float]]:
-    """Return an operator: the readings above `limit`, each one only if it differs from the one before."""
+    """Return an operator: the readings above `limit`, each one only
+    if it differs from the one before.
+    """
     return lambda source: source.filter(lambda degrees: degrees > limit).distinct_until_changed()
 
 

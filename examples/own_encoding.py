@@ -1,4 +1,6 @@
-"""An encoding of your own: every number has eight bytes, for peers that should need no code for varints."""
+"""An encoding of your own: every number has eight bytes, for peers
+that should need no code for varints.
+"""
 
 from collections.abc import Mapping
 from types import SimpleNamespace
@@ -20,7 +22,13 @@ class WideEncoding(rsio.Encoding):
         """Return a number, which may also be a length."""
         return number.to_bytes(8)
 
-    def decoder(self, sink: rsio.RsioSink, streams: Mapping[int, rsio.WireStream], limits: rsio.WireLimits, /) -> "WideDecoder":
+    def decoder(
+        self,
+        sink: rsio.RsioSink,
+        streams: Mapping[int, rsio.WireStream],
+        limits: rsio.WireLimits,
+        /,
+    ) -> "WideDecoder":
         """Return the decoder of a connection."""
         return WideDecoder(sink, streams, limits)
 
@@ -31,7 +39,9 @@ class WideDecoder(rsio.MessageDecoder):
     def read_number(self, data: bytes, position: int, /) -> tuple[int, int]:
         """Return the number at `position`, and the position behind it."""
         end = position + 8
-        return (int.from_bytes(data[position:end]), end) if end <= len(data) else (0, rsio.NEED_MORE)
+        return (
+            (int.from_bytes(data[position:end]), end) if end <= len(data) else (0, rsio.NEED_MORE)
+        )
 
 
 @hookimpl

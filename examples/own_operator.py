@@ -1,4 +1,6 @@
-"""An operator written by hand: a blueprint, and a stage between two neighbours for the length of one stream."""
+"""An operator written by hand: a blueprint, and a stage between two neighbours for the length of
+one stream.
+"""
 
 from typing import Any
 
@@ -14,13 +16,17 @@ class Pairwise(penstock.ops.OperatorBase[Any, tuple[Any, Any]]):
     Upstream demand: 1 per downstream demand, and 1 more with the first. Buffer: 1 element.
     """
 
-    def attach(self, source: Source[Any], subscriber: penstock.Subscriber[tuple[Any, Any]], scope: Scope) -> None:
+    def attach(
+        self, source: Source[Any], subscriber: penstock.Subscriber[tuple[Any, Any]], scope: Scope
+    ) -> None:
         """Make a fresh stage for this stream, and attach the source to it."""
         source.attach(_PairwiseStage(subscriber), scope)
 
 
 class _PairwiseStage(penstock.Subscriber[Any], penstock.Subscription):
-    """The subscriber of its upstream and the subscription of its downstream. It passes on each signal that it does not change."""
+    """The subscriber of its upstream and the subscription of its downstream. It passes on each
+    signal that it does not change.
+    """
 
     def __init__(self, below: penstock.Subscriber[tuple[Any, Any]]) -> None:
         self.below = below
@@ -33,7 +39,8 @@ class _PairwiseStage(penstock.Subscriber[Any], penstock.Subscription):
     def on_next(self, element: Any, /) -> None:
         before, self.before = self.before, element
         if before is None:
-            self.above.request(1)  # the first element was requested and is not passed on, so request another
+            # The first element was requested and is not passed on, so request another.
+            self.above.request(1)
         else:
             self.below.on_next((before, element))
 
@@ -52,7 +59,9 @@ class _PairwiseStage(penstock.Subscriber[Any], penstock.Subscription):
 
 async def main() -> None:
     """Use it like any other operator."""
-    steps = penstock.pipe([3, 5, 4, 9], Pairwise(), penstock.ops.map(lambda pair: pair[1] - pair[0]))
+    steps = penstock.pipe(
+        [3, 5, 4, 9], Pairwise(), penstock.ops.map(lambda pair: pair[1] - pair[0])
+    )
     print(await penstock.collect(steps))
 
 

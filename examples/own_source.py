@@ -1,4 +1,6 @@
-"""A source written by hand, without a task: it signals its elements inside the `request` that permits them."""
+"""A source written by hand, without a task:
+it signals its elements inside the `request` that permits them.
+"""
 
 import trio
 
@@ -14,14 +16,18 @@ class Countdown(penstock.Source[int]):
         self.start = start
 
     def attach(self, subscriber: penstock.Subscriber[int], scope: Scope) -> None:
-        """Begin a stream, with `on_subscribe` first. A task would be spawned in `scope`; this source needs none."""
+        """Begin a stream, with `on_subscribe` first. A task would be spawned in `scope`;
+        this source needs none.
+        """
         descent = Descent(self.start, subscriber)
         subscriber.on_subscribe(descent)
         descent.go_on()
 
 
 class Descent(penstock.Subscription):
-    """The stream of one subscriber. The guards of penstock stop an invalid demand, and a subscriber that raises, before this class."""
+    """The stream of one subscriber. The guards of penstock stop an invalid demand, and a
+    subscriber that raises, before this class.
+    """
 
     def __init__(self, left: int, subscriber: penstock.Subscriber[int]) -> None:
         self.subscriber: penstock.Subscriber[int] | None = subscriber
@@ -35,7 +41,8 @@ class Descent(penstock.Subscription):
     def go_on(self) -> None:
         """Signal what is permitted, and complete with the last element."""
         if self.busy:
-            return  # rule 3.3: a request from inside on_next is served by the loop further up this stack
+            # rule 3.3: a request from inside on_next is served by the loop further up this stack.
+            return
         self.busy = True
         while self.subscriber is not None and self.left and self.demand:
             self.demand, self.left = self.demand - 1, self.left - 1
@@ -53,7 +60,11 @@ class Descent(penstock.Subscription):
 async def main() -> None:
     """Collect it, and pipe it, like any other source."""
     print(await penstock.collect(Countdown(5)))
-    print(await penstock.collect(penstock.pipe(Countdown(5), penstock.ops.filter(lambda number: number % 2))))
+    print(
+        await penstock.collect(
+            penstock.pipe(Countdown(5), penstock.ops.filter(lambda number: number % 2))
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Names with parameters: `{symbol}` in the name, defaults behind a '?', converted by annotation; `PeerIdentity` is the client."""
+"""Names with parameters: `{symbol}` in the name, defaults behind a '?', converted by annotation;
+`PeerIdentity` is the client.
+"""
 
 from collections.abc import AsyncIterator
 from enum import Enum
@@ -19,8 +21,12 @@ class Side(Enum):
 
 
 @service.publisher("trades/{symbol}/{side}", serializer="json")
-async def trades(symbol: str, side: Side, peer: PeerIdentity, since: int = 0, limit: int = 2) -> AsyncIterator[dict[str, object]]:
-    """Yield trades. penstock passes `peer`, the identity of the client; a subscriber cannot set it."""
+async def trades(
+    symbol: str, side: Side, peer: PeerIdentity, since: int = 0, limit: int = 2
+) -> AsyncIterator[dict[str, object]]:
+    """Yield trades. penstock passes `peer`, the identity of the client;
+    a subscriber cannot set it.
+    """
     for number in range(since, since + limit):
         yield {"symbol": symbol, "side": side.name, "trade": number, "for": peer.address}
 
@@ -37,7 +43,10 @@ NAMES = (
 
 
 async def main() -> None:
-    async with penstock.serve(service, "memory://exchange"), penstock.connect("memory://exchange") as peer:
+    async with (
+        penstock.serve(service, "memory://exchange"),
+        penstock.connect("memory://exchange") as peer,
+    ):
         for name in NAMES:
             print(name)
             try:

@@ -1,4 +1,6 @@
-"""Chains: a source seen through operators is a source again, and runs nothing before a subscription."""
+"""Chains: a source seen through operators is a source again,
+and runs nothing before a subscription.
+"""
 
 from collections.abc import AsyncIterator
 

@@ -1,4 +1,6 @@
-"""A processor object between a library that publishes and one that subscribes, and the same by the rules of the early draft."""
+"""A processor object between a library that publishes and one that subscribes, and the same by
+the rules of the early draft.
+"""
 
 import trio
 
@@ -38,7 +40,9 @@ async def main() -> None:
                 print("logged:", text)
 
         draft = draft_processor(nursery, penstock.processor(nursery, ops.map("{:.0f} °C".format)))
-        draft.subscribe(penstock.MailboxSubscriber(nursery, print, policy=penstock.MailboxPolicy.DRAFT))
+        draft.subscribe(
+            penstock.MailboxSubscriber(nursery, print, policy=penstock.MailboxPolicy.DRAFT)
+        )
         as_draft(readings).subscribe(draft)
 
 

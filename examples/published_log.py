@@ -1,8 +1,21 @@
-"""A log, published: each subscriber chooses where it starts, and goes on after restarts of the server."""
+"""A log, published: each subscriber chooses where it starts,
+and goes on after restarts of the server.
+"""
 
 import trio
 
-from penstock import PublisherFailed, Reconnect, Rejected, Retention, RingLog, Service, connect, request, serve, subscribe
+from penstock import (
+    PublisherFailed,
+    Reconnect,
+    Rejected,
+    Retention,
+    RingLog,
+    Service,
+    connect,
+    request,
+    serve,
+    subscribe,
+)
 
 
 async def restarting_server(service: Service) -> None:
@@ -21,7 +34,9 @@ async def append_orders(log: RingLog) -> None:
 
 
 async def main() -> None:
-    """Read while the server restarts, then replay a range, and ask for a position that does not exist."""
+    """Read while the server restarts, then replay a range, and ask for a position
+    that does not exist.
+    """
     log = RingLog(retention=Retention(max_count=1000))
     service = Service()
     service.publish("orders", log)
@@ -29,7 +44,9 @@ async def main() -> None:
         nursery.start_soon(restarting_server, service)
         nursery.start_soon(append_orders, log)
 
-        async with subscribe("memory://shop/orders", start=0, stop=6, reconnect=Reconnect(most=0.1)) as stream:
+        async with subscribe(
+            "memory://shop/orders", start=0, stop=6, reconnect=Reconnect(most=0.1)
+        ) as stream:
             async for order in stream:
                 print(order.decode(), "- the next one has position", stream.position)
         nursery.cancel_scope.cancel()

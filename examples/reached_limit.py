@@ -1,4 +1,6 @@
-"""A limit: this server serves one stream for each connection, refuses a second one, and the first one goes on."""
+"""A limit: this server serves one stream for each connection, refuses a second one,
+and the first one goes on.
+"""
 
 from dataclasses import replace
 

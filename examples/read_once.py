@@ -1,4 +1,6 @@
-"""An iterator gives each element once: its second subscriber is refused. A function serves each subscriber from the beginning."""
+"""An iterator gives each element once: its second subscriber is refused. A function serves each
+subscriber from the beginning.
+"""
 
 from collections.abc import Iterator
 

@@ -1,10 +1,22 @@
-"""A receiver: a peer writes batches into a log, and a batch that it repeats after a failure is there once."""
+"""A receiver: a peer writes batches into a log, and a batch
+that it repeats after a failure is there once.
+"""
 
 from collections.abc import AsyncIterator
 
 import trio
 
-from penstock import Peer, PublisherFailed, Retention, RingLog, Service, collect, connect, receive, serve
+from penstock import (
+    Peer,
+    PublisherFailed,
+    Retention,
+    RingLog,
+    Service,
+    collect,
+    connect,
+    receive,
+    serve,
+)
 
 ORDERS = [b"2 pumps", b"1 valve", b"7 pipes"]
 
@@ -27,7 +39,9 @@ async def write(peer: Peer, attempt: str) -> None:
 
 
 async def main() -> None:
-    """Write a batch twice, as a writer does that was killed before it heard the answer; then one that was never staged."""
+    """Write a batch twice, as a writer does that was killed before it heard the answer;
+    then one that was never staged.
+    """
     log = RingLog(retention=Retention(max_count=1_000))
     service = Service()
     receive(service, "orders", log)
@@ -36,7 +50,11 @@ async def main() -> None:
         await write(peer, "second")
         print("the log:", await collect(log.source(stop="latest")))
         try:
-            await peer.request("orders/commit", {"query": "nightly", "batch": 8, "attempts": [(0, "first", 3)]}, serializer="json")
+            await peer.request(
+                "orders/commit",
+                {"query": "nightly", "batch": 8, "attempts": [(0, "first", 3)]},
+                serializer="json",
+            )
         except PublisherFailed as error:
             print(error)
 

@@ -1,4 +1,6 @@
-"""Relaxing demand: a source that cannot wait, a slow reader, and three operators that decide which elements give way."""
+"""Relaxing demand: a source that cannot wait, a slow reader, and three operators
+that decide which elements give way.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -25,11 +27,15 @@ async def read_slowly(name: str, source: penstock.Source[int]) -> None:
             seen.append(number)
             await trio.sleep(0.034)
             stream.request(1)
-    print(f"{name:12} {' '.join(map(str, seen)):22} in {(trio.current_time() - start) * 1000:3.0f} ms")
+    print(
+        f"{name:12} {' '.join(map(str, seen)):22} in {(trio.current_time() - start) * 1000:3.0f} ms"
+    )
 
 
 async def main() -> None:
-    """Read with strict demand first, which slows the source down; then with each of the three operators."""
+    """Read with strict demand first, which slows the source down;
+    then with each of the three operators.
+    """
     await read_slowly("as it is", penstock.as_source(temperature))
     await read_slowly("buffer(4)", penstock.pipe(temperature, ops.buffer(4)))
 

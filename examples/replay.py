@@ -1,4 +1,6 @@
-"""A log on disk: elements that were appended are there after a crash, and each subscriber reads them from where it likes."""
+"""A log on disk: elements that were appended are there after a crash,
+and each subscriber reads them from where it likes.
+"""
 
 import trio
 

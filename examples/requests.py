@@ -1,4 +1,6 @@
-"""Requests: one service on one port, read by name through RS.io, and through ReactiveSocket by name and by data."""
+"""Requests: one service on one port, read by name through RS.io,
+and through ReactiveSocket by name and by data.
+"""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -38,7 +40,9 @@ async def words(data: bytes) -> AsyncIterator[bytes]:
 
 
 async def main() -> None:
-    async with penstock.serve(library, "tcp://127.0.0.1:0", on_violation=partial(print, "on_violation:           ")) as server:
+    async with penstock.serve(
+        library, "tcp://127.0.0.1:0", on_violation=partial(print, "on_violation:           ")
+    ) as server:
         (address,) = server.addresses
         async with penstock.subscribe(f"{address}/titles/1", serializer="text") as stream:
             print("RS.io, by name:         ", [each async for each in stream])

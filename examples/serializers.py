@@ -1,4 +1,6 @@
-"""A connection carries bytes: a serializer turns elements into bytes and back. An element that it cannot take ends only its own stream."""
+"""A connection carries bytes: a serializer turns elements into bytes and back. An element that
+it cannot take ends only its own stream.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -32,12 +34,19 @@ async def mistaken() -> AsyncIterator[object]:
 
 
 async def main() -> None:
-    reported: list[BaseException] = []  # a fault of a publisher is reported on its own side, not to the peer
+    # A fault of a publisher is reported on its own side, not to the peer.
+    reported: list[BaseException] = []
     async with (
         penstock.serve(service, "memory://here", on_violation=reported.append),
         penstock.connect("memory://here") as peer,
     ):
-        for name, serializer in (("raw", "bytes"), ("words", "text"), ("words", "bytes"), ("records", "json"), ("mistaken", "json")):
+        for name, serializer in (
+            ("raw", "bytes"),
+            ("words", "text"),
+            ("words", "bytes"),
+            ("records", "json"),
+            ("mistaken", "json"),
+        ):
             print(f"{name} as {serializer}:")
             try:
                 async with peer.subscribe(name, serializer=serializer) as stream:

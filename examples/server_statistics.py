@@ -29,13 +29,19 @@ async def main() -> None:
 
         now = server.statistics()
         print("connections:", dict(now.connections))
-        print(f"sending: {now.sending.streams} streams, {now.sending.elements} elements, {now.sending.demand} demanded")
+        print(
+            f"sending: {now.sending.streams} streams, {now.sending.elements} elements, "
+            f"{now.sending.demand} demanded"
+        )
         stalled = now.sending.without_demand
         if stalled is not None:
             print(f"no demand: {stalled.publisher} for {stalled.seconds:.0f} s")
 
         mine = stream.statistics()
-        print(f"received: {mine.received} elements, {mine.received_bytes} bytes, {mine.outstanding} outstanding")
+        print(
+            f"received: {mine.received} elements, {mine.received_bytes} bytes, {mine.outstanding} "
+            "outstanding"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""`share`: one subscription to a source, for several subscribers. The nursery given to it owns the tasks of the source."""
+"""`share`: one subscription to a source, for several subscribers.
+The nursery given to it owns the tasks of the source.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -32,11 +34,15 @@ async def read(name: str, source: penstock.Source[int], count: int, pause: float
 
 
 async def main() -> None:
-    """A quick and a slow subscriber read one sensor, under two policies. The last one that leaves switches it off."""
+    """A quick and a slow subscriber read one sensor, under two policies.
+    The last one that leaves switches it off.
+    """
     for slow, buffer in ((SlowPolicy.WAIT, 1), (SlowPolicy.LATEST, None)):
         print(slow.name)
         async with trio.open_nursery() as owner, trio.open_nursery() as readers:
-            shared: penstock.Source[int] = penstock.pipe(sensor, ops.share(owner, slow=slow, buffer=buffer))
+            shared: penstock.Source[int] = penstock.pipe(
+                sensor, ops.share(owner, slow=slow, buffer=buffer)
+            )
             readers.start_soon(read, "quick", shared, 6, 0.0)
             readers.start_soon(read, "slow", shared, 3, 0.26)
 

@@ -1,4 +1,6 @@
-"""Streams that steer another one: `switch_map` reads the newest stream, `with_latest_from` adds the newest element, `take_until` ends."""
+"""Streams that steer another one: `switch_map` reads the newest stream, `with_latest_from` adds
+the newest element, `take_until` ends.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -25,15 +27,25 @@ async def show(title: str, source: penstock.Source[object]) -> None:
     """Print each element with the time at which it came."""
     start = trio.current_time()
     async with penstock.subscribe(source) as stream:
-        print(title, *[f"{trio.current_time() - start:.2f} s {element}" async for element in stream], sep="\n  ")
+        print(
+            title,
+            *[f"{trio.current_time() - start:.2f} s {element}" async for element in stream],
+            sep="\n  ",
+        )
 
 
 async def main() -> None:
-    """The newer text cancels the search for the older one. A price is joined with the newest rate. A timer ends a stream."""
+    """The newer text cancels the search for the older one. A price is joined with the newest
+    rate. A timer ends a stream.
+    """
     await show("switch_map", penstock.pipe(typed, ops.switch_map(search)))
     prices: penstock.Source[int] = penstock.pipe(penstock.interval(0.4), ops.take(3))
-    await show("with_latest_from", penstock.pipe(prices, ops.with_latest_from(penstock.interval(0.25))))
-    await show("take_until", penstock.pipe(penstock.interval(0.4), ops.take_until(penstock.timer(1))))
+    await show(
+        "with_latest_from", penstock.pipe(prices, ops.with_latest_from(penstock.interval(0.25)))
+    )
+    await show(
+        "take_until", penstock.pipe(penstock.interval(0.4), ops.take_until(penstock.timer(1)))
+    )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Tests of your own code: a publisher and a subscriber that you drive by hand, and a clock that jumps."""
+"""Tests of your own code: a publisher and a subscriber that you drive by hand, and a clock
+that jumps.
+"""
 
 import trio
 
@@ -9,7 +11,9 @@ from penstock.testing import LeakCensus, ManualPublisher, ManualSubscriber, run_
 
 def alarms(sensor: penstock.Streamable[int]) -> penstock.Source[str]:
     """The code under test: readings above 30, and a failure if the sensor is silent for an hour."""
-    return penstock.pipe(sensor, ops.timeout(3600), ops.filter(lambda degrees: degrees > 30), ops.map("{} °C".format))
+    return penstock.pipe(
+        sensor, ops.timeout(3600), ops.filter(lambda degrees: degrees > 30), ops.map("{} °C".format)
+    )
 
 
 async def test_a_reading_that_is_not_an_alarm_requests_one_more() -> None:
@@ -28,7 +32,9 @@ async def test_a_reading_that_is_not_an_alarm_requests_one_more() -> None:
 
 
 async def test_an_hour_of_silence_is_a_failure() -> None:
-    """An hour of virtual time passes at once; `within` is how many virtual seconds an expectation waits."""
+    """An hour of virtual time passes at once;
+    `within` is how many virtual seconds an expectation waits.
+    """
     reader = ManualSubscriber(within=3601)
     async with trio.open_nursery() as nursery:
         alarms(ManualPublisher()).publisher(nursery).subscribe(reader)
@@ -42,14 +48,22 @@ async def test_nothing_is_left_after_the_block() -> None:
     census.watch(sensor, "the sensor")
     async with penstock.subscribe(alarms(sensor)) as stream:
         sensor.emit(35)
-        print("read", await anext(stream), "and left after", round(trio.current_time() / 3600, 1), "h of virtual time")
+        print(
+            "read",
+            await anext(stream),
+            "and left after",
+            round(trio.current_time() / 3600, 1),
+            "h of virtual time",
+        )
     del sensor, stream
     assert census.leaks() == []  # noqa: S101 (these are tests: pytest with pytest-trio runs them, too)
 
 
 async def main() -> None:
     """Run the tests one after the other."""
-    for number, test in enumerate((value for name, value in globals().items() if name.startswith("test_")), 1):
+    for number, test in enumerate(
+        (value for name, value in globals().items() if name.startswith("test_")), 1
+    ):
         await test()
         print(f"{number}. {test.__name__.removeprefix('test_').replace('_', ' ')}")
 

@@ -1,4 +1,6 @@
-"""Threads: other threads enter the run loop through `trio.from_thread`, and wait for demand like a task."""
+"""Threads: other threads enter the run loop through `trio.from_thread`,
+and wait for demand like a task.
+"""
 
 import trio
 
@@ -8,7 +10,9 @@ published = taken = 0
 
 
 def blocking_driver(topic: penstock.Topic[str], ahead: list[int]) -> None:
-    """Publish from a thread. Each call blocks the thread until every subscriber has room for the element."""
+    """Publish from a thread. Each call blocks the thread until every subscriber has room for the
+    element.
+    """
     global published  # noqa: PLW0603 (counted in this thread, read in the run loop)
     for number in range(1, 4):
         trio.from_thread.run(topic.publish, f"line {number}")

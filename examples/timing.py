@@ -10,7 +10,14 @@ from penstock import ops
 
 async def keystrokes() -> AsyncIterator[str]:
     """Six states of a text field, with pauses of 0.1 s to 1.5 s."""
-    for pause, text in [(0.0, "p"), (0.1, "pe"), (0.1, "pen"), (0.7, "pens"), (0.1, "penst"), (1.5, "penstock")]:
+    for pause, text in [
+        (0.0, "p"),
+        (0.1, "pe"),
+        (0.1, "pen"),
+        (0.7, "pens"),
+        (0.1, "penst"),
+        (1.5, "penstock"),
+    ]:
         await trio.sleep(pause)
         yield text
 
@@ -23,7 +30,10 @@ async def show(title: str, source: penstock.Source[object]) -> None:
             async for element in stream:
                 print(f"{title:14} {trio.current_time() - start:5.2f} s  {element!r}")
     except penstock.StreamTimeout as error:
-        print(f"{title:14} {trio.current_time() - start:5.2f} s  StreamTimeout: {error.args[0].split('. ')[0]}")
+        print(
+            f"{title:14} {trio.current_time() - start:5.2f} s  StreamTimeout: "
+            f"{error.args[0].split('. ')[0]}"
+        )
 
 
 async def main() -> None:

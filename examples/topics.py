@@ -18,8 +18,12 @@ async def listen(topic: Topic[int], seen: list[int | str], pause: float) -> None
 
 
 async def try_out(slow: SlowPolicy) -> None:
-    """Publish 1 to 8, one every 10 ms, to a subscriber that takes 1 ms for each and to one that takes 34 ms."""
-    topic = Topic[int](slow=slow, buffer=None if slow in (SlowPolicy.WAIT, SlowPolicy.LATEST) else 2)
+    """Publish 1 to 8, one every 10 ms, to a subscriber that takes 1 ms for each and to one
+    that takes 34 ms.
+    """
+    topic = Topic[int](
+        slow=slow, buffer=None if slow in (SlowPolicy.WAIT, SlowPolicy.LATEST) else 2
+    )
     quick: list[int | str] = []
     sluggish: list[int | str] = []
     async with trio.open_nursery() as nursery:
@@ -33,7 +37,9 @@ async def try_out(slow: SlowPolicy) -> None:
         took = trio.current_time() - start
         topic.complete()  # each subscriber gets its buffered elements, then the end
     dropped = topic.statistics().dropped
-    print(f"{slow.name:12} {_text(quick):16} {_text(sluggish):26} {dropped:7}  {took * 1000:4.0f} ms")
+    print(
+        f"{slow.name:12} {_text(quick):16} {_text(sluggish):26} {dropped:7}  {took * 1000:4.0f} ms"
+    )
 
 
 def _text(seen: list[int | str]) -> str:
@@ -42,7 +48,9 @@ def _text(seen: list[int | str]) -> str:
 
 async def main() -> None:
     """Run the same publisher and subscribers under each policy."""
-    print(f"{'SlowPolicy':12} {'the quick one':16} {'the slow one (buffer 2)':26} dropped  publishing")
+    print(
+        f"{'SlowPolicy':12} {'the quick one':16} {'the slow one (buffer 2)':26} dropped  publishing"
+    )
     for slow in SlowPolicy:
         await try_out(slow)
 

@@ -1,4 +1,6 @@
-"""A Unix socket: only its user may open its file (mode 0600), and the kernel tells which process has connected."""
+"""A Unix socket: only its user may open its file (mode 0600), and the kernel tells
+which process has connected.
+"""
 
 import os
 import tempfile
@@ -15,22 +17,32 @@ service = penstock.Service()
 
 @service.publisher("secrets", serializer="text")
 async def secrets(peer: PeerIdentity) -> AsyncIterator[str]:
-    """Check the user of the client: penstock passes its identity as the parameter of the type PeerIdentity."""
+    """Check the user of the client:
+    penstock passes its identity as the parameter of the type PeerIdentity.
+    """
     client = peer.credentials
     if client is None or client.uid != os.getuid():
-        raise penstock.PublicError("this is for my own user")  # only the text of a PublicError is sent to the peer
-    yield f"your process is {'mine' if client.pid == os.getpid() else 'another one'}, your user is mine"
+        # Only the text of a PublicError is sent to the peer.
+        raise penstock.PublicError("this is for my own user")
+    yield (
+        f"your process is {'mine' if client.pid == os.getpid() else 'another one'}, your user is "
+        "mine"
+    )
 
 
 def report(error: BaseException) -> None:
-    """Print each failure of a publisher in full, on the side of the service; the default logs it."""
+    """Print each failure of a publisher in full, on the side of the service;
+    the default logs it.
+    """
     print(f"server: {error!r}")
 
 
 async def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "secrets.sock"
-        async with penstock.serve(service, f"unix://{path}", "memory://secrets", on_violation=report):
+        async with penstock.serve(
+            service, f"unix://{path}", "memory://secrets", on_violation=report
+        ):
             print(f"mode {path.stat().st_mode & 0o777:o}")
             for url in (f"unix://{path}#secrets", "memory://secrets/secrets"):
                 try:

@@ -1,4 +1,6 @@
-"""Verify two publishers with the test kit: a source of penstock, and a simple publisher as a first attempt often looks."""
+"""Verify two publishers with the test kit:
+a source of penstock, and a simple publisher as a first attempt often looks.
+"""
 
 import trio
 from penstock_tck import MODERN_RULES, PublisherVerification, run_checks
@@ -13,11 +15,15 @@ class TestSource(PublisherVerification):
 
     def create_publisher(self, elements: int) -> "penstock.Publisher[int]":
         """Return a publisher whose stream has exactly this many elements."""
-        return penstock.from_iterable(range(elements)).publisher(self.env.nursery, on_violation=lambda fault: None)
+        return penstock.from_iterable(range(elements)).publisher(
+            self.env.nursery, on_violation=lambda fault: None
+        )
 
 
 class _First(penstock.Publisher[int], penstock.Subscription):
-    """It counts demand, completes, and stops after a cancel. This looks complete, but breaks 15 rules."""
+    """It counts demand, completes, and stops after a cancel.
+    This looks complete, but breaks 15 rules.
+    """
 
     def __init__(self, elements: int) -> None:
         self.left = elements
@@ -46,7 +52,9 @@ class TestFirst(TestSource):
 
 
 async def main() -> None:
-    """Run the checks without pytest. `pytest examples/verify_publisher.py` runs each check as a test and shows more."""
+    """Run the checks without pytest.
+    `pytest examples/verify_publisher.py` runs each check as a test and shows more.
+    """
     for verification in (TestSource, TestFirst):
         results = await trio.to_thread.run_sync(run_checks, verification)
         failed = [result for result in results if result.failed]

@@ -1,4 +1,6 @@
-"""All of it together: a sensor, cleaned by operators, published on a topic, and read by three subscribers at three paces."""
+"""All of it together: a sensor, cleaned by operators, published on a topic, and read by three
+subscribers at three paces.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -19,7 +21,9 @@ async def sensor() -> AsyncIterator[float]:
 
 async def station(topic: Topic[float]) -> None:
     """Clean the readings, and publish them."""
-    cleaned = penstock.generate(sensor).filter(lambda degrees: degrees < 60).distinct_until_changed()
+    cleaned = (
+        penstock.generate(sensor).filter(lambda degrees: degrees < 60).distinct_until_changed()
+    )
     await penstock.for_each(cleaned, topic.publish)
     topic.complete()
 
@@ -33,7 +37,9 @@ async def archive(topic: Topic[float]) -> None:
 
 
 async def display(topic: Topic[float]) -> None:
-    """Print the latest reading: this display takes 0.33 s to redraw, and skips the readings in between."""
+    """Print the latest reading: this display takes 0.33 s to redraw,
+    and skips the readings in between.
+    """
     newest = topic.latest()
     async with penstock.subscribe(newest, demand=1) as stream:
         async for degrees in stream:

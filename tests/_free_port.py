@@ -1,10 +1,12 @@
-"""A free port for programs that are told their port: a page's commands, nginx, or a client that must find no server.
+"""A free port for programs that are told their port:
+a page's commands, nginx, or a client that must find no server.
 
 Rules of this file:
 
-* The port lies below the range that the system gives to port 0 and to outgoing connections: no connection of another test takes it before
-  the program listens there.
-* A UDP socket of the same number reserves the port until this process ends: no other test process gets it.
+* The port lies below the range that the system gives to port 0 and to outgoing connections: no
+  connection of another test takes it before the program listens there.
+* A UDP socket of the same number reserves the port until this process ends:
+  no other test process gets it.
 """
 
 import random

@@ -1,4 +1,6 @@
-"""Hypothesis runs the same examples in each run on every machine. To search for more, pass ``--hypothesis-profile=explore``."""
+"""Hypothesis runs the same examples in each run on every machine. To search for more, pass
+``--hypothesis-profile=explore``.
+"""
 
 import gc
 import os
@@ -6,8 +8,8 @@ import sys
 
 from hypothesis import settings
 
-# In a worker of pytest-xdist, coverage measures the worker but not the programs that its tests start: some of these are timed,
-# and most are killed.
+# In a worker of pytest-xdist, coverage measures the worker but not the programs that its tests
+# start: some of these are timed, and most are killed.
 if "PYTEST_XDIST_WORKER" in os.environ:
     os.environ.pop("COVERAGE_PROCESS_CONFIG", None)
 
@@ -18,16 +20,20 @@ settings.load_profile("repeatable")
 
 
 def pytest_collection_finish() -> None:
-    """Keep the collector from what was there before the first test: the tests of a worker, and the modules that they import.
+    """Keep the collector from what was there before the first test:
+    the tests of a worker, and the modules that they import.
 
-    Many tests run the collector to see that nothing is left. With the 11,000 tests of a worker in it, each run takes 0.3 s.
+    Many tests run the collector to see that nothing is left.
+    With the 11,000 tests of a worker in it, each run takes 0.3 s.
     """
     gc.collect()
     gc.freeze()
 
 
 def pytest_sessionfinish() -> None:
-    """Let a worker write its coverage now: pytest-xdist kills a worker that is not gone within 10 seconds, as on a busy machine."""
+    """Let a worker write its coverage now: pytest-xdist kills a worker that is not gone within
+    10 seconds, as on a busy machine.
+    """
     coverage = sys.modules.get("coverage")
     if coverage is not None and "PYTEST_XDIST_WORKER" in os.environ:
         measured = coverage.Coverage.current()

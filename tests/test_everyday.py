@@ -1,4 +1,6 @@
-"""The root package is lazy: it passes on every name, and imports trio at the first use of a name that needs it."""
+"""The root package is lazy: it passes on every name,
+and imports trio at the first use of a name that needs it.
+"""
 
 import pickle
 import subprocess
@@ -8,11 +10,16 @@ import pytest
 
 import penstock
 
-_NO_TRIO = "import sys; assert 'trio' not in sys.modules, sorted(name for name in sys.modules if 'trio' in name)"
+_NO_TRIO = (
+    "import sys; assert 'trio' not in sys.modules, sorted(name for name in sys.modules if 'trio' "
+    "in name)"
+)
 
 
 def _run(program: str) -> str:
-    return subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, capture_output=True, text=True).stdout
+    return subprocess.run(
+        [sys.executable, "-W", "error", "-c", program], check=True, capture_output=True, text=True
+    ).stdout
 
 
 @pytest.mark.parametrize(
@@ -22,7 +29,10 @@ def _run(program: str) -> str:
         "from penstock import ConnectionLost, Limits, UsageError",
         "import penstock.api, penstock.session, penstock.wire",
         "import penstock.protocols.rsio",
-        "from penstock.spi import Registry, Factory, TransportOptions, Tls, parse_url, resolve_serializer",
+        (
+            "from penstock.spi import Registry, Factory, TransportOptions, Tls, parse_url, "
+            "resolve_serializer"
+        ),
         "from penstock.builtin import Auth, Keepalive, JsonSerializer",
     ],
 )
@@ -33,10 +43,13 @@ def test_no_trio_is_imported(statement: str) -> None:
 
 @pytest.mark.parametrize("package", ["penstock", "penstock.spi", "penstock.builtin"])
 def test_every_public_name_is_found(package: str) -> None:
-    """In a new process `from package import *` brings each name of `__all__`, and `dir` lists each before that."""
+    """In a new process `from package import *` brings each name of `__all__`,
+    and `dir` lists each before that.
+    """
     _run(
         f"import {package} as package\n"
-        "assert set(package.__all__) <= set(dir(package)), set(package.__all__) - set(dir(package))\n"
+        "assert set(package.__all__) <= set(dir(package)), set(package.__all__) - "
+        "set(dir(package))\n"
         f"names = {{}}; exec('from {package} import *', names)\n"
         "assert set(package.__all__) <= set(names), set(package.__all__) - set(names)\n"
         "assert all(getattr(package, name) is names[name] for name in package.__all__)"
@@ -44,8 +57,13 @@ def test_every_public_name_is_found(package: str) -> None:
 
 
 def test_a_layer_is_an_attribute() -> None:
-    """`penstock.core` and the other layers that `import penstock` always brought are found at their first use."""
-    _run("import penstock; assert penstock.core.Stream is penstock.Stream; assert penstock.spi.Transport.connect")
+    """`penstock.core` and the other layers that `import penstock` always brought are found at
+    their first use.
+    """
+    _run(
+        "import penstock; assert penstock.core.Stream is penstock.Stream; assert "
+        "penstock.spi.Transport.connect"
+    )
 
 
 @pytest.mark.parametrize("package", ["penstock", "penstock.spi", "penstock.builtin"])
@@ -54,13 +72,16 @@ def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
     _run(
         f"import {package} as package\n"
         "try: package.nothing\n"
-        f"except AttributeError as error: assert 'nothing' in str(error) and '{package}' in str(error)\n"
+        f"except AttributeError as error: assert 'nothing' in str(error) and '{package}' in "
+        "str(error)\n"
         f"else: raise SystemExit(1)\n{_NO_TRIO}"
     )
 
 
 def test_an_operator_is_found_without_its_layer() -> None:
-    """A program that imports `penstock.core` alone can call the methods of `Source` that are operators."""
+    """A program that imports `penstock.core` alone can call the methods of `Source`
+    that are operators.
+    """
     _run("from penstock.core import from_iterable; print(from_iterable([1]).map(str))")
 
 
@@ -74,4 +95,6 @@ def test_records_and_errors_are_pickled() -> None:
     """Pickle finds the classes by their modules, which the lazy root does not change."""
     reconnect = pickle.loads(pickle.dumps(penstock.Reconnect(attempts=3)))
     assert reconnect.attempts == 3
-    assert isinstance(pickle.loads(pickle.dumps(penstock.ConnectionLost("gone"))), penstock.ConnectionLost)
+    assert isinstance(
+        pickle.loads(pickle.dumps(penstock.ConnectionLost("gone"))), penstock.ConnectionLost
+    )

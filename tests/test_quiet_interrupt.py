@@ -24,14 +24,23 @@ sys.meta_path.insert(0, Interrupt())
 """
 """A `sitecustomize` that stands for a Ctrl-C which arrives while Python looks for a module."""
 
-LIBRARY_USER = "import penstock\npenstock.Service\n"  # the first name that needs trio imports the runtime
+# The first name that needs trio imports the runtime.
+LIBRARY_USER = "import penstock\npenstock.Service\n"
 
 
 def _interrupted_at(module: str, folder: Path, *command: str) -> "subprocess.CompletedProcess[str]":
-    (folder / "sitecustomize.py").write_text(INTERRUPT_AT_IMPORT.format(module=module), encoding="utf-8")
+    (folder / "sitecustomize.py").write_text(
+        INTERRUPT_AT_IMPORT.format(module=module), encoding="utf-8"
+    )
     environment = {**os.environ, "PYTHONPATH": str(folder)}
     return subprocess.run(
-        [sys.executable, *command], cwd=ROOT, env=environment, capture_output=True, text=True, check=False, timeout=HANGS_AFTER
+        [sys.executable, *command],
+        cwd=ROOT,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANGS_AFTER,
     )
 
 
@@ -39,13 +48,20 @@ def _installed_script(folder: Path) -> Path:
     """Return a script as an installer writes it for the entry point."""
     (entry,) = entry_points(group="console_scripts", name="penstock")
     script = folder / "penstock"
-    script.write_text(f"import sys\nfrom {entry.module} import {entry.attr}\nsys.exit({entry.attr}())\n", encoding="utf-8")
+    script.write_text(
+        f"import sys\nfrom {entry.module} import {entry.attr}\nsys.exit({entry.attr}())\n",
+        encoding="utf-8",
+    )
     return script
 
 
-@pytest.mark.parametrize("module", ["penstock.api", "trio", "penstock.runtime", "penstock.cli", "penstock.cli._cat"])
+@pytest.mark.parametrize(
+    "module", ["penstock.api", "trio", "penstock.runtime", "penstock.cli", "penstock.cli._cat"]
+)
 @pytest.mark.parametrize("start", ["module", "script"])
-def test_ctrl_c_during_the_imports_of_the_command_gives_status_130(module: str, start: str, tmp_path: Path) -> None:
+def test_ctrl_c_during_the_imports_of_the_command_gives_status_130(
+    module: str, start: str, tmp_path: Path
+) -> None:
     """Nothing is written: the user knows what they pressed."""
     command = ["-m", "penstock"] if start == "module" else [str(_installed_script(tmp_path))]
     done = _interrupted_at(module, tmp_path, *command, "--version")
@@ -85,7 +101,9 @@ def test_a_program_that_imports_penstock_keeps_its_traceback(tmp_path: Path) -> 
         ([], [], False),
     ],
 )
-def test_only_the_command_is_taken_for_the_command(argv: list[str], original: list[str], expected: bool) -> None:
+def test_only_the_command_is_taken_for_the_command(
+    argv: list[str], original: list[str], expected: bool
+) -> None:
     """A library must not replace the hook of the program that imports it."""
     assert is_command(argv, original) is expected
 

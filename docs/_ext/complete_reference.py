@@ -1,11 +1,15 @@
-"""A Sphinx extension that completes the reference: each public name of each public package has exactly one entry.
+"""A Sphinx extension that completes the reference:
+each public name of each public package has exactly one entry.
 
 Rules of this file:
 
-* The page of a layer shows its objects in full. `.. everyday-names::` lists the names that a root package passes on, with links there.
-* Sphinx finds the docstring of a constant only in the file that assigns it. Packages of penstock pass constants on from private files.
+* The page of a layer shows its objects in full. `.. everyday-names::` lists the names that a root
+  package passes on, with links there.
+* Sphinx finds the docstring of a constant only in the file that assigns it. Packages of penstock
+  pass constants on from private files.
   So this extension reads these docstrings from the private files, and adds them to the package.
-* After a build, a public name without an entry is a warning, and warnings are errors (`nox -s docs`).
+* After a build, a public name without an entry is a warning,
+  and warnings are errors (`nox -s docs`).
 """
 
 import ast
@@ -37,9 +41,13 @@ def _packages(root: str) -> Iterator[ModuleType]:
 
 
 def _is_public(root: str, name: str) -> bool:
-    """Return True for a layer, and for a package inside a layer if the layer's `__all__` names it: others are parts of the layer."""
+    """Return True for a layer, and for a package inside a layer if the layer's `__all__` names
+    it: others are parts of the layer.
+    """
     parent, _, short = name.rpartition(".")
-    return not short.startswith("_") and (parent == root or short in getattr(importlib.import_module(parent), "__all__", ()))
+    return not short.startswith("_") and (
+        parent == root or short in getattr(importlib.import_module(parent), "__all__", ())
+    )
 
 
 def _offers(module: ModuleType) -> dict[str, Any]:
@@ -51,11 +59,23 @@ def _is_constant(value: object) -> bool:
 
 
 def _documented_assignments(folder: Path) -> Iterator[tuple[str, str]]:
-    """Yield each name that a file in or below `folder` assigns, with the string below the assignment."""
+    """Yield each name that a file in or below `folder` assigns,
+    with the string below the assignment.
+    """
     for path in sorted(folder.rglob("*.py")):
         for node, after in pairwise(ast.parse(path.read_text(encoding="utf-8")).body):
-            if isinstance(after, ast.Expr) and isinstance(after.value, ast.Constant) and isinstance(after.value.value, str):
-                targets = node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+            if (
+                isinstance(after, ast.Expr)
+                and isinstance(after.value, ast.Constant)
+                and isinstance(after.value.value, str)
+            ):
+                targets = (
+                    node.targets
+                    if isinstance(node, ast.Assign)
+                    else [node.target]
+                    if isinstance(node, ast.AnnAssign)
+                    else []
+                )
                 for target in targets:
                     if isinstance(target, ast.Name):
                         yield target.id, after.value.value
@@ -63,17 +83,24 @@ def _documented_assignments(folder: Path) -> Iterator[tuple[str, str]]:
 
 def _add_docstrings_of_constants(app: Sphinx) -> None:
     """Give Sphinx the docstrings of constants, as if they were in the package that offers them."""
-    for module in (module for root in app.config.complete_reference_of for module in _packages(root)):
+    for module in (
+        module for root in app.config.complete_reference_of for module in _packages(root)
+    ):
         docstrings = dict(_documented_assignments(Path(module.__file__ or "").parent))
         analyzer = ModuleAnalyzer.for_module(module.__name__)
         analyzer.analyze()
         for name, value in _offers(module).items():
             if _is_constant(value) and name in docstrings:
-                analyzer.attr_docs["", name] = [*inspect.cleandoc(docstrings[name]).splitlines(), ""]
+                analyzer.attr_docs["", name] = [
+                    *inspect.cleandoc(docstrings[name]).splitlines(),
+                    "",
+                ]
 
 
 class EverydayNames(SphinxDirective):
-    """``.. everyday-names:: penstock`` lists the names that the package passes on, by layer, with the first line of each docstring."""
+    """``.. everyday-names:: penstock`` lists the names that the package passes on, by layer,
+    with the first line of each docstring.
+    """
 
     required_arguments = 1
 
@@ -85,12 +112,17 @@ class EverydayNames(SphinxDirective):
             shared = _passed_on(root, layer)
             if shared:
                 lines += ["", f"From `{layer.__name__}`:", ""]
-                lines += [f"* :py:obj:`~{layer.__name__}.{name}`: {_first_line(layer, name)}" for name in shared]
+                lines += [
+                    f"* :py:obj:`~{layer.__name__}.{name}`: {_first_line(layer, name)}"
+                    for name in shared
+                ]
         return self.parse_text_to_nodes("\n".join(lines))
 
 
 def _passed_on(root: ModuleType, layer: ModuleType) -> list[str]:
-    """Return the names that `root` offers and `layer` owns. Two layers may use the same name, so the objects are compared."""
+    """Return the names that `root` offers and `layer` owns.
+    Two layers may use the same name, so the objects are compared.
+    """
     own = _offers(layer)
     return [name for name, value in _offers(root).items() if name in own and own[name] is value]
 
@@ -115,8 +147,16 @@ def _check(app: Sphinx, exception: Exception | None) -> None:
         for package in packages:
             known = in_layers if package is packages[0] else set()
             for name, value in _offers(package).items():
-                if f"{package.__name__}.{name}" not in entered and name not in known and not inspect.ismodule(value):
-                    logger.warning("the reference lacks %s.%s: a page of docs/reference must show it", package.__name__, name)
+                if (
+                    f"{package.__name__}.{name}" not in entered
+                    and name not in known
+                    and not inspect.ismodule(value)
+                ):
+                    logger.warning(
+                        "the reference lacks %s.%s: a page of docs/reference must show it",
+                        package.__name__,
+                        name,
+                    )
 
 
 def setup(app: Sphinx) -> dict[str, bool]:

@@ -1,10 +1,13 @@
-"""A Sphinx extension that makes the table of operators from their docstrings, so that both always agree.
+"""A Sphinx extension that makes the table of operators from their docstrings, so
+that both always agree.
 
-``.. operator-table:: demand`` shows upstream demand and buffer of each operator, ``.. operator-table:: ends`` its behaviour at an end.
+``.. operator-table:: demand`` shows upstream demand and buffer of each operator,
+``.. operator-table:: ends`` its behaviour at an end.
 
 Rules of this file:
 
-* The docstring of an operator says ``Upstream demand: … Buffer: …``, then what happens on an error, on completion and on a cancel.
+* The docstring of an operator says ``Upstream demand: … Buffer: …``, then what happens on an error,
+  on completion and on a cancel.
 * If a docstring lacks one of these, that is a warning, and warnings are errors (`nox -s docs`).
 """
 
@@ -31,7 +34,9 @@ ABOUT = {
     "on a cancel": re.compile(r"\bcancel", re.IGNORECASE),
 }
 ALIKE = re.compile(r"^([^;:.]*?) pass(?:es)? straight through\.$")
-"""Matches a sentence about several ends: "Completion, errors and cancellation pass straight through."."""
+"""Matches a sentence about several ends:
+"Completion, errors and cancellation pass straight through.".
+"""
 
 
 OF_THE_FUNCTION = re.compile(r"^If (?:a|the) function raises\b")
@@ -53,13 +58,20 @@ class Promise(NamedTuple):
 
 def promises() -> list[Promise]:
     """Return the promise of each operator, in the order of the files and of their lines."""
-    return [_promise(name, function) for name, function in sorted(_operators(), key=lambda found: _position(found[1]))]
+    return [
+        _promise(name, function)
+        for name, function in sorted(_operators(), key=lambda found: _position(found[1]))
+    ]
 
 
 def _operators() -> Iterator[tuple[str, Callable[..., Any]]]:
     for name in penstock.operators.__all__:
         value = getattr(penstock.operators, name)
-        if inspect.isfunction(value) and name not in NO_OPERATORS and "Operator" in str(inspect.signature(value).return_annotation):
+        if (
+            inspect.isfunction(value)
+            and name not in NO_OPERATORS
+            and "Operator" in str(inspect.signature(value).return_annotation)
+        ):
             yield name, value
 
 
@@ -72,7 +84,8 @@ def _promise(name: str, function: Callable[..., Any]) -> Promise:
     before, _, after = docstring.partition("Upstream demand:")
     demand, _, rest = after.partition("Buffer:")
     first, *following = _sentences(rest) or [""]
-    # The text about the buffer may have several sentences. It ends before the first sentence about an end.
+    # The text about the buffer may have several sentences.
+    # It ends before the first sentence about an end.
     held = [first]
     while following and not any(about.search(following[0]) for about in ABOUT.values()):
         held.append(following.pop(0))
@@ -83,13 +96,18 @@ def _promise(name: str, function: Callable[..., Any]) -> Promise:
 def _about(end: str, sentences: list[str], before: list[str]) -> str:
     """Return the sentences about one end; a sentence about several ends is shortened.
 
-    If they are only about exceptions of a function, the sentence of the summary about this end comes first, as in `retry`.
+    If they are only about exceptions of a function, the sentence of the summary about this end
+    comes first, as in `retry`.
     """
     found = []
     for sentence in sentences:
         alike = ALIKE.match(sentence)
         if alike and ABOUT[end].search(alike[1]):
-            found.append("One from upstream passes straight through." if found else "Passes straight through.")
+            found.append(
+                "One from upstream passes straight through."
+                if found
+                else "Passes straight through."
+            )
         elif not alike and ABOUT[end].search(sentence):
             found.append(sentence)
     if all(OF_THE_FUNCTION.match(sentence) for sentence in found):
@@ -116,7 +134,12 @@ class OperatorTable(SphinxDirective):
         rows = promises()
         for row in rows:
             for part in row.missing():
-                logger.warning("the docstring of penstock.operators.%s lacks %s", row.name, part, location=self.get_location())
+                logger.warning(
+                    "the docstring of penstock.operators.%s lacks %s",
+                    row.name,
+                    part,
+                    location=self.get_location(),
+                )
         if self.arguments[0] == "demand":
             head, cells = ["upstream demand", "buffer"], [[row.demand, row.buffer] for row in rows]
         else:

@@ -1,4 +1,5 @@
-"""The service of the page index.html. Start it from this folder, with the plugin penstock-websocket installed:
+"""The service of the page index.html.
+Start it from this folder, with the plugin penstock-websocket installed:
 
 penstock serve service:service ws://127.0.0.1:7001 --option ws.origins=http://127.0.0.1:8000
 """

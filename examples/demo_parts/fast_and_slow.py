@@ -42,7 +42,9 @@ class _Meter:
             self.rate = (self.taken - taken) / (trio.current_time() - at)
             self._before = (trio.current_time(), self.taken)
         yield Gauge("the reader", self.pace)
-        yield Gauge("taken", f"{self.taken:,} of {self.made:,} made", self.taken / max(1, self.made))
+        yield Gauge(
+            "taken", f"{self.taken:,} of {self.made:,} made", self.taken / max(1, self.made)
+        )
         yield Gauge("rate", f"{self.rate:,.0f} per second", min(1.0, self.rate / 20_000))
         yield Gauge("buffered", f"{now.buffered} of {DEMAND}", now.buffered / DEMAND)
         yield Gauge("demand", f"{now.outstanding} outstanding", now.outstanding / DEMAND)
@@ -60,14 +62,20 @@ async def play(screen: Screen) -> list[Finding]:
     meter = _Meter()
     tracemalloc.start()
     try:
-        async with penstock.subscribe(meter.blocks, demand=DEMAND) as stream, trio.open_nursery() as nursery:
+        async with (
+            penstock.subscribe(meter.blocks, demand=DEMAND) as stream,
+            trio.open_nursery() as nursery,
+        ):
             nursery.start_soon(screen.watch, lambda: meter.look(stream))
             paused = await _read(meter, stream)
             nursery.cancel_scope.cancel()
         without = await _without_bound()
     finally:
         tracemalloc.stop()
-    megabytes = f"{meter.most_memory / 1e6:.1f} MB; a channel without a bound held {without / 1e6:,.0f} MB after 0.1 s"
+    megabytes = (
+        f"{meter.most_memory / 1e6:.1f} MB; a channel without a bound held {without / 1e6:,.0f} "
+        "MB after 0.1 s"
+    )
     return [
         Finding(
             "the generator is never further ahead than the demand",
@@ -79,7 +87,11 @@ async def play(screen: Screen) -> list[Finding]:
             f"{paused} made in {PAUSE_SECONDS} s of pause",
             shown=paused <= DEMAND,
         ),
-        Finding("memory stays flat", f"at most {megabytes}", shown=meter.most_memory < 3 * DEMAND * ELEMENT_BYTES),
+        Finding(
+            "memory stays flat",
+            f"at most {megabytes}",
+            shown=meter.most_memory < 3 * DEMAND * ELEMENT_BYTES,
+        ),
     ]
 
 

@@ -1,4 +1,6 @@
-"""Scene: open, use and leave 1,000 streams; then count the tasks, generators and streams that are left."""
+"""Scene: open, use and leave 1,000 streams;
+then count the tasks, generators and streams that are left.
+"""
 
 import gc
 import weakref
@@ -52,13 +54,19 @@ class _Census:
     def look(self) -> Iterator[Gauge]:
         """Yield the gauges for the state now."""
         yield Gauge("now", self.doing)
-        for label, count in (("tasks", self.tasks), ("open generators", self.open_generators), ("streams", len(self.streams))):
+        for label, count in (
+            ("tasks", self.tasks),
+            ("open generators", self.open_generators),
+            ("streams", len(self.streams)),
+        ):
             self.most[label] = max(self.most.get(label, 0), count)
             yield Gauge(label, f"{count:,} (at most {self.most[label]:,})", count / STREAMS)
 
 
 async def play(screen: Screen) -> list[Finding]:
-    """Open all streams, take ten elements of each, and leave: once at the end of the block, once by an exception."""
+    """Open all streams, take ten elements of each, and leave:
+    once at the end of the block, once by an exception.
+    """
     census = _Census()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(screen.watch, census.look)
@@ -82,7 +90,11 @@ async def play(screen: Screen) -> list[Finding]:
             f"inside: {during}; {took * 1000:,.0f} ms later: {after}",
             shown=_is_nothing(after),
         ),
-        Finding("an exception leaves the block unwrapped, and nothing is left", f"{raised}; {left}", shown=_is_nothing(left)),
+        Finding(
+            "an exception leaves the block unwrapped, and nothing is left",
+            f"{raised}; {left}",
+            shown=_is_nothing(left),
+        ),
     ]
 
 
@@ -91,7 +103,9 @@ async def _open_and_leave(census: _Census, *, fail: bool = False) -> tuple[str, 
     async with AsyncExitStack() as stack:
         for _ in range(STREAMS):
             source = penstock.pipe(census.connection, ops.map(lambda number: number + 1))
-            await _take_ten(await stack.enter_async_context(penstock.subscribe(source, demand=16)), census)
+            await _take_ten(
+                await stack.enter_async_context(penstock.subscribe(source, demand=16)), census
+            )
         during, census.doing = census.counts(), "left"
         await trio.sleep(FRAME_SECONDS * 2)  # so that the screen draws all of them once
         began = perf_counter()

@@ -40,7 +40,10 @@ class _Subscriber:
     def look(self, published: int) -> Gauge:
         """Return the gauge of this subscriber, with its lag behind the topic."""
         newest = self.seen[-1] if self.seen else 0
-        text = f"saw {len(self.seen):,}, skipped {self.skipped:,}; now at {newest:,}, {published - newest} behind"
+        text = (
+            f"saw {len(self.seen):,}, skipped {self.skipped:,}; now at {newest:,}, "
+            f"{published - newest} behind"
+        )
         return Gauge(self.name, text, len(self.seen) / max(1, published))
 
     @property
@@ -85,7 +88,9 @@ async def _publish(topic: "Topic[int]") -> float:
     return trio.current_time() - began
 
 
-def _judge(topic: "Topic[int]", took: float, every: _Subscriber, newest: _Subscriber, gaps: _Subscriber) -> list[Finding]:
+def _judge(
+    topic: "Topic[int]", took: float, every: _Subscriber, newest: _Subscriber, gaps: _Subscriber
+) -> list[Finding]:
     published = topic.statistics().published
     accounted = all(len(each.seen) + each.skipped == published for each in (every, newest, gaps))
     return [
@@ -96,13 +101,23 @@ def _judge(topic: "Topic[int]", took: float, every: _Subscriber, newest: _Subscr
         ),
         Finding(
             "the slow subscribers do not delay the topic",
-            f"publishing took {took:.2f} s of {SECONDS:g} s planned; at the slowest pace it would take {published * newest.pause:.0f} s",
+            (
+                f"publishing took {took:.2f} s of {SECONDS:g} s planned; at the slowest pace it "
+                f"would take {published * newest.pause:.0f} s"
+            ),
             shown=took < published * newest.pause / 2,
         ),
         Finding(
             "each skipped reading is counted",
-            f"latest() saw {len(newest.seen)} and skipped {newest.skipped:,}; drop() saw {len(gaps.seen)} and skipped {gaps.skipped:,}",
+            (
+                f"latest() saw {len(newest.seen)} and skipped {newest.skipped:,}; drop() saw "
+                f"{len(gaps.seen)} and skipped {gaps.skipped:,}"
+            ),
             shown=accounted and newest.in_order and gaps.in_order,
         ),
-        Finding("latest() ends with the newest reading", f"{newest.seen[-1]:,} of {published:,}", shown=newest.seen[-1] == published),
+        Finding(
+            "latest() ends with the newest reading",
+            f"{newest.seen[-1]:,} of {published:,}",
+            shown=newest.seen[-1] == published,
+        ),
     ]

@@ -1,4 +1,6 @@
-"""Scene: the command `penstock` serves a live service, and a subscriber reads it over each transport."""
+"""Scene: the command `penstock` serves a live service,
+and a subscriber reads it over each transport.
+"""
 
 import json
 import shlex
@@ -52,9 +54,13 @@ class Subscriber:
         """Read elements at full speed."""
         with trio.move_on_after(READ_SECONDS) as limit:
             arguments = ("--format", "raw", "--demand", "1024", *self.arguments)
-            self.trouble = self.trouble or await self.cat(self.url + BLOCKS, *arguments, take=self.take_bytes)
+            self.trouble = self.trouble or await self.cat(
+                self.url + BLOCKS, *arguments, take=self.take_bytes
+            )
         if limit.cancelled_caught or self._bytes != ELEMENTS * SIZE:
-            self.trouble = self.trouble or f"{self._bytes // SIZE:,} of {ELEMENTS:,} elements arrived"
+            self.trouble = (
+                self.trouble or f"{self._bytes // SIZE:,} of {ELEMENTS:,} elements arrived"
+            )
         else:
             self.rate = ELEMENTS / (self._last - self._first)
 
@@ -72,15 +78,26 @@ class Subscriber:
     def look(self) -> Gauge:
         """Return the gauge of this subscriber."""
         if self.rate:
-            return Gauge(self.name, f"{self.rate:,.0f} elements a second", min(1.0, self.rate / 1e6))
-        return Gauge(self.name, self.trouble or f"{len(self.ticks)} of {TICKS} ticks", len(self.ticks) / TICKS)
+            return Gauge(
+                self.name, f"{self.rate:,.0f} elements a second", min(1.0, self.rate / 1e6)
+            )
+        return Gauge(
+            self.name,
+            self.trouble or f"{len(self.ticks)} of {TICKS} ticks",
+            len(self.ticks) / TICKS,
+        )
 
     def judge(self) -> Finding:
         """Return the finding: the elements that arrived, and their rate."""
         right = self.ticks == list(range(1, TICKS + 1)) and self.rate > 0
-        seen = f"{len(self.ticks)} ticks in order; then {ELEMENTS:,} elements, {self.rate:,.0f} a second"
+        seen = (
+            f"{len(self.ticks)} ticks in order; then {ELEMENTS:,} elements, {self.rate:,.0f} a "
+            "second"
+        )
         trouble = self.trouble or f"ticks {self.ticks}"
-        return Finding(f"all elements arrive over {self.name}", seen if right else trouble, shown=right)
+        return Finding(
+            f"all elements arrive over {self.name}", seen if right else trouble, shown=right
+        )
 
 
 class InProcess(Subscriber):
@@ -120,9 +137,13 @@ def _subscribers(addresses: list[str], authority: Path) -> list[Subscriber]:
 
 
 async def play(screen: Screen) -> list[Finding]:
-    """Serve, read the prices over all transports at once, then at full speed over each in turn, and stop the server."""
+    """Serve, read the prices over all transports at once, then at full speed over each in turn,
+    and stop the server.
+    """
     with tempfile.TemporaryDirectory() as folder:
-        authority, certificate, socket = (Path(folder) / name for name in ("authority.pem", "server.pem", "live.sock"))
+        authority, certificate, socket = (
+            Path(folder) / name for name in ("authority.pem", "server.pem", "live.sock")
+        )
         ca = trustme.CA()
         ca.cert_pem.write_to_path(authority)
         ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(certificate)
@@ -140,7 +161,10 @@ async def play(screen: Screen) -> list[Finding]:
         left = f", but {socket} is still there" if socket.exists() else ""
     goodbye = f"status {status}, {seconds * 1000:,.0f} ms after SIGTERM{left}"
     judged = [subscriber.judge() for subscriber in subscribers]
-    return [*judged, Finding("the server shuts down with status 0", goodbye, shown=status == 0 and not left)]
+    return [
+        *judged,
+        Finding("the server shuts down with status 0", goodbye, shown=status == 0 and not left),
+    ]
 
 
 async def _read_all(screen: Screen, subscribers: list[Subscriber]) -> None:

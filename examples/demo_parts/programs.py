@@ -1,4 +1,6 @@
-"""Run the command `penstock` as separate programs, for the scene over a network: one server, and its subscribers."""
+"""Run the command `penstock` as separate programs, for the scene over a network:
+one server, and its subscribers.
+"""
 
 import os
 import subprocess
@@ -10,7 +12,8 @@ from pathlib import Path
 import trio
 
 EXAMPLES = Path(__file__).resolve().parents[1]
-SERVICE = "live_service:service"  # the programs run in the folder of the examples, so that they find it
+# The programs run in the folder of the examples, so that they find it.
+SERVICE = "live_service:service"
 START_SECONDS = 120.0  # on a busy machine a program takes 20 s to start
 READ = 64 << 10
 
@@ -32,7 +35,9 @@ class Server:
         self.addresses: list[str] = []
 
     async def wait_ready(self, count: int) -> None:
-        """Return when it has printed `count` addresses. Raises DidNotStart if it ends, or prints fewer in `START_SECONDS`."""
+        """Return when it has printed `count` addresses.
+        Raises DidNotStart if it ends, or prints fewer in `START_SECONDS`.
+        """
         printed, output = b"", _pipe_of(self.program.stderr)
         with trio.move_on_after(START_SECONDS):
             while printed.count(b"serving ") < count or not printed.endswith(b"\n"):
@@ -41,7 +46,9 @@ class Server:
                     break
                 printed += more
         if printed.count(b"serving ") < count:
-            raise DidNotStart(printed.decode(errors="replace").strip() or "penstock serve printed nothing")
+            raise DidNotStart(
+                printed.decode(errors="replace").strip() or "penstock serve printed nothing"
+            )
         self.addresses = [line.split()[-1] for line in printed.decode().splitlines()]
 
     async def shut_down(self) -> tuple[int, float]:
@@ -50,13 +57,18 @@ class Server:
         self.program.terminate()
         with trio.move_on_after(START_SECONDS):
             await self.program.wait()
-        return self.program.returncode if self.program.returncode is not None else -1, trio.current_time() - began
+        return (
+            self.program.returncode if self.program.returncode is not None else -1,
+            trio.current_time() - began,
+        )
 
 
 @asynccontextmanager
 async def serving(*arguments: str) -> AsyncIterator[Server]:
     """Run `penstock serve` for the length of a block."""
-    program = await _start(penstock("serve", SERVICE, *arguments), subprocess.DEVNULL, subprocess.DEVNULL)
+    program = await _start(
+        penstock("serve", SERVICE, *arguments), subprocess.DEVNULL, subprocess.DEVNULL
+    )
     server = Server(program)
     try:
         await server.wait_ready(sum("://" in argument for argument in arguments))
@@ -69,12 +81,16 @@ async def serving(*arguments: str) -> AsyncIterator[Server]:
 
 async def cat(*arguments: str, take: Callable[[bytes], None]) -> str:
     """Run `penstock cat`, pass its output to `take`, and return its error text, or an empty one."""
-    program = await _start(penstock("cat", "--quiet", *arguments), subprocess.DEVNULL, subprocess.PIPE)
+    program = await _start(
+        penstock("cat", "--quiet", *arguments), subprocess.DEVNULL, subprocess.PIPE
+    )
     return await _read(program, _pipe_of(program.stdout), take)
 
 
 async def cat_through_pipes(*arguments: str, take: Callable[[bytes], None]) -> str:
-    """Run `penstock cat` and `penstock serve`, connected by two pipes; `cat` then writes elements to standard error."""
+    """Run `penstock cat` and `penstock serve`, connected by two pipes; `cat` then writes
+    elements to standard error.
+    """
     (server_reads, cat_writes), (cat_reads, server_writes) = os.pipe(), os.pipe()
     try:
         server = await _start(penstock("serve", SERVICE, "pipe:"), server_reads, server_writes)
@@ -91,7 +107,9 @@ async def cat_through_pipes(*arguments: str, take: Callable[[bytes], None]) -> s
 
 
 async def _start(command: list[str], stdin: int, stdout: int) -> trio.Process:
-    return await trio.lowlevel.open_process(command, cwd=EXAMPLES, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE)
+    return await trio.lowlevel.open_process(
+        command, cwd=EXAMPLES, stdin=stdin, stdout=stdout, stderr=subprocess.PIPE
+    )
 
 
 def _pipe_of(stream: trio.abc.ReceiveStream | None) -> trio.abc.ReceiveStream:
@@ -101,7 +119,9 @@ def _pipe_of(stream: trio.abc.ReceiveStream | None) -> trio.abc.ReceiveStream:
     return stream
 
 
-async def _read(program: trio.Process, output: trio.abc.ReceiveStream, take: Callable[[bytes], None]) -> str:
+async def _read(
+    program: trio.Process, output: trio.abc.ReceiveStream, take: Callable[[bytes], None]
+) -> str:
     errors = ""
     try:
         while data := await output.receive_some(READ):

@@ -1,4 +1,6 @@
-"""Scene: a pipe over a feed that breaks, with an async function, retry, and batches by count and by time."""
+"""Scene: a pipe over a feed that breaks, with an async function, retry, and batches by count
+and by time.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 
@@ -45,14 +47,20 @@ async def play(screen: Screen) -> list[Finding]:
     """Read all records through the pipe, although the feed breaks."""
     feed = _Feed()
     batches: list[list[int]] = []
-    records = penstock.generate(feed.records).retry(None, backoff=0.1, jitter=None, when=ConnectionError, consecutive=True)
+    records = penstock.generate(feed.records).retry(
+        None, backoff=0.1, jitter=None, when=ConnectionError, consecutive=True
+    )
     source = records.map(_decode).batch(40, seconds=0.15)
 
     def look() -> Iterator[Gauge]:
         sizes = [len(batch) for batch in batches]
         yield Gauge("records", f"{sum(sizes):,} of {RECORDS:,}", sum(sizes) / RECORDS)
         yield Gauge("attempts", f"{feed.attempts}")
-        yield Gauge("batches", f"{len(sizes)}: {' '.join(map(str, sizes[-12:]))}", sizes[-1] / 40 if sizes else 0)
+        yield Gauge(
+            "batches",
+            f"{len(sizes)}: {' '.join(map(str, sizes[-12:]))}",
+            sizes[-1] / 40 if sizes else 0,
+        )
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(screen.watch, look)

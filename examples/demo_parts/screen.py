@@ -1,6 +1,8 @@
-"""The display of the demo: a panel that is redrawn in place on a terminal, and one plain line a second elsewhere.
+"""The display of the demo: a panel that is redrawn in place on a terminal,
+and one plain line a second elsewhere.
 
-The display goes to standard error, and the table at the end to standard output, so that each can be redirected.
+The display goes to standard error, and the table at the end to standard output, so
+that each can be redirected.
 """
 
 import os
@@ -19,7 +21,9 @@ BAR_WIDTH = 30
 
 
 class Gauge(NamedTuple):
-    """One line of the panel: a label, a text, and the part of its bar that is full (0 to 1), or None without a bar."""
+    """One line of the panel: a label, a text, and the part of its bar that is full (0 to 1),
+    or None without a bar.
+    """
 
     label: str
     text: str
@@ -48,7 +52,11 @@ class Screen:
         """Write the title and the story of a scene."""
         width = min(shutil.get_terminal_size().columns, 120) - 4
         told = textwrap.wrap(" ".join(story.split()), width)
-        self.say("", self._ink.bold(f"{number}  {title}"), *(f"   {self._ink.dim(line)}" for line in told))
+        self.say(
+            "",
+            self._ink.bold(f"{number}  {title}"),
+            *(f"   {self._ink.dim(line)}" for line in told),
+        )
 
     def say(self, *lines: str) -> None:
         """Write lines that stay, above the panel."""
@@ -69,11 +77,14 @@ class Screen:
         if self.live:
             width = shutil.get_terminal_size().columns - 1
             lines = [self._line(gauge, width) for gauge in gauges]
-            self._stream.write(self._erasure() + "".join(f"{line}\n" for line in lines))  # in one write, so that the panel does not flicker
+            # In one write, so that the panel does not flicker.
+            self._stream.write(self._erasure() + "".join(f"{line}\n" for line in lines))
             self._drawn = len(lines)
         else:
             facts = "; ".join(f"{gauge.label} {gauge.text}" for gauge in gauges)
-            self._stream.write(f"   {perf_counter() - self._started:5.1f} s  {facts}".rstrip() + "\n")
+            self._stream.write(
+                f"   {perf_counter() - self._started:5.1f} s  {facts}".rstrip() + "\n"
+            )
         self._stream.flush()
 
     def _line(self, gauge: Gauge, width: int) -> str:
@@ -83,7 +94,9 @@ class Screen:
         return f"   {gauge.label[:16]:<16} {bar}  {text}"
 
     def _erasure(self) -> str:
-        """Return the control sequence that erases the panel: move to its first line, clear from there."""
+        """Return the control sequence that erases the panel:
+        move to its first line, clear from there.
+        """
         drawn, self._drawn = self._drawn, 0
         return f"\x1b[{drawn}F\x1b[J" if drawn else ""
 

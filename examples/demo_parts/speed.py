@@ -10,7 +10,10 @@ import penstock
 from demo_parts.screen import Finding, Gauge, Screen
 
 TITLE = "The price of an element"
-STORY = "The same generator, read in four ways, in turn. `nox -s bench` measures the same in more rounds."
+STORY = (
+    "The same generator, read in four ways, in turn. `nox -s bench` measures the same in more "
+    "rounds."
+)
 ROUNDS = 7
 MANY, FEW = 40_000, 2_000
 
@@ -61,7 +64,8 @@ WAYS: dict[str, tuple[Callable[[int], Awaitable[None]], int]] = {
 
 
 async def play(screen: Screen) -> list[Finding]:
-    """Measure each way once a round, so that all of them share the noise of the machine; judge the medians.
+    """Measure each way once a round, so that all of them share the noise of the machine;
+    judge the medians.
 
     The time is that of the processor: other programs do not change it.
     """

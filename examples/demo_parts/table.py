@@ -1,4 +1,6 @@
-"""The table at the end of the demo: each claim, its measurement, and whether the claim was shown."""
+"""The table at the end of the demo:
+each claim, its measurement, and whether the claim was shown.
+"""
 
 import shutil
 import sys

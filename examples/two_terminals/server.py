@@ -1,4 +1,6 @@
-"""The server: a service with one publisher. Start it with `penstock serve server:service tcp://127.0.0.1:7000`."""
+"""The server: a service with one publisher. Start it with
+`penstock serve server:service tcp://127.0.0.1:7000`.
+"""
 
 from collections.abc import AsyncIterator
 

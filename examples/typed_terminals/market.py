@@ -1,4 +1,6 @@
-"""The server: a publisher whose elements are objects of a class. Start it with `penstock serve market:service tcp://127.0.0.1:7000`."""
+"""The server: a publisher whose elements are objects of a class. Start it with
+`penstock serve market:service tcp://127.0.0.1:7000`.
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -21,7 +23,9 @@ class Quote:
 
 
 @service.publisher("quotes/{symbol}")
-async def quotes(symbol: str, since: date, side: Literal["bid", "ask"] = "bid") -> AsyncIterator[Quote]:
+async def quotes(
+    symbol: str, since: date, side: Literal["bid", "ask"] = "bid"
+) -> AsyncIterator[Quote]:
     """Three quotes. The return annotation is the type of the elements."""
     price = Decimal("1.08") if side == "bid" else Decimal("1.09")
     for days in range(3):

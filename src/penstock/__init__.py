@@ -5,15 +5,19 @@ The layers, from the lowest up; each folder is a layer and is imported through i
 * `penstock.api`: the vocabulary: the four interfaces, demand, every exception.
 * `penstock.core`: streams inside one process: sources, `subscribe`, sinks, topics.
 * `penstock.logs`: elements that are kept at positions and replayed, in memory and in a file.
-* `penstock.operators`: functions over publishers, composed with `pipe`. `penstock.draft`: adapters to the early draft of the standard.
-* `penstock.spi`: everything that a plugin imports. `penstock.builtin` and `penstock.protocols` are the plugins that penstock ships.
-* `penstock.wire`, `penstock.session`: decoding and the state of a connection, without I/O. `penstock.runtime`: `connect` and `serve` on
-  trio.
-* `penstock.blocking`, `penstock.aio`: clients without trio, for scripts and for programs on asyncio. Both rest on `penstock.endpoint`.
+* `penstock.operators`: functions over publishers, composed with `pipe`. `penstock.draft`: adapters
+  to the early draft of the standard.
+* `penstock.spi`: everything that a plugin imports. `penstock.builtin` and `penstock.protocols` are
+  the plugins that penstock ships.
+* `penstock.wire`, `penstock.session`: decoding and the state of a connection, without I/O.
+  `penstock.runtime`: `connect` and `serve` on trio.
+* `penstock.blocking`, `penstock.aio`: clients without trio, for scripts and for programs on
+  asyncio. Both rest on `penstock.endpoint`.
 * `penstock.cli`: the command ``penstock``.
 * `penstock.testing`: helpers for tests of your publishers and subscribers.
 
-The names that most programs need are here; `ops` is short for `penstock.operators`. Those that need trio are imported at their first use.
+The names that most programs need are here; `ops` is short for `penstock.operators`. Those that need
+trio are imported at their first use.
 """
 
 # First: an interrupt during the other imports must find the hook in place.
@@ -201,13 +205,16 @@ __all__ = [
     "tune_collector",
 ]
 
-_LAYERS: _typing.Final = frozenset({"core", "draft", "logs", "operators", "runtime", "session", "spi", "wire"})
+_LAYERS: _typing.Final = frozenset(
+    {"core", "draft", "logs", "operators", "runtime", "session", "spi", "wire"}
+)
 """The layers that ``import penstock`` makes attributes of the package, at their first use."""
 
 
 def __getattr__(name: str) -> _typing.Any:
     """Import the everyday names at the first use of one of them (PEP 562)."""
-    # Nothing else: `from penstock import blocking` asks for that name here first, and must not import trio.
+    # Nothing else: `from penstock import blocking` asks for that name here first,
+    # and must not import trio.
     if name in __all__:
         everyday = _importlib.import_module("penstock._everyday")
         globals().update({each: getattr(everyday, each) for each in everyday.__all__})

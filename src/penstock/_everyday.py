@@ -1,4 +1,5 @@
-"""The everyday names that need trio: the root package imports this file when a program uses the first of them.
+"""The everyday names that need trio:
+the root package imports this file when a program uses the first of them.
 
 So ``import penstock.blocking`` imports no trio.
 """

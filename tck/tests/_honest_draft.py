@@ -1,6 +1,8 @@
-"""A publisher that keeps the early draft's rules. Saboteurs override one method of its subscription.
+"""A publisher that keeps the early draft's rules.
+Saboteurs override one method of its subscription.
 
-Its signals come from a task, because the draft's own subscribers may make no call inside a signal. Sleeps use the kit's MockClock.
+Its signals come from a task, because the draft's own subscribers may make no call inside a signal.
+Sleeps use the kit's MockClock.
 """
 
 from typing import Any
@@ -42,13 +44,17 @@ class HonestDraftSubscription(TaskSubscription):
         return self.demand + n > UNBOUNDED
 
     def overflow(self) -> None:
-        self.end("on_error", InvalidStateError("the total demand is above 2^63-1 (draft rule D2.3)"))
+        self.end(
+            "on_error", InvalidStateError("the total demand is above 2^63-1 (draft rule D2.3)")
+        )
 
     def add(self, n: int) -> None:
         self.demand += n
 
     def refuse_when_over(self, method: str) -> None:
-        raise InvalidStateError(f"{method} on a subscription that has ended (draft rules D2.1, D3.1)")
+        raise InvalidStateError(
+            f"{method} on a subscription that has ended (draft rules D2.1, D3.1)"
+        )
 
     def forget(self) -> None:
         self.publisher.active.pop(id(self.subscriber), None)
@@ -56,11 +62,15 @@ class HonestDraftSubscription(TaskSubscription):
 
 
 class DraftPublisher(TaskPublisher):
-    """Gives every subscriber the same elements, signals only the end if the stream is empty, and refuses an object that is subscribed."""
+    """Gives every subscriber the same elements, signals only the end if the stream is empty, and
+    refuses an object that is subscribed.
+    """
 
     subscription_class: type[HonestSubscription] = HonestDraftSubscription
 
-    def __init__(self, nursery: trio.Nursery, count: int, error: Exception | None = None, **more: Any) -> None:
+    def __init__(
+        self, nursery: trio.Nursery, count: int, error: Exception | None = None, **more: Any
+    ) -> None:
         super().__init__(nursery, count, error, **more)
         self.active: dict[int, HonestDraftSubscription] = {}
 
@@ -91,8 +101,12 @@ class DraftPublisher(TaskPublisher):
             subscriber.on_complete()
 
     def refuse_again(self, subscriber: Any) -> None:
-        """Draft rule D1.7. The refusal ends the first subscription, too, because on_error is an end for the subscriber."""
-        self.active[id(subscriber)].end("on_error", InvalidStateError("this object is already subscribed (draft rule D1.7)"))
+        """Draft rule D1.7. The refusal ends the first subscription, too,
+        because on_error is an end for the subscriber.
+        """
+        self.active[id(subscriber)].end(
+            "on_error", InvalidStateError("this object is already subscribed (draft rule D1.7)")
+        )
 
 
 class RefusingDraftPublisher(DraftPublisher):

@@ -1,8 +1,10 @@
-"""A subscriber and a processor that keep the early draft's rules: signals only schedule work. Saboteurs override one method.
+"""A subscriber and a processor that keep the early draft's rules: signals only schedule work.
+Saboteurs override one method.
 
 Rules of this file
 
-* A signal posts its work to a mailbox; a task of the kit's nursery does it, in order. A signal makes no call itself.
+* A signal posts its work to a mailbox; a task of the kit's nursery does it, in order.
+  A signal makes no call itself.
 * The end of a subscription drops it at once, so that work that was scheduled earlier cannot use it.
 """
 
@@ -100,7 +102,7 @@ class HonestDraftSubscriber(Mailbox):
             self.on_element(element)
             self.request(1)
 
-    # ------------------------------------------------------------------ from outside, or from the task
+    # --------------------------------------------------------------- from outside, or from the task
 
     def request(self, n: int) -> None:
         if self.subscription is not None:
@@ -162,12 +164,18 @@ class DraftBranch:
             self.demand -= 1
             self.position += 1
             self.subscriber.on_next(processor.kept[self.position - 1 - processor.first])
-        if self.subscriber is not None and processor.end is not None and self.position == processor.last:
+        if (
+            self.subscriber is not None
+            and processor.end is not None
+            and self.position == processor.last
+        ):
             self.end(*processor.end)
 
 
 class HonestDraftProcessor(Mailbox):
-    """Passes all signals on to its subscribers, from its own task. It reads a few elements ahead and keeps them until all have got them."""
+    """Passes all signals on to its subscribers, from its own task. It reads a few elements ahead
+    and keeps them until all have got them.
+    """
 
     branch: type[DraftBranch] = DraftBranch
     window = 4
@@ -195,10 +203,14 @@ class HonestDraftProcessor(Mailbox):
         if subscriber is None:
             raise TypeError("subscribe() was called with None")
         if id(subscriber) in self.branches:
-            self.branches[id(subscriber)].end("on_error", InvalidStateError("this object is already subscribed (D1.7)"))
+            self.branches[id(subscriber)].end(
+                "on_error", InvalidStateError("this object is already subscribed (D1.7)")
+            )
             self.on_subscriber_cancelled()
         elif self.is_shut_down:
-            subscriber.on_error(InvalidStateError("all subscribers of this processor have cancelled"))
+            subscriber.on_error(
+                InvalidStateError("all subscribers of this processor have cancelled")
+            )
         elif self.end is not None and not self.kept:
             getattr(subscriber, self.end[0])(*self.end[1:])
         else:
@@ -278,7 +290,9 @@ class HonestDraftProcessor(Mailbox):
         self.deliver()
 
     def on_subscriber_cancelled(self) -> None:
-        """Cancel upstream after the last subscriber (D8.3); otherwise serve the others, which may have waited for this one."""
+        """Cancel upstream after the last subscriber (D8.3); otherwise serve the others, which
+        may have waited for this one.
+        """
         if self.branches:
             self.post(self.deliver)
             return

@@ -1,9 +1,12 @@
-"""A processor that keeps the rules with several subscribers: it reads a few elements ahead and keeps them until all have got them.
+"""A processor that keeps the rules with several subscribers: it reads a few elements ahead and
+keeps them until all have got them.
 
 Rules of this file
 
-* The slowest subscriber decides: an element that one subscriber has not got yet is kept, and at most `window` elements are kept.
-* The work is done in a loop, not by recursion (rule 3.3): a call from inside only makes the loop run once more.
+* The slowest subscriber decides: an element that one subscriber has not got yet is kept, and at
+  most `window` elements are kept.
+* The work is done in a loop, not by recursion (rule 3.3):
+  a call from inside only makes the loop run once more.
 """
 
 from collections import deque
@@ -42,7 +45,9 @@ class Branch:
         self.demand = add_demand(self.demand, n)
 
     def due(self) -> bool:
-        return self.subscriber is not None and self.demand > 0 and self.position < self.processor.last
+        return (
+            self.subscriber is not None and self.demand > 0 and self.position < self.processor.last
+        )
 
     def step(self) -> bool:
         """Signal the next element or the end; return whether there was one."""
@@ -52,7 +57,11 @@ class Branch:
             self.position += 1
             self.signal("on_next", processor.kept[self.position - 1 - processor.first])
             return True
-        if self.subscriber is not None and processor.end is not None and self.position == processor.last:
+        if (
+            self.subscriber is not None
+            and processor.end is not None
+            and self.position == processor.last
+        ):
             self.end(*processor.end)
             return True
         return False
@@ -184,7 +193,9 @@ class HonestFanOut:
             branch.end(*self.end)
 
     def on_subscriber_cancelled(self) -> None:
-        """Cancel upstream after the last subscriber; otherwise serve the others, which may have waited for this one."""
+        """Cancel upstream after the last subscriber;
+        otherwise serve the others, which may have waited for this one.
+        """
         if self.branches:
             self.work()
         elif self.end is None:

@@ -1,8 +1,10 @@
-"""Publishers that keep the rules: one without a task, one with a task for each subscription. Saboteurs override one method.
+"""Publishers that keep the rules: one without a task, one with a task for each subscription.
+Saboteurs override one method.
 
 Rules of this file
 
-* The methods of a subscription are small, and each has one duty. So a saboteur breaks one thing by overriding one method.
+* The methods of a subscription are small, and each has one duty.
+  So a saboteur breaks one thing by overriding one method.
 * The stream is 0, 1, ... count-1. With `error`, the source raises it after `count` elements.
 """
 
@@ -73,7 +75,9 @@ class HonestSubscription:
         self.finish()
 
     def due(self) -> bool:
-        return self.subscriber is not None and self.demand > 0 and self.position < self.publisher.count
+        return (
+            self.subscriber is not None and self.demand > 0 and self.position < self.publisher.count
+        )
 
     def step(self) -> None:
         self.demand -= 1
@@ -114,12 +118,20 @@ class HonestSubscription:
 
 
 class HonestPublisher:
-    """Serves each subscriber the same elements, from the first one on. `broken` is the exception of its source when it is opened."""
+    """Serves each subscriber the same elements, from the first one on. `broken` is the exception
+    of its source when it is opened.
+    """
 
     subscription_class: type[HonestSubscription] = HonestSubscription
     broken: Exception | None = None
 
-    def __init__(self, count: int, error: Exception | None = None, *, reports: list[BaseException] | None = None) -> None:
+    def __init__(
+        self,
+        count: int,
+        error: Exception | None = None,
+        *,
+        reports: list[BaseException] | None = None,
+    ) -> None:
         self.count = count
         self.error = error
         self.reports = reports if reports is not None else []
@@ -191,6 +203,8 @@ class TaskPublisher(HonestPublisher):
     subscription_class = TaskSubscription
     seconds = 0.0
 
-    def __init__(self, nursery: trio.Nursery, count: int, error: Exception | None = None, **more: Any) -> None:
+    def __init__(
+        self, nursery: trio.Nursery, count: int, error: Exception | None = None, **more: Any
+    ) -> None:
         super().__init__(count, error, **more)
         self.nursery = nursery

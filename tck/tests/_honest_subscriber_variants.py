@@ -1,7 +1,7 @@
 """Subscribers that keep the rules in unusual ways. No check may fail for them.
 
-Each uses a freedom that the standard leaves: to call the subscription of another stream at the end, to act some time after it is told to,
-to want only one element, to request everything at once.
+Each uses a freedom that the standard leaves: to call the subscription of another stream at the end,
+to act some time after it is told to, to want only one element, to request everything at once.
 """
 
 from typing import Any

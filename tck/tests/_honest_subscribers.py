@@ -1,4 +1,6 @@
-"""Subscribers of several kinds, and a processor, that keep the rules. Saboteurs override one method."""
+"""Subscribers of several kinds, and a processor, that keep the rules.
+Saboteurs override one method.
+"""
 
 from collections import deque
 from collections.abc import Callable
@@ -10,7 +12,9 @@ from penstock.api import IllegalDemand, add_demand, check_demand
 
 
 class HonestSubscriber:
-    """Requests in batches and hands elements to handlers; a handler that raises cancels the subscription (rule 2.13)."""
+    """Requests in batches and hands elements to handlers;
+    a handler that raises cancels the subscription (rule 2.13).
+    """
 
     def __init__(
         self,
@@ -182,7 +186,9 @@ class DispatchingSubscriber(HonestSubscriber):
 
 
 class HonestProcessor:
-    """Passes all signals on between one publisher and one subscriber. It requests upstream exactly what is requested downstream."""
+    """Passes all signals on between one publisher and one subscriber. It requests upstream
+    exactly what is requested downstream.
+    """
 
     def __init__(self) -> None:
         self.upstream: Any = None

@@ -1,7 +1,8 @@
 """Publishers and subscribers with threads that keep the rules. No check may fail for them.
 
-Each is an ordinary kind: elements that a worker thread makes one by one (files, databases), a worker thread that waits for demand in a
-queue, and threads of their own that signal one after the other.
+Each is an ordinary kind: elements that a worker thread makes one by one (files, databases), a
+worker thread that waits for demand in a queue, and threads of their own that signal one after the
+other.
 """
 
 import queue
@@ -12,7 +13,11 @@ import trio
 
 from tck.tests._honest_publishers import HonestPublisher, HonestSubscription, TaskSubscription
 from tck.tests._honest_subscribers import ManualHonestSubscriber
-from tck.tests._honest_verifications import HonestSubscriberStage, HonestSynchronousPublisher, HonestTaskPublisher
+from tck.tests._honest_verifications import (
+    HonestSubscriberStage,
+    HonestSynchronousPublisher,
+    HonestTaskPublisher,
+)
 
 tck_verifies_nothing = "these are run by run_checks"
 
@@ -44,7 +49,9 @@ class Threaded(HonestTaskPublisher):
 
 
 class TimedSubscription(ThreadSubscription):
-    """Gives a worker thread five virtual seconds. Virtual time must not pass while the thread works."""
+    """Gives a worker thread five virtual seconds.
+    Virtual time must not pass while the thread works.
+    """
 
     async def run(self) -> None:
         while self.due():
@@ -72,7 +79,9 @@ _STOP = None
 
 
 class OwnThreadSubscription(HonestSubscription):
-    """Has a thread of its own, which makes every signal after on_subscribe. Demand reaches it through a queue."""
+    """Has a thread of its own, which makes every signal after on_subscribe.
+    Demand reaches it through a queue.
+    """
 
     publisher: "OwnThreadPublisher"
 
@@ -135,7 +144,9 @@ class OwnThread(HonestSynchronousPublisher):
         return super().with_line(publisher)
 
     async def until_threads_idle(self) -> None:
-        mails = [mail for publisher in self.__dict__.get("publishers", ()) for mail in publisher.mails]
+        mails = [
+            mail for publisher in self.__dict__.get("publishers", ()) for mail in publisher.mails
+        ]
         while any(mail.unfinished_tasks for mail in mails):
             for mail in mails:
                 await trio.to_thread.run_sync(mail.join)

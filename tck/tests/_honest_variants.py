@@ -1,8 +1,9 @@
 """Publishers that keep the rules in unusual ways. No check may fail for them.
 
-Each uses a freedom that the standard leaves: to complete late, to nest signals, to signal a few elements inside a request, to refuse a
-second subscriber, to stop late, to be as fast as the slowest subscriber, to give each element to one subscriber only, to shut down with the
-last subscriber, to be slow, never to end.
+Each uses a freedom that the standard leaves: to complete late, to nest signals, to signal a few
+elements inside a request, to refuse a second subscriber, to stop late, to be as fast as the slowest
+subscriber, to give each element to one subscriber only, to shut down with the last subscriber, to
+be slow, never to end.
 """
 
 from typing import Any, ClassVar
@@ -11,7 +12,12 @@ import trio
 from penstock_tck import CountingPublisher, PublisherVerification
 
 from penstock.api import IllegalDemand
-from tck.tests._honest_publishers import HonestPublisher, HonestSubscription, TaskPublisher, TaskSubscription
+from tck.tests._honest_publishers import (
+    HonestPublisher,
+    HonestSubscription,
+    TaskPublisher,
+    TaskSubscription,
+)
 from tck.tests._honest_verifications import HonestSynchronousPublisher, HonestTaskPublisher
 
 tck_verifies_nothing = "these are run by run_checks"
@@ -143,7 +149,9 @@ class LockstepSubscription(RegisteredSubscription):
 
 
 class LockstepPublisher(RegisteringPublisher):
-    """One stream for all: an element is signalled when every subscriber has requested it. A late subscriber misses the elements before."""
+    """One stream for all: an element is signalled when every subscriber has requested it. A late
+    subscriber misses the elements before.
+    """
 
     subscription_class: type[HonestSubscription] = LockstepSubscription
     position = 0
@@ -157,7 +165,9 @@ class LockstepPublisher(RegisteringPublisher):
         self.busy = True
         while self.wanted:
             self.wanted = False
-            while self.subscriptions and all(not subscription.busy and subscription.due() for subscription in self.subscriptions):
+            while self.subscriptions and all(
+                not subscription.busy and subscription.due() for subscription in self.subscriptions
+            ):
                 self.signal_to_all()
             self.signal_the_end()
         self.busy = False
@@ -297,7 +307,9 @@ class ShuttingDown(HonestSynchronousPublisher):
 
 
 class SlowPublisher(HonestTaskPublisher):
-    """Needs a second for each element, and declares how long the longest stream of the kit takes."""
+    """Needs a second for each element, and declares how long the longest stream of the kit
+    takes.
+    """
 
     settle_seconds = 6_000.0
 

@@ -1,4 +1,5 @@
-"""The verifications of the honest implementations. Each must pass every check, and the saboteurs are made from them.
+"""The verifications of the honest implementations.
+Each must pass every check, and the saboteurs are made from them.
 
 They declare all that they can do, so that as few checks as possible do not apply.
 """
@@ -7,10 +8,21 @@ from typing import Any
 
 from penstock_tck import DRAFT, ProcessorVerification, PublisherVerification, SubscriberVerification
 
-from tck.tests._honest_draft import DraftPublisher, HonestDraftSubscription, RefusingDraftPublisher, SlowDraftPublisher
+from tck.tests._honest_draft import (
+    DraftPublisher,
+    HonestDraftSubscription,
+    RefusingDraftPublisher,
+    SlowDraftPublisher,
+)
 from tck.tests._honest_draft_subscribers import HonestDraftProcessor, HonestDraftSubscriber
 from tck.tests._honest_fan_out import HonestFanOut
-from tck.tests._honest_publishers import HonestPublisher, HonestSubscription, RefusingPublisher, TaskPublisher, TaskSubscription
+from tck.tests._honest_publishers import (
+    HonestPublisher,
+    HonestSubscription,
+    RefusingPublisher,
+    TaskPublisher,
+    TaskSubscription,
+)
 from tck.tests._honest_subscribers import (
     DispatchingSubscriber,
     HonestProcessor,
@@ -72,7 +84,9 @@ class HonestTaskPublisher(HonestSynchronousPublisher):
     publisher_class: type[Any] = TaskPublisher
 
     def make(self, count: int, error: Exception | None = None) -> HonestPublisher:
-        return self.with_line(self.publisher_class(self.env.nursery, count, error, reports=self.reported_violations))
+        return self.with_line(
+            self.publisher_class(self.env.nursery, count, error, reports=self.reported_violations)
+        )
 
     def create_slow_publisher(self, elements: int, seconds: float) -> Any:
         publisher = self.make(elements)
@@ -141,7 +155,9 @@ class HonestDispatchingStage(HonestSubscriberStage):
     subscriber_class: type[Any] = DispatchingSubscriber
 
     def create_subscriber(self) -> Any:
-        return self.subscriber_class(self.env.nursery, self.saw_next, self.saw_error, self.saw_complete)
+        return self.subscriber_class(
+            self.env.nursery, self.saw_next, self.saw_error, self.saw_complete
+        )
 
     def create_raising_subscriber(self, error: Exception) -> Any:
         def handler(_: Any) -> None:
@@ -195,7 +211,9 @@ class HonestDraftSubscriberStage(SubscriberVerification):
     subscriber_class: type[HonestDraftSubscriber] = HonestDraftSubscriber
 
     def create_subscriber(self) -> Any:
-        return self.subscriber_class(self.env.nursery, self.saw_next, self.saw_error, self.saw_complete)
+        return self.subscriber_class(
+            self.env.nursery, self.saw_next, self.saw_error, self.saw_complete
+        )
 
     def trigger_request(self, n: int) -> None:
         self.subscriber.request(n)

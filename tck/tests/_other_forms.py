@@ -1,4 +1,5 @@
-"""Publishers of four forms, each with switches for faults: the same faults, written in another way than in `saboteurs/`.
+"""Publishers of four forms, each with switches for faults:
+the same faults, written in another way than in `saboteurs/`.
 
 The forms differ in the place of the demand and in the task that signals:
 
@@ -25,9 +26,17 @@ from penstock.api import UNBOUNDED, IllegalDemand, check_demand
 
 
 class Form:
-    """A publisher of 0, 1, ... count-1 and one end, which serves each subscriber from the first element on."""
+    """A publisher of 0, 1, ... count-1 and one end,
+    which serves each subscriber from the first element on.
+    """
 
-    def __init__(self, nursery: trio.Nursery, count: int, faults: frozenset[str], error: Exception | None = None) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        count: int,
+        faults: frozenset[str],
+        error: Exception | None = None,
+    ) -> None:
         self.nursery = nursery
         self.count = count
         self.error = error
@@ -100,7 +109,12 @@ class Line(ABC):
 
     def request(self, n: Any, /) -> None:
         if self.subscriber is None:
-            if self.has("refuses-after-cancel") and isinstance(n, int) and n <= 0 and self.was_cancelled is not None:
+            if (
+                self.has("refuses-after-cancel")
+                and isinstance(n, int)
+                and n <= 0
+                and self.was_cancelled is not None
+            ):
                 self.was_cancelled.on_error(IllegalDemand("rule 3.9"))
             if self.was is not None and self.asked >= self.publisher.count:
                 self.was.on_next(self.place)
@@ -141,7 +155,11 @@ class Line(ABC):
             wanted = wanted // 100 * 100
         if self.has("dries-up-after-25") and self.served >= 25 and wanted != math.inf:
             return
-        if self.has("sums-in-63-bits") and wanted + self.outstanding() >= 2**63 - 1 and self.outstanding() > 0:
+        if (
+            self.has("sums-in-63-bits")
+            and wanted + self.outstanding() >= 2**63 - 1
+            and self.outstanding() > 0
+        ):
             self.replace(0)
             return
         if self.has("overflow-refused") and n < UNBOUNDED and n + self.outstanding() > UNBOUNDED:
@@ -212,7 +230,11 @@ class Line(ABC):
         if self.publisher.error is None or self.has("failure-completes"):
             self.end(None)
         elif not self.has("failure-is-silent"):
-            self.end(ExceptionGroup("", [self.publisher.error]) if self.has("failure-in-a-group") else self.publisher.error)
+            self.end(
+                ExceptionGroup("", [self.publisher.error])
+                if self.has("failure-in-a-group")
+                else self.publisher.error
+            )
 
     def end(self, error: Exception | None) -> None:
         subscriber = self.subscriber
@@ -304,7 +326,11 @@ class GeneratorLine(Line):
                     await self.until_called()
                     seen = self.demand
                     await anext(numbers)
-                    self.demand = seen - 1 if self.has("request-in-a-checkpoint-forgotten") else self.demand - 1
+                    self.demand = (
+                        seen - 1
+                        if self.has("request-in-a-checkpoint-forgotten")
+                        else self.demand - 1
+                    )
                     if self.subscriber is None:
                         return
                     self.give()
@@ -337,7 +363,8 @@ class ChannelLine(Line):
         self.waiting += n
         try:
             self.send.send_nowait(n)
-        except trio.BrokenResourceError:  # the nursery was cancelled, and the task with it (rule 3.16)
+        except trio.BrokenResourceError:
+            # The nursery was cancelled, and the task with it (rule 3.16).
             self.forget()
 
     def replace(self, n: float) -> None:
@@ -366,7 +393,10 @@ class ChannelLine(Line):
                     await trio.lowlevel.checkpoint()
                     if self.subscriber is not None:
                         self.give()
-                    if self.has("request-in-a-checkpoint-forgotten") and self.receive.statistics().current_buffer_used:
+                    if (
+                        self.has("request-in-a-checkpoint-forgotten")
+                        and self.receive.statistics().current_buffer_used
+                    ):
                         self.receive.receive_nowait()
                 if not self.due():
                     break
@@ -380,7 +410,9 @@ class Channel(Form):
 
 
 class BatchesLine(Line):
-    """Elements are read ahead, eight at a time. A request is served inside request() as long as there are such elements."""
+    """Elements are read ahead, eight at a time.
+    A request is served inside request() as long as there are such elements.
+    """
 
     demand: float = 0
     busy = False
@@ -437,4 +469,9 @@ class Batches(Form):
     lines = BatchesLine
 
 
-FORMS: Final = {"trampoline": Trampoline, "generator": Generator, "channel": Channel, "batches": Batches}
+FORMS: Final = {
+    "trampoline": Trampoline,
+    "generator": Generator,
+    "channel": Channel,
+    "batches": Batches,
+}

@@ -1,12 +1,21 @@
-"""The verifications of the publishers, subscribers and processors of other forms, and the check that catches each of their faults.
+"""The verifications of the publishers, subscribers and processors of other forms, and the check
+that catches each of their faults.
 
-`FAULTS`, `SUBSCRIBER_FAULTS` and `PROCESSOR_FAULTS` map each switch to one check that must fail, whatever the form.
+`FAULTS`, `SUBSCRIBER_FAULTS` and `PROCESSOR_FAULTS` map each switch to one check that must fail,
+whatever the form.
 """
 
 from collections.abc import Mapping
 from typing import Any, Final
 
-from penstock_tck import Outcome, ProcessorVerification, PublisherVerification, SubscriberVerification, Verification, run_checks
+from penstock_tck import (
+    Outcome,
+    ProcessorVerification,
+    PublisherVerification,
+    SubscriberVerification,
+    Verification,
+    run_checks,
+)
 
 from tck.tests._other_forms import FORMS
 from tck.tests._other_subscribers import SUBSCRIBERS, TaskProcessor
@@ -106,10 +115,14 @@ def fails(verification_class: type[Verification], check: str) -> bool:
 
 
 def alarms(honest: type[Verification]) -> list[str]:
-    """Run every check over an honest object. Return the messages of those that failed, and one if hardly any check passed."""
+    """Run every check over an honest object. Return the messages of those that failed, and one
+    if hardly any check passed.
+    """
     results = run_checks(honest)
     passed = sum(result.outcome is Outcome.PASSED for result in results)
-    return [result.message for result in results if result.failed] + [f"{passed} checks passed"] * (passed < 20)
+    return [result.message for result in results if result.failed] + [f"{passed} checks passed"] * (
+        passed < 20
+    )
 
 
 def verification(form: str, fault: str, *, seeds: int = 300) -> type[PublisherVerification]:
@@ -137,7 +150,9 @@ def verification(form: str, fault: str, *, seeds: int = 300) -> type[PublisherVe
 
 
 class SlowGenerator(PublisherVerification):
-    """Each element takes 0.4 seconds. It declares a second: more than an element takes, and less than three elements take."""
+    """Each element takes 0.4 seconds. It declares a second:
+    more than an element takes, and less than three elements take.
+    """
 
     eager_completion = True
     multicast = True
@@ -158,13 +173,17 @@ def subscriber_verification(form: str, fault: str) -> type[SubscriberVerificatio
         dispatches = True
 
         def create_subscriber(self) -> Any:
-            return SUBSCRIBERS[form](self.env.nursery, faults, self.saw_next, self.saw_error, self.saw_complete)
+            return SUBSCRIBERS[form](
+                self.env.nursery, faults, self.saw_next, self.saw_error, self.saw_complete
+            )
 
         def create_raising_subscriber(self, error: Exception) -> Any:
             def handler(_: Any) -> None:
                 raise error
 
-            return SUBSCRIBERS[form](self.env.nursery, faults, handler, self.saw_error, self.saw_complete)
+            return SUBSCRIBERS[form](
+                self.env.nursery, faults, handler, self.saw_error, self.saw_complete
+            )
 
         def trigger_request(self, n: int) -> None:
             self.subscriber.request(n)

@@ -1,4 +1,5 @@
-"""Subscribers and a processor in other forms than the honest ones, each with switches for faults. Without a switch they keep the rules.
+"""Subscribers and a processor in other forms than the honest ones, each with switches for faults.
+Without a switch they keep the rules.
 
 | form | what it does |
 |---|---|
@@ -18,7 +19,9 @@ from penstock.api import IllegalDemand, add_demand, check_demand
 
 
 class OtherSubscriber(ABC):
-    """The parts that both forms of a subscriber share. Handlers are called by `handle` and `handle_end`, in a task."""
+    """The parts that both forms of a subscriber share.
+    Handlers are called by `handle` and `handle_end`, in a task.
+    """
 
     def __init__(
         self,
@@ -94,7 +97,9 @@ class OtherSubscriber(ABC):
         if self.subscription is None or self.has("never-asks"):
             return
         self.asking = True
-        self.subscription.request(-n if self.has("asks-for-less-than-nothing") and self.handled >= 3 else n)
+        self.subscription.request(
+            -n if self.has("asks-for-less-than-nothing") and self.handled >= 3 else n
+        )
         self.asking = False
 
     def finish(self, kind: str, value: Any) -> None:
@@ -257,7 +262,11 @@ class TaskProcessor:
     def on_subscribe(self, subscription: Any, /) -> None:
         if subscription is None:
             raise TypeError("rule 2.13")
-        if self.upstream is not None or self.end is not None or (self.served and self.downstream is None):
+        if (
+            self.upstream is not None
+            or self.end is not None
+            or (self.served and self.downstream is None)
+        ):
             subscription.cancel()
             return
         self.upstream = subscription
@@ -334,7 +343,9 @@ class TaskProcessor:
         element = self.kept.popleft()
         if not (self.has("loses-the-20th") and self.moved == 20):
             self.signal("on_next", element)
-        if self.upstream is not None and not (self.has("stops-asking-after-64") and self.moved >= 64):
+        if self.upstream is not None and not (
+            self.has("stops-asking-after-64") and self.moved >= 64
+        ):
             self.upstream.request(1)
 
     def signal(self, name: str, *arguments: Any) -> None:

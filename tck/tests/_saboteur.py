@@ -12,9 +12,10 @@ How to write one, in a file of `saboteurs/`::
         publisher_saboteur(CountsDown, {"requests_add_up": "expected on_next, but nothing arrived"}),
     ]
 
-The first sentence of the docstring describes the fault. The mapping names every check that must fail, each with a part of its message. All
-checks of the kind are run, and exactly these must fail. `also` names checks that must fail, too, because they see the same fault; their
-messages are not compared.
+The first sentence of the docstring describes the fault. The mapping names every check that must
+fail, each with a part of its message. All checks of the kind are run, and exactly these must fail.
+`also` names checks that must fail, too, because they see the same fault; their messages are not
+compared.
 """
 
 import importlib
@@ -77,14 +78,18 @@ SEE_MANY_FAULTS = frozenset(
         "cancel_blocks_no_longer_than_declared",
     }
 )
-"""Checks that use so much of a stream that they see most faults. A saboteur names one of them only if it was made for that fault."""
+"""Checks that use so much of a stream that they see most faults. A saboteur names one of them
+only if it was made for that fault.
+"""
 
 FOLDER = Path(__file__).parent / "saboteurs"
 
 
 @attrs.frozen(kw_only=True)
 class Saboteur:
-    """The fault, the verification of the implementation, and the checks that must fail, each with a part of its message."""
+    """The fault, the verification of the implementation, and the checks that must fail, each
+    with a part of its message.
+    """
 
     name: str
     breaks: str
@@ -93,30 +98,51 @@ class Saboteur:
 
     def results(self) -> list[CheckResult]:
         """Run every check of the kind; observations assert nothing and are left out."""
-        return run_checks(self.verification, [check.name for check in checks_of(self.verification) if check.kind is Kind.CHECK])
+        return run_checks(
+            self.verification,
+            [check.name for check in checks_of(self.verification) if check.kind is Kind.CHECK],
+        )
 
 
-def _saboteur(culprit: type[Any], verification: type[Verification], caught: Mapping[str, str], also: Iterable[str]) -> Saboteur:
+def _saboteur(
+    culprit: type[Any],
+    verification: type[Verification],
+    caught: Mapping[str, str],
+    also: Iterable[str],
+) -> Saboteur:
     breaks = (culprit.__doc__ or "").split(".")[0]
     if not breaks:
         raise ValueError(f"{culprit.__name__} has no docstring that describes its fault")
     # Both generations may have a saboteur of this name.
     name = f"Draft{culprit.__name__}" if verification.profile is DRAFT else culprit.__name__
-    return Saboteur(name=name, breaks=breaks, verification=verification, caught={**dict.fromkeys(also, ""), **caught})
+    return Saboteur(
+        name=name,
+        breaks=breaks,
+        verification=verification,
+        caught={**dict.fromkeys(also, ""), **caught},
+    )
 
 
 def publisher_saboteur(
-    subscription: type[HonestSubscription], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any
+    subscription: type[HonestSubscription],
+    caught: Mapping[str, str],
+    also: Iterable[str] = (),
+    **declares: Any,
 ) -> Saboteur:
-    """A publisher whose subscriptions are broken. A `TaskSubscription` or `HonestDraftSubscription` selects the publisher that belongs to
-    it.
+    """A publisher whose subscriptions are broken. A `TaskSubscription` or `HonestDraftSubscription`
+    selects the publisher that belongs to it.
     """
     base: type[PublisherVerification] = HonestSynchronousPublisher
     if issubclass(subscription, HonestDraftSubscription):
         base = HonestDraftPublisher
     elif issubclass(subscription, TaskSubscription):
         base = HonestTaskPublisher
-    return _saboteur(subscription, type(subscription.__name__, (base,), {"subscription_class": subscription, **declares}), caught, also)
+    return _saboteur(
+        subscription,
+        type(subscription.__name__, (base,), {"subscription_class": subscription, **declares}),
+        caught,
+        also,
+    )
 
 
 def publisher_class_saboteur(
@@ -128,18 +154,34 @@ def publisher_class_saboteur(
     **declares: Any,
 ) -> Saboteur:
     """A publisher that is broken itself: in subscribe(), in its elements, in its reports."""
-    return _saboteur(publisher, type(publisher.__name__, (base,), {"publisher_class": publisher, **declares}), caught, also)
+    return _saboteur(
+        publisher,
+        type(publisher.__name__, (base,), {"publisher_class": publisher, **declares}),
+        caught,
+        also,
+    )
 
 
 def draft_publisher_saboteur(
-    culprit: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), *, serves_as: str = "publisher_class", **declares: Any
+    culprit: type[Any],
+    caught: Mapping[str, str],
+    also: Iterable[str] = (),
+    *,
+    serves_as: str = "publisher_class",
+    **declares: Any,
 ) -> Saboteur:
-    """A publisher of the draft that is broken itself. `serves_as` is the attribute of `HonestDraftPublisher` that it replaces."""
-    verification: type[PublisherVerification] = type(culprit.__name__, (HonestDraftPublisher,), {serves_as: culprit, **declares})
+    """A publisher of the draft that is broken itself. `serves_as` is the attribute of
+    `HonestDraftPublisher` that it replaces.
+    """
+    verification: type[PublisherVerification] = type(
+        culprit.__name__, (HonestDraftPublisher,), {serves_as: culprit, **declares}
+    )
     return _saboteur(culprit, verification, caught, also)
 
 
-def refuser_saboteur(refuser: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
+def refuser_saboteur(
+    refuser: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any
+) -> Saboteur:
     """A publisher that refuses its subscribers in a wrong way."""
     verification: type[PublisherVerification] = type(
         refuser.__name__, (HonestSynchronousPublisher,), {"refuser_class": refuser, **declares}
@@ -147,18 +189,24 @@ def refuser_saboteur(refuser: type[Any], caught: Mapping[str, str], also: Iterab
     return _saboteur(refuser, verification, caught, also)
 
 
-def subscriber_saboteur(subscriber: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
+def subscriber_saboteur(
+    subscriber: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any
+) -> Saboteur:
     """A broken subscriber, of either generation."""
     base: type[Any] = HonestSubscriberStage
     if issubclass(subscriber, HonestDraftSubscriber):
         base = HonestDraftSubscriberStage
     elif issubclass(subscriber, DispatchingSubscriber):
         base = HonestDispatchingStage
-    verification: type[SubscriberVerification] = type(subscriber.__name__, (base,), {"subscriber_class": subscriber, **declares})
+    verification: type[SubscriberVerification] = type(
+        subscriber.__name__, (base,), {"subscriber_class": subscriber, **declares}
+    )
     return _saboteur(subscriber, verification, caught, also)
 
 
-def processor_saboteur(processor: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any) -> Saboteur:
+def processor_saboteur(
+    processor: type[Any], caught: Mapping[str, str], also: Iterable[str] = (), **declares: Any
+) -> Saboteur:
     """A broken processor, of either generation."""
     base: type[Any] = HonestProcessorStage
     if issubclass(processor, HonestDraftProcessor):
@@ -167,13 +215,18 @@ def processor_saboteur(processor: type[Any], caught: Mapping[str, str], also: It
         base = HonestFanOutStage
     elif issubclass(processor, HonestRecovery):
         base = HonestRecoveringStage
-    verification: type[ProcessorVerification] = type(processor.__name__, (base,), {"processor_class": processor, **declares})
+    verification: type[ProcessorVerification] = type(
+        processor.__name__, (base,), {"processor_class": processor, **declares}
+    )
     return _saboteur(processor, verification, caught, also)
 
 
 def all_saboteurs() -> list[Saboteur]:
     """Return the saboteurs of every file in the folder."""
-    modules = [importlib.import_module(f"tck.tests.saboteurs.{path.stem}") for path in sorted(FOLDER.glob("*.py"))]
+    modules = [
+        importlib.import_module(f"tck.tests.saboteurs.{path.stem}")
+        for path in sorted(FOLDER.glob("*.py"))
+    ]
     return [saboteur for module in modules for saboteur in module.SABOTEURS]
 
 

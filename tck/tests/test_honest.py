@@ -27,7 +27,9 @@ def test_an_honest_implementation_passes_everything(verification: type[Verificat
 
 
 @pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
-def test_each_subscription_of_the_kit_is_cancelled_or_ended(verification: type[Verification]) -> None:
+def test_each_subscription_of_the_kit_is_cancelled_or_ended(
+    verification: type[Verification],
+) -> None:
     """The kit leaves no subscription open: this is a check of the checks."""
     left = {result.check: result.left_open for result in _results(verification) if result.left_open}
     assert left == {}
@@ -35,11 +37,14 @@ def test_each_subscription_of_the_kit_is_cancelled_or_ended(verification: type[V
 
 @pytest.mark.parametrize("verification", ALL_HONEST, ids=lambda each: each.__name__)
 def test_checks_do_not_wait_in_real_time(verification: type[Verification]) -> None:
-    """A run of one check takes milliseconds. One that waited in real time would take a minute for a minute of silence.
+    """A run of one check takes milliseconds.
+    One that waited in real time would take a minute for a minute of silence.
 
     The bound is no judgement of speed: on a busy machine a check took 3 s.
     """
-    slow = {result.check: result.seconds for result in _results(verification) if result.seconds > 45.0}
+    slow = {
+        result.check: result.seconds for result in _results(verification) if result.seconds > 45.0
+    }
     assert slow == {}
 
 
@@ -54,8 +59,16 @@ def test_at_least_one_check_applies(verification: type[Verification]) -> None:
     [("Empty", 36), ("Single", 14)],
 )
 def test_a_short_stream_excuses_from_few_checks(name: str, most: int) -> None:
-    """Most checks apply to a publisher of zero or one elements, too: they use only as many elements as show the fault."""
+    """Most checks apply to a publisher of zero or one elements, too: they use only as many
+    elements as show the fault.
+    """
     (verification,) = (each for each in VARIANTS if each.__name__ == name)
-    excused = [result for result in _results(verification) if result.outcome is Outcome.NOT_APPLICABLE]
-    of_its_length = [result.check for result in excused if "max_elements" in result.seen or "min_elements" in result.seen]
+    excused = [
+        result for result in _results(verification) if result.outcome is Outcome.NOT_APPLICABLE
+    ]
+    of_its_length = [
+        result.check
+        for result in excused
+        if "max_elements" in result.seen or "min_elements" in result.seen
+    ]
     assert len(of_its_length) <= most, of_its_length

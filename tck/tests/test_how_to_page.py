@@ -1,4 +1,6 @@
-"""The code on docs/how-to/verify.md runs: the check and the requirement that it adds pass and fail as the page says."""
+"""The code on docs/how-to/verify.md runs:
+the check and the requirement that it adds pass and fail as the page says.
+"""
 
 import importlib.util
 import re
@@ -27,8 +29,14 @@ CHECK = "a_request_inside_the_last_on_next_does_not_stop_the_end"
 
 
 def _run(file: str) -> dict[str, Any]:
-    """Run the block of the page that begins with the name of this file; return the names that it defines."""
-    (code,) = (block for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL) if block.startswith(f"# {file}\n"))
+    """Run the block of the page that begins with the name of this file;
+    return the names that it defines.
+    """
+    (code,) = (
+        block
+        for block in re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+        if block.startswith(f"# {file}\n")
+    )
     names: dict[str, Any] = {}
     exec(compile(code, file, "exec"), names)
     return names
@@ -41,7 +49,9 @@ def _with_the_check(verification: type[Verification]) -> type[Verification]:
 
 def test_the_rule_on_the_page_is_in_the_table() -> None:
     """The row is the one that the kit has."""
-    assert _run("tck/src/penstock_tck/_modern_rules.py")["MODERN_RULES"]["1.5"] == MODERN_RULES["1.5"]
+    assert (
+        _run("tck/src/penstock_tck/_modern_rules.py")["MODERN_RULES"]["1.5"] == MODERN_RULES["1.5"]
+    )
 
 
 def test_the_honest_implementation_passes_the_check() -> None:
@@ -51,12 +61,20 @@ def test_the_honest_implementation_passes_the_check() -> None:
 
 
 def test_the_check_catches_the_saboteur() -> None:
-    """Exactly the checks that the saboteur names fail, and the message of the new one contains the text that it declares."""
+    """Exactly the checks that the saboteur names fail,
+    and the message of the new one contains the text that it declares.
+    """
     (saboteur,) = _run("tck/tests/saboteurs/publisher_endings.py")["SABOTEURS"]
     assert isinstance(saboteur, Saboteur)
     verification = _with_the_check(saboteur.verification)
-    checks = [check.name for check in checks_of(verification) if check.kind is Kind.CHECK and check.name not in SEE_MANY_FAULTS]
-    failed = {result.check: result.seen for result in run_checks(verification, checks) if result.failed}
+    checks = [
+        check.name
+        for check in checks_of(verification)
+        if check.kind is Kind.CHECK and check.name not in SEE_MANY_FAULTS
+    ]
+    failed = {
+        result.check: result.seen for result in run_checks(verification, checks) if result.failed
+    }
     assert set(saboteur.caught) - SEE_MANY_FAULTS == set(failed)
     assert saboteur.caught[CHECK] in failed[CHECK]
 
@@ -87,16 +105,24 @@ async def test_the_fault_on_the_page_breaks_the_requirement(autojump_clock) -> N
     assert (await _check_requirement(fault)).startswith("failed: ")
 
 
-NAMED = sorted({*re.findall(r"`(tck/[\w/]+\.py)`", PAGE), *re.findall(r"^# (tck/\S+)$", PAGE, re.MULTILINE)})
+NAMED = sorted(
+    {*re.findall(r"`(tck/[\w/]+\.py)`", PAGE), *re.findall(r"^# (tck/\S+)$", PAGE, re.MULTILINE)}
+)
 
 
 @pytest.mark.parametrize("file", NAMED)
 def test_each_file_on_the_page_exists(file: str) -> None:
-    """The page names no file that was moved. The kit's own modules are looked up, because a wheel has no tck/src."""
+    """The page names no file that was moved.
+    The kit's own modules are looked up, because a wheel has no tck/src.
+    """
     module = file.removeprefix("tck/src/").removesuffix(".py").replace("/", ".")
     assert (ROOT / file).is_file() or importlib.util.find_spec(module)
 
 
 def test_the_page_names_files() -> None:
     """The pattern of this test finds the files in the tables and in the code."""
-    assert {"tck/src/penstock_tck/_modern_rules.py", "tck/tests/test_honest.py", "tck/tests/wire/_rs_faults.py"} <= set(NAMED)
+    assert {
+        "tck/src/penstock_tck/_modern_rules.py",
+        "tck/tests/test_honest.py",
+        "tck/tests/wire/_rs_faults.py",
+    } <= set(NAMED)

@@ -1,7 +1,8 @@
-"""Coverage measured against the JVM kit: each of its publisher checks has a counterpart here, and each fault of its self-test is caught.
+"""Coverage measured against the JVM kit: each of its publisher checks has a counterpart here, and
+each fault of its self-test is caught.
 
-Its checks are numbered P1 to P38 as its `PublisherVerification` lists them. The checks that it leaves empty ("untested") have a
-counterpart, too.
+Its checks are numbered P1 to P38 as its `PublisherVerification` lists them. The checks that it
+leaves empty ("untested") have a counterpart, too.
 """
 
 import pytest
@@ -15,11 +16,20 @@ tck_verifies_nothing = "it compares names"
 
 COUNTERPARTS: dict[str, tuple[str, ...]] = {
     "P3 a stream of one element": ("fewer_elements_than_requested_end_with_on_complete",),
-    "P4 a stream of three elements": ("a_finite_stream_ends_with_on_complete", "fewer_elements_than_requested_end_with_on_complete"),
-    "P5 1.1 as many elements as requested": ("elements_come_as_requested_and_no_others", "requests_add_up"),
+    "P4 a stream of three elements": (
+        "a_finite_stream_ends_with_on_complete",
+        "fewer_elements_than_requested_end_with_on_complete",
+    ),
+    "P5 1.1 as many elements as requested": (
+        "elements_come_as_requested_and_no_others",
+        "requests_add_up",
+    ),
     "P6 1.2 fewer than requested": ("fewer_elements_than_requested_end_with_on_complete",),
     "P7 1.3 one signal after the other": ("signals_do_not_overlap",),
-    "P8 1.4 on_error when it fails": ("a_failed_publisher_signals_on_error", "a_source_that_raises_ends_the_stream_with_on_error"),
+    "P8 1.4 on_error when it fails": (
+        "a_failed_publisher_signals_on_error",
+        "a_source_that_raises_ends_the_stream_with_on_error",
+    ),
     "P9 1.5 on_complete of a finite stream": ("a_finite_stream_ends_with_on_complete",),
     "P10 1.5 on_complete of an empty stream": ("an_empty_stream_ends_with_on_complete",),
     "P11 1.6 cancelled by the end (empty there)": (
@@ -43,16 +53,31 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     ),
     "P16 1.9 subscribe(None)": ("subscribe_refuses_none",),
     "P17 1.9 on_subscribe comes first": ("subscribe_calls_on_subscribe_first_and_once",),
-    "P18 1.9 refusals": ("a_failed_publisher_calls_on_subscribe_before_on_error", "a_refusal_is_on_error_after_on_subscribe"),
-    "P19 1.10 the same subscriber twice (empty there)": ("subscribing_twice_does_not_harm_the_first_stream",),
+    "P18 1.9 refusals": (
+        "a_failed_publisher_calls_on_subscribe_before_on_error",
+        "a_refusal_is_on_error_after_on_subscribe",
+    ),
+    "P19 1.10 the same subscriber twice (empty there)": (
+        "subscribing_twice_does_not_harm_the_first_stream",
+    ),
     "P20 1.11 several subscribers": ("several_subscribers_without_demand_get_no_elements",),
-    "P21 1.11 each of them is served": ("every_subscriber_is_served_or_refused", "subscribers_share_elements_that_they_request_at_once"),
-    "P22 1.11 the same elements one by one": ("subscribers_share_elements_that_they_take_one_by_one",),
+    "P21 1.11 each of them is served": (
+        "every_subscriber_is_served_or_refused",
+        "subscribers_share_elements_that_they_request_at_once",
+    ),
+    "P22 1.11 the same elements one by one": (
+        "subscribers_share_elements_that_they_take_one_by_one",
+    ),
     "P23 1.11 the same elements at once": ("subscribers_share_elements_that_they_request_at_once",),
     "P24 1.11 and the same end": ("subscribers_share_the_end",),
     "P25 3.2 requests inside signals": ("requests_inside_signals_are_served",),
-    "P26 3.3 bounded recursion": ("on_next_is_nested_no_deeper_than_declared", "the_stack_does_not_grow_with_the_stream"),
-    "P27 3.4 a request returns soon (empty there)": ("request_signals_no_more_than_declared_before_it_returns",),
+    "P26 3.3 bounded recursion": (
+        "on_next_is_nested_no_deeper_than_declared",
+        "the_stack_does_not_grow_with_the_stream",
+    ),
+    "P27 3.4 a request returns soon (empty there)": (
+        "request_signals_no_more_than_declared_before_it_returns",
+    ),
     "P28 3.5 a cancel returns soon (empty there)": ("cancel_makes_no_signal",),
     "P29 3.6 requests after a cancel": ("requests_after_a_cancel_do_nothing",),
     "P30 3.7 cancels after a cancel": ("further_cancels_do_nothing", "cancel_makes_no_signal"),
@@ -66,10 +91,15 @@ COUNTERPARTS: dict[str, tuple[str, ...]] = {
     ),
     "P35 3.13 references are dropped": ("cancel_drops_the_subscriber",),
     "P36 3.17 a demand of 2^63-1": ("unbounded_demand_is_supported",),
-    "P37 3.17 demand that adds up to 2^63-1": ("demand_above_the_limit_counts_as_unbounded", "unbounded_demand_is_supported"),
+    "P37 3.17 demand that adds up to 2^63-1": (
+        "demand_above_the_limit_counts_as_unbounded",
+        "unbounded_demand_is_supported",
+    ),
     "P38 3.17 demand above 2^63-1": ("demand_above_the_limit_does_not_stall_the_stream",),
 }
-"""P1 and P2 check the declarations, not the publisher. Here `validate` does so before the first check."""
+"""P1 and P2 check the declarations, not the publisher.
+Here `validate` does so before the first check.
+"""
 
 FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "on_subscribe and nothing more": ("Silent", ("P5", "P6")),
@@ -79,7 +109,10 @@ FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "raises out of subscribe": ("RaisesItsFailure", ("P8", "P18")),
     "forgets on_complete": ("NeverCompletes", ("P9",)),
     "has an element after its end": ("OneElementMore", ("P6", "P9")),
-    "an empty one completes without on_subscribe": ("CompletesWithoutASubscription", ("P10", "P17")),
+    "an empty one completes without on_subscribe": (
+        "CompletesWithoutASubscription",
+        ("P10", "P17"),
+    ),
     "completes and serves later requests": ("GoesOnAfterCompletion", ("P12",)),
     "subscribe(None) returns": ("AcceptsNone", ("P16",)),
     "begins with on_next": ("BeginsWithAnElement", ("P5",)),
@@ -96,7 +129,10 @@ FAULTS: dict[str, tuple[str, tuple[str, ...]]] = {
     "cancel does nothing": ("IgnoresCancel", ("P29", "P34", "P35")),
     # The self-test of the JVM kit has no fault for these of its checks:
     "a stream of the wrong length": ("OneElementShort", ("P3", "P4")),
-    "a second subscriber makes the publisher signal without demand": ("PushesWithoutDemand", ("P20",)),
+    "a second subscriber makes the publisher signal without demand": (
+        "PushesWithoutDemand",
+        ("P20",),
+    ),
     "only one subscriber gets the end": ("CompletesForTheFirstOnly", ("P24",)),
     "an error that explains nothing": ("ExplainsNothing", ("P33",)),
     "request(0) is ignored": ("IgnoresZero", ("P31",)),
@@ -116,7 +152,9 @@ PASSES: dict[str, str] = {
     "one element": "Single",
     "as fast as the slowest subscriber": "Lockstep",
 }
-"""The implementations that pass the JVM kit's self-test, and the honest implementation here that corresponds."""
+"""The implementations that pass the JVM kit's self-test, and the honest implementation here
+that corresponds.
+"""
 
 
 def _counterparts(number: str) -> set[str]:

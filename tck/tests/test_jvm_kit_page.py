@@ -23,7 +23,25 @@ THERE: dict[str, str] = {
 }
 """What limits the checks that the JVM's kit has for a rule."""
 
-NONE_THERE = {"1.6", "1.8", "1.10", "2.2", "2.4", "2.6", "2.7", "2.11", "2.12", "3.1", "3.4", "3.5", "3.10", "3.11", "3.14", "3.15", "3.16"}
+NONE_THERE = {
+    "1.6",
+    "1.8",
+    "1.10",
+    "2.2",
+    "2.4",
+    "2.6",
+    "2.7",
+    "2.11",
+    "2.12",
+    "3.1",
+    "3.4",
+    "3.5",
+    "3.10",
+    "3.11",
+    "3.14",
+    "3.15",
+    "3.16",
+}
 """The rules for which the JVM's kit has no check with a body."""
 
 
@@ -32,7 +50,9 @@ def _table() -> str:
     lines = ["| rule | JVM's kit | penstock-tck |", "|---|---|---|"]
     for rule in MODERN_RULES:
         names = ", ".join(f"`{check.name}`" for check in checks if rule in check.rules)
-        lines.append(f"| {rule} | {'none' if rule in NONE_THERE else THERE.get(rule, 'checked')} | {names} |")
+        lines.append(
+            f"| {rule} | {'none' if rule in NONE_THERE else THERE.get(rule, 'checked')} | {names} |"
+        )
     return "\n".join(lines) + "\n"
 
 

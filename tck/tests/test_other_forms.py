@@ -1,6 +1,8 @@
-"""Faults of the saboteurs in other forms: pulled from an async generator, behind a channel, read ahead, in a class without tasks.
+"""Faults of the saboteurs in other forms: pulled from an async generator, behind a channel, read
+ahead, in a class without tasks.
 
-Each fault is tried in one form here. `whole_other_forms.py` tries each in every form: `nox -s altered`.
+Each fault is tried in one form here. `whole_other_forms.py` tries each in every form:
+`nox -s altered`.
 """
 
 import re
@@ -37,7 +39,9 @@ def test_a_fault_of_a_publisher_is_caught_in_another_form(fault: str, form: str)
     assert fails(verification(other, fault), FAULTS[fault])
 
 
-@pytest.mark.parametrize(("fault", "form"), list(zip(SUBSCRIBER_FAULTS, cycle(SUBSCRIBERS), strict=False)))
+@pytest.mark.parametrize(
+    ("fault", "form"), list(zip(SUBSCRIBER_FAULTS, cycle(SUBSCRIBERS), strict=False))
+)
 def test_a_fault_of_a_subscriber_is_caught_in_another_form(fault: str, form: str) -> None:
     """The check that `SUBSCRIBER_FAULTS` names for this fault fails."""
     assert fails(subscriber_verification(form, fault), SUBSCRIBER_FAULTS[fault])
@@ -64,13 +68,17 @@ def test_a_form_without_a_fault_passes_every_check() -> None:
     ],
 )
 def test_several_elements_may_take_longer_than_settle_seconds(check: str) -> None:
-    """The checks wait as long as elements come: `settle_seconds` need not be the time of all of them."""
+    """The checks wait as long as elements come:
+    `settle_seconds` need not be the time of all of them.
+    """
     assert not fails(SlowGenerator, check)
 
 
 def test_each_switch_has_a_check() -> None:
     """The tables name the switches of the two files, and no others."""
-    subscribers, processor = (HERE / "_other_subscribers.py").read_text(encoding="utf-8").split("class TaskProcessor")
+    subscribers, processor = (
+        (HERE / "_other_subscribers.py").read_text(encoding="utf-8").split("class TaskProcessor")
+    )
     publishers = (HERE / "_other_forms.py").read_text(encoding="utf-8")
     assert _switches(publishers) == set(FAULTS)
     assert _switches(subscribers) == set(SUBSCRIBER_FAULTS)
@@ -78,4 +86,7 @@ def test_each_switch_has_a_check() -> None:
 
 
 def _switches(text: str) -> set[str]:
-    return {first or second for first, second in re.findall(r'has\("([\w-]+)"\)|"([\w-]+)" in self\.faults', text)}
+    return {
+        first or second
+        for first, second in re.findall(r'has\("([\w-]+)"\)|"([\w-]+)" in self\.faults', text)
+    }

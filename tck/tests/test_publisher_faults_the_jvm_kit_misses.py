@@ -1,6 +1,8 @@
-"""Publisher faults that the JVM kit misses, each with a saboteur that the given check of this kit catches.
+"""Publisher faults that the JVM kit misses, each with a saboteur
+that the given check of this kit catches.
 
-Each row says why the fault passes there. The rows for subscribers and processors are in test_subscriber_faults_the_jvm_kit_misses.py.
+Each row says why the fault passes there. The rows for subscribers and processors are in
+test_subscriber_faults_the_jvm_kit_misses.py.
 """
 
 import attrs
@@ -14,7 +16,9 @@ tck_verifies_nothing = "the saboteurs are run by run_checks, one check at a time
 
 @attrs.frozen(kw_only=True)
 class MissedFault:
-    """A fault, why it passes the JVM kit, the saboteur with this fault, and the check here that catches it."""
+    """A fault, why it passes the JVM kit, the saboteur with this fault, and the check here
+    that catches it.
+    """
 
     passes: str
     because: str
@@ -22,7 +26,8 @@ class MissedFault:
     check: str
 
 
-# A check of the JVM kit must ask for the violations that its probes record. Its optional checks never do.
+# A check of the JVM kit must ask for the violations that its probes record.
+# Its optional checks never do.
 _VIOLATION_NOT_READ = "violations in its optional checks are never read"
 _NO_CHECK = "the JVM kit has no check of the rule"
 
@@ -128,7 +133,10 @@ MISSED_FAULTS = [
     ),
     MissedFault(
         passes="demand that adds up to 2^63 becomes negative",
-        because="a synchronous publisher has signalled everything before the second request, so demand does not add up",
+        because=(
+            "a synchronous publisher has signalled everything before the second request, so "
+            "demand does not add up"
+        ),
         saboteur="WrapsOnOverflow",
         check="demand_above_the_limit_counts_as_unbounded",
     ),

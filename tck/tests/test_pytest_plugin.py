@@ -51,7 +51,13 @@ def test_a_class_with_a_factory_is_collected_under_any_name(run) -> None:
     """Each check is one item, named after the class and the check, and the table ends the run."""
     result = run(GOOD, "-v")
     assert result.ret == pytest.ExitCode.OK
-    result.stdout.fnmatch_lines(["*MyPublisher::requests_add_up PASSED*", "*Reactive Streams rules*", "3.8*passed*requests_add_up*"])
+    result.stdout.fnmatch_lines(
+        [
+            "*MyPublisher::requests_add_up PASSED*",
+            "*Reactive Streams rules*",
+            "3.8*passed*requests_add_up*",
+        ]
+    )
 
 
 def test_a_failure_shows_the_message_of_the_check(run) -> None:
@@ -59,7 +65,12 @@ def test_a_failure_shows_the_message_of_the_check(run) -> None:
     result = run(BAD)
     assert result.ret == pytest.ExitCode.TESTS_FAILED
     result.stdout.fnmatch_lines(
-        ["*rule 1.7 (MUST)*", "What was seen*expected on_next, but nothing arrived*", "If this fails, look at*", "*-> request(10)*"]
+        [
+            "*rule 1.7 (MUST)*",
+            "What was seen*expected on_next, but nothing arrived*",
+            "If this fails, look at*",
+            "*-> request(10)*",
+        ]
     )
     result.stdout.no_fnmatch_line("*_runner.py*")
 
@@ -68,7 +79,9 @@ def test_checks_that_do_not_apply_are_only_in_the_table(run) -> None:
     """They make no item, and the table names the missing capability."""
     result = run(BAD)
     assert "skipped" not in result.parseoutcomes()
-    result.stdout.fnmatch_lines(["*not applicable: it does not override create_failed_publisher()*"])
+    result.stdout.fnmatch_lines(
+        ["*not applicable: it does not override create_failed_publisher()*"]
+    )
 
 
 def test_a_module_that_verifies_nothing_is_an_error(run) -> None:
@@ -80,7 +93,10 @@ def test_a_module_that_verifies_nothing_is_an_error(run) -> None:
 
 def test_a_module_may_declare_that_it_verifies_nothing(run) -> None:
     """The module gives the reason."""
-    text = NOTHING + "tck_verifies_nothing = 'a reason'\ndef test_other():\n    assert PublisherVerification\n"
+    text = (
+        NOTHING
+        + "tck_verifies_nothing = 'a reason'\ndef test_other():\n    assert PublisherVerification\n"
+    )
     assert run(text).ret == pytest.ExitCode.OK
 
 
@@ -98,14 +114,21 @@ def test_required_checks_that_run_are_enough(run) -> None:
 
 def test_an_abstract_base_is_not_collected(run) -> None:
     """A base for other verifications needs no factory."""
-    result = run(GOOD.replace("def create", "abstract = True\n    def create") + "class Real(MyPublisher):\n    pass\n", "-v")
+    result = run(
+        GOOD.replace("def create", "abstract = True\n    def create")
+        + "class Real(MyPublisher):\n    pass\n",
+        "-v",
+    )
     result.stdout.fnmatch_lines(["*Real::requests_add_up PASSED*"])
     result.stdout.no_fnmatch_line("*MyPublisher::*")
 
 
 def test_a_waived_check_shows_as_expected_failure(run) -> None:
     """The table shows the reason."""
-    text = BAD.replace("max_elements = 1", "waivers = {'the_refusal_of_a_demand_explains_itself': 'its errors have no text'}")
+    text = BAD.replace(
+        "max_elements = 1",
+        "waivers = {'the_refusal_of_a_demand_explains_itself': 'its errors have no text'}",
+    )
     result = run(text, "-k", "Broken and explains")
     assert result.parseoutcomes()["xfailed"] == 1
     result.stdout.fnmatch_lines(["*waived: its errors have no text*"])
@@ -123,7 +146,9 @@ class Late(PublisherVerification):
 
 
 def test_the_number_of_random_scripts_is_an_option(run) -> None:
-    """A fault that shows with the tenth script is found with --tck-seeds=20, and not with --tck-seeds=5."""
+    """A fault that shows with the tenth script is found with --tck-seeds=20,
+    and not with --tck-seeds=5.
+    """
     assert run(LATE_FAULT, "-k", "model", "--tck-seeds=5").ret == pytest.ExitCode.OK
     result = run(LATE_FAULT, "-k", "model", "--tck-seeds=20")
     result.stdout.fnmatch_lines(["*seed *, a stream of * elements: *"])
@@ -144,13 +169,21 @@ def test_the_reports_hold_every_rule(run, pytester: pytest.Pytester) -> None:
 
 
 def test_with_xdist_the_report_is_complete(run, pytester: pytest.Pytester) -> None:
-    """It equals the report of one process: each result, and each check that does not apply, once."""
+    """It equals the report of one process:
+    each result, and each check that does not apply, once.
+    """
     rows = []
     for processes in ("0", "2"):
-        result = run(BAD, "-n", processes, "-k", "requests", "--tck-require", "--tck-json=report.json")
+        result = run(
+            BAD, "-n", processes, "-k", "requests", "--tck-require", "--tck-json=report.json"
+        )
         assert result.ret == pytest.ExitCode.TESTS_FAILED
         written = json.loads((pytester.path / "report.json").read_text(encoding="utf-8"))
-        rows.append(sorted((row["check"], row["verification"], row["outcome"]) for row in written["results"]))
+        rows.append(
+            sorted(
+                (row["check"], row["verification"], row["outcome"]) for row in written["results"]
+            )
+        )
     alone, shared = rows
     assert {"passed", "failed", "not applicable"} <= {outcome for _, _, outcome in alone}
     assert alone == shared

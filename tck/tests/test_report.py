@@ -26,7 +26,14 @@ def test_the_worst_outcome_is_the_status_of_a_rule() -> None:
     """A rule with one failure among passes has failed."""
     results = _results()
     failed = CheckResult(
-        verification="Mine", check="c", rules=("3.8",), optional=False, drives="", look_at="", outcome=Outcome.FAILED, seen="<bad & ugly>"
+        verification="Mine",
+        check="c",
+        rules=("3.8",),
+        optional=False,
+        drives="",
+        look_at="",
+        outcome=Outcome.FAILED,
+        seen="<bad & ugly>",
     )
     statuses = {row.rule.id: row.status for row in rule_rows([*results, failed])}
     assert statuses["3.8"] == "failed"
@@ -56,7 +63,14 @@ def test_a_page_without_results_says_so() -> None:
 def test_a_breach_is_counted_for_its_own_rule_only() -> None:
     """A check of 3.8 that saw a breach of 2.12: 2.12 has failed, and 3.8 is not established."""
     failed = CheckResult(
-        verification="Mine", check="c", rules=("3.8",), optional=False, drives="", look_at="", outcome=Outcome.FAILED, broken=("2.12",)
+        verification="Mine",
+        check="c",
+        rules=("3.8",),
+        optional=False,
+        drives="",
+        look_at="",
+        outcome=Outcome.FAILED,
+        broken=("2.12",),
     )
     statuses = {row.rule.id: row.status for row in rule_rows([failed])}
     assert (statuses["2.12"], statuses["3.8"]) == ("failed", "not established")
@@ -66,9 +80,26 @@ def test_a_breach_is_counted_for_its_own_rule_only() -> None:
 def test_a_recommendation_does_not_fail_its_rule() -> None:
     """The rule stays as its other checks have left it."""
     advice = CheckResult(
-        verification="Mine", check="c", rules=("2.13",), optional=True, drives="", look_at="", outcome=Outcome.FAILED, seen="no"
+        verification="Mine",
+        check="c",
+        rules=("2.13",),
+        optional=True,
+        drives="",
+        look_at="",
+        outcome=Outcome.FAILED,
+        seen="no",
     )
-    passed = CheckResult(verification="Mine", check="d", rules=("2.13",), optional=False, drives="", look_at="", outcome=Outcome.PASSED)
+    passed = CheckResult(
+        verification="Mine",
+        check="d",
+        rules=("2.13",),
+        optional=False,
+        drives="",
+        look_at="",
+        outcome=Outcome.PASSED,
+    )
     (row,) = (row for row in rule_rows([advice, passed]) if row.rule.id == "2.13")
     assert row.status == "passed"
-    assert any("c (a recommendation that is not followed)" in line for line in text_table([advice, passed]))
+    assert any(
+        "c (a recommendation that is not followed)" in line for line in text_table([advice, passed])
+    )

@@ -31,13 +31,25 @@ def test_each_generation_has_43_rules() -> None:
     """39 modern rules have a check and 4 an observation; 41 rules of the draft have a check."""
     assert len(MODERN_RULES) == 43
     assert len(DRAFT_RULES) == 43
-    assert {rule.id for rule in MODERN_RULES.values() if rule.account is Account.OBSERVATION} == {"3.1", "3.10", "3.11", "3.14"}
-    assert {rule.id for rule in DRAFT_RULES.values() if rule.account is Account.REASON} == {"D2.6", "D9.1"}
+    assert {rule.id for rule in MODERN_RULES.values() if rule.account is Account.OBSERVATION} == {
+        "3.1",
+        "3.10",
+        "3.11",
+        "3.14",
+    }
+    assert {rule.id for rule in DRAFT_RULES.values() if rule.account is Account.REASON} == {
+        "D2.6",
+        "D9.1",
+    }
 
 
 def test_each_rule_that_can_be_checked_has_a_check() -> None:
     """Every rule with `Account.CHECK` is cited by a check."""
-    wanted = {rule.id for rule in [*MODERN_RULES.values(), *DRAFT_RULES.values()] if rule.account is Account.CHECK}
+    wanted = {
+        rule.id
+        for rule in [*MODERN_RULES.values(), *DRAFT_RULES.values()]
+        if rule.account is Account.CHECK
+    }
     have = _accounted(MODERN, Kind.CHECK) | _accounted(DRAFT, Kind.CHECK)
     assert sorted(wanted - have) == []
 
@@ -50,7 +62,12 @@ def test_each_permission_has_an_observation() -> None:
 
 def test_each_check_has_a_saboteur_that_it_catches() -> None:
     """A check that fails for no saboteur has not shown that it can fail."""
-    names = {check.name for profile in (MODERN, DRAFT) for check in _catalogue(profile) if check.kind is Kind.CHECK}
+    names = {
+        check.name
+        for profile in (MODERN, DRAFT)
+        for check in _catalogue(profile)
+        if check.kind is Kind.CHECK
+    }
     caught = {name for saboteur in all_saboteurs() for name in saboteur.caught}
     assert sorted(names - caught) == []
 
@@ -62,7 +79,9 @@ def test_no_two_saboteurs_share_a_name() -> None:
 
 
 def test_files_of_checks_define_different_names() -> None:
-    """The files of checks are mixed into one class: a helper with a name that is used twice would silently replace the other."""
+    """The files of checks are mixed into one class: a helper with a name that is used twice
+    would silently replace the other.
+    """
     owners: dict[str, set[str]] = {}
     for base in ProcessorVerification.__mro__:
         if "_checks." in base.__module__:

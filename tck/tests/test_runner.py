@@ -1,4 +1,5 @@
-"""The runner: a run that ends early is a failure with a text, a violation always fails, and waivers are checked.
+"""The runner: a run that ends early is a failure with a text, a violation always fails,
+and waivers are checked.
 
 Checks run on a MockClock; only the watchdog uses real time.
 """
@@ -117,7 +118,9 @@ def _result(name: str, verification: type[Any] = _Own) -> Any:
     ],
 )
 def test_a_run_that_ends_early_is_a_failure_with_a_reason(name: str, words: str) -> None:
-    """Violations, endless loops, endless waits and crashes fail the check, and the message says which."""
+    """Violations, endless loops, endless waits and crashes fail the check,
+    and the message says which.
+    """
     result = _result(name)
     assert result.outcome is Outcome.FAILED
     assert words in result.seen
@@ -132,7 +135,13 @@ def test_a_run_ended_by_the_watchdog_has_one_reason(name: str) -> None:
 def test_a_message_has_rule_observation_hint_and_transcript() -> None:
     """The rule, the drive, the observation, where to look, and the transcript."""
     message = _result("sees_a_violation_and_does_not_look").message
-    for part in ("rule 1.1 (MUST): A publisher never", "What was seen", "If this fails, look at", "<- on_next(1)", "!! rule 1.1"):
+    for part in (
+        "rule 1.1 (MUST): A publisher never",
+        "What was seen",
+        "If this fails, look at",
+        "<- on_next(1)",
+        "!! rule 1.1",
+    ):
         assert part in message
 
 
@@ -167,7 +176,13 @@ def test_only_optional_checks_can_be_waived() -> None:
 
 @pytest.mark.parametrize(
     "declared",
-    [{"max_elements": -1}, {"recursion_bound": 0}, {"min_elements": -1}, {"min_elements": 3, "max_elements": 2}, {"model_seeds": 0}],
+    [
+        {"max_elements": -1},
+        {"recursion_bound": 0},
+        {"min_elements": -1},
+        {"min_elements": 3, "max_elements": 2},
+        {"model_seeds": 0},
+    ],
 )
 def test_impossible_declarations_are_refused(declared: dict[str, int]) -> None:
     """The error comes before any check is run."""
@@ -189,8 +204,12 @@ def test_impossible_declarations_are_refused_without_pytest_too() -> None:
         (ProcessorVerification, "Forgot must define create_processor, or override connect"),
     ],
 )
-def test_a_missing_factory_is_reported_before_any_check(base: type[Verification], words: str) -> None:
-    """It does not break a rule: if fifty checks failed for it, they would point at fifty wrong places."""
+def test_a_missing_factory_is_reported_before_any_check(
+    base: type[Verification], words: str
+) -> None:
+    """It does not break a rule: if fifty checks failed for it,
+    they would point at fifty wrong places.
+    """
     with pytest.raises(UsageError, match=words):
         validate(type("Forgot", (base,), {}))
 
@@ -198,8 +217,16 @@ def test_a_missing_factory_is_reported_before_any_check(base: type[Verification]
 @pytest.mark.parametrize(
     ("base", "factory", "words"),
     [
-        (PublisherVerification, "create_publisher", "returned None, which is no publisher: it has no subscribe()"),
-        (ProcessorVerification, "connect", "returned None, which is no publisher: it has no subscribe()"),
+        (
+            PublisherVerification,
+            "create_publisher",
+            "returned None, which is no publisher: it has no subscribe()",
+        ),
+        (
+            ProcessorVerification,
+            "connect",
+            "returned None, which is no publisher: it has no subscribe()",
+        ),
         (
             SubscriberVerification,
             "create_subscriber",
@@ -207,10 +234,16 @@ def test_a_missing_factory_is_reported_before_any_check(base: type[Verification]
         ),
     ],
 )
-def test_a_factory_that_returns_none_is_named(base: type[Verification], factory: str, words: str) -> None:
+def test_a_factory_that_returns_none_is_named(
+    base: type[Verification], factory: str, words: str
+) -> None:
     """If a `return` was forgotten, the message names the factory."""
     broken = type("Broken", (base,), {factory: lambda *_: None})
-    name = "elements_are_requested_and_accepted" if base is SubscriberVerification else "requests_add_up"
+    name = (
+        "elements_are_requested_and_accepted"
+        if base is SubscriberVerification
+        else "requests_add_up"
+    )
     (result,) = run_checks(broken, [name])
     assert words in result.seen
     assert result.failed
@@ -225,7 +258,9 @@ def test_an_unknown_check_name_is_refused() -> None:
 def test_a_check_cannot_be_hidden() -> None:
     """A method with the name of a check would turn it off silently."""
     with pytest.raises(ValueError, match="hides a check"):
-        checks_of(type("Hiding", (HonestSynchronousPublisher,), {"requests_add_up": lambda self: None}))
+        checks_of(
+            type("Hiding", (HonestSynchronousPublisher,), {"requests_add_up": lambda self: None})
+        )
 
 
 def test_a_missing_capability_is_named() -> None:
@@ -237,7 +272,9 @@ def test_a_missing_capability_is_named() -> None:
         def create_publisher(self, elements: int) -> Any:
             return CountingPublisher(elements)
 
-    result = run_check(Small, next(check for check in checks_of(Small) if check.name == "requests_add_up"))
+    result = run_check(
+        Small, next(check for check in checks_of(Small) if check.name == "requests_add_up")
+    )
     assert result.outcome is Outcome.NOT_APPLICABLE
     assert result.seen == "it declares max_elements = 1, and the check needs 2"
 
@@ -275,7 +312,9 @@ class _CountsScripts(HonestSynchronousPublisher):
 
 
 def test_a_slow_publisher_gets_fewer_random_scripts(monkeypatch: pytest.MonkeyPatch) -> None:
-    """After a second of the processor no script begins, but LEAST_SCRIPTS are played. A declared number is played in full."""
+    """After a second of the processor no script begins, but LEAST_SCRIPTS are played.
+    A declared number is played in full.
+    """
     clock = itertools.count(step=10)
     monkeypatch.setattr(scripts, "process_time", lambda: next(clock))
     for declared, played in ((None, scripts.LEAST_SCRIPTS), (50, 50)):
@@ -293,7 +332,9 @@ def test_a_slow_publisher_gets_fewer_random_scripts(monkeypatch: pytest.MonkeyPa
         ({"create_fail_publisher": None}, "create_failed_publisher"),
     ],
 )
-def test_a_misspelt_declaration_is_refused_with_the_nearest_name(declared: dict[str, Any], nearest: str) -> None:
+def test_a_misspelt_declaration_is_refused_with_the_nearest_name(
+    declared: dict[str, Any], nearest: str
+) -> None:
     """Otherwise it would pass silently, and the checks that need it would not be run."""
     with pytest.raises(UsageError, match=f"did you mean {nearest}"):
         validate(type("Misspelt", (HonestSynchronousPublisher,), declared))
@@ -301,7 +342,13 @@ def test_a_misspelt_declaration_is_refused_with_the_nearest_name(declared: dict[
 
 def test_a_class_may_have_names_of_its_own() -> None:
     """Only a name that looks like one of the kit is refused."""
-    validate(type("Own", (HonestSynchronousPublisher,), {"database_url": "", "connect_to_database": lambda self: None}))
+    validate(
+        type(
+            "Own",
+            (HonestSynchronousPublisher,),
+            {"database_url": "", "connect_to_database": lambda self: None},
+        )
+    )
 
 
 class _Spins(HonestSubscription):
@@ -314,7 +361,11 @@ class _Spins(HonestSubscription):
 
 def test_after_some_endless_checks_no_further_one_is_run() -> None:
     """Each would take the seconds of the watchdog, too. The results say why they are missing."""
-    spinning = type("Spinning", (HonestSynchronousPublisher,), {"subscription_class": _Spins, "watchdog_seconds": 0.05})
+    spinning = type(
+        "Spinning",
+        (HonestSynchronousPublisher,),
+        {"subscription_class": _Spins, "watchdog_seconds": 0.05},
+    )
     results = run_checks(spinning)
     assert sum(result.was_ended for result in results) == 3
     not_run = [result for result in results if result.outcome is Outcome.NOT_ESTABLISHED]
@@ -326,7 +377,10 @@ def test_a_check_that_judged_nothing_is_vacuous() -> None:
     """The model of a stream without elements proves nothing about demand."""
     empty = type("Nothing", (HonestSynchronousPublisher,), {"max_elements": 0, "model_seeds": 3})
     result = _result("random_requests_and_cancels_follow_the_model", empty)
-    assert (result.outcome, result.seen) == (Outcome.VACUOUS, "no stream of a script had an element")
+    assert (result.outcome, result.seen) == (
+        Outcome.VACUOUS,
+        "no stream of a script had an element",
+    )
 
 
 class _SubscribesTwice(HonestSubscription):
@@ -338,8 +392,13 @@ class _SubscribesTwice(HonestSubscription):
 
 
 def test_a_failure_blames_the_rule_that_was_broken() -> None:
-    """The rules of the check are not established: the message says so, and names the broken rule."""
-    result = _result("requests_add_up", type("Twice", (HonestSynchronousPublisher,), {"subscription_class": _SubscribesTwice}))
+    """The rules of the check are not established:
+    the message says so, and names the broken rule.
+    """
+    result = _result(
+        "requests_add_up",
+        type("Twice", (HonestSynchronousPublisher,), {"subscription_class": _SubscribesTwice}),
+    )
     assert result.blamed == ("2.12",)
     assert "BROKEN: rule 2.12 (MUST)" in result.message
     assert "not established" in result.message
@@ -353,7 +412,8 @@ def test_a_recommendation_that_is_not_followed_blames_no_rule() -> None:
 def test_a_long_transcript_is_shown_without_its_middle() -> None:
     """The first and the last lines are in the message; the result has more."""
     result = _result(
-        "the_stack_does_not_grow_with_the_stream", type("Deep", (HonestSynchronousPublisher,), {"subscription_class": _OneShort})
+        "the_stack_does_not_grow_with_the_stream",
+        type("Deep", (HonestSynchronousPublisher,), {"subscription_class": _OneShort}),
     )
     assert len(result.transcript.splitlines()) > 300
     assert len(result.message.splitlines()) < 100
@@ -388,10 +448,15 @@ class _DeclaredSlow(_Slow):
 
 @pytest.mark.parametrize("name", ["requests_add_up", "unbounded_demand_is_supported"])
 def test_a_failure_while_a_task_sleeps_names_the_declaration(name: str) -> None:
-    """A slow publisher that is not declared as slow fails half of the checks: each says what to declare."""
+    """A slow publisher that is not declared as slow fails half of the checks:
+    each says what to declare.
+    """
     (result,), (declared,) = run_checks(_Slow, [name]), run_checks(_DeclaredSlow, [name])
     assert result.failed
-    assert "a task sleeps for 0.5 s more: if an element takes its time, declare settle_seconds" in result.seen
+    assert (
+        "a task sleeps for 0.5 s more: if an element takes its time, declare settle_seconds"
+        in result.seen
+    )
     assert not declared.failed
 
 

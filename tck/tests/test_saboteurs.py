@@ -1,15 +1,27 @@
-"""Each saboteur is caught by exactly the checks that it declares, with the texts that it declares."""
+"""Each saboteur is caught by exactly the checks that it declares, with the texts
+that it declares.
+"""
 
 import pytest
 
 from tck.tests._saboteur import SEE_MANY_FAULTS, Saboteur, all_saboteurs
 
 
-@pytest.mark.parametrize("saboteur", all_saboteurs(), ids=lambda each: f"{each.verification.__mro__[1].__name__}-{each.name}")
+@pytest.mark.parametrize(
+    "saboteur",
+    all_saboteurs(),
+    ids=lambda each: f"{each.verification.__mro__[1].__name__}-{each.name}",
+)
 def test_a_saboteur_is_caught_by_exactly_its_checks(saboteur: Saboteur) -> None:
-    """The failed checks are exactly those that the saboteur declares, and each message contains the declared text."""
+    """The failed checks are exactly those that the saboteur declares,
+    and each message contains the declared text.
+    """
     unnamed = SEE_MANY_FAULTS - set(saboteur.caught)
-    failed = {result.check: result for result in saboteur.results() if result.failed and result.check not in unnamed}
+    failed = {
+        result.check: result
+        for result in saboteur.results()
+        if result.failed and result.check not in unnamed
+    }
     seen = "\n".join(f"{name}: {result.seen}" for name, result in failed.items())
     assert sorted(failed) == sorted(saboteur.caught), f"{saboteur.name}: {saboteur.breaks}\n{seen}"
     for name, words in saboteur.caught.items():

@@ -1,9 +1,18 @@
-"""Publishers and subscribers with threads are verified without a false alarm, and their faults are found."""
+"""Publishers and subscribers with threads are verified without a false alarm,
+and their faults are found.
+"""
 
 import pytest
 from penstock_tck import Outcome, Verification, run_checks
 
-from tck.tests._honest_threads import CallsFromThread, OwnThread, Threaded, ThreadSubscription, Timed, WaitsInQueue
+from tck.tests._honest_threads import (
+    CallsFromThread,
+    OwnThread,
+    Threaded,
+    ThreadSubscription,
+    Timed,
+    WaitsInQueue,
+)
 from tck.tests._saboteur import MODEL
 
 tck_verifies_nothing = "its verifications are run by run_checks"
@@ -20,9 +29,17 @@ SOME = (
 
 @pytest.mark.parametrize(
     ("verification", "only"),
-    [(Threaded, None), (Timed, (*SOME, MODEL)), (OwnThread, (*SOME, MODEL)), (CallsFromThread, None), (WaitsInQueue, SOME[:2])],
+    [
+        (Threaded, None),
+        (Timed, (*SOME, MODEL)),
+        (OwnThread, (*SOME, MODEL)),
+        (CallsFromThread, None),
+        (WaitsInQueue, SOME[:2]),
+    ],
 )
-def test_an_honest_object_with_threads_passes(verification: type[Verification], only: tuple[str, ...] | None) -> None:
+def test_an_honest_object_with_threads_passes(
+    verification: type[Verification], only: tuple[str, ...] | None
+) -> None:
     """No check takes a thread that still works for one that has nothing to say."""
     results = run_checks(verification, only)
     assert [result.message for result in results if result.failed] == []

@@ -1,4 +1,6 @@
-"""Each fault of the other forms, in every form that can have it, and every honest form. `test_other_forms.py` takes a part."""
+"""Each fault of the other forms, in every form that can have it, and every honest form.
+`test_other_forms.py` takes a part.
+"""
 
 import pytest
 from penstock_tck import Verification

@@ -15,11 +15,15 @@ SECONDS = HANGS_AFTER
 
 
 def run(main: Coroutine[Any, Any, T]) -> T:
-    """Run `main` within the bound; afterwards no task is left, and nothing has failed without being raised."""
+    """Run `main` within the bound;
+    afterwards no task is left, and nothing has failed without being raised.
+    """
     failures: list[dict[str, Any]] = []
 
     async def checked() -> T:
-        asyncio.get_running_loop().set_exception_handler(lambda _, context: failures.append(context))
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: failures.append(context)
+        )
         async with asyncio.timeout(SECONDS):
             result = await main
         left = asyncio.all_tasks() - {asyncio.current_task()}

@@ -49,7 +49,9 @@ def test_a_mistake_is_an_error_of_the_call(served: Served, call: Callable[[aio.P
     connected(served, mistake)
 
 
-@pytest.mark.parametrize("url", ["tcp://127.0.0.1", "reactivesocket+tcp://h:1", "memory://x", "tcp://h:1/name"])
+@pytest.mark.parametrize(
+    "url", ["tcp://127.0.0.1", "reactivesocket+tcp://h:1", "memory://x", "tcp://h:1/name"]
+)
 def test_a_url_that_this_client_cannot_use_is_refused_at_the_call(url: str) -> None:
     """No loop is needed for that."""
     with pytest.raises(UsageError):
@@ -72,10 +74,14 @@ def test_a_server_is_examined_before_any_request(is_async: bool) -> None:
     async def main(url: str) -> None:
         examine: Any = look_async if is_async else look
         with pytest.raises(AuthRefused, match="refused the credentials"):
-            async with aio.connect(url, credentials=Credentials.bearer("swordfish"), authenticate=examine) as peer:
+            async with aio.connect(
+                url, credentials=Credentials.bearer("swordfish"), authenticate=examine
+            ) as peer:
                 with pytest.raises(AuthRefused):
                     await peer.request("count")
-        async with aio.connect(url, credentials=Credentials.bearer("swordfish"), authenticate=examine) as peer:
+        async with aio.connect(
+            url, credentials=Credentials.bearer("swordfish"), authenticate=examine
+        ) as peer:
             assert await peer.request("count", type=str) == "1"
             assert peer.identity.principal == "the exchange"
 

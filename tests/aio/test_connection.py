@@ -29,14 +29,18 @@ def served() -> Iterator[Served]:
 
 
 def test_cancellation_at_every_step_leaves_nothing(served: Served) -> None:
-    """The whole program is cancelled after each number of passes of the loop: no task, no socket and no waiting future is left."""
+    """The whole program is cancelled after each number of passes of the loop: no task, no socket
+    and no waiting future is left.
+    """
 
     async def program(steps: list[str]) -> None:
         async def one_by_one() -> AsyncIterator[bytes]:
             while True:
                 yield b"x"
 
-        async with aio.connect(served.url, publishers={"mine": one_by_one}, limits=Limits(goodbye_timeout=0.5)) as peer:
+        async with aio.connect(
+            served.url, publishers={"mine": one_by_one}, limits=Limits(goodbye_timeout=0.5)
+        ) as peer:
             steps.append("connected")
             assert await peer.request("echo", b"a") == b"a"
             steps.append("asked")
@@ -66,13 +70,15 @@ def test_cancellation_at_every_step_leaves_nothing(served: Served) -> None:
         return steps
 
     def open_files() -> int:
-        served.run(served.server._admission.wait_empty)  # the server has its sockets in this process, too
+        # The server has its sockets in this process, too.
+        served.run(served.server._admission.wait_empty)
         return len([*Path("/proc/self/fd").iterdir()])
 
     opened = open_files()
     reached: set[str] = set()
     passes, ends = 0, time.monotonic() + SECONDS
-    # No bound on the passes: while the server is slow, the loop makes thousands of them for one answer.
+    # No bound on the passes: while the server is slow,
+    # the loop makes thousands of them for one answer.
     while "left" not in reached and time.monotonic() < ends:
         reached |= {*run(cancel_after(passes))}
         passes += 1 if passes < 40 else passes // 2
@@ -81,7 +87,9 @@ def test_cancellation_at_every_step_leaves_nothing(served: Served) -> None:
 
 
 def test_the_block_is_left_although_its_goodbye_is_cancelled() -> None:
-    """A server that never answers: a cancel of the wait for its answer closes the transport at once."""
+    """A server that never answers:
+    a cancel of the wait for its answer closes the transport at once.
+    """
 
     def script(sock: socket.socket) -> None:
         read_hello(sock)
@@ -129,7 +137,9 @@ def test_a_server_that_is_gone_ends_the_stream() -> None:
         (SERVER_HELLO + b"\x03\x08shutdown", ConnectionLost, "shut"),
     ],
 )
-def test_bytes_of_a_hostile_server_end_the_connection(answer: bytes, error: type[Exception], match: str) -> None:
+def test_bytes_of_a_hostile_server_end_the_connection(
+    answer: bytes, error: type[Exception], match: str
+) -> None:
     """Each is an error of the call that waits, and nothing is left."""
 
     def script(sock: socket.socket) -> None:
@@ -152,7 +162,9 @@ def test_bytes_of_a_hostile_server_end_the_connection(answer: bytes, error: type
 
 
 def test_a_server_that_reads_nothing_is_given_up() -> None:
-    """Elements of the client pile up in the system's buffers, and `Limits.write_stall` ends the connection."""
+    """Elements of the client pile up in the system's buffers,
+    and `Limits.write_stall` ends the connection.
+    """
     asked = threading.Event()
 
     def script(sock: socket.socket) -> None:
@@ -166,7 +178,9 @@ def test_a_server_that_reads_nothing_is_given_up() -> None:
             yield b"x" * 10_000
 
     async def main(url: str) -> None:
-        async with aio.connect(url, publishers={"all": endless}, limits=Limits(write_stall=0.2)) as peer:
+        async with aio.connect(
+            url, publishers={"all": endless}, limits=Limits(write_stall=0.2)
+        ) as peer:
             with pytest.raises(ConnectionLost, match="took next to nothing"):
                 await peer.request("echo")
             asked.set()

@@ -39,10 +39,14 @@ def test_a_unix_socket(tmp_path: Path) -> None:
 
 
 def test_tls_verifies_the_server(tmp_path: Path) -> None:
-    """Elements arrive; a client that trusts another authority is told so, and so is one of a server without TLS."""
+    """Elements arrive; a client that trusts another authority is told so, and
+    so is one of a server without TLS.
+    """
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
+        tmp_path / "server.pem"
+    )
     trusting = TransportOptions(tls=Tls(authorities=tmp_path / "ca.pem"))
 
     async def read(peer: aio.Peer) -> int:
@@ -55,7 +59,9 @@ def test_tls_verifies_the_server(tmp_path: Path) -> None:
         async with aio.connect(url):
             pass
 
-    with serving("tls://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=tmp_path / "server.pem"))) as served:
+    with serving(
+        "tls://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=tmp_path / "server.pem"))
+    ) as served:
         assert connected(served, read, options=trusting) == 3000
         with pytest.raises(ConnectionLost, match="certificate cannot be verified"):
             run(enter(served.url))

@@ -37,7 +37,9 @@ def test_requests_carry_a_payload_and_bring_a_value(served: Served) -> None:
         assert await peer.request("echo", b"payload") == b"payload"
         assert await peer.request("echo", {"a": 1}, type=dict) == {"a": 1}
         assert await peer.request("numbers", type=str) == "0"
-        answers = await asyncio.gather(*(peer.request("echo", b"%d" % number) for number in range(50)))
+        answers = await asyncio.gather(
+            *(peer.request("echo", b"%d" % number) for number in range(50))
+        )
         assert answers == [b"%d" % number for number in range(50)]
 
     connected(served, ask)
@@ -48,13 +50,22 @@ def test_the_statistics_of_a_connection_are_those_of_a_client_on_trio(served: Se
 
     async def look(peer: aio.Peer) -> None:
         before = peer.statistics()
-        assert (before.protocol, before.transport, before.is_open, before.age) == ("rsio", "tcp", False, None)
+        assert (before.protocol, before.transport, before.is_open, before.age) == (
+            "rsio",
+            "tcp",
+            False,
+            None,
+        )
         async with peer.subscribe("numbers", demand=0) as stream:
             stream.request(3)
             assert [await anext(stream) for _ in range(3)] == [b"0", b"1", b"2"]
             now = peer.statistics()
             assert now.is_open
-            assert (now.receiving.streams, now.receiving.opened, now.receiving.elements) == (1, 1, 3)
+            assert (now.receiving.streams, now.receiving.opened, now.receiving.elements) == (
+                1,
+                1,
+                3,
+            )
             assert now.receiving.without_demand is not None
             assert now.receiving.without_demand.peer == peer.identity
             assert now.sending.streams == 0
@@ -184,7 +195,9 @@ def test_leaving_ends_the_attempts_to_reconnect() -> None:
     """The server is gone for good: the block is left at once, and its task with it."""
 
     async def main(served: Served) -> None:
-        async with aio.connect(served.url, reconnect=Reconnect(first=60.0, most=60.0, chance=lambda: 1.0)) as peer:
+        async with aio.connect(
+            served.url, reconnect=Reconnect(first=60.0, most=60.0, chance=lambda: 1.0)
+        ) as peer:
             await peer.wait_accepted()
             await asyncio.to_thread(served.stop)
             while peer.is_connected:

@@ -79,7 +79,9 @@ def test_the_server_reads_publishers_of_the_client(served: Served) -> None:
 
 
 def test_publishers_are_pulled_as_far_as_they_were_asked(served: Served) -> None:
-    """A server that reads nothing more has asked for its demand, and the client has pulled that and one element more at most."""
+    """A server that reads nothing more has asked for its demand, and the client has pulled that
+    and one element more at most.
+    """
     pulled: list[int] = []
     closed: list[str] = []
 

@@ -32,7 +32,9 @@ def test_elements_arrive_in_order(served: Served) -> None:
 
     async def read(peer: aio.Peer) -> None:
         async with peer.subscribe("numbers?count=1000", demand=16) as stream:
-            assert [element async for element in stream] == [b"%d" % number for number in range(1000)]
+            assert [element async for element in stream] == [
+                b"%d" % number for number in range(1000)
+            ]
             now = stream.statistics()
         assert (now.state, now.taken, now.buffered) == (StreamState.COMPLETED, 1000, 0)
 
@@ -47,7 +49,9 @@ def test_batches_are_the_same_elements(served: Served) -> None:
             return [batch async for batch in stream.batches()]
 
     batches = connected(served, read)
-    assert [element for batch in batches for element in batch] == [b"%d" % number for number in range(5000)]
+    assert [element for batch in batches for element in batch] == [
+        b"%d" % number for number in range(5000)
+    ]
     assert 0 < min(map(len, batches)) <= max(map(len, batches)) <= 64
 
 
@@ -109,10 +113,14 @@ def test_packed_elements_come_as_elements_and_as_memory(served: Served) -> None:
 
     async def read(peer: aio.Peer) -> None:
         async with peer.subscribe("packed?count=100") as stream:
-            assert [element async for element in stream] == [b"%04d" % number for number in range(100)]
+            assert [element async for element in stream] == [
+                b"%04d" % number for number in range(100)
+            ]
             assert stream.element_size == 4
         async with peer.subscribe("packed?count=100", demand=40) as stream:
-            assert b"".join([piece async for piece in stream.buffers()]) == b"".join(b"%04d" % number for number in range(100))
+            assert b"".join([piece async for piece in stream.buffers()]) == b"".join(
+                b"%04d" % number for number in range(100)
+            )
         async with peer.subscribe("numbers") as stream:
             with pytest.raises(UsageError, match="no fixed size"):
                 await anext(stream.buffers())
@@ -125,7 +133,9 @@ def test_elements_have_the_type_that_was_asked_for(served: Served) -> None:
 
     async def read(peer: aio.Peer) -> None:
         async with peer.subscribe("quotes", type=Quote) as stream:
-            assert [quote async for quote in stream] == [Quote("EURUSD", number) for number in range(3)]
+            assert [quote async for quote in stream] == [
+                Quote("EURUSD", number) for number in range(3)
+            ]
         async with peer.subscribe("failing", serializer="json") as stream:
             with pytest.raises(Exception, match=r"^element 0 \(3 bytes\)"):
                 await anext(stream)
@@ -154,7 +164,9 @@ def test_two_readers_of_one_stream_are_refused(served: Served) -> None:
 
 
 def test_a_cancelled_reader_loses_nothing(served: Served) -> None:
-    """A task that is cancelled while it waits has taken nothing; the next reader gets every element."""
+    """A task that is cancelled while it waits has taken nothing;
+    the next reader gets every element.
+    """
 
     async def read(peer: aio.Peer) -> list[bytes]:
         got: list[bytes] = []
@@ -220,7 +232,10 @@ def test_a_gap_is_never_silent() -> None:
     """A publisher that goes on in another place fails the stream."""
 
     async def main(url: str) -> None:
-        async with aio.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer, peer.subscribe("ticks") as stream:
+        async with (
+            aio.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer,
+            peer.subscribe("ticks") as stream,
+        ):
             with pytest.raises(ProtocolError, match="position 12, and 11 was asked for"):
                 _ = [element async for element in stream]
 
@@ -237,7 +252,9 @@ def test_leaving_ends_a_stream_that_waits_to_go_on() -> None:
                 _ = [element async for element in stream]
 
     async def main(url: str) -> None:
-        async with aio.connect(url, reconnect=Reconnect(first=60.0, most=60.0, chance=lambda: 1.0)) as peer:
+        async with aio.connect(
+            url, reconnect=Reconnect(first=60.0, most=60.0, chance=lambda: 1.0)
+        ) as peer:
             task = asyncio.create_task(read(peer.subscribe("ticks")))
             while peer.is_connected:
                 await asyncio.sleep(0.01)

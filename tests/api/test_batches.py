@@ -49,7 +49,11 @@ class Everything:
 def test_each_method_is_found_and_can_be_called() -> None:
     """The returned object is the subscriber's own method."""
     subscriber = Everything()
-    many, size, packed = on_next_many_of(subscriber), on_element_size_of(subscriber), on_next_packed_of(subscriber)
+    many, size, packed = (
+        on_next_many_of(subscriber),
+        on_element_size_of(subscriber),
+        on_next_packed_of(subscriber),
+    )
     assert many is not None
     assert size is not None
     assert packed is not None
@@ -66,8 +70,13 @@ def test_a_subscriber_without_the_method_gives_none(find: Any, subscriber: objec
     assert find(subscriber) is None
 
 
-@pytest.mark.parametrize(("count", "elements", "expected"), [(1, b"abc", [b"abc"]), (3, b"aabbcc", [b"aa", b"bb", b"cc"])])
-def test_packed_elements_are_split_in_order(count: int, elements: bytes, expected: list[bytes]) -> None:
+@pytest.mark.parametrize(
+    ("count", "elements", "expected"),
+    [(1, b"abc", [b"abc"]), (3, b"aabbcc", [b"aa", b"bb", b"cc"])],
+)
+def test_packed_elements_are_split_in_order(
+    count: int, elements: bytes, expected: list[bytes]
+) -> None:
     """Each piece has the same size."""
     assert split_packed(count, elements) == expected
 

@@ -1,4 +1,6 @@
-"""A window of bytes: a few elements first, then as many as fit by their size, beside the other streams of a connection."""
+"""A window of bytes: a few elements first, then as many as fit by their size,
+beside the other streams of a connection.
+"""
 
 from penstock.api import ByteWindow, SharedBytes
 
@@ -10,7 +12,9 @@ def window_of(most: int = 16 * MIB) -> ByteWindow:
 
 
 def test_a_stream_begins_with_a_few_elements() -> None:
-    """8, or the demand if it is less; one if twice the window would not hold 8 of the largest elements."""
+    """8, or the demand if it is less;
+    one if twice the window would not hold 8 of the largest elements.
+    """
     assert window_of().demand(256, 0, 0) == 8
     assert window_of().demand(3, 0, 0) == 3
     assert window_of(6 * MIB).demand(256, 0, 0) == 3
@@ -36,7 +40,9 @@ def test_large_elements_are_asked_for_as_the_window_holds_them() -> None:
 
 
 def test_the_size_grows_at_once_and_shrinks_slowly() -> None:
-    """After 100 small elements one of 4 MiB matters at once, and for the next looks less and less."""
+    """After 100 small elements one of 4 MiB matters at once, and for the next looks less
+    and less.
+    """
     window = window_of()
     window.received += 100 * 64
     assert window.demand(256, 100, 0) == 256
@@ -52,7 +58,9 @@ def test_the_size_grows_at_once_and_shrinks_slowly() -> None:
 
 
 def test_unread_bytes_are_those_that_the_reader_has_not_taken() -> None:
-    """All that was received until the reader looks; then by the number of elements that are left; none when all are taken."""
+    """All that was received until the reader looks; then by the number of elements that are
+    left; none when all are taken.
+    """
     window = window_of()
     window.received += 8 * MIB
     assert window.unread == 8 * MIB

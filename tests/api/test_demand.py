@@ -36,7 +36,9 @@ class Unprintable:
 
 
 def test_unbounded_is_the_bound_of_the_standard() -> None:
-    """Rule 3.17: demand up to 2^63-1 is supported, and from there on it may be treated as unbounded."""
+    """Rule 3.17: demand up to 2^63-1 is supported,
+    and from there on it may be treated as unbounded.
+    """
     assert UNBOUNDED == 9_223_372_036_854_775_807
 
 
@@ -50,7 +52,9 @@ def test_addition_saturates_at_the_bound(one: int, other: int) -> None:
 def test_the_order_of_requests_does_not_matter(one: int, other: int, third: int) -> None:
     """Saturating addition is commutative and associative."""
     assert (
-        add_demand(add_demand(one, other), third) == add_demand(one, add_demand(other, third)) == add_demand(third, add_demand(other, one))
+        add_demand(add_demand(one, other), third)
+        == add_demand(one, add_demand(other, third))
+        == add_demand(third, add_demand(other, one))
     )
 
 
@@ -70,7 +74,10 @@ def test_a_positive_integer_is_legal_and_limited_to_the_bound(n: int) -> None:
 @given(st.integers(max_value=0))
 def test_a_demand_that_is_not_positive_is_refused(n: int) -> None:
     """The message has the words that rule 3.9 demands."""
-    with pytest.raises(IllegalDemand, match=r"is a non-positive subscription request; demand is at least 1 \(rule 3\.9\)"):
+    with pytest.raises(
+        IllegalDemand,
+        match=r"is a non-positive subscription request; demand is at least 1 \(rule 3\.9\)",
+    ):
         check_demand(n)
 
 
@@ -79,15 +86,23 @@ def test_the_refusal_of_zero_says_what_to_call_instead() -> None:
     with pytest.raises(IllegalDemand) as caught:
         check_demand(0)
     assert (
-        str(caught.value) == "request(0) is a non-positive subscription request; demand is at least 1 (rule 3.9). "
+        str(caught.value)
+        == "request(0) is a non-positive subscription request; demand is at least 1 (rule 3.9). "
         "To stop receiving, call cancel(); to pause, do not request"
     )
 
 
-@pytest.mark.parametrize("wrong", [True, False, None, 1.0, 1.5, float("inf"), "1", b"1", [1], Fraction(3), 1j, object], ids=repr)
+@pytest.mark.parametrize(
+    "wrong",
+    [True, False, None, 1.0, 1.5, float("inf"), "1", b"1", [1], Fraction(3), 1j, object],
+    ids=repr,
+)
 def test_a_demand_that_is_not_an_integer_is_refused(wrong: object) -> None:
     """A float with a whole value, a text and a bool are not demands."""
-    with pytest.raises(IllegalDemand, match=r"^request\(\) was called with .*; demand is a positive integer \(rule 3\.9\)"):
+    with pytest.raises(
+        IllegalDemand,
+        match=r"^request\(\) was called with .*; demand is a positive integer \(rule 3\.9\)",
+    ):
         check_demand(wrong)
 
 
@@ -113,9 +128,13 @@ def test_an_int_subclass_counts_with_its_own_value() -> None:
         check_demand(Liar(-1))
 
 
-@pytest.mark.parametrize("wrong", [-(10**5000), Unprintable(), "x" * 10_000], ids=["huge", "unprintable", "long"])
+@pytest.mark.parametrize(
+    "wrong", [-(10**5000), Unprintable(), "x" * 10_000], ids=["huge", "unprintable", "long"]
+)
 def test_a_refusal_does_not_raise_another_error(wrong: object) -> None:
-    """Python refuses to print some integers, and a foreign repr may raise: the caller still gets IllegalDemand."""
+    """Python refuses to print some integers, and a foreign repr may raise:
+    the caller still gets IllegalDemand.
+    """
     with pytest.raises(IllegalDemand) as caught:
         check_demand(wrong)
     assert len(str(caught.value)) < 300

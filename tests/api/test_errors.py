@@ -1,4 +1,6 @@
-"""Every exception says who must act, descends from the right built-in exceptions, and can be pickled."""
+"""Every exception says who must act, descends from the right built-in exceptions,
+and can be pickled.
+"""
 
 import copy
 import pickle
@@ -22,12 +24,18 @@ from penstock.api import (
 )
 from penstock.api import _errors as module
 
-ALL = [each for each in vars(api).values() if isinstance(each, type) and issubclass(each, BaseException)]
+ALL = [
+    each
+    for each in vars(api).values()
+    if isinstance(each, type) and issubclass(each, BaseException)
+]
 
 # The tree in the module's docstring, as pairs of a name and its depth.
 DRAWN = [
     (match["name"], len(match["lines"]) // 4)
-    for match in re.finditer(r"^    (?P<lines>[│├└─ ]*)(?P<name>[A-Z]\w+)", module.__doc__ or "", re.MULTILINE)
+    for match in re.finditer(
+        r"^    (?P<lines>[│├└─ ]*)(?P<name>[A-Z]\w+)", module.__doc__ or "", re.MULTILINE
+    )
 ]
 
 
@@ -54,7 +62,9 @@ def test_the_docstring_shows_the_tree() -> None:
     """Each exception stands under its base class."""
     drawn = _drawn_parents()
     assert {each.__name__ for each in ALL} == {"PenstockError", *drawn}
-    assert drawn == {each.__name__: each.__bases__[0].__name__ for each in ALL if each is not PenstockError}
+    assert drawn == {
+        each.__name__: each.__bases__[0].__name__ for each in ALL if each is not PenstockError
+    }
 
 
 @pytest.mark.parametrize(
@@ -83,7 +93,11 @@ def test_each_is_a_penstock_error_with_its_text(kind: type[PenstockError]) -> No
 
 
 @pytest.mark.parametrize("kind", ALL, ids=lambda kind: kind.__name__)
-@pytest.mark.parametrize("copied", [copy.copy, lambda error: pickle.loads(pickle.dumps(error))], ids=["copied", "pickled"])
+@pytest.mark.parametrize(
+    "copied",
+    [copy.copy, lambda error: pickle.loads(pickle.dumps(error))],
+    ids=["copied", "pickled"],
+)
 def test_each_can_be_pickled(kind: type[PenstockError], copied) -> None:
     """An exception that cannot be unpickled breaks a whole process pool. Notes are kept."""
     error = _make(kind)

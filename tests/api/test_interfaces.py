@@ -1,4 +1,6 @@
-"""The four interfaces: an object conforms by its methods; a subclass cannot forget one, and gets no dictionary."""
+"""The four interfaces: an object conforms by its methods;
+a subclass cannot forget one, and gets no dictionary.
+"""
 
 import inspect
 from typing import Any
@@ -39,11 +41,15 @@ def test_an_object_conforms_by_having_the_methods(interface: type) -> None:
 @pytest.mark.parametrize(("interface", "missing"), PAIRS)
 def test_an_object_that_lacks_a_method_does_not_conform(interface: type, missing: str) -> None:
     """Each of the methods is required."""
-    assert not isinstance(_made_of([name for name in METHODS[interface] if name != missing])(), interface)
+    assert not isinstance(
+        _made_of([name for name in METHODS[interface] if name != missing])(), interface
+    )
 
 
 @pytest.mark.parametrize(("interface", "missing"), PAIRS)
-def test_a_subclass_that_lacks_a_method_cannot_be_instantiated(interface: type, missing: str) -> None:
+def test_a_subclass_that_lacks_a_method_cannot_be_instantiated(
+    interface: type, missing: str
+) -> None:
     """The error comes when the object is made, and not when the signal arrives."""
     with pytest.raises(TypeError, match=f"abstract.*{missing}"):
         _made_of([name for name in METHODS[interface] if name != missing], interface)()
@@ -65,7 +71,9 @@ def test_arguments_are_positional(interface: type, method: str) -> None:
 
 @pytest.mark.parametrize(("interface", "method"), PAIRS)
 def test_the_inherited_methods_return_none(interface: type, method: str) -> None:
-    """`super().on_next(element)` at the end of a chain of classes is harmless, and signals return nothing."""
+    """`super().on_next(element)` at the end of a chain of classes is harmless,
+    and signals return nothing.
+    """
     arguments = [object()] * (len(inspect.signature(getattr(interface, method)).parameters) - 1)
     assert getattr(interface, method)(_made_of(METHODS[interface], interface)(), *arguments) is None
 

@@ -2,7 +2,14 @@
 
 import pytest
 
-from penstock.api import FIRST_BYTE, Model, Request, UsageError, decode_named_request, encode_named_request
+from penstock.api import (
+    FIRST_BYTE,
+    Model,
+    Request,
+    UsageError,
+    decode_named_request,
+    encode_named_request,
+)
 
 GOLDEN = [
     ("", b"", "ff727100 0000"),
@@ -28,7 +35,17 @@ def test_data_that_is_cut_within_the_name_is_no_named_request() -> None:
     assert decode_named_request(whole[:-1]) == ("price", b"a")
 
 
-@pytest.mark.parametrize("data", [b"", b"\xff", b"price", b"\xffrq\x01\x00\x00", b"\xffrr\x00\x00\x00", b"\xffrq\x00\x00\x02\xc3\x28"])
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\xff",
+        b"price",
+        b"\xffrq\x01\x00\x00",
+        b"\xffrr\x00\x00\x00",
+        b"\xffrq\x00\x00\x02\xc3\x28",
+    ],
+)
 def test_other_data_is_no_named_request(data: bytes) -> None:
     """Another mark, another version of the layout, and a name that is not UTF-8."""
     assert decode_named_request(data) is None
@@ -40,7 +57,10 @@ def test_no_text_begins_with_the_first_byte() -> None:
         FIRST_BYTE.decode()
 
 
-@pytest.mark.parametrize(("name", "says"), [("\udc00", "half a character"), ("n" * 65_536, "65,536 bytes; 65,535 is the most")])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("\udc00", "half a character"), ("n" * 65_536, "65,536 bytes; 65,535 is the most")],
+)
 def test_a_name_that_has_no_place_is_refused(name: str, says: str) -> None:
     """Before anything is sent."""
     with pytest.raises(UsageError, match=says):
@@ -49,4 +69,7 @@ def test_a_name_that_has_no_place_is_refused(name: str, says: str) -> None:
 
 def test_a_request_is_shown_by_its_name() -> None:
     """Observers and messages show the name, and not the payload."""
-    assert str(Request(Model.RESPONSE, encode_named_request("price/EURUSD", b"secret"))) == "price/EURUSD"
+    assert (
+        str(Request(Model.RESPONSE, encode_named_request("price/EURUSD", b"secret")))
+        == "price/EURUSD"
+    )

@@ -11,7 +11,12 @@ from penstock.api import PositionedName, Positions, UsageError, on_fact_of, posi
         ("orders", None, None, "orders"),
         ("orders", 500, None, "orders?start=500"),
         ("orders", None, "latest", "orders?stop=latest"),
-        ("orders?partition=0", "earliest", 2**63 - 1, "orders?partition=0&start=earliest&stop=9223372036854775807"),
+        (
+            "orders?partition=0",
+            "earliest",
+            2**63 - 1,
+            "orders?partition=0&start=earliest&stop=9223372036854775807",
+        ),
     ],
 )
 def test_a_name_has_its_places_behind_the_mark(bare: str, start: int, stop: int, text: str) -> None:
@@ -23,7 +28,16 @@ def test_a_name_has_its_places_behind_the_mark(bare: str, start: int, stop: int,
     assert name.at(7, None) == PositionedName(bare, 7)
 
 
-KEPT = ["a?start=soon", "a?start=-1", "a?start=99999999999999999999", "a?starts=1", "a?start=", "start=1", "a?b&c=d", "a?start=1&start=2"]
+KEPT = [
+    "a?start=soon",
+    "a?start=-1",
+    "a?start=99999999999999999999",
+    "a?starts=1",
+    "a?start=",
+    "start=1",
+    "a?b&c=d",
+    "a?start=1&start=2",
+]
 
 
 @pytest.mark.parametrize("name", KEPT)
@@ -35,7 +49,10 @@ def test_a_word_that_is_no_place_stays_in_the_name(name: str) -> None:
 
 def test_a_place_is_given_once() -> None:
     """Beside the name or in it."""
-    with pytest.raises(UsageError, match=r"start= is given, and the name 'a[?]start=2' has start behind its '[?]' as well"):
+    with pytest.raises(
+        UsageError,
+        match=r"start= is given, and the name 'a[?]start=2' has start behind its '[?]' as well",
+    ):
         PositionedName("a?start=2", 3)
 
 

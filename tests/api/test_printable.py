@@ -4,7 +4,24 @@ import pytest
 
 from penstock.api import printable, quoted_text
 
-HOSTILE = "".join(map(chr, [*range(0x20), *range(0x7F, 0xA0), 0x200E, 0x202E, 0x2028, 0x2029, 0x2066, 0xFEFF, 0xD800, 0xDFFF, 0xA0]))
+HOSTILE = "".join(
+    map(
+        chr,
+        [
+            *range(0x20),
+            *range(0x7F, 0xA0),
+            0x200E,
+            0x202E,
+            0x2028,
+            0x2029,
+            0x2066,
+            0xFEFF,
+            0xD800,
+            0xDFFF,
+            0xA0,
+        ],
+    )
+)
 
 
 def test_everything_that_a_terminal_obeys_is_escaped() -> None:

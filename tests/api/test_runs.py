@@ -10,7 +10,9 @@ from penstock.api import EqualRun, ShortRun
 
 
 def equal(elements: list[bytes], head: bytes) -> EqualRun:
-    return EqualRun(b"".join(head + element for element in elements), len(head), len(head) + len(elements[0]))
+    return EqualRun(
+        b"".join(head + element for element in elements), len(head), len(head) + len(elements[0])
+    )
 
 
 def short(elements: list[bytes]) -> ShortRun:
@@ -31,8 +33,15 @@ def check(run: Sequence[bytes], elements: list[bytes]) -> None:
     assert f"{len(elements):,} elements" in repr(run)
 
 
-@given(st.integers(0, 9).flatmap(lambda size: st.lists(st.binary(min_size=size, max_size=size), min_size=1)), st.binary(min_size=1))
-def test_a_run_of_one_length_has_its_elements_without_the_headers(elements: list[bytes], head: bytes) -> None:
+@given(
+    st.integers(0, 9).flatmap(
+        lambda size: st.lists(st.binary(min_size=size, max_size=size), min_size=1)
+    ),
+    st.binary(min_size=1),
+)
+def test_a_run_of_one_length_has_its_elements_without_the_headers(
+    elements: list[bytes], head: bytes
+) -> None:
     """Whatever the bytes are."""
     run = equal(elements, head)
     check(run, elements)

@@ -6,11 +6,30 @@ import pytest
 
 from penstock.api import StreamState, StreamStatistics
 
-FIELDS = ["state", "requested", "received", "taken", "buffered", "outstanding", "starved", "received_bytes", "age", "since_taken"]
+FIELDS = [
+    "state",
+    "requested",
+    "received",
+    "taken",
+    "buffered",
+    "outstanding",
+    "starved",
+    "received_bytes",
+    "age",
+    "since_taken",
+]
 
 
 def _record(**changes: object) -> StreamStatistics:
-    values = {"state": StreamState.OPEN, "requested": 5, "received": 3, "taken": 2, "buffered": 1, "outstanding": 2, "starved": False}
+    values = {
+        "state": StreamState.OPEN,
+        "requested": 5,
+        "received": 3,
+        "taken": 2,
+        "buffered": 1,
+        "outstanding": 2,
+        "starved": False,
+    }
     return StreamStatistics(**values | changes)  # type: ignore[arg-type]  # the table has mixed types
 
 
@@ -35,7 +54,9 @@ def test_a_record_does_not_change() -> None:
 
 
 def test_two_records_of_different_times_are_equal() -> None:
-    """The two ages are not compared: a program that looks for movement compares one record with the next."""
+    """The two ages are not compared:
+    a program that looks for movement compares one record with the next.
+    """
     assert _record(age=1.0, since_taken=None) == _record(age=2.0, since_taken=1.0)
     assert _record(received_bytes=5) != _record(received_bytes=6)
 

@@ -40,7 +40,9 @@ def test_no_text_of_a_peer_begins_a_line_or_steers_a_terminal() -> None:
     error.add_note("one\r\ntwo")
     text = traceback_text(error)
     assert all(line.startswith("  ") and line.isprintable() for line in text.split("\n"))
-    assert text.endswith("\n  ValueError: x\\nERROR penstock: forged\\x1b[2J\\x9b\\u202e\\ud800\n  one\\r\\ntwo")
+    assert text.endswith(
+        "\n  ValueError: x\\nERROR penstock: forged\\x1b[2J\\x9b\\u202e\\ud800\n  one\\r\\ntwo"
+    )
 
 
 def test_causes_come_first_and_members_of_a_group_last() -> None:
@@ -53,8 +55,16 @@ def test_causes_come_first_and_members_of_a_group_last() -> None:
             raise ExceptionGroup("both", [ValueError("a"), OSError("b")]) from error
 
     text = traceback_text(caught(fail))
-    assert text.index("KeyError: 'first'") < text.index("was the direct cause of") < text.index("ExceptionGroup: both")
-    assert text.index("ExceptionGroup: both") < text.index("\n    ValueError: a") < text.index("\n    OSError: b")
+    assert (
+        text.index("KeyError: 'first'")
+        < text.index("was the direct cause of")
+        < text.index("ExceptionGroup: both")
+    )
+    assert (
+        text.index("ExceptionGroup: both")
+        < text.index("\n    ValueError: a")
+        < text.index("\n    OSError: b")
+    )
 
     def hide() -> None:
         try:

@@ -1,4 +1,5 @@
-"""The benchmarks: `python tests/bench` runs for some minutes with the full bars, `--short` for one minute with half of each bar.
+"""The benchmarks: `python tests/bench` runs for some minutes with the full bars, `--short` for one
+minute with half of each bar.
 
 If a bar is missed, the program names it and exits with 1.
 """
@@ -7,7 +8,8 @@ import argparse
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # `python tests/bench` puts only tests/bench on the path; `tests.bench` needs the root
+# `python tests/bench` puts only tests/bench on the path; `tests.bench` needs the root.
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 from tests.bench import (
     _amounts,
@@ -44,18 +46,33 @@ AMOUNTS = "amounts"
 def _options(argv: list[str]) -> argparse.Namespace:
     parser = argparse.ArgumentParser(prog="tests/bench", description=__doc__)
     parser.add_argument("--short", action="store_true", help="one minute, with half of each bar")
-    parser.add_argument("--full", action="store_true", help="the default: all rounds, with the full bars")
+    parser.add_argument(
+        "--full", action="store_true", help="the default: all rounds, with the full bars"
+    )
     parser.add_argument("--rounds", type=int, help="the number of rounds, instead of the default")
     parser.add_argument(
-        "--only", metavar="KEYS", help=f"measure only these parts: {','.join([*(each.key for each in (*GROUPS, *BY_NAME)), AMOUNTS])}"
+        "--only",
+        metavar="KEYS",
+        help=(
+            "measure only these parts: "
+            f"{','.join([*(each.key for each in (*GROUPS, *BY_NAME)), AMOUNTS])}"
+        ),
     )
     parser.add_argument(
         "--docs",
         type=Path,
         metavar="FOLDER",
-        help="store the figures in FOLDER, beside those of parts not measured now, and render the pages",
+        help=(
+            "store the figures in FOLDER, beside those of parts not measured now, and render the "
+            "pages"
+        ),
     )
-    parser.add_argument("--render", type=Path, metavar="FOLDER", help="measure nothing: render the pages from the figures stored in FOLDER")
+    parser.add_argument(
+        "--render",
+        type=Path,
+        metavar="FOLDER",
+        help="measure nothing: render the pages from the figures stored in FOLDER",
+    )
     return parser.parse_args(argv)
 
 
@@ -66,7 +83,9 @@ def main(argv: list[str]) -> int:
         _pages.render(options.render, GROUPS)
         return 0
     keys = options.only.split(",") if options.only else [*(group.key for group in GROUPS), AMOUNTS]
-    run = _pages.Run("nox -s bench" if options.short else "nox -s bench -- --full", _report.environment(), {}, {})
+    run = _pages.Run(
+        "nox -s bench" if options.short else "nox -s bench -- --full", _report.environment(), {}, {}
+    )
     missed: list[str] = []
     for group in (*GROUPS, *BY_NAME):
         if group.key in keys:
@@ -86,11 +105,15 @@ def _measure_group(group: Group, run: _pages.Run, *, short: bool, rounds: int | 
     """Measure a group and print it; return the bars that it misses."""
     # A round inside one process is short, so there are more of them.
     default_rounds = (5, 11) if group.key == "inprocess" else (3, 7)
-    measured = run.measured[group.key] = measure(group, short=short, rounds=rounds or default_rounds[0 if short else 1])
+    measured = run.measured[group.key] = measure(
+        group, short=short, rounds=rounds or default_rounds[0 if short else 1]
+    )
     judged = [measured.judge(bar.relaxed(2 if short else 1)) for bar in group.bars]
     print(_report.table(measured, group.baseline, title=group.title, unit=group.unit))
     print(f"\n{_report.verdicts(judged)}\n(medians of {measured.rounds} rounds)\n")
-    return [f"{bar.name}: {bar.text()}, seen {seen:.2f} ×" for bar, seen, kept in judged if not kept]
+    return [
+        f"{bar.name}: {bar.text()}, seen {seen:.2f} ×" for bar, seen, kept in judged if not kept
+    ]
 
 
 def _measure_amounts(run: _pages.Run, *, short: bool) -> list[str]:

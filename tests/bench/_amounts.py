@@ -31,4 +31,10 @@ CEILINGS: Final = (
 def measure_amounts(*, short: bool) -> dict[str, float]:
     """Measure the amount of each ceiling; the keys are the names of the ceilings."""
     client, server = _idle.bytes_per_subscription(5_000 if short else 20_000)
-    return dict(zip((each.name for each in CEILINGS), (client, server, _idle.resident_megabytes(1_000, 100)), strict=True))
+    return dict(
+        zip(
+            (each.name for each in CEILINGS),
+            (client, server, _idle.resident_megabytes(1_000, 100)),
+            strict=True,
+        )
+    )

@@ -2,9 +2,12 @@
 
 Rules of this file:
 
-* One server process serves all rounds. If a contender connects in each round, its clock starts when the connection is established.
-* All contenders get elements of the same size. They read them one by one, unless the contender's name says otherwise.
-* A library with a high cost per element gets fewer elements (`slow_count`), so that a round stays short.
+* One server process serves all rounds. If a contender connects in each round, its clock starts when
+  the connection is established.
+* All contenders get elements of the same size.
+  They read them one by one, unless the contender's name says otherwise.
+* A library with a high cost per element gets fewer elements (`slow_count`), so
+  that a round stays short.
 """
 
 import asyncio
@@ -27,7 +30,9 @@ Read = Callable[[int, int, int], Awaitable[float]]
 
 @contextmanager
 def over_trio(kind: str, read: Read, size: int, count: int, *more: str) -> Iterator[Timer]:
-    """Open a contender on trio. Each round is one `trio.run` with one connection. The server process gets `more` arguments."""
+    """Open a contender on trio. Each round is one `trio.run` with one connection. The server
+    process gets `more` arguments.
+    """
     with serving_process(kind, size, count, *more) as server:
         timer = partial(trio.run, read, server.port, size, count)
         timer()
@@ -57,11 +62,17 @@ def nanoseconds_each(began: float, count: int) -> float:
 # --- the floors: trio without a library
 
 
-async def read_raw(port: int, size: int, count: int, context: ssl.SSLContext | None = None) -> float:
+async def read_raw(
+    port: int, size: int, count: int, context: ssl.SSLContext | None = None
+) -> float:
     """Read bytes and ignore their content."""
     plain = await trio.open_tcp_stream("127.0.0.1", port)
     got = 0
-    async with plain if context is None else trio.SSLStream(plain, context, server_hostname="127.0.0.1") as stream:
+    async with (
+        plain
+        if context is None
+        else trio.SSLStream(plain, context, server_hostname="127.0.0.1") as stream
+    ):
         if isinstance(stream, trio.SSLStream):
             await stream.do_handshake()
         began = perf_counter()
@@ -135,7 +146,9 @@ async def read_batches(port: int, size: int, count: int) -> float:
 
 
 async def read_buffers(port: int, size: int, count: int) -> float:
-    """Connect, and read elements of fixed size as memory with `buffers()`, with a demand of 2 MiB."""
+    """Connect, and read elements of fixed size as memory with `buffers()`,
+    with a demand of 2 MiB.
+    """
     from penstock.runtime import connect
 
     async with connect(f"tcp://127.0.0.1:{port}") as remote:
@@ -157,7 +170,9 @@ def demand_for(size: int) -> int:
 
 
 @contextmanager
-def over_tls(kind: str, read: Callable[..., Awaitable[float]], size: int, count: int) -> Iterator[Timer]:
+def over_tls(
+    kind: str, read: Callable[..., Awaitable[float]], size: int, count: int
+) -> Iterator[Timer]:
     """Open a contender over TLS, with a certificate that is made for this run."""
     import trustme
 
@@ -165,7 +180,10 @@ def over_tls(kind: str, read: Callable[..., Awaitable[float]], size: int, count:
     context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
     authority.configure_trust(context)
     certificates = authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem
-    with certificates.tempfile() as certificate, serving_process(kind, size, count, certificate) as server:
+    with (
+        certificates.tempfile() as certificate,
+        serving_process(kind, size, count, certificate) as server,
+    ):
         timer = partial(trio.run, read, server.port, size, count, context)
         timer()
         yield timer
@@ -176,7 +194,9 @@ async def read_elements_tls(port: int, size: int, count: int, context: ssl.SSLCo
     from penstock.runtime import connect
     from penstock.spi import Tls, TransportOptions
 
-    async with connect(f"tls://127.0.0.1:{port}", options=TransportOptions(tls=Tls(context=context))) as remote:
+    async with connect(
+        f"tls://127.0.0.1:{port}", options=TransportOptions(tls=Tls(context=context))
+    ) as remote:
         await remote.wait_accepted()
         return await time_subscription(remote, size, count)
 
@@ -186,7 +206,9 @@ async def read_elements_tls(port: int, size: int, count: int, context: ssl.SSLCo
 
 @contextmanager
 def zeromq(size: int, count: int, *more: str) -> Iterator[Timer]:
-    """Open pyzmq with PULL and PUSH. A REQ socket starts each round, because PUSH sends without being asked."""
+    """Open pyzmq with PULL and PUSH.
+    A REQ socket starts each round, because PUSH sends without being asked.
+    """
     import zmq
 
     with serving_process("zeromq", size, count, *more) as server:
@@ -211,7 +233,9 @@ def zeromq(size: int, count: int, *more: str) -> Iterator[Timer]:
 
 
 async def read_rsocket(port: int, size: int, count: int) -> float:
-    """Read a stream of rsocket-py with the demand of `demand_for`. It returns all elements at once, at the end."""
+    """Read a stream of rsocket-py with the demand of `demand_for`.
+    It returns all elements at once, at the end.
+    """
     from rsocket.awaitable.awaitable_rsocket import AwaitableRSocket
     from rsocket.helpers import single_transport_provider
     from rsocket.payload import Payload
@@ -222,7 +246,11 @@ async def read_rsocket(port: int, size: int, count: int) -> float:
     provider = single_transport_provider(TransportTCP(*connection, read_buffer_size=CHUNK))
     async with RSocketClient(provider) as client:
         began = perf_counter()
-        got = len(await AwaitableRSocket(client).request_stream(Payload(b"x"), limit_rate=demand_for(size)))
+        got = len(
+            await AwaitableRSocket(client).request_stream(
+                Payload(b"x"), limit_rate=demand_for(size)
+            )
+        )
         assert got == count
         return nanoseconds_each(began, count)
 
@@ -232,7 +260,10 @@ def grpc(size: int, count: int) -> Iterator[Timer]:
     """Open grpcio with threads."""
     import grpc as grpcio
 
-    with serving_process("grpc", size, count) as server, grpcio.insecure_channel(f"127.0.0.1:{server.port}") as channel:
+    with (
+        serving_process("grpc", size, count) as server,
+        grpcio.insecure_channel(f"127.0.0.1:{server.port}") as channel,
+    ):
         call = channel.unary_stream("/bench/elements")
 
         def timer() -> float:
@@ -259,7 +290,9 @@ async def read_grpc_aio(port: int, size: int, count: int) -> float:
 
 
 def element_contenders(size: int, count: int, slow_count: int) -> dict[str, Opening]:
-    """Return the contenders that read elements of `size` bytes: slow libraries read `slow_count` elements, the others `count`."""
+    """Return the contenders that read elements of `size` bytes: slow libraries read `slow_count`
+    elements, the others `count`.
+    """
     return {
         "raw bytes": partial(over_trio, "raw", read_raw, size, count),
         "raw split": partial(over_trio, "split", read_split, size, count),

@@ -1,9 +1,12 @@
-"""The clients without trio beside the one on trio and beside other libraries on asyncio; and replays of logs over a network.
+"""The clients without trio beside the one on trio and beside other libraries on asyncio; and
+replays of logs over a network.
 
 Rules of this file:
 
-* All contenders of a group read the same elements from a server process, one by one, unless the contender's name says otherwise.
-* nats-py pushes: its subscriber bounds nothing, and its limits on pending messages are raised, so that no message is dropped.
+* All contenders of a group read the same elements from a server process, one by one, unless the
+  contender's name says otherwise.
+* nats-py pushes: its subscriber bounds nothing, and its limits on pending messages are raised, so
+  that no message is dropped.
 * The logs are filled before the first round. Every round reads them from the beginning.
 """
 
@@ -13,7 +16,15 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
-from tests.bench._bulk import demand_for, nanoseconds_each, over_asyncio, over_trio, read_batches, read_elements, read_rsocket
+from tests.bench._bulk import (
+    demand_for,
+    nanoseconds_each,
+    over_asyncio,
+    over_trio,
+    read_batches,
+    read_elements,
+    read_rsocket,
+)
 from tests.bench._measure import Bar, Group, Opening, Timer
 from tests.bench._serving_process import serving_process
 
@@ -85,11 +96,15 @@ def _count_batches(stream: Any) -> int:
 
 
 async def _read_nats(port: int, _size: int, count: int) -> float:
-    """Read messages with nats-py. A message starts each round, because NATS publishes without being asked."""
+    """Read messages with nats-py.
+    A message starts each round, because NATS publishes without being asked.
+    """
     import nats
 
     client = await nats.connect(f"nats://127.0.0.1:{port}")
-    messages = await client.subscribe("elements", pending_msgs_limit=2 * count, pending_bytes_limit=1 << 30)
+    messages = await client.subscribe(
+        "elements", pending_msgs_limit=2 * count, pending_bytes_limit=1 << 30
+    )
     await client.flush()
     began, got = perf_counter(), 0
     await client.publish("start", b"")
@@ -110,7 +125,9 @@ async def _replay(port: int, size: int, count: int, *, batches: bool) -> float:
         await remote.wait_accepted()
         began, got = perf_counter(), 0
         # A log has no end: a stream without `stop` waits for further elements.
-        async with remote.subscribe("elements", start=0, stop=count, demand=demand_for(size)) as stream:
+        async with remote.subscribe(
+            "elements", start=0, stop=count, demand=demand_for(size)
+        ) as stream:
             if batches:
                 async for batch in stream.batches():
                     got += len(batch)
@@ -142,8 +159,12 @@ def _replays(short: bool) -> dict[str, Opening]:
         "generator, batches()": partial(over_trio, "penstock", read_batches, 100, count),
     }
     for name, kind in (("RingLog", "ring_log"), ("DiskLog", "disk_log")):
-        contenders[f"{name}, by element"] = partial(over_trio, kind, partial(_replay, batches=False), 100, count)
-        contenders[f"{name}, batches()"] = partial(over_trio, kind, partial(_replay, batches=True), 100, count)
+        contenders[f"{name}, by element"] = partial(
+            over_trio, kind, partial(_replay, batches=False), 100, count
+        )
+        contenders[f"{name}, batches()"] = partial(
+            over_trio, kind, partial(_replay, batches=True), 100, count
+        )
     return contenders
 
 
@@ -155,10 +176,25 @@ GROUPS: Final = (
         f"{TRIO}, by element",
         _clients,
         (
-            Bar("penstock.aio by element, beside the client on trio", f"{AIO}, by element", f"{TRIO}, by element", at_least=0.5),
-            Bar("penstock.aio by batches(), beside the client on trio", f"{AIO}, batches()", f"{TRIO}, batches()", at_least=0.5),
+            Bar(
+                "penstock.aio by element, beside the client on trio",
+                f"{AIO}, by element",
+                f"{TRIO}, by element",
+                at_least=0.5,
+            ),
+            Bar(
+                "penstock.aio by batches(), beside the client on trio",
+                f"{AIO}, batches()",
+                f"{TRIO}, batches()",
+                at_least=0.5,
+            ),
             Bar("penstock.aio by element, beside nats-py", f"{AIO}, by element", NATS, at_least=10),
-            Bar("penstock.aio by element, beside rsocket-py", f"{AIO}, by element", RSOCKET, at_least=10),
+            Bar(
+                "penstock.aio by element, beside rsocket-py",
+                f"{AIO}, by element",
+                RSOCKET,
+                at_least=10,
+            ),
         ),
         {NATS: "nats nats-server", RSOCKET: "rsocket"},
     ),
@@ -169,9 +205,24 @@ GROUPS: Final = (
         "generator, by element",
         _replays,
         (
-            Bar("from memory over a network, by element", "RingLog, by element", "generator, by element", at_least=0.9),
-            Bar("from memory over a network, by batches()", "RingLog, batches()", "generator, batches()", at_least=0.9),
-            Bar("from disk over a network, by batches()", "DiskLog, batches()", "generator, batches()", at_least=0.5),
+            Bar(
+                "from memory over a network, by element",
+                "RingLog, by element",
+                "generator, by element",
+                at_least=0.9,
+            ),
+            Bar(
+                "from memory over a network, by batches()",
+                "RingLog, batches()",
+                "generator, batches()",
+                at_least=0.9,
+            ),
+            Bar(
+                "from disk over a network, by batches()",
+                "DiskLog, batches()",
+                "generator, batches()",
+                at_least=0.5,
+            ),
         ),
     ),
 )

@@ -35,7 +35,10 @@ def main() -> None:
     """Print the time for each element, with and without the bounds."""
     serializer = JsonSerializer()
     for name, data in ELEMENTS.items():
-        print(f"{name:24}{_timed(lambda data=data: serializer.loads(data)):20}  json.loads: {_timed(lambda data=data: json.loads(data))}")
+        print(
+            f"{name:24}{_timed(lambda data=data: serializer.loads(data)):20}  json.loads: "
+            f"{_timed(lambda data=data: json.loads(data))}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""Idle streams: the memory of one and of 100,000, and the speed of an active stream beside idle streams on its connection."""
+"""Idle streams: the memory of one and of 100,000,
+and the speed of an active stream beside idle streams on its connection.
+"""
 
 import threading
 import tracemalloc
@@ -17,12 +19,15 @@ from tests.bench._serving_process import serving_process
 
 SIZE = 64
 TASKS = 100
-"""Number of tasks that open idle streams. One task checkpoints after each stream and takes a minute for 100,000. The tasks end before
-memory is measured."""
+"""Number of tasks that open idle streams. One task checkpoints after each stream and takes a minute
+for 100,000. The tasks end before memory is measured.
+"""
 
 
 async def _subscribe_idle(remote: Any, count: int) -> list[Any]:
-    """Open `count` streams without demand; return their entered blocks. The streams stay open until the connection ends."""
+    """Open `count` streams without demand; return their entered blocks.
+    The streams stay open until the connection ends.
+    """
     blocks: list[Any] = [None] * count
 
     async def enter(first: int) -> None:
@@ -37,7 +42,9 @@ async def _subscribe_idle(remote: Any, count: int) -> list[Any]:
 
 
 async def _wait_until_served(remote: Any) -> None:
-    """Return when the server process has processed all earlier messages: it processes the messages of a connection in order."""
+    """Return when the server process has processed all earlier messages: it processes the
+    messages of a connection in order.
+    """
     async with remote.subscribe("one") as stream:
         async for _ in stream:
             pass
@@ -52,18 +59,22 @@ async def _memory_of_server(remote: Any) -> dict[str, int]:
 
 
 def bytes_per_subscription(count: int) -> tuple[float, float]:
-    """Return the bytes that one idle subscription allocates: in the client (its block included), and in the server."""
+    """Return the bytes that one idle subscription allocates:
+    in the client (its block included), and in the server.
+    """
 
     async def main(port: int) -> tuple[float, float]:
         from penstock.runtime import connect
 
         async with connect(f"tcp://127.0.0.1:{port}", limits=raised_limits()) as remote:
-            held = await _subscribe_idle(remote, 100)  # allocations that a connection makes once are not counted
+            # allocations that a connection makes once are not counted.
+            held = await _subscribe_idle(remote, 100)
             server_before = (await _memory_of_server(remote))["allocated"]
             client_before = allocated_bytes()
             held += await _subscribe_idle(remote, count)
             server_bytes = (await _memory_of_server(remote))["allocated"] - server_before
-            client_bytes = allocated_bytes() - client_before - 8 * count  # 8 bytes are the block's place in the list `held`
+            # 8 bytes are the block's place in the list `held`.
+            client_bytes = allocated_bytes() - client_before - 8 * count
             return client_bytes / count, server_bytes / count
 
     with serving_process("penstock_traced", SIZE, 1) as server:
@@ -75,7 +86,9 @@ def bytes_per_subscription(count: int) -> tuple[float, float]:
 
 
 def resident_megabytes(connections: int, streams: int) -> float:
-    """Return the resident memory of both processes, in 10^6 bytes, with `streams` idle streams on each of `connections` connections."""
+    """Return the resident memory of both processes, in 10^6 bytes, with `streams` idle streams
+    on each of `connections` connections.
+    """
 
     async def main(port: int) -> float:
         from penstock.runtime import connect
@@ -85,7 +98,9 @@ def resident_megabytes(connections: int, streams: int) -> float:
         held = []
         async with AsyncExitStack() as stack:
             for _ in range(connections):
-                remote = await stack.enter_async_context(connect(f"tcp://127.0.0.1:{port}", limits=limits, registry=registry))
+                remote = await stack.enter_async_context(
+                    connect(f"tcp://127.0.0.1:{port}", limits=limits, registry=registry)
+                )
                 await remote.wait_accepted()
                 held.append(await _subscribe_idle(remote, streams))
                 await _wait_until_served(remote)
@@ -128,9 +143,14 @@ def beside_idle(idle: int, count: int) -> Iterator[Timer]:
         thread.start()
         opened = ready.get()
         if opened is None:
-            raise RuntimeError("the connection ended before its idle streams were open; its traceback is printed above")
+            raise RuntimeError(
+                "the connection ended before its idle streams were open; its traceback is printed "
+                "above"
+            )
         token, remote, may_close = opened
-        timer = partial(trio.from_thread.run, time_subscription, remote, SIZE, count, trio_token=token)
+        timer = partial(
+            trio.from_thread.run, time_subscription, remote, SIZE, count, trio_token=token
+        )
         try:
             timer()
             yield timer

@@ -1,4 +1,6 @@
-"""The contenders inside one process: a stream of penstock beside plain Python and beside trio's memory channel."""
+"""The contenders inside one process:
+a stream of penstock beside plain Python and beside trio's memory channel.
+"""
 
 from collections.abc import AsyncIterator, Iterator
 from contextlib import contextmanager
@@ -28,7 +30,9 @@ async def bare(count: int) -> int:
 
 
 async def channel(count: int) -> int:
-    """Send each element from one task to another through a memory channel of trio with no buffer."""
+    """Send each element from one task to another through a memory channel of trio with no
+    buffer.
+    """
     send, receive = trio.open_memory_channel[int](0)
 
     async def producer() -> None:
@@ -101,7 +105,9 @@ async def chain_by_hand(count: int) -> int:
 
 
 def contenders(scale: int) -> dict[str, tuple[Contender, int]]:
-    """Return each contender and its elements per round. Contenders that switch tasks for each element get fewer."""
+    """Return each contender and its elements per round.
+    Contenders that switch tasks for each element get fewer.
+    """
     return {
         "bare async for": (bare, 40 * scale),
         "memory channel": (channel, scale),
@@ -116,9 +122,19 @@ def contenders(scale: int) -> dict[str, tuple[Contender, int]]:
 BARS: Final = (
     Bar("batches at demand 1,024", "stream, batches()", "bare async for", at_most=4),
     Bar("element by element at demand 1,024", "stream, by element", "bare async for", at_most=8),
-    Bar("element by element, beside a memory channel", "stream, by element", "memory channel", at_least=12),
+    Bar(
+        "element by element, beside a memory channel",
+        "stream, by element",
+        "memory channel",
+        at_least=12,
+    ),
     Bar("demand 1, beside a memory channel", "stream, demand 1", "memory channel", at_most=2),
-    Bar("map-filter-batch, beside the same by hand", "chain of operators", "chain by hand", at_most=4),
+    Bar(
+        "map-filter-batch, beside the same by hand",
+        "chain of operators",
+        "chain by hand",
+        at_most=4,
+    ),
 )
 
 
@@ -137,8 +153,11 @@ def _in_this_process(contender: Contender, count: int) -> Iterator[Timer]:
 
 def _openings(short: bool) -> dict[str, Opening]:
     return {
-        name: partial(_in_this_process, contender, count) for name, (contender, count) in contenders(1_000 if short else 10_000).items()
+        name: partial(_in_this_process, contender, count)
+        for name, (contender, count) in contenders(1_000 if short else 10_000).items()
     }
 
 
-GROUP: Final = Group("inprocess", "Inside one process", "element", "bare async for", _openings, BARS)
+GROUP: Final = Group(
+    "inprocess", "Inside one process", "element", "bare async for", _openings, BARS
+)

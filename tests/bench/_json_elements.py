@@ -1,9 +1,10 @@
-"""JSON objects of five fields, as dataclasses, from process to process: with msgspec, and with Python's own json.
+"""JSON objects of five fields, as dataclasses, from process to process:
+with msgspec, and with Python's own json.
 
 Rules of this file:
 
-* The floor is `dumps` and `loads` of the same serializer in one process, without penstock around them. Two processes on two cores share
-  this work, so the floor is half of its time.
+* The floor is `dumps` and `loads` of the same serializer in one process, without penstock around
+  them. Two processes on two cores share this work, so the floor is half of its time.
 """
 
 import dataclasses
@@ -71,12 +72,16 @@ def alone(count: int) -> Iterator[Timer]:
     yield timer
 
 
-async def _read(port: int, count: int, serializer: Any, time_stream: Callable[[Any, int], Awaitable[float]]) -> float:
+async def _read(
+    port: int, count: int, serializer: Any, time_stream: Callable[[Any, int], Awaitable[float]]
+) -> float:
     from penstock.runtime import connect
 
     async with connect(f"tcp://127.0.0.1:{port}") as remote:
         await remote.wait_accepted()
-        return await time_stream(remote.subscribe("records", demand=demand_for(64), serializer=serializer), count)
+        return await time_stream(
+            remote.subscribe("records", demand=demand_for(64), serializer=serializer), count
+        )
 
 
 async def time_batches(opening: Any, count: int) -> float:
@@ -91,7 +96,10 @@ async def time_batches(opening: Any, count: int) -> float:
 
 @contextmanager
 def over_network(
-    kind: str, make_serializer: Callable[[], Any], time_stream: Callable[[Any, int], Awaitable[float]], count: int
+    kind: str,
+    make_serializer: Callable[[], Any],
+    time_stream: Callable[[Any, int], Awaitable[float]],
+    count: int,
 ) -> Iterator[Timer]:
     """Open a contender. Each round makes a connection and reads every element."""
     serializer = make_serializer()
@@ -105,9 +113,17 @@ def json_contenders(count: int) -> dict[str, Opening]:
     """Return the contenders; those of Python's own json read a quarter of the elements."""
     return {
         "dumps and loads alone, two cores": partial(alone, count),
-        "penstock, msgspec, batches()": partial(over_network, "penstock_json", serializer_with_msgspec, time_batches, count),
-        "penstock, msgspec": partial(over_network, "penstock_json", serializer_with_msgspec, time_elements, count),
+        "penstock, msgspec, batches()": partial(
+            over_network, "penstock_json", serializer_with_msgspec, time_batches, count
+        ),
+        "penstock, msgspec": partial(
+            over_network, "penstock_json", serializer_with_msgspec, time_elements, count
+        ),
         "penstock, Python's json": partial(
-            over_network, "penstock_standard_json", serializer_of_the_standard_library, time_elements, count // 4
+            over_network,
+            "penstock_standard_json",
+            serializer_of_the_standard_library,
+            time_elements,
+            count // 4,
         ),
     }

@@ -1,4 +1,6 @@
-"""The contenders of logs: replays beside a generator of equal elements, appends beside bare writes that are synced."""
+"""The contenders of logs: replays beside a generator of equal elements,
+appends beside bare writes that are synced.
+"""
 
 import os
 from collections.abc import AsyncIterator, Iterator
@@ -22,7 +24,9 @@ AT_ONCE: Final = 4_000
 
 GROUP_OF: Final = 64
 TASKS: Final = 64
-"""Tasks that append at the same time, 16 elements at a time: the rate with group commit as it comes."""
+"""Tasks that append at the same time, 16 elements at a time:
+the rate with group commit as it comes.
+"""
 
 PLENTY: Final = Retention(max_bytes=2**30)
 
@@ -33,7 +37,9 @@ async def _generator(count: int) -> AsyncIterator[bytes]:
 
 
 async def _read(source: Source[bytes], count: int) -> float:
-    """Read `count` elements with `batches()` and demand 1,024, and return nanoseconds per element."""
+    """Read `count` elements with `batches()` and demand 1,024,
+    and return nanoseconds per element.
+    """
     began, seen = perf_counter(), 0
     async with subscribe(source, demand=1024) as stream:
         async for batch in stream.batches():
@@ -84,7 +90,9 @@ def _bare_groups(count: int) -> Iterator[Timer]:
     with TemporaryDirectory() as folder:
 
         def timed() -> float:
-            file = os.open(Path(folder) / "bare", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND)
+            file = os.open(
+                Path(folder) / "bare", os.O_WRONLY | os.O_CREAT | os.O_TRUNC | os.O_APPEND
+            )
             began = perf_counter()
             for _ in range(0, count, GROUP_OF):
                 os.write(file, ELEMENT * GROUP_OF)
@@ -152,6 +160,13 @@ GROUPS: Final = (
         "element",
         "write and fdatasync, groups of 64",
         _appends,
-        (Bar("groups of 64", "DiskLog, groups of 64", "write and fdatasync, groups of 64", at_least=0.6),),
+        (
+            Bar(
+                "groups of 64",
+                "DiskLog, groups of 64",
+                "write and fdatasync, groups of 64",
+                at_least=0.6,
+            ),
+        ),
     ),
 )

@@ -1,7 +1,8 @@
-"""Measuring: in each round every contender runs once; a bar is judged by the median, over the rounds, of the ratio within a round.
+"""Measuring: in each round every contender runs once; a bar is judged by the median, over the
+rounds, of the ratio within a round.
 
-Absolute times on a shared machine vary with its load. The contenders of one round run within seconds of each other, under the same load,
-so their ratio varies little.
+Absolute times on a shared machine vary with its load. The contenders of one round run within
+seconds of each other, under the same load, so their ratio varies little.
 """
 
 import gc
@@ -35,10 +36,14 @@ class Bar(NamedTuple):
     """Nanoseconds per element: a cost of at most this keeps the bar at any ratio."""
 
     reached: float | None = None
-    """The measured ratio, if `at_least` is not reached yet. A full run judges by `at_least`, a short run by `reached`, to notice a loss."""
+    """The measured ratio, if `at_least` is not reached yet. A full run judges by `at_least`, a
+    short run by `reached`, to notice a loss.
+    """
 
     def relaxed(self, factor: float) -> "Bar":
-        """Return the bar of a short run: `factor` times the cost, or the advantage divided by `factor`."""
+        """Return the bar of a short run:
+        `factor` times the cost, or the advantage divided by `factor`.
+        """
         at_least = self.at_least if self.reached is None or factor == 1 else self.reached
         return self._replace(
             at_most=None if self.at_most is None else self.at_most * factor,
@@ -48,7 +53,11 @@ class Bar(NamedTuple):
 
     def text(self) -> str:
         """Return the bound as tables and pages print it."""
-        ratio = f"at most {self.at_most:g} ×" if self.at_most is not None else f"at least {self.at_least:g} × as fast"
+        ratio = (
+            f"at most {self.at_most:g} ×"
+            if self.at_most is not None
+            else f"at least {self.at_least:g} × as fast"
+        )
         return ratio if self.or_under is None else f"{ratio}, or {1e3 / self.or_under:g} M/s"
 
 
@@ -61,7 +70,9 @@ class Verdict(NamedTuple):
 
 
 class Cost(NamedTuple):
-    """Nanoseconds per element of one contender: the median over the rounds, the least and the most."""
+    """Nanoseconds per element of one contender:
+    the median over the rounds, the least and the most.
+    """
 
     median: float
     least: float
@@ -80,11 +91,17 @@ class Measured(NamedTuple):
         return Cost(median(seen), min(seen), max(seen))
 
     def ratio(self, name: str, to: str) -> float:
-        """Return the cost of one contender relative to another: the median, over the rounds, of the ratio within a round."""
-        return median(one / other for one, other in zip(self.costs[name], self.costs[to], strict=True))
+        """Return the cost of one contender relative to another:
+        the median, over the rounds, of the ratio within a round.
+        """
+        return median(
+            one / other for one, other in zip(self.costs[name], self.costs[to], strict=True)
+        )
 
     def judge(self, bar: Bar) -> Verdict:
-        """Compare a bar with the measured costs. If a contender of the bar did not run, the bar is missed."""
+        """Compare a bar with the measured costs.
+        If a contender of the bar did not run, the bar is missed.
+        """
         if not {bar.cost_of, bar.relative_to} <= self.costs.keys():
             return Verdict(bar, float("nan"), kept=False)
         if bar.at_most is not None:
@@ -93,7 +110,11 @@ class Measured(NamedTuple):
         else:
             seen = self.ratio(bar.relative_to, bar.cost_of)
             kept = seen >= (bar.at_least or 0)
-        return Verdict(bar, seen, kept or (bar.or_under is not None and self.cost(bar.cost_of).median <= bar.or_under))
+        return Verdict(
+            bar,
+            seen,
+            kept or (bar.or_under is not None and self.cost(bar.cost_of).median <= bar.or_under),
+        )
 
 
 class Group(NamedTuple):
@@ -107,12 +128,18 @@ class Group(NamedTuple):
     """Takes whether the run is short, and returns the contenders by name."""
     bars: tuple[Bar, ...]
     needs: dict[str, str] = {}  # noqa: RUF012  # the default is never changed
-    """The package that a contender imports, and the program that it starts. `measure` omits a contender if one of them is missing."""
+    """The package that a contender imports, and the program that it starts. `measure` omits a
+    contender if one of them is missing.
+    """
 
 
 def measure(group: Group, *, short: bool, rounds: int) -> Measured:
     """Open all contenders of a group, and run each once per round."""
-    contenders = {name: opening for name, opening in group.contenders(short).items() if _is_possible(group.needs.get(name, "sys"))}
+    contenders = {
+        name: opening
+        for name, opening in group.contenders(short).items()
+        if _is_possible(group.needs.get(name, "sys"))
+    }
     costs: dict[str, list[float]] = {name: [] for name in contenders}
     with ExitStack() as stack:
         timers: dict[str, Timer] = {}
@@ -129,7 +156,9 @@ def measure(group: Group, *, short: bool, rounds: int) -> Measured:
 
 
 def _is_possible(needs: str) -> bool:
-    return all(find_spec(each) is not None or shutil.which(each) is not None for each in needs.split())
+    return all(
+        find_spec(each) is not None or shutil.which(each) is not None for each in needs.split()
+    )
 
 
 def progress(text: str) -> None:

@@ -1,4 +1,6 @@
-"""The network benchmarks: the groups of contenders, which run over loopback in two processes, and their bars."""
+"""The network benchmarks: the groups of contenders, which run over loopback in two processes,
+and their bars.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -12,7 +14,11 @@ _PENSTOCK: Final = "penstock, by element"
 
 def _bulk_of(size: int, count: int, slow_count: int) -> Callable[[bool], dict[str, Opening]]:
     def contenders(short: bool) -> dict[str, Opening]:
-        return _bulk.element_contenders(size, count // 3, slow_count // 5) if short else _bulk.element_contenders(size, count, slow_count)
+        return (
+            _bulk.element_contenders(size, count // 3, slow_count // 5)
+            if short
+            else _bulk.element_contenders(size, count, slow_count)
+        )
 
     return contenders
 
@@ -48,7 +54,12 @@ GROUPS: Final = (
             Bar("64 B by element, beside pyzmq", _PENSTOCK, "pyzmq", at_least=1),
             Bar("64 B by element, beside rsocket-py", _PENSTOCK, "rsocket-py", at_least=30),
             Bar("64 B by element, beside grpcio", _PENSTOCK, "grpcio", at_least=40),
-            Bar("64 B by batches(), beside a bare split loop", "penstock, batches()", "raw split", at_least=0.6),
+            Bar(
+                "64 B by batches(), beside a bare split loop",
+                "penstock, batches()",
+                "raw split",
+                at_least=0.6,
+            ),
         ),
         _PACKAGES,
     ),
@@ -76,7 +87,15 @@ GROUPS: Final = (
         "element",
         "raw bytes",
         _packed,
-        (Bar("packed elements, beside raw bytes", "penstock, buffers()", "raw bytes", at_least=0.5, or_under=50),),
+        (
+            Bar(
+                "packed elements, beside raw bytes",
+                "penstock, buffers()",
+                "raw bytes",
+                at_least=0.5,
+                or_under=50,
+            ),
+        ),
     ),
     Group(
         "trips",
@@ -85,8 +104,18 @@ GROUPS: Final = (
         "raw echo",
         _trips,
         (
-            Bar("a round trip, beside a bare echo", "penstock, stream of one", "raw echo", at_most=2.5),
-            Bar("a round trip, beside grpcio.aio", "penstock, stream of one", "grpcio.aio", at_least=1),
+            Bar(
+                "a round trip, beside a bare echo",
+                "penstock, stream of one",
+                "raw echo",
+                at_most=2.5,
+            ),
+            Bar(
+                "a round trip, beside grpcio.aio",
+                "penstock, stream of one",
+                "grpcio.aio",
+                at_least=1,
+            ),
         ),
         _PACKAGES,
     ),
@@ -112,9 +141,21 @@ GROUPS: Final = (
                 "dumps and loads alone, two cores",
                 at_least=0.5,
             ),
-            Bar("typed json, beside Python's json", "penstock, msgspec", "penstock, Python's json", at_least=2),
+            Bar(
+                "typed json, beside Python's json",
+                "penstock, msgspec",
+                "penstock, Python's json",
+                at_least=2,
+            ),
         ),
-        dict.fromkeys(("dumps and loads alone, two cores", "penstock, msgspec, batches()", "penstock, msgspec"), "msgspec"),
+        dict.fromkeys(
+            (
+                "dumps and loads alone, two cores",
+                "penstock, msgspec, batches()",
+                "penstock, msgspec",
+            ),
+            "msgspec",
+        ),
     ),
     Group(
         "idle",
@@ -123,8 +164,15 @@ GROUPS: Final = (
         "beside 1 idle",
         _beside_idle,
         (
-            Bar("64 B beside 1,000 idle streams", "beside 1,000 idle", "beside 1 idle", at_most=1.15),
-            Bar("64 B beside 100,000 idle streams", "beside 100,000 idle", "beside 1 idle", at_most=1.15),
+            Bar(
+                "64 B beside 1,000 idle streams", "beside 1,000 idle", "beside 1 idle", at_most=1.15
+            ),
+            Bar(
+                "64 B beside 100,000 idle streams",
+                "beside 100,000 idle",
+                "beside 1 idle",
+                at_most=1.15,
+            ),
         ),
     ),
 )

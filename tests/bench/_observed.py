@@ -1,4 +1,6 @@
-"""The price of observers: the same elements and requests with a plugin that listens to streams on both sides, and with none."""
+"""The price of observers: the same elements and requests with a plugin that listens to streams
+on both sides, and with none.
+"""
 
 from functools import partial
 from time import perf_counter
@@ -63,7 +65,9 @@ def _requests(short: bool) -> dict[str, Opening]:
     count = 500 if short else 2_000
     return {
         _PLAIN: partial(over_trio, "penstock_raised", partial(ask, is_observed=False), 64, count),
-        _OBSERVED: partial(over_trio, "penstock_observed", partial(ask, is_observed=True), 64, count),
+        _OBSERVED: partial(
+            over_trio, "penstock_observed", partial(ask, is_observed=True), 64, count
+        ),
     }
 
 

@@ -1,4 +1,5 @@
-"""The figures of a run, stored as JSON, and the pages and the plot of the documentation that are rendered from them.
+"""The figures of a run, stored as JSON, and the pages and the plot of the documentation
+that are rendered from them.
 
 Rules of this file:
 
@@ -14,7 +15,8 @@ from tests.bench import _amounts, _plot, _report
 from tests.bench._measure import Group, Measured
 
 FIGURES = "_speed_measured.json"
-INSIDE = {"inprocess", "replays", "appends"}  # the groups inside one process; the others are on the page about the network
+# The groups inside one process; the others are on the page about the network.
+INSIDE = {"inprocess", "replays", "appends"}
 PLOTTED = {"small", "middling", "large", "requested", "responses"}
 
 
@@ -29,26 +31,48 @@ class Run(NamedTuple):
     def to_json(self) -> str:
         """Return the figures as JSON text."""
         groups = {
-            key: {"rounds": each.rounds, "costs": {name: [round(cost, 2) for cost in costs] for name, costs in each.costs.items()}}
+            key: {
+                "rounds": each.rounds,
+                "costs": {
+                    name: [round(cost, 2) for cost in costs] for name, costs in each.costs.items()
+                },
+            }
             for key, each in self.measured.items()
         }
         amounts = {name: round(value, 1) for name, value in self.amounts.items()}
-        return json.dumps({"command": self.command, "where": self.where, "measured": groups, "amounts": amounts}, indent=1) + "\n"
+        return (
+            json.dumps(
+                {
+                    "command": self.command,
+                    "where": self.where,
+                    "measured": groups,
+                    "amounts": amounts,
+                },
+                indent=1,
+            )
+            + "\n"
+        )
 
     @classmethod
     def from_json(cls, text: str) -> "Run":
         """Read the figures from JSON text."""
         stored = json.loads(text)
-        measured = {key: Measured(each["rounds"], each["costs"]) for key, each in stored["measured"].items()}
+        measured = {
+            key: Measured(each["rounds"], each["costs"]) for key, each in stored["measured"].items()
+        }
         return cls(stored["command"], stored["where"], measured, stored["amounts"])
 
 
 def store(run: Run, folder: Path) -> None:
-    """Store the figures of a run in `folder`; figures there of parts that the run did not measure stay."""
+    """Store the figures of a run in `folder`;
+    figures there of parts that the run did not measure stay.
+    """
     path = folder / FIGURES
     if path.exists():
         before = Run.from_json(path.read_text(encoding="utf-8"))
-        run = run._replace(measured={**before.measured, **run.measured}, amounts={**before.amounts, **run.amounts})
+        run = run._replace(
+            measured={**before.measured, **run.measured}, amounts={**before.amounts, **run.amounts}
+        )
     path.write_text(run.to_json(), encoding="utf-8")
 
 
@@ -59,15 +83,31 @@ def pages(run: Run, groups: Sequence[Group]) -> dict[str, str]:
     network = _page(run, outside)
     if run.amounts:
         network += "\n" + _report.markdown_of_amounts(run.amounts, _amounts.CEILINGS)
-    bulk = [(group, run.measured[group.key]) for group in outside if group.key in PLOTTED & run.measured.keys()]
-    return {"_speed_measured.md": _page(run, inside), "_speed_network.md": network, "speed.svg": _plot.svg(bulk)}
+    bulk = [
+        (group, run.measured[group.key])
+        for group in outside
+        if group.key in PLOTTED & run.measured.keys()
+    ]
+    return {
+        "_speed_measured.md": _page(run, inside),
+        "_speed_network.md": network,
+        "speed.svg": _plot.svg(bulk),
+    }
 
 
 def _page(run: Run, groups: Sequence[Group]) -> str:
     shown = [(group, run.measured[group.key]) for group in groups if group.key in run.measured]
     rounds = " and ".join(sorted({str(measured.rounds) for _, measured in shown}))
-    parts = [f"Measured with `{run.command}`: medians of {rounds} rounds, all contenders of a table in one run;\n{run.where}.\n"]
-    parts += [_report.markdown(group, measured, [measured.judge(bar) for bar in group.bars]) for group, measured in shown]
+    parts = [
+        (
+            f"Measured with `{run.command}`: medians of {rounds} rounds, all contenders of a "
+            f"table in one run;\n{run.where}.\n"
+        )
+    ]
+    parts += [
+        _report.markdown(group, measured, [measured.judge(bar) for bar in group.bars])
+        for group, measured in shown
+    ]
     return "\n".join(parts)
 
 

@@ -1,4 +1,6 @@
-"""More server processes of network benchmarks: publishers with a log, and a publisher on nats-server. See `_peer_process`."""
+"""More server processes of network benchmarks: publishers with a log, and a publisher on
+nats-server. See `_peer_process`.
+"""
 
 import asyncio
 import shutil
@@ -33,7 +35,9 @@ def disk_log(size: int, count: int) -> None:
     with TemporaryDirectory() as folder:
 
         async def main() -> None:
-            async with DiskLog(Path(folder) / "bench.log", retention=Retention(max_bytes=2**30)) as log:
+            async with DiskLog(
+                Path(folder) / "bench.log", retention=Retention(max_bytes=2**30)
+            ) as log:
                 await _serve_log(log, size, count)
 
         trio.run(main)
@@ -54,11 +58,17 @@ async def _serve_log(log: Any, size: int, count: int) -> None:
 
 
 def nats(size: int, count: int) -> None:
-    """Run nats-server, and a publisher on nats-py that publishes the elements for each message on the subject ``start``."""
+    """Run nats-server, and a publisher on nats-py
+    that publishes the elements for each message on the subject ``start``.
+    """
     with ExitStack() as stack:
         port = _free_port()
         program = shutil.which("nats-server") or "nats-server"
-        server = stack.enter_context(subprocess.Popen([program, "-a", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL))
+        server = stack.enter_context(
+            subprocess.Popen(
+                [program, "-a", "127.0.0.1", "-p", str(port)], stderr=subprocess.DEVNULL
+            )
+        )
         stack.callback(server.kill)
         _wait_until_open(port)
         asyncio.run(_publish(port, bytes(size), count))

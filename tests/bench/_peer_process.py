@@ -1,6 +1,8 @@
-"""The server process of a network benchmark: its first argument names the function that serves; it prints its port.
+"""The server process of a network benchmark: its first argument names the function that serves;
+it prints its port.
 
-``python _peer_process.py KIND SIZE COUNT [CERTIFICATE]``: the server sends COUNT elements of SIZE bytes for each request.
+``python _peer_process.py KIND SIZE COUNT [CERTIFICATE]``:
+the server sends COUNT elements of SIZE bytes for each request.
 The process exits when its standard input ends, so it does not outlive the process that started it.
 """
 
@@ -45,7 +47,16 @@ def mixed_elements(shortest: int, longest: int) -> list[bytes]:
 
 def json_objects() -> list[dict[str, Any]]:
     """Return 1,000 objects of five fields, as an API of a shop could send them."""
-    return [{"id": n, "name": f"article {n}", "price": n * 1.25, "tags": ["new", "sale"], "stocked": n % 3 > 0} for n in range(1000)]
+    return [
+        {
+            "id": n,
+            "name": f"article {n}",
+            "price": n * 1.25,
+            "tags": ["new", "sale"],
+            "stocked": n % 3 > 0,
+        }
+        for n in range(1000)
+    ]
 
 
 # --- the floors: trio without a library
@@ -59,7 +70,11 @@ async def serve_trio(handle: Callable[[Any], Any], certificate: str | None = Non
     async with listeners[0] as listener:
         while True:
             plain = await listener.accept()
-            async with plain if secure is None else trio.SSLStream(plain, secure, server_side=True) as stream:
+            async with (
+                plain
+                if secure is None
+                else trio.SSLStream(plain, secure, server_side=True) as stream
+            ):
                 try:
                     await handle(stream)
                 except trio.BrokenResourceError:
@@ -75,7 +90,9 @@ def _server_context(certificate: str) -> Any:
 
 
 def raw(size: int, count: int, certificate: str | None = None) -> None:
-    """Send SIZE x COUNT bytes in pieces of 64 KiB for each byte received: the most that the machine and trio can do."""
+    """Send SIZE x COUNT bytes in pieces of 64 KiB for each byte received:
+    the most that the machine and trio can do.
+    """
 
     async def handle(stream: Any) -> None:
         piece = bytes(PIECE)
@@ -89,7 +106,9 @@ def raw(size: int, count: int, certificate: str | None = None) -> None:
 
 
 def split(size: int, count: int) -> None:
-    """Send elements, each after a length of four bytes, joined to pieces of 64 KiB: the least work of a protocol."""
+    """Send elements, each after a length of four bytes, joined to pieces of 64 KiB:
+    the least work of a protocol.
+    """
 
     async def handle(stream: Any) -> None:
         element = size.to_bytes(4, "big") + bytes(size)
@@ -105,7 +124,10 @@ def split(size: int, count: int) -> None:
 
 def mixed_split(shortest: int, count: int, longest: str) -> None:
     """Send elements of mixed lengths in the same way."""
-    elements = [len(element).to_bytes(4, "big") + element for element in mixed_elements(shortest, int(longest))]
+    elements = [
+        len(element).to_bytes(4, "big") + element
+        for element in mixed_elements(shortest, int(longest))
+    ]
     a_piece = max(1, PIECE * len(elements) // sum(map(len, elements)))
 
     async def handle(stream: Any) -> None:
@@ -165,7 +187,9 @@ def objects(size: int, count: int) -> None:
 
 
 def penstock_raised(size: int, count: int) -> None:
-    """Serve with raised limits: the default ones bound the rate of new streams per client and the number of idle streams."""
+    """Serve with raised limits: the default ones bound the rate of new streams per client and
+    the number of idle streams.
+    """
     from _raised import raised_limits
 
     _serve_penstock(size, count, raised_limits())
@@ -197,7 +221,10 @@ def penstock_recorded(size: int, count: int, detail: str) -> None:
     from penstock.recording import Recorder
     from penstock.spi import build_registry
 
-    with TemporaryDirectory() as folder, Recorder(folder, detail="signals" if detail == "signals" else "runs") as recorder:
+    with (
+        TemporaryDirectory() as folder,
+        Recorder(folder, detail="signals" if detail == "signals" else "runs") as recorder,
+    ):
         _serve_penstock(size, count, None, registry=build_registry([recorder]))
 
 
@@ -319,7 +346,13 @@ def penstock_traced(size: int, count: int) -> None:
 
 
 def _serve_penstock(
-    size: int, count: int, limits: Any, certificate: str | None = None, *, busy_poll: float | None = None, registry: Any = None
+    size: int,
+    count: int,
+    limits: Any,
+    certificate: str | None = None,
+    *,
+    busy_poll: float | None = None,
+    registry: Any = None,
 ) -> None:
     from _raised import allocated_bytes, resident_bytes
 
@@ -357,8 +390,12 @@ def _serve_penstock(
     async def memory() -> AsyncIterator[dict[str, int]]:
         yield {"allocated": allocated_bytes(), "resident": resident_bytes()}
 
-    options = TransportOptions(tls=Tls(certificate=certificate) if certificate else None, busy_poll=busy_poll)
-    _serve(service, "tls" if certificate else "tcp", limits=limits, options=options, registry=registry)
+    options = TransportOptions(
+        tls=Tls(certificate=certificate) if certificate else None, busy_poll=busy_poll
+    )
+    _serve(
+        service, "tls" if certificate else "tcp", limits=limits, options=options, registry=registry
+    )
 
 
 def _serve(service: Any, transport: str = "tcp", **settings: Any) -> None:
@@ -406,7 +443,10 @@ def zeromq(size: int, count: int, longest: str | None = None) -> None:
     context = zmq.Context()
     socket = context.socket(zmq.PUSH)
     control = context.socket(zmq.REP)
-    print_ports(socket.bind_to_random_port("tcp://127.0.0.1"), control.bind_to_random_port("tcp://127.0.0.1"))
+    print_ports(
+        socket.bind_to_random_port("tcp://127.0.0.1"),
+        control.bind_to_random_port("tcp://127.0.0.1"),
+    )
     elements = [bytes(size)] if longest is None else mixed_elements(size, int(longest))
     while True:
         control.recv()
@@ -416,7 +456,9 @@ def zeromq(size: int, count: int, longest: str | None = None) -> None:
 
 
 def rsocket(size: int, count: int) -> None:
-    """Serve with rsocket-py: request_stream from a generator, and request_response that returns the request's data."""
+    """Serve with rsocket-py: request_stream from a generator, and request_response
+    that returns the request's data.
+    """
     from rsocket.payload import Payload
     from rsocket.request_handler import BaseRequestHandler
     from rsocket.rsocket_server import RSocketServer
@@ -439,7 +481,9 @@ def rsocket(size: int, count: int) -> None:
 
     async def main() -> None:
         def session(*connection: Any) -> None:
-            RSocketServer(TransportTCP(*connection, read_buffer_size=PIECE), handler_factory=Handler)
+            RSocketServer(
+                TransportTCP(*connection, read_buffer_size=PIECE), handler_factory=Handler
+            )
 
         server = await asyncio.start_server(session, "127.0.0.1", 0)
         print_ports(server.sockets[0].getsockname()[1])
@@ -496,11 +540,17 @@ def grpc_aio(size: int, count: int) -> None:
 
 
 def _grpc_methods(elements: Any, echo_one: Any) -> Any:
-    """Return the methods without serializers, so that a message is its bytes and no generated code is measured."""
+    """Return the methods without serializers, so that a message is its bytes
+    and no generated code is measured.
+    """
     import grpc as grpcio
 
     return grpcio.method_handlers_generic_handler(
-        "bench", {"elements": grpcio.unary_stream_rpc_method_handler(elements), "echo": grpcio.unary_unary_rpc_method_handler(echo_one)}
+        "bench",
+        {
+            "elements": grpcio.unary_stream_rpc_method_handler(elements),
+            "echo": grpcio.unary_unary_rpc_method_handler(echo_one),
+        },
     )
 
 

@@ -1,4 +1,6 @@
-"""A plot of elements per second as SVG, written as text: bars on a logarithmic scale, those of penstock in a colour."""
+"""A plot of elements per second as SVG, written as text:
+bars on a logarithmic scale, those of penstock in a colour.
+"""
 
 import math
 from collections.abc import Sequence
@@ -12,15 +14,20 @@ WIDTH: Final = 560
 ROW: Final = 20
 RIGHT: Final = 110
 STYLE: Final = (
-    "text{font:12px sans-serif;fill:#333}.head{font-weight:bold}.bar{fill:#9aa5b1}.ours{fill:#1f77b4}.grid{stroke:#ccc}"
+    "text{font:12px "
+    "sans-serif;fill:#333}.head{font-weight:bold}.bar{fill:#9aa5b1}.ours{fill:#1f77b4}.grid{stroke:#ccc}"
     "@media(prefers-color-scheme:dark){text{fill:#ddd}.grid{stroke:#555}.bar{fill:#6b7682}.ours{fill:#4aa3df}}"
 )
 
 
 def svg(groups: Sequence[tuple[Group, Measured]]) -> str:
-    """Return the plot: one block of bars for each group; the longest bar is the fastest contender."""
+    """Return the plot: one block of bars for each group;
+    the longest bar is the fastest contender.
+    """
     rates = [1e9 / measured.cost(name).median for _, measured in groups for name in measured.costs]
-    low, high = (math.floor(math.log10(min(rates))), math.ceil(math.log10(max(rates)))) if rates else (0, 1)
+    low, high = (
+        (math.floor(math.log10(min(rates))), math.ceil(math.log10(max(rates)))) if rates else (0, 1)
+    )
     parts: list[str] = []
     y = ROW
     for group, measured in groups:
@@ -31,7 +38,10 @@ def svg(groups: Sequence[tuple[Group, Measured]]) -> str:
             y += ROW
         y += ROW + 8
     axis = _grid(low, high, y)
-    head = f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + RIGHT} {y + ROW}" role="img">'
+    head = (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {LEFT + WIDTH + RIGHT} {y + ROW}" '
+        'role="img">'
+    )
     return "\n".join([head, f"<style>{STYLE}</style>", *axis, *parts, "</svg>"]) + "\n"
 
 
@@ -49,8 +59,12 @@ def _grid(low: int, high: int, bottom: int) -> list[str]:
     lines: list[str] = []
     for power in range(low, high + 1):
         x = _x_of(10**power, low, high)
-        lines.append(f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{ROW + 4}" y2="{bottom - 8}"/>')
-        lines.append(f'<text x="{x:.1f}" y="{bottom + 8}" text-anchor="middle">{10**power:,}</text>')
+        lines.append(
+            f'<line class="grid" x1="{x:.1f}" x2="{x:.1f}" y1="{ROW + 4}" y2="{bottom - 8}"/>'
+        )
+        lines.append(
+            f'<text x="{x:.1f}" y="{bottom + 8}" text-anchor="middle">{10**power:,}</text>'
+        )
     return lines
 
 

@@ -1,4 +1,6 @@
-"""The costs of the plugins: encodings beside the compact one, their serializers beside the standard json, WebSocket beside TCP."""
+"""The costs of the plugins: encodings beside the compact one, their serializers beside the
+standard json, WebSocket beside TCP.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator
 from contextlib import contextmanager
@@ -35,7 +37,10 @@ def _encodings(short: bool) -> dict[str, Opening]:
     count = 100_000 if short else 400_000
     return {
         _COMPACT: partial(over_trio, "penstock", read_elements, 64, count),
-        **{name: partial(over_trio, "penstock", _in_encoding(name), 64, count) for name in ("msgpack", "protobuf")},
+        **{
+            name: partial(over_trio, "penstock", _in_encoding(name), 64, count)
+            for name in ("msgpack", "protobuf")
+        },
     }
 
 
@@ -55,14 +60,18 @@ def _objects(short: bool) -> dict[str, Opening]:
     count = 20_000 if short else 100_000
     return {
         _STANDARD: partial(over_trio, "standard_objects", read_objects, 64, count),
-        "msgpack, dicts": partial(over_trio, "msgpack_objects", partial(read_objects, serializer="msgpack"), 64, count),
+        "msgpack, dicts": partial(
+            over_trio, "msgpack_objects", partial(read_objects, serializer="msgpack"), 64, count
+        ),
         "msgpack, structs": partial(over_trio, "msgpack_structs", _read_structs, 64, count),
         "protobuf": partial(over_trio, "protobuf_objects", _read_protobuf, 64, count),
     }
 
 
 @contextmanager
-def _over_websocket(kind: str, read: Callable[[int, int, int], Awaitable[float]], size: int, count: int) -> Iterator[Timer]:
+def _over_websocket(
+    kind: str, read: Callable[[int, int, int], Awaitable[float]], size: int, count: int
+) -> Iterator[Timer]:
     with serving_process(kind, size, count) as server:
         timer = partial(trio.run, read, server.port, size, count)
         timer()
@@ -82,7 +91,9 @@ async def _read_bare(port: int, size: int, count: int) -> float:
 
     # With its default buffer of 4 KiB it takes 3.7 times as long for 64 KiB.
     options: dict[str, Any] = {"message_queue_size": 64, "receive_buffer_size": 128 << 10}
-    async with trio_websocket.open_websocket("127.0.0.1", port, "/", use_ssl=False, **options) as socket:
+    async with trio_websocket.open_websocket(
+        "127.0.0.1", port, "/", use_ssl=False, **options
+    ) as socket:
         began = perf_counter()
         await socket.send_message("go")
         for _ in range(count):
@@ -127,10 +138,19 @@ GROUPS: Final = (
         _STANDARD,
         _objects,
         (
-            Bar("objects with msgpack, beside standard json", "msgpack, structs", _STANDARD, at_least=3),
+            Bar(
+                "objects with msgpack, beside standard json",
+                "msgpack, structs",
+                _STANDARD,
+                at_least=3,
+            ),
             Bar("objects with protobuf, beside standard json", "protobuf", _STANDARD, at_least=2),
         ),
-        {"msgpack, dicts": "penstock_msgpack", "msgpack, structs": "penstock_msgpack", "protobuf": "penstock_protobuf"},
+        {
+            "msgpack, dicts": "penstock_msgpack",
+            "msgpack, structs": "penstock_msgpack",
+            "protobuf": "penstock_protobuf",
+        },
     ),
     Group(
         "websocket",

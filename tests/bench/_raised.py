@@ -13,11 +13,15 @@ from penstock.api import Limits
 MANY = 1 << 30
 
 BUSY_POLL_SECONDS = 0.0005
-"""The `busy_poll` of the contenders that poll. An answer takes about 0.00005 s, so it arrives while the reader polls."""
+"""The `busy_poll` of the contenders that poll.
+An answer takes about 0.00005 s, so it arrives while the reader polls.
+"""
 
 
 def raised_limits() -> Limits:
-    """Return limits that let one peer open 100,000 streams over 1,000 connections; also raise this process's limit on open files."""
+    """Return limits that let one peer open 100,000 streams over 1,000 connections; also raise
+    this process's limit on open files.
+    """
     with suppress(ImportError, OSError, ValueError):
         import resource
 
@@ -42,7 +46,9 @@ def allocated_bytes() -> int:
 
 
 def resident_bytes() -> int:
-    """Return the resident bytes of this process. Without /proc, return the peak: `getrusage` offers no other figure."""
+    """Return the resident bytes of this process. Without /proc, return the peak:
+    `getrusage` offers no other figure.
+    """
     gc.collect()
     statm = Path("/proc/self/statm")
     if statm.exists():
@@ -50,4 +56,5 @@ def resident_bytes() -> int:
     import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
-    return peak if sys.platform == "darwin" else peak * 1024  # macOS counts bytes, other systems KiB
+    # macOS counts bytes, other systems KiB.
+    return peak if sys.platform == "darwin" else peak * 1024

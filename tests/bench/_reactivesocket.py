@@ -1,10 +1,14 @@
-"""ReactiveSocket of penstock beside rsocket-py, which implements RSocket, its successor: the same requests, in two processes.
+"""ReactiveSocket of penstock beside rsocket-py, which implements RSocket, its successor: the same
+requests, in two processes.
 
 Rules of this file:
 
-* `in_flight` is the number of worker tasks. A worker sends a request, waits for the answer, and repeats this `count // in_flight` times.
-* One request in flight is compared with a bare trio echo as well, and more of them with numbered messages to that echo.
-* Both libraries send the same number of requests of 64 bytes. rsocket-py streams fewer elements: each costs about 50 times as much.
+* `in_flight` is the number of worker tasks. A worker sends a request, waits for the answer, and
+  repeats this `count // in_flight` times.
+* One request in flight is compared with a bare trio echo as well,
+  and more of them with numbered messages to that echo.
+* Both libraries send the same number of requests of 64 bytes. rsocket-py streams fewer elements:
+  each costs about 50 times as much.
 """
 
 import asyncio
@@ -18,7 +22,14 @@ from typing import Any, Final
 import trio
 from outcome import Value
 
-from tests.bench._bulk import demand_for, nanoseconds_each, over_asyncio, over_trio, read_rsocket, time_elements
+from tests.bench._bulk import (
+    demand_for,
+    nanoseconds_each,
+    over_asyncio,
+    over_trio,
+    read_rsocket,
+    time_elements,
+)
 from tests.bench._measure import Bar, Group, Opening
 from tests.bench._raised import BUSY_POLL_SECONDS, raised_limits
 from tests.bench._round_trips import echo
@@ -38,7 +49,9 @@ async def read_stream(port: int, size: int, count: int) -> float:
         return await time_elements(remote.request_stream(b"x", demand=demand_for(size)), count)
 
 
-async def request(port: int, size: int, count: int, in_flight: int, busy_poll: float | None = None) -> float:
+async def request(
+    port: int, size: int, count: int, in_flight: int, busy_poll: float | None = None
+) -> float:
     """Request single values with penstock from `in_flight` tasks."""
     from penstock.runtime import connect
     from penstock.spi import TransportOptions
@@ -52,7 +65,9 @@ async def request(port: int, size: int, count: int, in_flight: int, busy_poll: f
             got += answer == data
 
     async with connect(
-        f"reactivesocket+tcp://127.0.0.1:{port}", limits=raised_limits(), options=TransportOptions(busy_poll=busy_poll)
+        f"reactivesocket+tcp://127.0.0.1:{port}",
+        limits=raised_limits(),
+        options=TransportOptions(busy_poll=busy_poll),
     ) as remote:
         assert await remote.request_response(data) == data
         began = perf_counter()
@@ -64,9 +79,11 @@ async def request(port: int, size: int, count: int, in_flight: int, busy_poll: f
 
 
 async def raw_requests(port: int, size: int, count: int, in_flight: int) -> float:
-    """Send numbered messages from `in_flight` tasks to a bare echo, and wake the task whose number comes back: trio and a dictionary alone.
+    """Send numbered messages from `in_flight` tasks to a bare echo, and wake the task whose number
+    comes back: trio and a dictionary alone.
 
-    Eight messages go in one send, as penstock does it. It has neither a handler, nor demand, nor a limit, nor an end.
+    Eight messages go in one send, as penstock does it.
+    It has neither a handler, nor demand, nor a limit, nor an end.
     """
     message, waiting = bytes(size), dict[int, trio.lowlevel.Task]()
     out, last_id, got = bytearray(), 0, 0
@@ -111,7 +128,9 @@ async def raw_requests(port: int, size: int, count: int, in_flight: int) -> floa
                 while end - position >= header.size + size:
                     length, number = header.unpack_from(received, position)
                     position += header.size
-                    trio.lowlevel.reschedule(waiting.pop(number), Value(received[position : position + length]))
+                    trio.lowlevel.reschedule(
+                        waiting.pop(number), Value(received[position : position + length])
+                    )
                     position += length
                 received = received[position:]
         assert got == count // in_flight * in_flight
@@ -127,7 +146,9 @@ async def request_by_rsocket(port: int, size: int, count: int, in_flight: int) -
     from rsocket.transports.tcp import TransportTCP
 
     data, got = bytes(size), 0
-    provider = single_transport_provider(TransportTCP(*await asyncio.open_connection("127.0.0.1", port)))
+    provider = single_transport_provider(
+        TransportTCP(*await asyncio.open_connection("127.0.0.1", port))
+    )
 
     async def worker(requester: Any) -> None:
         nonlocal got
@@ -144,7 +165,9 @@ async def request_by_rsocket(port: int, size: int, count: int, in_flight: int) -
         return nanoseconds_each(began, got)
 
 
-def _with_in_flight(in_flight: int, read: Callable[..., Awaitable[float]]) -> Callable[[int, int, int], Awaitable[float]]:
+def _with_in_flight(
+    in_flight: int, read: Callable[..., Awaitable[float]]
+) -> Callable[[int, int, int], Awaitable[float]]:
     return partial(read, in_flight=in_flight)
 
 
@@ -163,7 +186,11 @@ def request_contenders(short: bool) -> dict[str, Opening]:
     contenders: dict[str, Opening] = {
         "raw echo, 1 in flight": partial(over_trio, "echo", echo, SIZE, count),
         "penstock awake, 1 in flight": partial(
-            over_trio, "penstock_busy", partial(request, in_flight=1, busy_poll=BUSY_POLL_SECONDS), SIZE, count
+            over_trio,
+            "penstock_busy",
+            partial(request, in_flight=1, busy_poll=BUSY_POLL_SECONDS),
+            SIZE,
+            count,
         ),
     }
     contenders["penstock without polls, 1 in flight"] = partial(
@@ -171,8 +198,12 @@ def request_contenders(short: bool) -> dict[str, Opening]:
     )
     for number in IN_FLIGHT:
         if number > 1:  # with one, the bare echo is that
-            contenders[f"raw requests, {number} in flight"] = partial(over_trio, "echo", _with_in_flight(number, raw_requests), SIZE, count)
-        contenders[f"penstock, {number} in flight"] = partial(over_trio, "penstock_raised", _with_in_flight(number, request), SIZE, count)
+            contenders[f"raw requests, {number} in flight"] = partial(
+                over_trio, "echo", _with_in_flight(number, raw_requests), SIZE, count
+            )
+        contenders[f"penstock, {number} in flight"] = partial(
+            over_trio, "penstock_raised", _with_in_flight(number, request), SIZE, count
+        )
         contenders[f"rsocket-py, {number} in flight"] = partial(
             over_asyncio, "rsocket", _with_in_flight(number, request_by_rsocket), SIZE, count
         )
@@ -196,10 +227,30 @@ GROUPS: Final = (
         "rsocket-py, 1 in flight",
         request_contenders,
         (
-            Bar("1 in flight, beside a bare echo", "penstock, 1 in flight", "raw echo, 1 in flight", at_most=1.35),
-            Bar("1 in flight, both sides awake", "penstock awake, 1 in flight", "rsocket-py, 1 in flight", at_least=3),
-            Bar("16 in flight, beside rsocket-py", "penstock, 16 in flight", "rsocket-py, 16 in flight", at_least=5),
-            Bar("256 in flight, beside rsocket-py", "penstock, 256 in flight", "rsocket-py, 256 in flight", at_least=5),
+            Bar(
+                "1 in flight, beside a bare echo",
+                "penstock, 1 in flight",
+                "raw echo, 1 in flight",
+                at_most=1.35,
+            ),
+            Bar(
+                "1 in flight, both sides awake",
+                "penstock awake, 1 in flight",
+                "rsocket-py, 1 in flight",
+                at_least=3,
+            ),
+            Bar(
+                "16 in flight, beside rsocket-py",
+                "penstock, 16 in flight",
+                "rsocket-py, 16 in flight",
+                at_least=5,
+            ),
+            Bar(
+                "256 in flight, beside rsocket-py",
+                "penstock, 256 in flight",
+                "rsocket-py, 256 in flight",
+                at_least=5,
+            ),
         ),
         {f"rsocket-py, {number} in flight": "rsocket" for number in IN_FLIGHT},
     ),

@@ -19,8 +19,13 @@ async def _read_recorded(port: int, size: int, count: int, detail: str) -> float
     """Connect with a recorder, and read one stream with `async for`."""
     from penstock.runtime import connect
 
-    with TemporaryDirectory() as folder, Recorder(Path(folder), detail="signals" if detail == "signals" else "runs") as recorder:
-        async with connect(f"tcp://127.0.0.1:{port}", registry=build_registry([recorder])) as remote:
+    with (
+        TemporaryDirectory() as folder,
+        Recorder(Path(folder), detail="signals" if detail == "signals" else "runs") as recorder,
+    ):
+        async with connect(
+            f"tcp://127.0.0.1:{port}", registry=build_registry([recorder])
+        ) as remote:
             await remote.wait_accepted()
             return await time_subscription(remote, size, count)
 
@@ -34,7 +39,11 @@ def _contenders(short: bool) -> dict[str, Opening]:
 
         return partial(over_trio, "penstock_recorded", read, 64, count, detail)
 
-    return {_PLAIN: partial(over_trio, "penstock", read_elements, 64, count), _RECORDED: recorded("runs"), _EACH: recorded("signals")}
+    return {
+        _PLAIN: partial(over_trio, "penstock", read_elements, 64, count),
+        _RECORDED: recorded("runs"),
+        _EACH: recorded("signals"),
+    }
 
 
 GROUPS: Final = (

@@ -1,4 +1,6 @@
-"""Round trips on an open connection: a stream of one element beside a bare echo, and beside calls of other libraries."""
+"""Round trips on an open connection:
+a stream of one element beside a bare echo, and beside calls of other libraries.
+"""
 
 import asyncio
 from collections.abc import Awaitable, Callable
@@ -68,16 +70,22 @@ async def rsocket(port: int, size: int, count: int) -> float:
     from rsocket.rsocket_client import RSocketClient
     from rsocket.transports.tcp import TransportTCP
 
-    provider = single_transport_provider(TransportTCP(*await asyncio.open_connection("127.0.0.1", port)))
+    provider = single_transport_provider(
+        TransportTCP(*await asyncio.open_connection("127.0.0.1", port))
+    )
     async with RSocketClient(provider) as client:
-        return await _time_calls(partial(AwaitableRSocket(client).request_response, Payload(bytes(size))), count)
+        return await _time_calls(
+            partial(AwaitableRSocket(client).request_response, Payload(bytes(size))), count
+        )
 
 
 def round_trip_contenders(count: int) -> dict[str, Opening]:
     """Return the contenders that make round trips."""
     return {
         "raw echo": partial(over_trio, "echo", echo, SIZE, count),
-        "penstock, stream of one": partial(over_trio, "penstock_raised", stream_of_one, SIZE, count),
+        "penstock, stream of one": partial(
+            over_trio, "penstock_raised", stream_of_one, SIZE, count
+        ),
         "grpcio.aio": partial(over_asyncio, "grpc_aio", grpc_aio, SIZE, count),
         "rsocket-py": partial(over_asyncio, "rsocket", rsocket, SIZE, count),
     }

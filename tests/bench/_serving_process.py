@@ -22,7 +22,10 @@ class ServingProcess:
         """Read the next port that the process prints."""
         line = self._output.readline()
         if not line:
-            raise RuntimeError(f"the server process of {self._kind} ended before it served; its traceback is printed above")
+            raise RuntimeError(
+                f"the server process of {self._kind} ended before it served; its traceback is "
+                "printed above"
+            )
         return int(line)
 
 
@@ -30,7 +33,9 @@ class ServingProcess:
 def serving_process(kind: str, size: int, count: int, *more: str) -> Iterator[ServingProcess]:
     """Run the server process of a contender until the block ends."""
     command = [sys.executable, str(PROGRAM), kind, str(size), str(count), *more]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             yield ServingProcess(cast("IO[str]", process.stdout), kind)
         finally:

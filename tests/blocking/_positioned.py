@@ -1,4 +1,6 @@
-"""A raw server whose publisher has ten elements with positions. It sends four of them to each client, and then it cuts the connection."""
+"""A raw server whose publisher has ten elements with positions. It sends four of them to each
+client, and then it cuts the connection.
+"""
 
 import re
 import socket
@@ -14,7 +16,9 @@ SENT = 4
 
 @contextmanager
 def cutting_server(*, jump: int = 0) -> Iterator[tuple[str, list[bytes]]]:
-    """Yield the URL, and the names that clients have subscribed to. From its second connection on it begins `jump` positions too late."""
+    """Yield the URL, and the names that clients have subscribed to. From its second connection
+    on it begins `jump` positions too late.
+    """
     names: list[bytes] = []
 
     def script(sock: socket.socket) -> None:
@@ -25,9 +29,13 @@ def cutting_server(*, jump: int = 0) -> Iterator[tuple[str, list[bytes]]]:
         start = re.search(rb"start=(\d+)", name)
         first = FIRST if start is None else int(start.group(1)) + jump
         names.append(name)
-        elements = b"".join(b"\x21\x00\x02%02d" % number for number in range(first, min(first + SENT, LATEST)))
+        elements = b"".join(
+            b"\x21\x00\x02%02d" % number for number in range(first, min(first + SENT, LATEST))
+        )
         end = b"\x25\x00" if first + SENT >= LATEST else b""
-        sock.sendall(HELLO + bytes([0x47, 4, 0, first, EARLIEST, LATEST]) + b"\x20\x00\x00" + elements + end)
+        sock.sendall(
+            HELLO + bytes([0x47, 4, 0, first, EARLIEST, LATEST]) + b"\x20\x00\x00" + elements + end
+        )
         if end:
             sock.recv(4096)  # the goodbye of the client
 

@@ -1,4 +1,6 @@
-"""A server of penstock on trio in a thread, for clients that block or run on asyncio; and raw servers that misbehave."""
+"""A server of penstock on trio in a thread, for clients that block or run on asyncio;
+and raw servers that misbehave.
+"""
 
 import socket
 import threading
@@ -37,7 +39,9 @@ class Served:
         return trio.from_thread.run(function, *arguments, trio_token=self._token)
 
     def stop(self) -> None:
-        """Stop the server. It may have stopped before: its thread is alive for a little longer than its run."""
+        """Stop the server. It may have stopped before:
+        its thread is alive for a little longer than its run.
+        """
         with suppress(trio.RunFinishedError):
             trio.from_thread.run_sync(self._scope.cancel, trio_token=self._token)
 
@@ -116,8 +120,14 @@ def service(served: Served) -> penstock.Service:  # noqa: C901  # a list of publ
 
 
 def examining_service(_served: Served) -> penstock.Service:
-    """Return a service whose clients show the token `swordfish`. It tells them how often it was asked."""
-    made = penstock.Service(authenticate=lambda scheme, data, _peer: (scheme, data) == ("bearer", b"swordfish") and "alice")
+    """Return a service whose clients show the token `swordfish`.
+    It tells them how often it was asked.
+    """
+    made = penstock.Service(
+        authenticate=lambda scheme, data, _peer: (
+            (scheme, data) == ("bearer", b"swordfish") and "alice"
+        )
+    )
     asked: list[str] = []
 
     @made.request("count")
@@ -145,7 +155,12 @@ def serving(
         served._token = trio.lowlevel.current_trio_token()
         made = make(served)
         async with penstock.serve(
-            made, url, options=options, limits=limits, credentials=credentials, on_violation=served.heard.append
+            made,
+            url,
+            options=options,
+            limits=limits,
+            credentials=credentials,
+            on_violation=served.heard.append,
         ) as server:
             served.url, served.server = str(server.addresses[0]), server
             with trio.CancelScope() as served._scope:

@@ -66,12 +66,16 @@ def test_a_publisher_that_cannot_be_published_is_refused_at_the_call(wrong: obje
 
 def test_credentials_are_shown(tmp_path: Path) -> None:
     """A server that examines none does not get them, and the requests say so."""
-    with serving() as served, pytest.raises(Rejected, match="does not examine"):  # the block raises as well
+    # The block raises as well.
+    with serving() as served, pytest.raises(Rejected, match="does not examine"):
         with blocking.connect(served.url, credentials=Credentials.bearer("token")) as peer:
             peer.request("echo", timeout=SECONDS)
 
 
-@pytest.mark.parametrize("url", ["tcp://127.0.0.1", "reactivesocket+tcp://h:1", "memory://x", "tcp://h:1/name", "nonsense"])
+@pytest.mark.parametrize(
+    "url",
+    ["tcp://127.0.0.1", "reactivesocket+tcp://h:1", "memory://x", "tcp://h:1/name", "nonsense"],
+)
 def test_a_url_that_this_client_cannot_use_is_refused_at_the_call(url: str) -> None:
     """The error says what to use."""
     with pytest.raises(UsageError):
@@ -79,11 +83,15 @@ def test_a_url_that_this_client_cannot_use_is_refused_at_the_call(url: str) -> N
 
 
 def test_a_server_is_examined_before_any_request() -> None:
-    """One that the function refuses was never asked, and the request and the block raise AuthRefused."""
+    """One that the function refuses was never asked, and the request
+    and the block raise AuthRefused.
+    """
     swordfish = Credentials.bearer("swordfish")
     with serving(make=examining_service, credentials=Credentials.bearer("lighthouse")) as running:
         with pytest.raises(AuthRefused, match="refused the credentials"):
-            with blocking.connect(running.url, credentials=swordfish, authenticate=lambda *_: None) as peer:
+            with blocking.connect(
+                running.url, credentials=swordfish, authenticate=lambda *_: None
+            ) as peer:
                 with pytest.raises(AuthRefused):
                     peer.request("count", timeout=SECONDS)
         seen: list[tuple[str, bytes]] = []
@@ -103,7 +111,9 @@ def test_a_function_that_examines_cannot_use_its_connection() -> None:
     heard: list[Exception] = []
     peers: list[blocking.Peer] = []
     with serving() as running, pytest.raises(AuthRefused):
-        with blocking.connect(running.url, authenticate=lambda *_: peers[0].run(0), on_violation=heard.append) as peer:
+        with blocking.connect(
+            running.url, authenticate=lambda *_: peers[0].run(0), on_violation=heard.append
+        ) as peer:
             peers.append(peer)
             with pytest.raises(AuthRefused):
                 peer.request("echo", timeout=SECONDS)

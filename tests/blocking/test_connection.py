@@ -1,4 +1,6 @@
-"""One connection of the client: hostile servers, deadlines, pings, interrupts, and what is left behind."""
+"""One connection of the client: hostile servers, deadlines, pings, interrupts,
+and what is left behind.
+"""
 
 import gc
 import socket
@@ -38,7 +40,11 @@ async def _peers(served: Served) -> int:
 
 def test_a_server_that_is_gone_ends_the_stream() -> None:
     """With and without a goodbye; streams and requests after that raise the same."""
-    with serving() as served, blocking.connect(served.url) as peer, peer.subscribe("silent", timeout=SECONDS) as stream:
+    with (
+        serving() as served,
+        blocking.connect(served.url) as peer,
+        peer.subscribe("silent", timeout=SECONDS) as stream,
+    ):
         elements = iter(stream)
         next(elements)
         served.stop()
@@ -61,7 +67,9 @@ def test_a_server_that_is_gone_ends_the_stream() -> None:
         (SERVER_HELLO + b"\x03\x08shutdown", ConnectionLost, "shut"),
     ],
 )
-def test_bytes_of_a_hostile_server_end_the_connection(answer: bytes, error: type[Exception], match: str) -> None:
+def test_bytes_of_a_hostile_server_end_the_connection(
+    answer: bytes, error: type[Exception], match: str
+) -> None:
     """Each is an error of the call that waits, and the block is left without another one."""
 
     def script(sock: socket.socket) -> None:
@@ -106,7 +114,9 @@ def test_a_server_that_does_not_answer_the_goodbye_is_left() -> None:
 
 
 def test_a_server_that_reads_nothing_is_given_up() -> None:
-    """Elements of the client pile up in the system's buffers, and `Limits.write_stall` ends the connection."""
+    """Elements of the client pile up in the system's buffers,
+    and `Limits.write_stall` ends the connection.
+    """
     asked = threading.Event()
 
     def script(sock: socket.socket) -> None:
@@ -119,7 +129,10 @@ def test_a_server_that_reads_nothing_is_given_up() -> None:
         while True:
             yield b"x" * 10_000
 
-    with raw_server(script) as url, blocking.connect(url, publishers={"all": endless}, limits=Limits(write_stall=0.2)) as peer:
+    with (
+        raw_server(script) as url,
+        blocking.connect(url, publishers={"all": endless}, limits=Limits(write_stall=0.2)) as peer,
+    ):
         peer.run(SECONDS)
         assert not peer.is_connected
         with pytest.raises(ConnectionLost, match="took next to nothing"):
@@ -128,7 +141,9 @@ def test_a_server_that_reads_nothing_is_given_up() -> None:
 
 
 def test_pings_are_answered_while_the_program_waits() -> None:
-    """A ping that arrives while the program waits for an answer gets its pong, and the wait goes on."""
+    """A ping that arrives while the program waits for an answer gets its pong,
+    and the wait goes on.
+    """
     pongs: list[bytes] = []
 
     def script(sock: socket.socket) -> None:
@@ -142,13 +157,18 @@ def test_pings_are_answered_while_the_program_waits() -> None:
         while sock.recv(4096):
             pass
 
-    with raw_server(script) as url, blocking.connect(url, limits=Limits(goodbye_timeout=0.1)) as peer:
+    with (
+        raw_server(script) as url,
+        blocking.connect(url, limits=Limits(goodbye_timeout=0.1)) as peer,
+    ):
         assert peer.request("anything", timeout=SECONDS) == b"ok"
     assert pongs == [bytes.fromhex("41026869")]
 
 
 def test_a_client_that_never_waits_is_taken_for_dead() -> None:
-    """The counterpart: a program that makes no call for too long loses the connection, and the next call says so."""
+    """The counterpart: a program that makes no call for too long loses the connection,
+    and the next call says so.
+    """
     limits = Limits(keepalive=0.1, keepalive_timeout=0.1, keepalive_least=0.001)
     with serving(limits=limits) as served, blocking.connect(served.url) as peer:
         peer.wait_accepted(timeout=SECONDS)
@@ -160,7 +180,9 @@ def test_a_client_that_never_waits_is_taken_for_dead() -> None:
 
 
 def test_an_interrupt_of_a_wait_leaves_a_connection_that_works(served: Served) -> None:
-    """Ctrl-C while the client waits for an element: KeyboardInterrupt comes at once, and the program can go on."""
+    """Ctrl-C while the client waits for an element:
+    KeyboardInterrupt comes at once, and the program can go on.
+    """
     program = f"""
 import signal, threading, time
 from penstock import blocking
@@ -191,12 +213,20 @@ with blocking.connect({served.url!r}) as peer:
     assert peer.request("echo", timeout=20) == b"nothing"
 print("done")
 """
-    done = subprocess.run([sys.executable, "-W", "error", "-c", program], check=True, timeout=60, capture_output=True, text=True)
+    done = subprocess.run(
+        [sys.executable, "-W", "error", "-c", program],
+        check=True,
+        timeout=60,
+        capture_output=True,
+        text=True,
+    )
     assert done.stdout == "interrupted\ndone\n"
 
 
 def test_an_interrupt_in_the_middle_of_a_message_closes_without_a_goodbye(served: Served) -> None:
-    """The state of the session is not known then: the socket is closed, and the block is left with the interrupt."""
+    """The state of the session is not known then:
+    the socket is closed, and the block is left with the interrupt.
+    """
 
     def interrupt() -> Iterator[bytes]:
         raise KeyboardInterrupt
@@ -209,7 +239,9 @@ def test_an_interrupt_in_the_middle_of_a_message_closes_without_a_goodbye(served
 
 
 def test_nothing_is_left_behind(served: Served) -> None:
-    """No socket is open, and no object of a connection lives, after a client that failed and one that did not."""
+    """No socket is open, and no object of a connection lives, after a client that failed
+    and one that did not.
+    """
     opened = len([*Path("/proc/self/fd").iterdir()])
     for _ in range(3):
         with blocking.connect(served.url) as peer:

@@ -64,7 +64,9 @@ def test_a_peer_may_go_to_another_thread(served: Served) -> None:
     """One thread after another uses it."""
     answers: list[bytes] = []
     with blocking.connect(served.url) as peer:
-        thread = threading.Thread(target=lambda: answers.append(peer.request("echo", b"there", timeout=SECONDS)))
+        thread = threading.Thread(
+            target=lambda: answers.append(peer.request("echo", b"there", timeout=SECONDS))
+        )
         thread.start()
         thread.join(SECONDS)
         answers.append(peer.request("echo", b"here", timeout=SECONDS))
@@ -99,7 +101,9 @@ def test_a_publisher_may_not_use_its_own_peer(served: Served) -> None:
         yield peers[0].request("echo")
 
     heard: list[Exception] = []
-    with blocking.connect(served.url, publishers={"asking": asking}, on_violation=heard.append) as peer:
+    with blocking.connect(
+        served.url, publishers={"asking": asking}, on_violation=heard.append
+    ) as peer:
         peers.append(peer)
         with pytest.raises(PublisherFailed):
             peer.request("collect?name=asking", timeout=SECONDS)

@@ -52,13 +52,26 @@ def test_the_statistics_of_a_connection_are_those_of_a_client_on_trio(served: Se
     """Before the connection is open, while a stream waits for demand, and behind the end."""
     with blocking.connect(served.url) as peer:
         before = peer.statistics()
-        assert (before.protocol, before.transport, before.is_open, before.age) == ("rsio", "tcp", False, None)
+        assert (before.protocol, before.transport, before.is_open, before.age) == (
+            "rsio",
+            "tcp",
+            False,
+            None,
+        )
         with peer.subscribe("numbers", demand=0) as stream:
             stream.request(3)
-            assert [element for _, element in zip(range(3), stream, strict=False)] == [b"0", b"1", b"2"]
+            assert [element for _, element in zip(range(3), stream, strict=False)] == [
+                b"0",
+                b"1",
+                b"2",
+            ]
             now = peer.statistics()
             assert now.is_open
-            assert (now.receiving.streams, now.receiving.opened, now.receiving.elements) == (1, 1, 3)
+            assert (now.receiving.streams, now.receiving.opened, now.receiving.elements) == (
+                1,
+                1,
+                3,
+            )
             assert now.receiving.without_demand is not None
             assert now.receiving.without_demand.peer == peer.identity
             assert now.sent_bytes > 0
@@ -87,10 +100,16 @@ def test_a_request_that_takes_too_long_is_cancelled(served: Served, peer: blocki
 
 def test_failures_of_the_peer_are_raised_from_the_iteration(peer: blocking.Peer) -> None:
     """An unknown name is a refusal; the publisher's error comes behind its elements."""
-    with peer.subscribe("nowhere", timeout=SECONDS) as stream, pytest.raises(Rejected, match="no such publisher"):
+    with (
+        peer.subscribe("nowhere", timeout=SECONDS) as stream,
+        pytest.raises(Rejected, match="no such publisher"),
+    ):
         next(iter(stream))
     got: list[bytes] = []
-    with peer.subscribe("failing", timeout=SECONDS) as stream, pytest.raises(PublisherFailed, match="out of paper"):
+    with (
+        peer.subscribe("failing", timeout=SECONDS) as stream,
+        pytest.raises(PublisherFailed, match="out of paper"),
+    ):
         got.extend(stream)
     with pytest.raises((Rejected, PublisherFailed), match="no such publisher"):
         peer.request("nowhere", timeout=SECONDS)
@@ -108,7 +127,9 @@ def test_leaving_a_stream_stops_its_publisher(served: Served, peer: blocking.Pee
 
 
 def test_no_trio_is_imported_by_a_client_that_works(served: Served) -> None:
-    """Elements with a type, requests and credentials are sent and received in a process that has neither trio nor asyncio."""
+    """Elements with a type, requests and credentials are sent and received in a process
+    that has neither trio nor asyncio.
+    """
     program = f"""
 import sys
 from penstock import blocking
@@ -147,7 +168,9 @@ def test_the_server_reads_publishers_of_the_client(served: Served) -> None:
         assert peer.request("collect?name=list", timeout=SECONDS) == b"a,b"
         assert peer.request("collect?name=ints", timeout=SECONDS) == b"1,2"
         assert peer.request("collect?name=nothing", timeout=SECONDS) == b""
-        assert peer.request("collect?name=counting&demand=3", timeout=SECONDS) == b",".join(b"%d" % number for number in range(1000))
+        assert peer.request("collect?name=counting&demand=3", timeout=SECONDS) == b",".join(
+            b"%d" % number for number in range(1000)
+        )
         assert pulled == [*range(1000)]
         for name in ("failing", "none", "text", "unknown"):
             with pytest.raises(PublisherFailed):
@@ -167,7 +190,10 @@ def test_publishers_are_closed_when_the_block_is_left(served: Served) -> None:
         finally:
             closed.append("endless")
 
-    with blocking.connect(served.url, publishers={"endless": endless}) as peer, pytest.raises(StreamTimeout):
+    with (
+        blocking.connect(served.url, publishers={"endless": endless}) as peer,
+        pytest.raises(StreamTimeout),
+    ):
         peer.request("collect?name=endless&demand=2", timeout=0.1)
     assert closed == ["endless"]
 
@@ -187,7 +213,10 @@ def test_a_lost_connection_is_made_again_by_the_next_call() -> None:
             pass
 
     policy = Reconnect(first=0.001, most=0.001)
-    with raw_server(script) as url, blocking.connect(url, reconnect=policy, limits=Limits(goodbye_timeout=0.1)) as peer:
+    with (
+        raw_server(script) as url,
+        blocking.connect(url, reconnect=policy, limits=Limits(goodbye_timeout=0.1)) as peer,
+    ):
         with peer.subscribe("a", timeout=SECONDS) as stream, pytest.raises(ConnectionLost):
             next(iter(stream))
         with peer.subscribe("a", timeout=SECONDS) as stream:
@@ -198,4 +227,7 @@ def test_a_lost_connection_is_made_again_by_the_next_call() -> None:
 def test_the_policy_gives_up() -> None:
     """After its attempts the error of the last one is raised from entering."""
     with pytest.raises(ConnectionLost, match="no server answers"):
-        blocking.connect(f"tcp://127.0.0.1:{free_port()}", reconnect=Reconnect(attempts=3, first=0.001, most=0.001)).__enter__()
+        blocking.connect(
+            f"tcp://127.0.0.1:{free_port()}",
+            reconnect=Reconnect(attempts=3, first=0.001, most=0.001),
+        ).__enter__()

@@ -59,26 +59,36 @@ def test_elements_arrive_in_order(peer: blocking.Peer) -> None:
 def test_batches_are_the_same_elements(peer: blocking.Peer) -> None:
     """No batch is empty, and none is longer than the demand."""
     batches = [*peer.batches("numbers?count=5000", demand=64, timeout=SECONDS)]
-    assert [element for batch in batches for element in batch] == [b"%d" % number for number in range(5000)]
+    assert [element for batch in batches for element in batch] == [
+        b"%d" % number for number in range(5000)
+    ]
     assert 0 < min(map(len, batches)) <= max(map(len, batches)) <= 64
 
 
 def test_runs_are_the_same_elements(peer: blocking.Peer) -> None:
-    """In lists of runs that are never empty; no list has more elements than the demand. Those of one length come in memory."""
+    """In lists of runs that are never empty; no list has more elements than the demand.
+    Those of one length come in memory.
+    """
     lists = [*peer.runs("numbers?count=5000", demand=4096, timeout=SECONDS)]
     runs = [run for each in lists for run in each]
-    assert [element for run in runs for element in run] == [b"%d" % number for number in range(5000)]
+    assert [element for run in runs for element in run] == [
+        b"%d" % number for number in range(5000)
+    ]
     assert min(map(len, runs)) > 0
     assert max(sum(map(len, each)) for each in lists) <= 4096
     assert EqualRun in set(map(type, runs))
 
 
 def test_runs_can_be_left(peer: blocking.Peer) -> None:
-    """Closing the generator cancels the stream, and the connection serves others. A mistake in the arguments is raised at the call."""
+    """Closing the generator cancels the stream, and the connection serves others. A mistake in
+    the arguments is raised at the call.
+    """
     runs = peer.runs("forever", demand=16, timeout=SECONDS)
     next(runs)
     runs.close()
-    assert sum(len(run) for each in peer.runs("numbers?count=5", timeout=SECONDS) for run in each) == 5
+    assert (
+        sum(len(run) for each in peer.runs("numbers?count=5", timeout=SECONDS) for run in each) == 5
+    )
     with pytest.raises(UsageError, match="demand=-1"):
         peer.runs("forever", demand=-1)
 
@@ -94,7 +104,9 @@ def test_demand_of_one_moves_one_element_at_a_time(peer: blocking.Peer) -> None:
 
 
 def test_a_stream_is_left_in_the_middle_and_read_on(peer: blocking.Peer) -> None:
-    """A second loop, and then batches, go on behind the last element; nothing is lost between them."""
+    """A second loop, and then batches, go on behind the last element;
+    nothing is lost between them.
+    """
     with peer.subscribe("numbers?count=300", demand=32, timeout=SECONDS) as stream:
         got = []
         for element in stream:
@@ -148,7 +160,10 @@ def test_packed_elements_come_as_elements_and_as_memory(peer: blocking.Peer) -> 
 
 def test_memory_of_a_stream_without_a_size_is_refused(peer: blocking.Peer) -> None:
     """The error names the two other ways to read."""
-    with peer.subscribe("numbers", timeout=SECONDS) as stream, pytest.raises(UsageError, match="no fixed size"):
+    with (
+        peer.subscribe("numbers", timeout=SECONDS) as stream,
+        pytest.raises(UsageError, match="no fixed size"),
+    ):
         next(iter(stream.buffers()))
 
 
@@ -159,9 +174,14 @@ def test_elements_have_the_type_that_was_asked_for(peer: blocking.Peer) -> None:
     assert [*peer.batches("numbers?count=3", type=str, timeout=SECONDS)] == [["0", "1", "2"]]
 
 
-def test_an_element_that_does_not_decode_ends_the_stream_behind_the_others(peer: blocking.Peer) -> None:
+def test_an_element_that_does_not_decode_ends_the_stream_behind_the_others(
+    peer: blocking.Peer,
+) -> None:
     """The error has its place; the connection goes on."""
-    with peer.subscribe("failing", serializer="json", timeout=SECONDS) as stream, pytest.raises(Exception, match=r"^element 0 \(3 bytes\)"):
+    with (
+        peer.subscribe("failing", serializer="json", timeout=SECONDS) as stream,
+        pytest.raises(Exception, match=r"^element 0 \(3 bytes\)"),
+    ):
         next(iter(stream))
     assert peer.request("echo", timeout=SECONDS) == b"nothing"
 
@@ -176,10 +196,14 @@ def test_a_stream_is_opened_once(peer: blocking.Peer) -> None:
 
 
 def test_a_large_element_and_the_byte_window(served: Served) -> None:
-    """Elements of 1 MiB arrive in parts, and no more of them are under way than fit into the window."""
+    """Elements of 1 MiB arrive in parts, and no more of them are under way than fit into the
+    window.
+    """
     with (
         blocking.connect(served.url) as peer,
-        peer.subscribe("numbers?count=6&size=1048576", window_bytes=2 << 20, timeout=SECONDS) as stream,
+        peer.subscribe(
+            "numbers?count=6&size=1048576", window_bytes=2 << 20, timeout=SECONDS
+        ) as stream,
     ):
         for element in stream:
             assert len(element) == 1 << 20
@@ -188,7 +212,10 @@ def test_a_large_element_and_the_byte_window(served: Served) -> None:
 
 def test_a_stream_goes_on_at_its_position() -> None:
     """Over three connections no element is missing, and none comes twice."""
-    with cutting_server() as (url, names), blocking.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer:
+    with (
+        cutting_server() as (url, names),
+        blocking.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer,
+    ):
         with peer.subscribe("ticks", stop="latest", demand=8, timeout=SECONDS) as stream:
             assert stream.position is None
             seen = [(element, stream.position) for element in stream]
@@ -199,19 +226,30 @@ def test_a_stream_goes_on_at_its_position() -> None:
 def test_a_stream_without_a_policy_ends_and_has_its_position() -> None:
     """The program subscribes again with it."""
     with cutting_server() as (url, names):
-        with blocking.connect(url) as peer, peer.subscribe("ticks", start=9, timeout=SECONDS) as stream:
+        with (
+            blocking.connect(url) as peer,
+            peer.subscribe("ticks", start=9, timeout=SECONDS) as stream,
+        ):
             with pytest.raises(ConnectionLost):
                 list(stream)
             assert stream.position == 13
         with blocking.connect(url) as peer:
-            assert [*peer.batches("ticks", start=stream.position, timeout=SECONDS)] == [[b"13", b"14", b"15", b"16"]]
+            assert [*peer.batches("ticks", start=stream.position, timeout=SECONDS)] == [
+                [b"13", b"14", b"15", b"16"]
+            ]
     assert names == [b"ticks?start=9", b"ticks?start=13"]
 
 
 def test_a_gap_is_never_silent() -> None:
     """A publisher that goes on in another place fails the stream."""
-    with cutting_server(jump=1) as (url, _), blocking.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer:
-        with peer.subscribe("ticks", timeout=SECONDS) as stream, pytest.raises(ProtocolError, match="position 12, and 11 was asked for"):
+    with (
+        cutting_server(jump=1) as (url, _),
+        blocking.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer,
+    ):
+        with (
+            peer.subscribe("ticks", timeout=SECONDS) as stream,
+            pytest.raises(ProtocolError, match="position 12, and 11 was asked for"),
+        ):
             list(stream)
 
 

@@ -34,20 +34,31 @@ def test_tls_verifies_the_server(tmp_path: Path) -> None:
     """Elements of several records arrive; a client that trusts another authority is told so."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
+        tmp_path / "server.pem"
+    )
     trusting = TransportOptions(tls=Tls(authorities=tmp_path / "ca.pem"))
-    with serving("tls://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=tmp_path / "server.pem"))) as served:
+    with serving(
+        "tls://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=tmp_path / "server.pem"))
+    ) as served:
         with blocking.connect(served.url, options=trusting) as peer:
             with peer.subscribe("numbers?count=3000&size=100", timeout=SECONDS) as stream:
                 assert len([*stream]) == 3000
             assert peer.identity.certificate is not None
-        with pytest.raises(ConnectionLost, match="certificate cannot be verified"), blocking.connect(served.url):
+        with (
+            pytest.raises(ConnectionLost, match="certificate cannot be verified"),
+            blocking.connect(served.url),
+        ):
             pass
 
 
 def test_tls_to_a_server_without_it_is_explained() -> None:
     """The error names the other scheme."""
-    with serving() as served, pytest.raises(ConnectionLost, match="without TLS"), blocking.connect(served.url.replace("tcp", "tls")):
+    with (
+        serving() as served,
+        pytest.raises(ConnectionLost, match="without TLS"),
+        blocking.connect(served.url.replace("tcp", "tls")),
+    ):
         pass
 
 

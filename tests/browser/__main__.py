@@ -1,4 +1,6 @@
-"""How many elements a second a page in Chromium and a program in Node.js read: `nox -s browser -- --measure`."""
+"""How many elements a second a page in Chromium and a program in Node.js read:
+`nox -s browser -- --measure`.
+"""
 
 import json
 import os
@@ -43,10 +45,16 @@ READ = f"""
 
 async def in_chromium(kind: str) -> list[list[float]]:
     """Read in a page of another origin."""
-    async with serve_pages() as origin, serve_websocket(kind, service, origin=origin) as url, run_chromium() as browser:
+    async with (
+        serve_pages() as origin,
+        serve_websocket(kind, service, origin=origin) as url,
+        run_chromium() as browser,
+    ):
         page = await browser.open(f"{origin}/")
         imports = 'const { connect } = await import("/penstock.js");'
-        figures: list[list[float]] = await page.run(f"{imports} const url = {json.dumps(url)}, options = {{}}; {READ} return figures;")
+        figures: list[list[float]] = await page.run(
+            f"{imports} const url = {json.dumps(url)}, options = {{}}; {READ} return figures;"
+        )
         return figures
 
 
@@ -58,11 +66,17 @@ async def in_node(kind: str) -> list[list[float]]:
             const url = {json.dumps(url)}; const options = {{}}; {READ}
             console.log("FIGURES " + JSON.stringify(figures));"""
         output = await run_node(*node_websocket(), "--input-type=module", "--eval", program)
-        figures: list[list[float]] = json.loads(next(line for line in output.splitlines() if line.startswith("FIGURES ")).split(" ", 1)[1])
+        figures: list[list[float]] = json.loads(
+            next(line for line in output.splitlines() if line.startswith("FIGURES ")).split(" ", 1)[
+                1
+            ]
+        )
         return figures
 
 
-async def measure(name: str, read: Callable[[str], Awaitable[list[list[float]]]], kind: str) -> float:
+async def measure(
+    name: str, read: Callable[[str], Awaitable[list[list[float]]]], kind: str
+) -> float:
     """Print the median of each way to read; return that of the iterator."""
     figures = await read(kind)
     callbacks, iterator = (statistics.median(column) for column in zip(*figures, strict=True))

@@ -1,4 +1,6 @@
-"""A WebSocket in front of a server of penstock: each binary message is passed on as bytes, in both directions."""
+"""A WebSocket in front of a server of penstock:
+each binary message is passed on as bytes, in both directions.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -16,7 +18,10 @@ CHUNK = 256 * 1024
 @asynccontextmanager
 async def serve_bridge(service: penstock.Service, limits: penstock.Limits) -> AsyncIterator[str]:
     """Serve over TCP with a WebSocket in front, and yield the URL."""
-    async with penstock.serve(service, "tcp://127.0.0.1:0", limits=limits) as server, trio.open_nursery() as nursery:
+    async with (
+        penstock.serve(service, "tcp://127.0.0.1:0", limits=limits) as server,
+        trio.open_nursery() as nursery,
+    ):
         address = urlsplit(server.addresses[0])
 
         async def handle(request: trio_websocket.WebSocketRequest) -> None:

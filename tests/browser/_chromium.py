@@ -1,4 +1,6 @@
-"""Chromium without a window, driven over its DevTools protocol by trio-websocket: no driver program is needed."""
+"""Chromium without a window, driven over its DevTools protocol by trio-websocket:
+no driver program is needed.
+"""
 
 import json
 import subprocess
@@ -16,8 +18,21 @@ from tests.browser._programs import chromium
 
 # The last five keep Chromium from connecting to other machines.
 SWITCHES = (
-    *("--headless", "--no-sandbox", "--disable-gpu", "--disable-dev-shm-usage", "--remote-debugging-port=0", "--no-first-run"),
-    *("--disable-quic", "--disable-background-networking", "--disable-component-update", "--disable-sync", "--no-default-browser-check"),
+    *(
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-dev-shm-usage",
+        "--remote-debugging-port=0",
+        "--no-first-run",
+    ),
+    *(
+        "--disable-quic",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--disable-sync",
+        "--no-default-browser-check",
+    ),
 )
 LARGEST_ANSWER = 16 * 1024 * 1024  # bytes of a message of DevTools
 
@@ -36,17 +51,23 @@ class Page:
     async def go(self, url: str) -> None:
         """Load a page, and return when its scripts have run."""
         await self.call("Page.navigate", url=url)
-        await self.wait_for(f"document.readyState === 'complete' && location.href === {json.dumps(url)}")
+        await self.wait_for(
+            f"document.readyState === 'complete' && location.href === {json.dumps(url)}"
+        )
 
     async def run(self, body: str) -> Any:
         """Run the body of an async function in the page, and return its value."""
         expression = f"(async () => {{ {body} }})()"
-        done = await self.call("Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True)
+        done = await self.call(
+            "Runtime.evaluate", expression=expression, awaitPromise=True, returnByValue=True
+        )
         assert "exceptionDetails" not in done, done["exceptionDetails"]
         return done["result"].get("value")
 
     async def wait_for(self, condition: str) -> None:
-        """Wait until an expression is true in the page. A page that is just being replaced has no answer, and is asked again."""
+        """Wait until an expression is true in the page. A page that is just being replaced has
+        no answer, and is asked again.
+        """
         while True:
             try:
                 if await self.run(f"return Boolean({condition})"):
@@ -84,7 +105,9 @@ class Browser:
         self._last += 1
         send, receive = trio.open_memory_channel[dict[str, Any]](1)
         self._answers[self._last] = send
-        message = {"id": self._last, "method": method, "params": parameters} | ({"sessionId": session} if session else {})
+        message = {"id": self._last, "method": method, "params": parameters} | (
+            {"sessionId": session} if session else {}
+        )
         await self._socket.send_message(json.dumps(message))
         answer = await receive.receive()
         if "error" in answer:
@@ -94,7 +117,9 @@ class Browser:
     async def open(self, url: str) -> Page:
         """Open a tab."""
         target = await self.call("Target.createTarget", url="about:blank")
-        attached = await self.call("Target.attachToTarget", targetId=target["targetId"], flatten=True)
+        attached = await self.call(
+            "Target.attachToTarget", targetId=target["targetId"], flatten=True
+        )
         page = Page(self, attached["sessionId"])
         await page.call("Page.enable")
         await page.go(url)
@@ -105,13 +130,23 @@ class Browser:
 async def run_chromium() -> AsyncIterator[Browser]:
     """Start Chromium with an empty profile, and end it behind the block."""
     program = chromium()
-    with tempfile.TemporaryDirectory(prefix="penstock-chromium-", ignore_cleanup_errors=True) as profile:
+    with tempfile.TemporaryDirectory(
+        prefix="penstock-chromium-", ignore_cleanup_errors=True
+    ) as profile:
         async with trio.open_nursery() as nursery:
             command = [program, *SWITCHES, f"--user-data-dir={profile}", "about:blank"]
-            start = partial(trio.run_process, command, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL, check=False)
+            start = partial(
+                trio.run_process,
+                command,
+                stdout=subprocess.DEVNULL,
+                stderr=subprocess.DEVNULL,
+                check=False,
+            )
             await nursery.start(start)
             endpoint = await _endpoint(Path(profile) / "DevToolsActivePort")
-            async with trio_websocket.open_websocket_url(endpoint, max_message_size=LARGEST_ANSWER) as socket:
+            async with trio_websocket.open_websocket_url(
+                endpoint, max_message_size=LARGEST_ANSWER
+            ) as socket:
                 browser = Browser(socket)
                 nursery.start_soon(browser.read)
                 yield browser

@@ -8,7 +8,9 @@ import trio
 
 
 class CuttingRelay:
-    """Passes bytes on. Each connection over which one of `markers` arrives from the server is cut behind it, each marker once."""
+    """Passes bytes on. Each connection over which one of `markers` arrives from the server is
+    cut behind it, each marker once.
+    """
 
     def __init__(self, server: str, markers: list[bytes]) -> None:
         self.url = ""
@@ -25,7 +27,9 @@ class CuttingRelay:
             nursery.start_soon(self._pass_requests, client, server, nursery.cancel_scope)
             nursery.start_soon(self._pass_answers, server, client, nursery.cancel_scope)
 
-    async def _pass_requests(self, client: trio.SocketStream, server: trio.SocketStream, scope: trio.CancelScope) -> None:
+    async def _pass_requests(
+        self, client: trio.SocketStream, server: trio.SocketStream, scope: trio.CancelScope
+    ) -> None:
         try:
             async for data in client:
                 self.requests += [data] if b"/events" in data.partition(b"\r\n")[0] else []
@@ -34,14 +38,20 @@ class CuttingRelay:
             pass
         scope.cancel()
 
-    async def _pass_answers(self, server: trio.SocketStream, client: trio.SocketStream, scope: trio.CancelScope) -> None:
+    async def _pass_answers(
+        self, server: trio.SocketStream, client: trio.SocketStream, scope: trio.CancelScope
+    ) -> None:
         passed = b""
         try:
             async for data in server:
                 found = [marker for marker in self._markers if marker in passed + data]
                 passed += data
                 # Everything behind the marker is lost: the event after it, or a part of one.
-                end = len(data) if not found else len(data) - len(passed) + passed.index(found[0]) + len(found[0])
+                end = (
+                    len(data)
+                    if not found
+                    else len(data) - len(passed) + passed.index(found[0]) + len(found[0])
+                )
                 await client.send_all(data[: max(0, end)])
                 if found:
                     self._markers.remove(found[0])

@@ -27,9 +27,17 @@ onmessage = async ({ data: url }) => {
 async def serve_pages(files: Mapping[str, str] | None = None) -> AsyncIterator[str]:
     """Serve a blank page, another one, a worker, the client, and `files`; yield the origin."""
     client = (CLIENT / "penstock.js").read_text(encoding="utf-8")
-    pages = {"/": BLANK, "/other.html": BLANK, "/worker.js": WORKER, "/penstock.js": client, **(files or {})}
+    pages = {
+        "/": BLANK,
+        "/other.html": BLANK,
+        "/worker.js": WORKER,
+        "/penstock.js": client,
+        **(files or {}),
+    }
     async with trio.open_nursery() as nursery:
-        [listener] = await nursery.start(partial(trio.serve_tcp, partial(_answer, pages), 0, host="127.0.0.1"))
+        [listener] = await nursery.start(
+            partial(trio.serve_tcp, partial(_answer, pages), 0, host="127.0.0.1")
+        )
         yield f"http://127.0.0.1:{listener.socket.getsockname()[1]}"
         nursery.cancel_scope.cancel()
 
@@ -48,6 +56,9 @@ async def _answer(pages: Mapping[str, str], stream: trio.SocketStream) -> None:
     kind = TYPES.get(path.rpartition(".")[2], TYPES["html"])
     data = (body or "").encode()
     # no-store would keep the page out of the back-forward cache.
-    head = f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\nConnection: close\r\n\r\n"
+    head = (
+        f"HTTP/1.1 {status}\r\nContent-Type: {kind}\r\nContent-Length: {len(data)}\r\nConnection: "
+        "close\r\n\r\n"
+    )
     with suppress(trio.BrokenResourceError):  # a browser may leave before the answer
         await stream.send_all(head.encode() + data)

@@ -1,4 +1,6 @@
-"""The servers that pages connect to: the plugin penstock-websocket, and a bridge that passes messages on to a server on TCP."""
+"""The servers that pages connect to: the plugin penstock-websocket, and a bridge that passes
+messages on to a server on TCP.
+"""
 
 import importlib.util
 from collections.abc import AsyncIterator
@@ -17,7 +19,9 @@ PATIENT = penstock.Limits(handshake_timeout=HANGS_AFTER)
 
 
 @asynccontextmanager
-async def serve_websocket(kind: str, service: penstock.Service, *, origin: str = "", url: str = "ws://127.0.0.1:0") -> AsyncIterator[str]:
+async def serve_websocket(
+    kind: str, service: penstock.Service, *, origin: str = "", url: str = "ws://127.0.0.1:0"
+) -> AsyncIterator[str]:
     """Serve over WebSocket for pages of `origin`, and yield the URL. `kind` is one of SERVERS."""
     if kind == "bridge":
         async with serve_bridge(service, PATIENT) as address:

@@ -19,14 +19,22 @@ IMPORT = """
     const { connect: connectTo, PublisherFailed } = await import("/penstock.js");
     const connect = (url, options) => connectTo(url, { limits: { handshake: 300_000 }, ...options });
 """
-"""Imports the client, with more time for the handshake than the default: a busy machine may take longer."""
+"""Imports the client, with more time for the handshake than the default:
+a busy machine may take longer.
+"""
 
 
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_a_page_reads_streams_with_demand(kind: str) -> None:
-    """Objects, texts and bytes, a cancelled stream, a request with a payload and a refusal, on one connection."""
+    """Objects, texts and bytes, a cancelled stream, a request with a payload and a refusal,
+    on one connection.
+    """
     with trio.fail_after(HANGS_AFTER):
-        async with serve_pages() as origin, serve_websocket(kind, service, origin=origin) as url, run_chromium() as browser:
+        async with (
+            serve_pages() as origin,
+            serve_websocket(kind, service, origin=origin) as url,
+            run_chromium() as browser,
+        ):
             page = await browser.open(f"{origin}/")
             shown = await page.run(f"""{IMPORT}
                 const connection = await connect({json.dumps(url)});
@@ -40,14 +48,26 @@ async def test_a_page_reads_streams_with_demand(kind: str) -> None:
                 const refused = await connection.ask("unknown").catch((error) => error instanceof PublisherFailed && error.reason);
                 await connection.close();
                 return [numbers.length, numbers.at(-1), texts, bytes, answer, refused, connection.state];""")
-    assert shown == [1000, 999, ["grün", "€", ""], 2_000_000, "payload", "no such publisher", "closed"]
+    assert shown == [
+        1000,
+        999,
+        ["grün", "€", ""],
+        2_000_000,
+        "payload",
+        "no such publisher",
+        "closed",
+    ]
 
 
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_a_worker_reads_a_stream(kind: str) -> None:
     """A module worker uses the same file."""
     with trio.fail_after(HANGS_AFTER):
-        async with serve_pages() as origin, serve_websocket(kind, service, origin=origin) as url, run_chromium() as browser:
+        async with (
+            serve_pages() as origin,
+            serve_websocket(kind, service, origin=origin) as url,
+            run_chromium() as browser,
+        ):
             page = await browser.open(f"{origin}/")
             numbers = await page.run(f"""
                 const worker = new Worker("/worker.js", {{ type: "module" }});
@@ -59,9 +79,15 @@ async def test_a_worker_reads_a_stream(kind: str) -> None:
 
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_a_page_that_comes_back_from_the_cache_keeps_its_demand(kind: str) -> None:
-    """The page leaves with demand that is not used up, comes back with its variables, and gets exactly the elements it had requested."""
+    """The page leaves with demand that is not used up, comes back with its variables, and gets
+    exactly the elements it had requested.
+    """
     with trio.fail_after(HANGS_AFTER):
-        async with serve_pages() as origin, serve_websocket(kind, service, origin=origin) as url, run_chromium() as browser:
+        async with (
+            serve_pages() as origin,
+            serve_websocket(kind, service, origin=origin) as url,
+            run_chromium() as browser,
+        ):
             page = await browser.open(f"{origin}/")
             await page.run(f"""{IMPORT}
                 globalThis.states = [];
@@ -76,8 +102,11 @@ async def test_a_page_that_comes_back_from_the_cache_keeps_its_demand(kind: str)
                   onComplete() {{ elements.push("complete"); }},
                 }});""")
             await page.wait_for("elements.length === 3")
-            # Requested in the pagehide of the page itself, which runs before that of the client: this demand cannot have been served.
-            await page.run('addEventListener("pagehide", () => subscription.request(4), { capture: true });')
+            # Requested in the pagehide of the page itself, which runs before that of the client:
+            # this demand cannot have been served.
+            await page.run(
+                'addEventListener("pagehide", () => subscription.request(4), { capture: true });'
+            )
             await page.call("Page.navigate", url=f"{origin}/other.html")
             await page.wait_for("location.pathname === '/other.html'")
             await page.run("history.back()")
@@ -89,9 +118,15 @@ async def test_a_page_that_comes_back_from_the_cache_keeps_its_demand(kind: str)
 
 
 async def test_a_page_of_an_origin_that_is_not_allowed_is_told_what_to_check() -> None:
-    """The browser hides the answer of the server, so the error names the causes, the origin among them."""
+    """The browser hides the answer of the server, so the error names the causes,
+    the origin among them.
+    """
     with trio.fail_after(HANGS_AFTER):
-        async with serve_pages() as origin, serve_websocket("plugin", service) as url, run_chromium() as browser:
+        async with (
+            serve_pages() as origin,
+            serve_websocket("plugin", service) as url,
+            run_chromium() as browser,
+        ):
             page = await browser.open(f"{origin}/")
             shown = await page.run(f"""{IMPORT}
                 return connect({json.dumps(url)}).then(() => "connected", (error) => `${{error.name}}: ${{error.message}}`);""")
@@ -101,9 +136,14 @@ async def test_a_page_of_an_origin_that_is_not_allowed_is_told_what_to_check() -
 
 @pytest.mark.parametrize("kind", SERVERS)
 async def test_the_example_page_shows_prices_and_stops(kind: str) -> None:
-    """examples/browser: the page reads its service, asks it, and stops when its button is pressed."""
+    """examples/browser: the page reads its service, asks it, and stops
+    when its button is pressed.
+    """
     client = (CLIENT / "penstock.js").read_text(encoding="utf-8")
-    files = {"/examples/browser/": EXAMPLE.read_text(encoding="utf-8"), "/clients/javascript/penstock.js": client}
+    files = {
+        "/examples/browser/": EXAMPLE.read_text(encoding="utf-8"),
+        "/clients/javascript/penstock.js": client,
+    }
     with trio.fail_after(HANGS_AFTER):
         async with (
             serve_pages(files) as origin,

@@ -1,4 +1,6 @@
-"""The JavaScript client over HTTP, in Node.js and in Chromium, on a page of another origin than the server's."""
+"""The JavaScript client over HTTP, in Node.js and in Chromium,
+on a page of another origin than the server's.
+"""
 
 import importlib.util
 import json
@@ -38,8 +40,12 @@ async def _serve(served: penstock.Service, **extra: str) -> AsyncIterator[str]:
 
 
 @asynccontextmanager
-async def _page(served: penstock.Service, *, known: bool = True, **extra: str) -> AsyncIterator[tuple[Page, str]]:
-    """Open a page of another origin, and yield it and that origin. The URL of the publishers is `url` in the page."""
+async def _page(
+    served: penstock.Service, *, known: bool = True, **extra: str
+) -> AsyncIterator[tuple[Page, str]]:
+    """Open a page of another origin, and yield it and that origin.
+    The URL of the publishers is `url` in the page.
+    """
     files = {"/http.js": (CLIENT / "http.js").read_text(encoding="utf-8")}
     with trio.fail_after(HANGS_AFTER):
         async with serve_pages(files) as origin:
@@ -52,7 +58,9 @@ async def _page(served: penstock.Service, *, known: bool = True, **extra: str) -
 
 @pytest.mark.parametrize("delivery", ["stream", "events"])
 async def test_a_page_reads_streams_with_demand(delivery: str) -> None:
-    """Objects, texts and bytes, a stream that is cancelled, a failure, and a name that leads nowhere."""
+    """Objects, texts and bytes, a stream that is cancelled, a failure, and a name
+    that leads nowhere.
+    """
     async with _page(service) as (page, _):
         shown = await page.run(f"""{IMPORT}{READ}
             const delivery = {json.dumps(delivery)};
@@ -64,7 +72,14 @@ async def test_a_page_reads_streams_with_demand(delivery: str) -> None:
             const refused = await read("unknown", {{ delivery }}).catch((error) => `${{error.name}} ${{error.reason}}`);
             const bytes = blocks.reduce((sum, block) => sum + block.length, 0);
             return [numbers.length, numbers.at(-1).number, texts, bytes, failed, refused];""")
-    assert shown == [1000, 999, ["grün", "€", ""], 1_200_000, "PublisherFailed boom", "PublisherFailed no such publisher"]
+    assert shown == [
+        1000,
+        999,
+        ["grün", "€", ""],
+        1_200_000,
+        "PublisherFailed boom",
+        "PublisherFailed no such publisher",
+    ]
 
 
 async def test_a_page_of_an_origin_that_is_not_known_is_told_what_to_check() -> None:
@@ -94,7 +109,9 @@ CLIENT_OF_EVENTS = f"""{IMPORT}{READ}
 
 @pytest.mark.parametrize("script", [EVENT_SOURCE, CLIENT_OF_EVENTS], ids=["EventSource", "http.js"])
 async def test_events_that_are_cut_go_on_where_they_were(script: str) -> None:
-    """Cut behind an event, and inside one: the browser says in Last-Event-ID what it has, and gets the rest once."""
+    """Cut behind an event, and inside one:
+    the browser says in Last-Event-ID what it has, and gets the rest once.
+    """
     markers = [b"id: 2\n", b"id: 5\ndata: "]
     async with _page(service) as (page, _):
         server = await page.run("return new URL(url).origin;")
@@ -108,7 +125,9 @@ async def test_events_that_are_cut_go_on_where_they_were(script: str) -> None:
 
 
 async def test_a_page_shows_its_cookie_or_its_token() -> None:
-    """Cookies go along with credentials: "include", for fetch and for EventSource; a token goes with fetch."""
+    """Cookies go along with credentials: "include", for fetch and for EventSource;
+    a token goes with fetch.
+    """
 
     def authenticate(scheme: str, data: bytes, _peer: object) -> str | None:
         return data.decode() if scheme in {"cookie", "bearer"} and data == b"ann" else None

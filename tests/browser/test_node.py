@@ -1,4 +1,6 @@
-"""The JavaScript client in Node.js: its own tests, and a server of penstock over a real WebSocket."""
+"""The JavaScript client in Node.js:
+its own tests, and a server of penstock over a real WebSocket.
+"""
 
 import re
 
@@ -16,22 +18,31 @@ LIVE = str(CLIENT / "tests/live.test.js")
 
 def _passed(output: str) -> int:
     """Return how many tests passed; none may have failed or been skipped."""
-    counts = {word: int(number) for word, number in re.findall(r"^# (pass|fail|skipped) (\d+)$", output, re.MULTILINE)}
+    counts = {
+        word: int(number)
+        for word, number in re.findall(r"^# (pass|fail|skipped) (\d+)$", output, re.MULTILINE)
+    }
     assert counts["fail"] == counts["skipped"] == 0, output
     return counts["pass"]
 
 
 @pytest.mark.parametrize("name", OFFLINE)
 async def test_its_tests_without_a_network_pass(name: str) -> None:
-    """Golden bytes, streams, requests, the connection and reconnecting: with a fake WebSocket or fetch and a clock that the tests move."""
+    """Golden bytes, streams, requests, the connection and reconnecting: with a fake WebSocket or
+    fetch and a clock that the tests move.
+    """
     with trio.fail_after(HANGS_AFTER):
-        output = await run_node("--test", "--test-reporter=tap", str(CLIENT / f"tests/{name}.test.js"))
+        output = await run_node(
+            "--test", "--test-reporter=tap", str(CLIENT / f"tests/{name}.test.js")
+        )
     assert _passed(output) > 0
 
 
 def test_each_test_file_is_run() -> None:
     """A test file of the client that this module does not name would never run."""
-    assert {path.name.removesuffix(".test.js") for path in (CLIENT / "tests").glob("*.test.js")} == {*OFFLINE, "live"}
+    assert {
+        path.name.removesuffix(".test.js") for path in (CLIENT / "tests").glob("*.test.js")
+    } == {*OFFLINE, "live"}
 
 
 @pytest.mark.parametrize("kind", SERVERS)
@@ -40,7 +51,9 @@ async def test_it_reads_a_server_with_the_websocket_of_node(kind: str) -> None:
     options = node_websocket()
     with trio.fail_after(HANGS_AFTER):
         async with serve_websocket(kind, service) as url:
-            output = await run_node(*options, "--test", "--test-reporter=tap", LIVE, PENSTOCK_URL=url)
+            output = await run_node(
+                *options, "--test", "--test-reporter=tap", LIVE, PENSTOCK_URL=url
+            )
     assert _passed(output) > 0
 
 
@@ -50,17 +63,30 @@ async def test_it_reads_a_server_with_the_npm_package_ws(kind: str) -> None:
     folder = npm_package("ws")
     with trio.fail_after(HANGS_AFTER):
         async with serve_websocket(kind, service) as url:
-            output = await run_node("--test", "--test-reporter=tap", LIVE, PENSTOCK_URL=url, PENSTOCK_WS=folder)
+            output = await run_node(
+                "--test", "--test-reporter=tap", LIVE, PENSTOCK_URL=url, PENSTOCK_WS=folder
+            )
     assert _passed(output) > 0
 
 
 async def test_typescript_accepts_its_types() -> None:
-    """`tsc --strict` accepts the calls of tests/types.ts, and refuses those that are marked there."""
+    """`tsc --strict` accepts the calls of tests/types.ts, and refuses those
+    that are marked there.
+    """
     compiler, types = npm_package("typescript"), npm_package("@types/ws")
     with trio.fail_after(HANGS_AFTER):
         await run_node(
             f"{compiler}/bin/tsc",
-            *("--noEmit", "--strict", "--target", "es2022", "--lib", "es2022,dom", "--module", "nodenext"),
+            *(
+                "--noEmit",
+                "--strict",
+                "--target",
+                "es2022",
+                "--lib",
+                "es2022,dom",
+                "--module",
+                "nodenext",
+            ),
             *("--typeRoots", types.removesuffix("/ws")),
             str(CLIENT / "tests/types.ts"),
         )

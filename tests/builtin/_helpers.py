@@ -2,17 +2,28 @@
 
 import trio
 
-from penstock.spi import ByteConnection, Connection, Listener, Transport, TransportOptions, parse_url
+from penstock.spi import (
+    ByteConnection,
+    Connection,
+    Listener,
+    Transport,
+    TransportOptions,
+    parse_url,
+)
 
 OPTIONS = TransportOptions()
 
 
-async def listen(transport: Transport, url: str, nursery: trio.Nursery, options: TransportOptions = OPTIONS) -> Listener:
+async def listen(
+    transport: Transport, url: str, nursery: trio.Nursery, options: TransportOptions = OPTIONS
+) -> Listener:
     """Listen at the URL."""
     return await transport.listen(parse_url(url), options=options, nursery=nursery)
 
 
-async def connect(transport: Transport, url: object, nursery: trio.Nursery, options: TransportOptions = OPTIONS) -> Connection:
+async def connect(
+    transport: Transport, url: object, nursery: trio.Nursery, options: TransportOptions = OPTIONS
+) -> Connection:
     """Connect to the URL; a text, or an address of a listener."""
     return await transport.connect(parse_url(str(url)), options=options, nursery=nursery)
 

@@ -1,4 +1,6 @@
-"""The auth extension on one connection, message by message: good credentials, and wrong, late, missing, huge, and repeated ones."""
+"""The auth extension on one connection, message by message: good credentials, and wrong, late,
+missing, huge, and repeated ones.
+"""
 
 from typing import Any
 
@@ -27,7 +29,13 @@ def accept_alice(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
     return "alice" if (scheme, data) == ("bearer", b"swordfish") else None
 
 
-def server(authenticate: Any = accept_alice, *, listed: tuple[int, ...] = (2,), peer: Any = None, **limits: Any) -> RawPeer:
+def server(
+    authenticate: Any = accept_alice,
+    *,
+    listed: tuple[int, ...] = (2,),
+    peer: Any = None,
+    **limits: Any,
+) -> RawPeer:
     raw = RawPeer(limits=limits_with(**limits), extensions=[Auth(authenticate=authenticate)])
     raw.delegate.identity = peer or PeerIdentity(address="somewhere")
     raw.delegate.publishers["s"] = ScriptedPublisher()
@@ -84,7 +92,17 @@ def test_a_function_that_raises_refuses_and_its_exception_stays_here(error: Exce
     assert raw.delegate.warnings == ([error] if isinstance(error, ValueError) else [])
 
 
-@pytest.mark.parametrize("body", [b"", b"\x06bearer", b"\x06bearer\x05abc", b"\x00\x00x", b"\x80\x00\x00", b"\xff\xff\xff\xff\xff\x00"])
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"",
+        b"\x06bearer",
+        b"\x06bearer\x05abc",
+        b"\x00\x00x",
+        b"\x80\x00\x00",
+        b"\xff\xff\xff\xff\xff\x00",
+    ],
+)
 def test_credentials_that_cannot_be_read_break_the_protocol(body: bytes) -> None:
     """Cut, too long, with bytes behind them, or with a length that is not the shortest."""
     raw = server()
@@ -141,7 +159,9 @@ def test_missing_credentials_are_refused_like_wrong_ones() -> None:
         ({}, ""),
     ],
 )
-def test_a_client_without_credentials_is_examined_by_what_the_transport_knows(facts: Any, scheme: str) -> None:
+def test_a_client_without_credentials_is_examined_by_what_the_transport_knows(
+    facts: Any, scheme: str
+) -> None:
     """It gets no verdict, because it has no extension for it."""
     seen = []
 
@@ -223,7 +243,9 @@ def test_a_verdict_other_than_01_breaks_the_protocol(body: bytes) -> None:
 
 def test_every_cut_of_the_bytes_gives_the_same_outcome() -> None:
     """Both sides, one byte at a time."""
-    pair = Pair(extensions=[Auth(credentials=GOOD)], server_extensions=[Auth(authenticate=accept_alice)])
+    pair = Pair(
+        extensions=[Auth(credentials=GOOD)], server_extensions=[Auth(authenticate=accept_alice)]
+    )
     pair.server.publishers["s"] = ScriptedPublisher()
     pair.subscribe("s", 1)
     pair.settle(cut=1)
@@ -234,7 +256,10 @@ def test_every_cut_of_the_bytes_gives_the_same_outcome() -> None:
 # --- ReactiveSocket
 
 
-@pytest.mark.parametrize("data", [encode_credentials(GOOD), encode_credentials(Credentials.bearer("guess")), b"\x06bear", b""])
+@pytest.mark.parametrize(
+    "data",
+    [encode_credentials(GOOD), encode_credentials(Credentials.bearer("guess")), b"\x06bear", b""],
+)
 def test_the_setup_of_a_reactivesocket_client_has_the_credentials(data: bytes) -> None:
     """Silence is acceptance; a refusal is an ERROR on stream 0, after the same time."""
     raw = RawSocket(extensions=[Auth(authenticate=accept_alice)])
@@ -278,7 +303,9 @@ def know_server(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
     return "lighthouse" if (scheme, data) == ("bearer", b"lighthouse") else None
 
 
-def examining(authenticate: Any = know_server, **options: Any) -> tuple[RawPeer, RecordingSubscriber]:
+def examining(
+    authenticate: Any = know_server, **options: Any
+) -> tuple[RawPeer, RecordingSubscriber]:
     raw = RawPeer(Role.CLIENT, extensions=[Auth(authenticate=authenticate, **options)])
     raw.delegate.identity = PeerIdentity(address="a server")
     subscriber = RecordingSubscriber(1)
@@ -297,7 +324,9 @@ def showing() -> RawPeer:
     return raw
 
 
-def test_a_server_shows_its_credentials_behind_its_verdict_and_serves_behind_that_of_the_client() -> None:
+def test_a_server_shows_its_credentials_behind_its_verdict_and_serves_behind_that_of_the_client() -> (
+    None
+):
     """Early messages of the client wait for its verdict."""
     raw = showing()
     raw.send(message(GOOD), SUBSCRIBE)
@@ -310,7 +339,9 @@ def test_a_server_shows_its_credentials_behind_its_verdict_and_serves_behind_tha
 
 
 @pytest.mark.parametrize("listed", [(), (2,)])
-def test_a_client_that_is_refused_never_sees_the_credentials_of_the_server(listed: tuple[int, ...]) -> None:
+def test_a_client_that_is_refused_never_sees_the_credentials_of_the_server(
+    listed: tuple[int, ...],
+) -> None:
     """Those of a stranger are wrong, or missing."""
     raw = RawPeer(extensions=[Auth(credentials=OF_SERVER, authenticate=accept_alice)])
     raw.delegate.identity = PeerIdentity(address="somewhere")
@@ -333,7 +364,9 @@ def test_a_client_sends_no_request_before_the_server_is_let_in() -> None:
 
 
 @pytest.mark.parametrize("shown", [Credentials.bearer("guess"), Credentials(""), GOOD])
-def test_a_client_refuses_wrong_credentials_of_a_server_with_one_goodbye_after_the_delay(shown: Credentials) -> None:
+def test_a_client_refuses_wrong_credentials_of_a_server_with_one_goodbye_after_the_delay(
+    shown: Credentials,
+) -> None:
     """Its subscriber gets AuthRefused, and no request was sent."""
     raw, subscriber = examining()
     raw.receive()
@@ -349,7 +382,9 @@ def test_a_client_refuses_wrong_credentials_of_a_server_with_one_goodbye_after_t
 
 
 def test_a_client_leaves_a_server_that_shows_no_credentials_in_time() -> None:
-    """The time is that of the handshake; the server lists the extension, and has let the client in."""
+    """The time is that of the handshake;
+    the server lists the extension, and has let the client in.
+    """
     raw, subscriber = examining()
     raw.receive()
     raw.send(VERDICT)
@@ -360,8 +395,12 @@ def test_a_client_leaves_a_server_that_shows_no_credentials_in_time() -> None:
     assert isinstance(subscriber.ends[0], AuthRefused)
 
 
-@pytest.mark.parametrize(("certificate", "is_accepted"), [(Certificate(subject="CN=server"), True), (None, False)])
-def test_a_server_without_the_extension_is_examined_by_what_the_transport_knows(certificate: Any, is_accepted: bool) -> None:
+@pytest.mark.parametrize(
+    ("certificate", "is_accepted"), [(Certificate(subject="CN=server"), True), (None, False)]
+)
+def test_a_server_without_the_extension_is_examined_by_what_the_transport_knows(
+    certificate: Any, is_accepted: bool
+) -> None:
     """Its certificate, for example; the client has no credentials of its own."""
 
     def by_certificate(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:

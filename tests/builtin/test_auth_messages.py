@@ -18,10 +18,15 @@ from penstock.builtin._auth_messages import decode_credentials, encode_credentia
 def test_golden_bytes(credentials: Credentials, body: str) -> None:
     """The table of docs/reference/rsio.md."""
     assert encode_credentials(credentials) == bytes.fromhex(body)
-    assert decode_credentials(bytes.fromhex(body)) == (credentials.scheme.encode(), credentials.data)
+    assert decode_credentials(bytes.fromhex(body)) == (
+        credentials.scheme.encode(),
+        credentials.data,
+    )
 
 
-@pytest.mark.parametrize("body", ["", "01", "01 78", "01 78 01", "01 78 00 00", "81 00 78 00", "ff ff ff ff 7f", "00"])
+@pytest.mark.parametrize(
+    "body", ["", "01", "01 78", "01 78 01", "01 78 00 00", "81 00 78 00", "ff ff ff ff 7f", "00"]
+)
 def test_a_broken_body_is_told_from_an_empty_field(body: str) -> None:
     """Cut, with bytes behind it, with a length that is not the shortest, or that is too long."""
     assert decode_credentials(bytes.fromhex(body)) is None

@@ -8,7 +8,10 @@ from penstock.builtin import BytesSerializer
 SERIALIZER = BytesSerializer()
 
 
-@pytest.mark.parametrize("element", [b"", b"\x00\xff", bytearray(b"ab"), memoryview(b"abcd")[1:3], type("Sub", (bytes,), {})(b"x")])
+@pytest.mark.parametrize(
+    "element",
+    [b"", b"\x00\xff", bytearray(b"ab"), memoryview(b"abcd")[1:3], type("Sub", (bytes,), {})(b"x")],
+)
 def test_bytes_of_every_kind_become_bytes(element: bytes) -> None:
     """A copy, which the publisher cannot change afterwards."""
     data = SERIALIZER.dumps(element)
@@ -29,10 +32,16 @@ def test_a_bytearray_that_arrives_becomes_bytes() -> None:
     assert type(SERIALIZER.loads(bytearray(b"a"))) is bytes
 
 
-@pytest.mark.parametrize(("element", "kind"), [("text", "str"), (1, "int"), (None, "NoneType"), ([1], "list")])
+@pytest.mark.parametrize(
+    ("element", "kind"), [("text", "str"), (1, "int"), (None, "NoneType"), ([1], "list")]
+)
 def test_another_type_is_refused_by_name(element: object, kind: str) -> None:
     """The message names the type, the supported types, and a remedy."""
     with pytest.raises(
-        UsageError, match=f"takes bytes, bytearray or memoryview, not {kind}; encode the elements, or give serializer='text'"
+        UsageError,
+        match=(
+            f"takes bytes, bytearray or memoryview, not {kind}; encode the elements, or give "
+            "serializer='text'"
+        ),
     ):
         SERIALIZER.dumps(element)

@@ -98,8 +98,28 @@ def test_an_announcement_out_of_place_breaks_the_protocol(case: str) -> None:
 
 @pytest.mark.parametrize(
     "body",
-    ["", "00", "0004", "00046a73", "0000" + "00", "00" + "01ff" + "00", "00" + "016a" + "01", "00" + "016a" + "0000", "80" + "00016a00"],
-    ids=["empty", "id only", "cut", "cut name", "no serializer", "no UTF-8", "cut schema", "more", "longer id"],
+    [
+        "",
+        "00",
+        "0004",
+        "00046a73",
+        "0000" + "00",
+        "00" + "01ff" + "00",
+        "00" + "016a" + "01",
+        "00" + "016a" + "0000",
+        "80" + "00016a00",
+    ],
+    ids=[
+        "empty",
+        "id only",
+        "cut",
+        "cut name",
+        "no serializer",
+        "no UTF-8",
+        "cut schema",
+        "more",
+        "longer id",
+    ],
 )
 def test_an_announcement_that_cannot_be_read_breaks_the_protocol(body: str) -> None:
     """Whatever is wrong with it."""
@@ -120,8 +140,13 @@ def test_names_have_the_limit_of_names() -> None:
 
 
 def test_as_many_streams_as_a_connection_has_are_announced_at_once() -> None:
-    """The announcements are no answers that pile up: their number is that of the streams. And they cost the subscriber no token."""
-    pair = Pair(limits=limits_with(outbound_control_count=10, control_burst=10, control_rate=1), extensions=[Content()])
+    """The announcements are no answers that pile up: their number is that of the streams. And
+    they cost the subscriber no token.
+    """
+    pair = Pair(
+        limits=limits_with(outbound_control_count=10, control_burst=10, control_rate=1),
+        extensions=[Content()],
+    )
     pair.server.publishers["s"] = ScriptedPublisher()
     pair.server.session.streams.content_of = lambda _: ("json", "")
     subscriber = Choosing()

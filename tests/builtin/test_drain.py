@@ -88,7 +88,9 @@ def test_the_same_word_without_its_place_promises_nothing(behind: str) -> None:
         raw.send(MESSAGE)
     if behind == "onSubscribe":
         raw.send(rsio.OnSubscribe(subscriber=0))
-    raw.send(rsio.OnError(subscriber=0, error="draining" if behind != "another text" else "drained"))
+    raw.send(
+        rsio.OnError(subscriber=0, error="draining" if behind != "another text" else "drained")
+    )
     (error,) = subscriber.ends
     assert isinstance(error, Rejected) is (behind != "onSubscribe")
     assert not isinstance(error, Rejected) or (error.processed, error.temporary) == (True, False)
@@ -157,8 +159,12 @@ def test_a_publisher_cannot_use_the_word_of_a_refusal() -> None:
     raw = announced(Role.SERVER)
     dialect = raw.session.channel.dialect
 
-    assert dialect.error(1, "draining", Fault.FAILED) == rs.encode(rs.Error(stream_id=1, data=b"draining."))
-    assert dialect.error(1, "draining", Fault.REFUSED) == rs.encode(rs.Error(stream_id=1, data=b"draining"))
+    assert dialect.error(1, "draining", Fault.FAILED) == rs.encode(
+        rs.Error(stream_id=1, data=b"draining.")
+    )
+    assert dialect.error(1, "draining", Fault.REFUSED) == rs.encode(
+        rs.Error(stream_id=1, data=b"draining")
+    )
 
 
 @pytest.mark.parametrize("is_told", [True, False])

@@ -14,7 +14,9 @@ def test_a_number_is_read_as_it_was_written(number: int) -> None:
 
 
 @pytest.mark.parametrize(
-    "body", [b"", b"\x80", b"\x80\x00", b"\xff" * 9 + b"\x01", b"\xff" * 20], ids=["none", "cut", "longer", "ten", "more"]
+    "body",
+    [b"", b"\x80", b"\x80\x00", b"\xff" * 9 + b"\x01", b"\xff" * 20],
+    ids=["none", "cut", "longer", "ten", "more"],
 )
 def test_a_number_that_is_cut_or_not_the_shortest_is_broken(body: bytes) -> None:
     """So is one of more than nine bytes."""

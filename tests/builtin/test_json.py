@@ -10,7 +10,11 @@ from penstock.builtin import JsonSerializer
 SERIALIZER = JsonSerializer()
 TEXT = st.text(st.characters(exclude_categories=["Cs"]))
 INSIDE = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | TEXT,
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | TEXT,
     lambda below: st.lists(below, max_size=3) | st.dictionaries(TEXT, below, max_size=3),
     max_leaves=8,
 )
@@ -57,11 +61,26 @@ def _containing_itself() -> list[object]:
         ({(1, 2): 3}, "dict"),
         (_containing_itself(), "list"),
     ],
-    ids=["bytes", "set", "object inside", "nan", "infinity inside", "surrogate", "tuple as key", "itself inside"],
+    ids=[
+        "bytes",
+        "set",
+        "object inside",
+        "nan",
+        "infinity inside",
+        "surrogate",
+        "tuple as key",
+        "itself inside",
+    ],
 )
 def test_a_value_that_json_lacks_is_refused_by_its_type(element: object, kind: str) -> None:
     """The message names the type, the reason, and the supported types."""
-    with pytest.raises(UsageError, match=f"does not support this {kind}: .*; it supports dict, list, str, int, float, bool, and None in"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            f"does not support this {kind}: .*; it supports dict, list, str, int, float, bool, "
+            "and None in"
+        ),
+    ):
         SERIALIZER.dumps(element)
 
 
@@ -77,7 +96,21 @@ def test_an_element_nested_too_deeply_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"{", b"nul", b"'a'", b"[1,]", b"\xff", b"NaN", b"-Infinity", b"1 2", b"9" * 5000, b'"\xed\xa0\x80"'], ids=repr
+    "data",
+    [
+        b"",
+        b"{",
+        b"nul",
+        b"'a'",
+        b"[1,]",
+        b"\xff",
+        b"NaN",
+        b"-Infinity",
+        b"1 2",
+        b"9" * 5000,
+        b'"\xed\xa0\x80"',
+    ],
+    ids=repr,
 )
 def test_bytes_that_are_not_json_are_a_protocol_error(data: bytes) -> None:
     """The message does not repeat the peer's bytes."""
@@ -88,7 +121,9 @@ def test_bytes_that_are_not_json_are_a_protocol_error(data: bytes) -> None:
 
 def test_none_is_refused_with_a_remedy() -> None:
     """When it is sent and when it is received."""
-    with pytest.raises(UsageError, match=r"None is never an element \(rule 2.13\).*JsonSerializer\(null=…\)"):
+    with pytest.raises(
+        UsageError, match=r"None is never an element \(rule 2.13\).*JsonSerializer\(null=…\)"
+    ):
         SERIALIZER.dumps(None)
     with pytest.raises(UsageError, match=r"null arrived.*JsonSerializer\(null=…\)"):
         SERIALIZER.loads(b" null ")

@@ -26,12 +26,30 @@ def test_the_deepest_text_is_read_and_a_deeper_one_is_not() -> None:
 def test_the_largest_text_is_read_and_a_larger_one_is_not() -> None:
     """Values inside lists and objects count, and so do these themselves."""
     assert why_too_large(filled(MAX_VALUES - 1), MAX_DEPTH, MAX_VALUES) == ""
-    assert why_too_large(filled(MAX_VALUES), MAX_DEPTH, MAX_VALUES) == "it has more than 100,000 values"
-    assert why_too_large(b"[" + b"[]," * 60_000 + b"[]]", MAX_DEPTH, MAX_VALUES) == "it has more than 100,000 values"
-    assert why_too_large(b'["' + b'","' * 300_000 + b'"]', MAX_DEPTH, MAX_VALUES) == "it has more than 100,000 values"
+    assert (
+        why_too_large(filled(MAX_VALUES), MAX_DEPTH, MAX_VALUES)
+        == "it has more than 100,000 values"
+    )
+    assert (
+        why_too_large(b"[" + b"[]," * 60_000 + b"[]]", MAX_DEPTH, MAX_VALUES)
+        == "it has more than 100,000 values"
+    )
+    assert (
+        why_too_large(b'["' + b'","' * 300_000 + b'"]', MAX_DEPTH, MAX_VALUES)
+        == "it has more than 100,000 values"
+    )
 
 
-@pytest.mark.parametrize("text", [b"[" * 200_000, b",[{" * 100_000, rb"\"[" * 100_000, rb"\\" * 100_000 + b"[" * 200, rb"\\\"," * 100_000])
+@pytest.mark.parametrize(
+    "text",
+    [
+        b"[" * 200_000,
+        b",[{" * 100_000,
+        rb"\"[" * 100_000,
+        rb"\\" * 100_000 + b"[" * 200,
+        rb"\\\"," * 100_000,
+    ],
+)
 def test_what_is_inside_a_text_does_not_count(text: bytes) -> None:
     """Escaped quotes do not end a text."""
     data = b'{"text":"' + text + b'"}'
@@ -43,9 +61,15 @@ def test_an_element_that_is_too_large_is_neither_sent_nor_read() -> None:
     """The message says how to allow more, on both sides."""
     element = list(range(MAX_VALUES))
     for serializer in (JsonSerializer(), JsonSerializer().for_type(list[int])):
-        with pytest.raises(UsageError, match=r"more than 100,000 values; send it in parts, or give serializer=JsonSerializer\(max_depth=…"):
+        with pytest.raises(
+            UsageError,
+            match=r"more than 100,000 values; send it in parts, or give serializer=JsonSerializer\(max_depth=…",
+        ):
             serializer.dumps(element)
-        with pytest.raises(ProtocolError, match=r"more than 100,000 values; to allow more give serializer=JsonSerializer\("):
+        with pytest.raises(
+            ProtocolError,
+            match=r"more than 100,000 values; to allow more give serializer=JsonSerializer\(",
+        ):
             serializer.loads(filled(MAX_VALUES))
         with pytest.raises(ProtocolError, match="129 deep, and 128 is the most"):
             serializer.loads(nested(129))

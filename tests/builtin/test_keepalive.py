@@ -1,4 +1,6 @@
-"""Keepalive on a session: a silent peer gets a ping, and the connection ends if the peer does not answer."""
+"""Keepalive on a session: a silent peer gets a ping, and the connection ends
+if the peer does not answer.
+"""
 
 from typing import Any
 
@@ -53,7 +55,9 @@ def _ping_at(raw: RawPeer, *times: float) -> None:
 
 
 def test_more_than_keepalive_strikes_early_pings_end_the_connection() -> None:
-    """Here two pings may be less than five seconds after the one before; the third one ends the connection."""
+    """Here two pings may be less than five seconds after the one before;
+    the third one ends the connection.
+    """
     raw = _with_keepalive(keepalive_least=5.0, keepalive_strikes=2)
     _ping_at(raw, 0.0, 4.0, 8.0)
     assert raw.session.state is ConnectionState.OPEN
@@ -100,7 +104,9 @@ def test_a_ping_that_is_too_long_ends_the_connection() -> None:
 
 @pytest.mark.parametrize("length", [b"\x7e", b"\xff\xff\x3f"], ids=["126", "1,048,575"])
 def test_a_ping_is_refused_on_its_length(length: bytes) -> None:
-    """Before its body: half pings of 1 MiB on 256 connections once filled a server's memory budget."""
+    """Before its body: half pings of 1 MiB on 256 connections once filled a server's memory
+    budget.
+    """
     raw = _with_keepalive()
     raw.send(bytes([PING]) + length)
     assert raw.goodbye_reason() == "protocol:ping"
@@ -125,7 +131,9 @@ def test_the_peer_has_keepalive_timeout_seconds_to_answer() -> None:
 
 
 def test_a_ping_without_its_pong_is_not_followed_by_another_one() -> None:
-    """It is still under way: further ones would arrive together with it. Behind its pong the next interval ends with a ping."""
+    """It is still under way: further ones would arrive together with it. Behind its pong the
+    next interval ends with a ping.
+    """
     raw = _with_keepalive(keepalive=20, keepalive_timeout=10)
     raw.session.tick(20.0)
     assert raw.receive() == [rsio.ExtensionMessage(type=PING, body=bytes(7) + b"\x01")]

@@ -9,14 +9,25 @@ from trio.testing import check_half_closeable_stream, wait_all_tasks_blocked
 from penstock.api import ConnectionLost, LimitExceeded, UsageError
 from penstock.builtin import FramedMemoryTransport, MemoryTransport
 from penstock.spi import ConnectionFacts
-from tests.builtin._helpers import OPTIONS, both_sides, close, connect, exchange, listen, shake_hands, stream_of
+from tests.builtin._helpers import (
+    OPTIONS,
+    both_sides,
+    close,
+    connect,
+    exchange,
+    listen,
+    shake_hands,
+    stream_of,
+)
 
 BYTES, MESSAGES = MemoryTransport(), FramedMemoryTransport()
 BOTH = [(BYTES, "memory://here"), (MESSAGES, "memory-framed://here")]
 
 
 @pytest.mark.parametrize(("transport", "url"), BOTH)
-async def test_bytes_arrive_in_both_directions(transport: MemoryTransport, url: str, nursery: trio.Nursery) -> None:
+async def test_bytes_arrive_in_both_directions(
+    transport: MemoryTransport, url: str, nursery: trio.Nursery
+) -> None:
     """After `send_eof` in one direction the other direction still works."""
     client, server = await both_sides(transport, url, nursery)
     assert client.framed is server.framed is transport.framed
@@ -57,13 +68,17 @@ async def test_messages_stay_whole(nursery: trio.Nursery) -> None:
 
 async def test_a_message_above_max_message_is_refused(nursery: trio.Nursery) -> None:
     """The option of the receiving side counts."""
-    listener = await listen(MESSAGES, "memory-framed://here", nursery, replace(OPTIONS, max_message=3))
+    listener = await listen(
+        MESSAGES, "memory-framed://here", nursery, replace(OPTIONS, max_message=3)
+    )
     client = await connect(MESSAGES, "memory-framed://here", nursery)
     server = await listener.accept()
     await client.send(b"abc")
     assert await server.receive() == b"abc"
     await client.send(b"abcd")
-    with pytest.raises(LimitExceeded, match="a message of 4 bytes arrived; 3 are allowed") as caught:
+    with pytest.raises(
+        LimitExceeded, match="a message of 4 bytes arrived; 3 are allowed"
+    ) as caught:
         await server.receive()
     assert (caught.value.limit, caught.value.value) == ("max_message", 3)
     await close(client, server)
@@ -71,7 +86,9 @@ async def test_a_message_above_max_message_is_refused(nursery: trio.Nursery) -> 
 
 
 @pytest.mark.parametrize(("transport", "url"), BOTH)
-async def test_sending_waits_for_a_peer_that_does_not_read(transport: MemoryTransport, url: str, nursery: trio.Nursery) -> None:
+async def test_sending_waits_for_a_peer_that_does_not_read(
+    transport: MemoryTransport, url: str, nursery: trio.Nursery
+) -> None:
     """A pipe holds 64 KiB. The memory streams of trio.testing have no bound."""
     client, server = await both_sides(transport, url, nursery)
     async with trio.open_nursery() as sending:
@@ -85,8 +102,12 @@ async def test_sending_waits_for_a_peer_that_does_not_read(transport: MemoryTran
 
 
 @pytest.mark.parametrize(("transport", "url"), BOTH)
-async def test_a_name_belongs_to_its_listener_until_this_is_closed(transport: MemoryTransport, url: str, nursery: trio.Nursery) -> None:
-    """A second listener gets a UsageError. Closing the first one twice does not take the name from its successor."""
+async def test_a_name_belongs_to_its_listener_until_this_is_closed(
+    transport: MemoryTransport, url: str, nursery: trio.Nursery
+) -> None:
+    """A second listener gets a UsageError.
+    Closing the first one twice does not take the name from its successor.
+    """
     first = await listen(transport, f"{url}/ignored", nursery)
     assert [str(address) for address in first.addresses] == [url]
     with pytest.raises(UsageError, match=f"another listener has {url} in this run loop already"):
@@ -102,7 +123,9 @@ async def test_a_name_belongs_to_its_listener_until_this_is_closed(transport: Me
 async def test_memory_and_memory_framed_have_separate_names(nursery: trio.Nursery) -> None:
     """A client of one transport never reaches a listener of the other."""
     listener = await listen(BYTES, "memory://here", nursery)
-    with pytest.raises(ConnectionLost, match="no listener at memory-framed://here in this run loop"):
+    with pytest.raises(
+        ConnectionLost, match="no listener at memory-framed://here in this run loop"
+    ):
         await connect(MESSAGES, "memory-framed://here", nursery)
     await listener.aclose()
 
@@ -119,7 +142,9 @@ def test_a_name_belongs_to_its_run() -> None:
 
 
 async def test_closing_ends_the_waiting_connections(nursery: trio.Nursery) -> None:
-    """A queued client receives the end, a client that waits for room gets ConnectionLost, and `accept` raises ClosedResourceError."""
+    """A queued client receives the end, a client that waits for room gets ConnectionLost, and
+    `accept` raises ClosedResourceError.
+    """
     listener = await listen(BYTES, "memory://here", nursery, replace(OPTIONS, backlog=1))
     queued = await connect(BYTES, "memory://here", nursery)
     refused = []
@@ -150,7 +175,9 @@ async def test_a_cancelled_aclose_ends_every_waiting_connection(nursery: trio.Nu
     assert [await connection.receive() for connection in queued] == [None, None, None]
 
 
-@pytest.mark.parametrize("url", ["memory:", "memory://", "memory://here:7", "memory:///here", "memory://here/path#name"])
+@pytest.mark.parametrize(
+    "url", ["memory:", "memory://", "memory://here:7", "memory:///here", "memory://here/path#name"]
+)
 async def test_a_url_without_a_plain_name_is_refused(nursery: trio.Nursery, url: str) -> None:
     """The message shows the form."""
     for attempt in (listen, connect):

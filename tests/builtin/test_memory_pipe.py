@@ -116,10 +116,16 @@ async def test_messages_arrive_whole_and_in_order() -> None:
 
 
 @pytest.mark.parametrize(
-    ("held", "next_one"), [([b"x" * 60], b"x" * 41), ([b"x" * 200], b""), ([b""] * 64, b"")], ids=["bytes", "one above the bound", "number"]
+    ("held", "next_one"),
+    [([b"x" * 60], b"x" * 41), ([b"x" * 200], b""), ([b""] * 64, b"")],
+    ids=["bytes", "one above the bound", "number"],
 )
-async def test_a_message_that_does_not_fit_waits(nursery: trio.Nursery, held: list[bytes], next_one: bytes) -> None:
-    """Both the bytes and the number are bounded. A message above the capacity is accepted by an empty pipe."""
+async def test_a_message_that_does_not_fit_waits(
+    nursery: trio.Nursery, held: list[bytes], next_one: bytes
+) -> None:
+    """Both the bytes and the number are bounded.
+    A message above the capacity is accepted by an empty pipe.
+    """
     pipe = MessagePipe(100)
     for message in held:
         await pipe.send(message)
@@ -152,7 +158,9 @@ async def test_a_cancelled_send_sends_no_part_of_the_message() -> None:
 
 
 async def test_a_message_cannot_be_sent_after_the_reading_end_is_closed() -> None:
-    """`send` raises BrokenResourceError before and during a wait, and the pipe drops its messages."""
+    """`send` raises BrokenResourceError before and during a wait,
+    and the pipe drops its messages.
+    """
     pipe = MessagePipe(10)
     await pipe.send(b"x" * 10)
 

@@ -31,7 +31,10 @@ def test_a_type_that_msgspec_treats_in_another_way_is_not_fast(kind: Any) -> Non
     unusual = PlainType(read=lambda value: value, takes=frozenset(), classes=None, is_usual=False)
     assert fast_json(kind, unusual) is None
     if kind is not complex:
-        assert fast_json(kind, PlainType(read=lambda value: value, takes=frozenset(), classes=None)) is None
+        assert (
+            fast_json(kind, PlainType(read=lambda value: value, takes=frozenset(), classes=None))
+            is None
+        )
 
 
 PROGRAM = """
@@ -53,5 +56,7 @@ print(data.decode(), serializer.loads(data))
 
 def test_penstock_works_where_msgspec_is_not_installed() -> None:
     """A process that cannot import msgspec writes and reads a record."""
-    run = subprocess.run([sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", PROGRAM], capture_output=True, text=True, check=True
+    )
     assert run.stdout == '{"symbol":"a","price":1e16} Quote(symbol=\'a\', price=1e+16)\n'

@@ -19,7 +19,9 @@ from tests.builtin._helpers import OPTIONS, close, connect, exchange, listen, st
 
 
 class PipePair:
-    """Two pipes between the transports a and b: b reads the bytes that a writes, and a those of b."""
+    """Two pipes between the transports a and b:
+    b reads the bytes that a writes, and a those of b.
+    """
 
     def __init__(self) -> None:
         self.read_a, self.write_b = os.pipe()
@@ -28,7 +30,9 @@ class PipePair:
         self.b = PipeTransport(stdin=self.read_b, stdout=self.write_b)
 
     def shared_files(self) -> tuple[int, int]:
-        """Further descriptors for the two open files of a, as a process that shares them would have."""
+        """Further descriptors for the two open files of a, as a process
+        that shares them would have.
+        """
         return os.dup(self.read_a), os.dup(self.write_a)
 
     def close(self) -> None:
@@ -112,8 +116,12 @@ async def test_its_stream_keeps_the_promises_of_trio_s_streams() -> None:
 
 @pytest.mark.parametrize("way", ["aclose", "abort"])
 @pytest.mark.parametrize("before", [[True, True], [False, True], [True, False]])
-async def test_closing_restores_the_flags_of_shared_files(pipes: PipePair, nursery: trio.Nursery, way: str, before: list[bool]) -> None:
-    """The parent process may share the open files: they are non-blocking only while the connection is open."""
+async def test_closing_restores_the_flags_of_shared_files(
+    pipes: PipePair, nursery: trio.Nursery, way: str, before: list[bool]
+) -> None:
+    """The parent process may share the open files:
+    they are non-blocking only while the connection is open.
+    """
     shared = pipes.shared_files()
     for shared_file, flag in zip(shared, before, strict=True):
         os.set_blocking(shared_file, flag)
@@ -126,8 +134,12 @@ async def test_closing_restores_the_flags_of_shared_files(pipes: PipePair, nurse
     _close(*shared)
 
 
-async def test_send_eof_closes_every_descriptor_of_the_output(pipes: PipePair, nursery: trio.Nursery) -> None:
-    """So the peer sees the end. The flag of the output is restored at once, the flag of the input when the connection is closed."""
+async def test_send_eof_closes_every_descriptor_of_the_output(
+    pipes: PipePair, nursery: trio.Nursery
+) -> None:
+    """So the peer sees the end. The flag of the output is restored at once, the flag of the
+    input when the connection is closed.
+    """
     shared = pipes.shared_files()
     a, b = await _both(pipes, nursery)
     await a.send_eof()
@@ -141,7 +153,9 @@ async def test_send_eof_closes_every_descriptor_of_the_output(pipes: PipePair, n
 async def test_other_output_of_the_process_goes_to_stderr(
     pipes: PipePair, nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]
 ) -> None:
-    """A stray print would corrupt the stream. Other code that reads standard input finds it empty."""
+    """A stray print would corrupt the stream.
+    Other code that reads standard input finds it empty.
+    """
     a, b = await _both(pipes, nursery)
     os.write(pipes.write_a, b"stray\n")
     assert os.read(pipes.read_a, 10) == b""
@@ -150,7 +164,9 @@ async def test_other_output_of_the_process_goes_to_stderr(
     await close(a, b)
 
 
-async def test_without_stderr_other_output_is_dropped(pipes: PipePair, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_without_stderr_other_output_is_dropped(
+    pipes: PipePair, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A process may have been started without stderr."""
     monkeypatch.setattr(_pipe, "_STDERR", 9999)
     a, b = await _both(pipes, nursery)
@@ -161,14 +177,18 @@ async def test_without_stderr_other_output_is_dropped(pipes: PipePair, nursery: 
 
 @pytest.mark.parametrize("way", ["aclose", "abort"])
 @pytest.mark.parametrize("before", [True, False])
-async def test_one_socket_for_input_and_output_is_used_as_one_stream(nursery: trio.Nursery, way: str, before: bool) -> None:
+async def test_one_socket_for_input_and_output_is_used_as_one_stream(
+    nursery: trio.Nursery, way: str, before: bool
+) -> None:
     """As ssh and inetd start a process. It can be half-closed, and closing restores the flag."""
     own, other = socket.socketpair()
     shared_file = os.dup(own.fileno())
     os.set_blocking(shared_file, before)
     descriptors = os.dup(own.fileno()), os.dup(own.fileno())
     own.close()
-    connection = await connect(PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery)
+    connection = await connect(
+        PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery
+    )
     await connection.send(b"there")
     assert other.recv(10) == b"there"
     await connection.send_eof()
@@ -189,7 +209,9 @@ async def test_two_sockets_are_used_as_two_files(nursery: trio.Nursery) -> None:
     for own, _ in pairs:
         own.close()
     (_, source), (_, sink) = pairs
-    connection = await connect(PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery)
+    connection = await connect(
+        PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery
+    )
     source.send(b"in")
     assert await connection.receive() == b"in"
     await connection.send(b"out")
@@ -205,7 +227,10 @@ async def test_a_terminal_is_refused(pipes: PipePair, nursery: trio.Nursery, whi
     """A non-blocking terminal would break the shell that shares it."""
     leader, terminal = os.openpty()
     descriptors = (terminal, pipes.write_a) if which == "input" else (pipes.read_a, terminal)
-    with pytest.raises(UsageError, match=f"file {terminal} is a terminal; pipe: is for a process that another process starts"):
+    with pytest.raises(
+        UsageError,
+        match=f"file {terminal} is a terminal; pipe: is for a process that another process starts",
+    ):
         await connect(PipeTransport(stdin=descriptors[0], stdout=descriptors[1]), "pipe:", nursery)
     assert os.get_blocking(terminal)
     _close(leader, terminal)
@@ -217,12 +242,19 @@ async def test_a_second_connection_over_the_same_files_is_refused(
 ) -> None:
     """If input or output is in use."""
     monkeypatch.setattr(_pipe, "_taken", {(pipes.read_a, pipes.write_a)[which]})
-    with pytest.raises(UsageError, match="a connection uses standard input and output already; a process can use them once only"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "a connection uses standard input and output already; a process can use them once only"
+        ),
+    ):
         await connect(pipes.a, "pipe:", nursery)
 
 
 @pytest.mark.parametrize("which", [0, 1])
-async def test_a_file_that_is_not_open_is_a_usage_error(pipes: PipePair, nursery: trio.Nursery, which: int) -> None:
+async def test_a_file_that_is_not_open_is_a_usage_error(
+    pipes: PipePair, nursery: trio.Nursery, which: int
+) -> None:
     """A process may have been started without it. The flag of the other file is unchanged."""
     shared = pipes.shared_files()
     descriptors = (9999, pipes.write_a) if which == 0 else (pipes.read_a, 9999)
@@ -233,13 +265,17 @@ async def test_a_file_that_is_not_open_is_a_usage_error(pipes: PipePair, nursery
 
 
 @pytest.mark.parametrize("url", ["pipe://", "pipe://host", "pipe:/dev/null"])
-async def test_a_url_with_an_address_is_refused(pipes: PipePair, nursery: trio.Nursery, url: str) -> None:
+async def test_a_url_with_an_address_is_refused(
+    pipes: PipePair, nursery: trio.Nursery, url: str
+) -> None:
     """A process has one standard input only."""
     with pytest.raises(UsageError, match="is not of the form pipe:#name"):
         await connect(pipes.a, url, nursery)
 
 
-async def test_a_listener_returns_its_one_connection(pipes: PipePair, nursery: trio.Nursery) -> None:
+async def test_a_listener_returns_its_one_connection(
+    pipes: PipePair, nursery: trio.Nursery
+) -> None:
     """After that `accept` raises EndOfChannel; after `aclose`, ClosedResourceError."""
     listener = await listen(pipes.a, "pipe:", nursery)
     with assert_checkpoints():
@@ -252,7 +288,9 @@ async def test_a_listener_returns_its_one_connection(pipes: PipePair, nursery: t
     await connection.aclose()
 
 
-async def test_closing_a_listener_closes_a_connection_that_was_not_accepted(pipes: PipePair, nursery: trio.Nursery) -> None:
+async def test_closing_a_listener_closes_a_connection_that_was_not_accepted(
+    pipes: PipePair, nursery: trio.Nursery
+) -> None:
     """The peer sees the end, and the flags are restored."""
     shared = pipes.shared_files()
     listener = await listen(pipes.a, "pipe:", nursery)
@@ -290,10 +328,17 @@ def _child(body: str) -> list[str]:
     return [sys.executable, "-c", CHILD.format(body=body.replace("\n", "\n        "))]
 
 
-async def test_a_child_with_pipe_serves_a_parent_with_exec(nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]) -> None:
+async def test_a_child_with_pipe_serves_a_parent_with_exec(
+    nursery: trio.Nursery, capfd: pytest.CaptureFixture[str]
+) -> None:
     """The child's print goes to stderr and does not corrupt the stream."""
-    body = "print('stray')\nwhile data := await connection.receive(): await connection.send(data.upper())\nawait connection.aclose()"
-    connection = await connect(ExecTransport(), f"exec:{shlex.join(_child(body))}", nursery, PATIENT)
+    body = (
+        "print('stray')\nwhile data := await connection.receive(): await "
+        "connection.send(data.upper())\nawait connection.aclose()"
+    )
+    connection = await connect(
+        ExecTransport(), f"exec:{shlex.join(_child(body))}", nursery, PATIENT
+    )
     for word in (b"one", b"two"):
         await connection.send(word)
         assert await connection.receive() == word.upper()
@@ -304,15 +349,22 @@ async def test_a_child_with_pipe_serves_a_parent_with_exec(nursery: trio.Nursery
     assert capfd.readouterr().err == "stray\n"
 
 
-@pytest.mark.parametrize("end", ["sys.exit(3)", "raise RuntimeError('mine')", "connection = None; raise KeyboardInterrupt"])
+@pytest.mark.parametrize(
+    "end",
+    ["sys.exit(3)", "raise RuntimeError('mine')", "connection = None; raise KeyboardInterrupt"],
+)
 def test_the_end_of_the_process_restores_the_blocking(end: str) -> None:
     """Even if the connection was never closed. Other processes may share the open files."""
     own, other = socket.socketpair()
     read, write = os.pipe()
-    done = subprocess.run(_child(end), stdin=read, stdout=other, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        _child(end), stdin=read, stdout=other, stderr=subprocess.PIPE, check=False
+    )
     assert done.returncode != 0
     assert _blocking((read, other.fileno())) == [True, True]
-    both = subprocess.run(_child(end), stdin=other, stdout=other, stderr=subprocess.PIPE, check=False)
+    both = subprocess.run(
+        _child(end), stdin=other, stdout=other, stderr=subprocess.PIPE, check=False
+    )
     assert both.returncode != 0
     assert os.get_blocking(other.fileno())
     own.close()
@@ -329,6 +381,13 @@ except UsageError as error:
 
 
 def test_a_process_can_use_its_standard_files_once() -> None:
-    """A second connection would be connected to /dev/null. A second transport object is refused as well."""
-    done = subprocess.run(_child(TWICE), stdin=subprocess.PIPE, capture_output=True, text=True, check=True)
-    assert done.stderr == "a connection uses standard input and output already; a process can use them once only\n"
+    """A second connection would be connected to /dev/null.
+    A second transport object is refused as well.
+    """
+    done = subprocess.run(
+        _child(TWICE), stdin=subprocess.PIPE, capture_output=True, text=True, check=True
+    )
+    assert (
+        done.stderr
+        == "a connection uses standard input and output already; a process can use them once only\n"
+    )

@@ -1,4 +1,6 @@
-"""The position extension on one connection, message by message: places, positions, and what is refused."""
+"""The position extension on one connection, message by message:
+places, positions, and what is refused.
+"""
 
 from typing import Any
 
@@ -66,13 +68,26 @@ GOLDEN = [
 
 
 @pytest.mark.parametrize(("fields", "text"), GOLDEN)
-def test_the_bytes_of_places_are_those_of_the_reference(fields: tuple[Any, Any, Any], text: str) -> None:
+def test_the_bytes_of_places_are_those_of_the_reference(
+    fields: tuple[Any, Any, Any], text: str
+) -> None:
     """The stream, and for each place its kind and, if it is a position, the position."""
     assert encode_places(*fields) == bytes.fromhex(text)
     assert decode_places(bytes.fromhex(text)) == fields
 
 
-UNREADABLE = ["", "00", "00 00", "00 00 00 00", "00 04 00", "00 03", "00 00 03", "00 03 80", "00 03 8000 00", "00 " + "ff" * 9 + "01 00"]
+UNREADABLE = [
+    "",
+    "00",
+    "00 00",
+    "00 00 00 00",
+    "00 04 00",
+    "00 03",
+    "00 00 03",
+    "00 03 80",
+    "00 03 8000 00",
+    "00 " + "ff" * 9 + "01 00",
+]
 
 
 @pytest.mark.parametrize("text", UNREADABLE)
@@ -94,9 +109,19 @@ def test_a_message_is_refused_for_its_length() -> None:
 def test_places_become_words_of_the_name() -> None:
     """Of the next subscribe with this id, and of no other one."""
     raw = server()
-    raw.send(places(encode_places(7, 500, "latest")), subscribe("s", 6), subscribe("s", 7), subscribe("s?a=1", 8))
+    raw.send(
+        places(encode_places(7, 500, "latest")),
+        subscribe("s", 6),
+        subscribe("s", 7),
+        subscribe("s?a=1", 8),
+    )
     raw.send(places(encode_places(9, "earliest", None)), subscribe("s?a=1", 9))
-    assert [str(stream.target) for stream in raw.delegate.served] == ["s", "s?start=500&stop=latest", "s?a=1", "s?a=1&start=earliest"]
+    assert [str(stream.target) for stream in raw.delegate.served] == [
+        "s",
+        "s?start=500&stop=latest",
+        "s?a=1",
+        "s?a=1&start=earliest",
+    ]
 
 
 def test_places_that_the_name_has_as_well_end_the_connection() -> None:
@@ -159,7 +184,9 @@ def test_the_subscriber_learns_where_its_stream_begins() -> None:
     assert subscriber.facts == [Positions(500, 100, 900)]
 
 
-@pytest.mark.parametrize("numbers", [(0, 500, 100), (0, 500, 100, 900, 1), (0, 99, 100, 900), (0, 901, 100, 900)])
+@pytest.mark.parametrize(
+    "numbers", [(0, 500, 100), (0, 500, 100, 900, 1), (0, 99, 100, 900), (0, 901, 100, 900)]
+)
 def test_positions_that_contradict_each_other_end_the_connection(numbers: tuple[int, ...]) -> None:
     """Three positions, and the first one between the two others."""
     raw = client()
@@ -172,10 +199,15 @@ def test_places_go_in_a_message_and_the_name_without_them() -> None:
     name = PositionedName("s?a=1", 500, "latest")
     raw = RawPeer(Role.CLIENT, extensions=[Position()])
     raw.session.subscribe(name, FactSubscriber())
-    assert raw.receive()[-1] == rsio.Subscribe(publisher="s?a=1&start=500&stop=latest", subscriber=0, demand=0)
+    assert raw.receive()[-1] == rsio.Subscribe(
+        publisher="s?a=1&start=500&stop=latest", subscriber=0, demand=0
+    )
     raw.send(rsio.ServerHello(extensions=(4,)))
     raw.session.subscribe(name, FactSubscriber())
-    assert raw.receive() == [places(encode_places(1, 500, "latest")), rsio.Subscribe(publisher="s?a=1", subscriber=1, demand=0)]
+    assert raw.receive() == [
+        places(encode_places(1, 500, "latest")),
+        rsio.Subscribe(publisher="s?a=1", subscriber=1, demand=0),
+    ]
     raw.session.subscribe("s", FactSubscriber())
     assert raw.receive() == [rsio.Subscribe(publisher="s", subscriber=2, demand=0)]
 
@@ -201,7 +233,11 @@ def test_a_request_for_a_stream_is_changed_as_a_name_is_and_one_for_a_value_is_r
 
     active: Any = Position().open(Link(), 0.0)  # type: ignore[arg-type]  # has what is called here
     for number, (model, data) in enumerate(
-        [(RequestModel.STREAM, b"s"), (RequestModel.RESPONSE, b"s"), (RequestModel.SUBSCRIPTION, b"\xff")]
+        [
+            (RequestModel.STREAM, b"s"),
+            (RequestModel.RESPONSE, b"s"),
+            (RequestModel.SUBSCRIPTION, b"\xff"),
+        ]
     ):
         active.received(PLACES, encode_places(number, 500, None), 0.0)
         changed = active.change_target(number, Request(model, data))

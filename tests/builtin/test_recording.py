@@ -32,7 +32,12 @@ trio.run(main)
 
 def _run(environment: dict[str, str]) -> str:
     done = subprocess.run(
-        [sys.executable, "-c", PROGRAM], env={**os.environ, **environment}, capture_output=True, text=True, timeout=HANGS_AFTER, check=True
+        [sys.executable, "-c", PROGRAM],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER,
+        check=True,
     )
     assert done.stderr == ""
     return done.stdout

@@ -8,12 +8,22 @@ from trio.testing import check_half_closeable_stream
 
 from penstock.builtin import TcpTransport
 from penstock.spi import ConnectionFacts
-from tests.builtin._helpers import both_sides, close, connect, exchange, listen, shake_hands, stream_of
+from tests.builtin._helpers import (
+    both_sides,
+    close,
+    connect,
+    exchange,
+    listen,
+    shake_hands,
+    stream_of,
+)
 
 TCP = TcpTransport()
 
 
-@pytest.mark.parametrize("url", ["tcp://127.0.0.1:0", "tcp://[::1]:0", "tcp://localhost:0", "tcp://:0"])
+@pytest.mark.parametrize(
+    "url", ["tcp://127.0.0.1:0", "tcp://[::1]:0", "tcp://localhost:0", "tcp://:0"]
+)
 async def test_bytes_arrive_in_both_directions(url: str, nursery: trio.Nursery) -> None:
     """Over IPv4, IPv6, a name, and every address of the machine."""
     client, server = await both_sides(TCP, url, nursery)
@@ -62,7 +72,11 @@ async def test_each_side_has_the_address_of_the_other(nursery: trio.Nursery) -> 
     client, server = await both_sides(TCP, "tcp://127.0.0.1:0", nursery)
     assert server.peer.address == "{}:{}".format(*stream_of(client).socket.getsockname())  # type: ignore[attr-defined]  # a SocketStream
     assert client.peer.address == "{}:{}".format(*stream_of(server).socket.getsockname())  # type: ignore[attr-defined]  # the same
-    assert (server.peer.host, server.peer.certificate, server.peer.credentials) == ("127.0.0.1", None, None)
+    assert (server.peer.host, server.peer.certificate, server.peer.credentials) == (
+        "127.0.0.1",
+        None,
+        None,
+    )
     await close(client, server)
 
 

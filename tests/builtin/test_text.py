@@ -22,7 +22,9 @@ def test_any_text_is_restored(element: str) -> None:
 @pytest.mark.parametrize(("element", "kind"), [(b"bytes", "bytes"), (1, "int"), (None, "NoneType")])
 def test_another_type_is_refused_by_name(element: object, kind: str) -> None:
     """The message names the type, the supported type, and a remedy."""
-    with pytest.raises(UsageError, match=f"takes str, not {kind}; give serializer='bytes' or 'json'"):
+    with pytest.raises(
+        UsageError, match=f"takes str, not {kind}; give serializer='bytes' or 'json'"
+    ):
         SERIALIZER.dumps(element)
 
 

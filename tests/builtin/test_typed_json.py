@@ -5,7 +5,17 @@ import enum
 from collections.abc import Callable, Mapping, Sequence
 from datetime import UTC, date, datetime, time, timedelta, timezone
 from decimal import Decimal
-from typing import Annotated, Any, Generic, Literal, NamedTuple, NewType, NotRequired, TypedDict, TypeVar
+from typing import (
+    Annotated,
+    Any,
+    Generic,
+    Literal,
+    NamedTuple,
+    NewType,
+    NotRequired,
+    TypedDict,
+    TypeVar,
+)
 from uuid import UUID
 
 import attrs
@@ -149,7 +159,11 @@ ELEMENTS: list[tuple[Any, Any, bytes]] = [
     (Opened | Closed, Closed(), b'{"kind":"closed"}'),
     (Opened | Closed, Opened(1.5), b'{"price":1.5,"kind":"opened"}'),
     (Node, Node("a", [Node("b", [])]), b'{"name":"a","children":[{"name":"b","children":[]}]}'),
-    (Page[Quote], Page([QUOTE], 1), b'{"items":[{"symbol":"EURUSD","price":1.25,"size":1,"venue":null}],"total":1}'),
+    (
+        Page[Quote],
+        Page([QUOTE], 1),
+        b'{"items":[{"symbol":"EURUSD","price":1.25,"size":1,"venue":null}],"total":1}',
+    ),
     (list[Quote], [QUOTE], b'[{"symbol":"EURUSD","price":1.25,"size":1,"venue":null}]'),
     (dict[str, list[int]], {"a": [1]}, b'{"a":[1]}'),
     (dict[int, str], {-1: "a"}, b'{"-1":"a"}'),
@@ -187,7 +201,9 @@ ELEMENTS: list[tuple[Any, Any, bytes]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "element", "data"), ELEMENTS, ids=[f"{index}" for index, _ in enumerate(ELEMENTS)])
+@pytest.mark.parametrize(
+    ("kind", "element", "data"), ELEMENTS, ids=[f"{index}" for index, _ in enumerate(ELEMENTS)]
+)
 @pytest.mark.usefixtures("way")
 def test_an_element_arrives_as_an_object_of_its_type(kind: Any, element: Any, data: bytes) -> None:
     """The bytes are the same with and without msgspec."""
@@ -197,10 +213,16 @@ def test_an_element_arrives_as_an_object_of_its_type(kind: Any, element: Any, da
     assert (loaded, type(loaded)) == (element, type(element))
 
 
-@pytest.mark.parametrize(("kind", "element", "data"), ELEMENTS, ids=[f"{index}" for index, _ in enumerate(ELEMENTS)])
+@pytest.mark.parametrize(
+    ("kind", "element", "data"), ELEMENTS, ids=[f"{index}" for index, _ in enumerate(ELEMENTS)]
+)
 @pytest.mark.usefixtures("way")
-def test_elements_that_are_loaded_together_are_those_that_are_loaded_alone(kind: Any, element: Any, data: bytes) -> None:
-    """Or the list is refused, and each is loaded alone: msgspec refuses some that Python's json accepts."""
+def test_elements_that_are_loaded_together_are_those_that_are_loaded_alone(
+    kind: Any, element: Any, data: bytes
+) -> None:
+    """Or the list is refused, and each is loaded alone:
+    msgspec refuses some that Python's json accepts.
+    """
     try:
         assert typed(kind).loads_many([data, data]) == [element, element]
     except Exception as refused:  # whatever msgspec raises
@@ -223,8 +245,16 @@ REFUSED: list[tuple[Any, bytes, str]] = [
     (Quote, b'{"symbol":"a","price":"secret"}', "price: expected a number, got a text"),
     (Quote, b'{"symbol":"a","price":true}', "price: expected a number, got true or false"),
     (Quote, b'{"symbol":"a","price":1,"size":1.0}', "size: expected an integer, got a number"),
-    (Quote, b'{"symbol":"a","price":1,"venue":1}', "venue: expected str or NoneType, got an integer"),
-    (list[Quote], b'[{"symbol":"a","price":1},{"symbol":1}]', r"\[1\]\.symbol: expected a text, got an integer"),
+    (
+        Quote,
+        b'{"symbol":"a","price":1,"venue":1}',
+        "venue: expected str or NoneType, got an integer",
+    ),
+    (
+        list[Quote],
+        b'[{"symbol":"a","price":1},{"symbol":1}]',
+        r"\[1\]\.symbol: expected a text, got an integer",
+    ),
     (Trade, b'{"quote":{"symbol":"a"}}', "quote: the field 'price' is missing"),
     (Place, b'["a"]', r"\[0\]: expected an integer, got a text"),
     (Place, b"[1,2,3]", "expected a list of length 1 to 2, got 3"),
@@ -255,9 +285,13 @@ REFUSED: list[tuple[Any, bytes, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "data", "says"), REFUSED, ids=[f"{index}" for index, _ in enumerate(REFUSED)])
+@pytest.mark.parametrize(
+    ("kind", "data", "says"), REFUSED, ids=[f"{index}" for index, _ in enumerate(REFUSED)]
+)
 @pytest.mark.usefixtures("way")
-def test_an_element_of_another_type_is_refused_with_its_place(kind: Any, data: bytes, says: str) -> None:
+def test_an_element_of_another_type_is_refused_with_its_place(
+    kind: Any, data: bytes, says: str
+) -> None:
     """In the same words with and without msgspec, and without the peer's text."""
     with pytest.raises(ProtocolError, match=f"the element is not of type .*{says}") as refused:
         typed(kind).loads(data)
@@ -267,12 +301,27 @@ def test_an_element_of_another_type_is_refused_with_its_place(kind: Any, data: b
 @pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
     "data",
-    [b"NaN", b"[Infinity]", b"1e999", b"[-1e999]", b'"\\ud800"', b'"\xed\xa0\x80"', b'{"\\uDFFF":1}', b"[1", b"", b"9" * 5000],
+    [
+        b"NaN",
+        b"[Infinity]",
+        b"1e999",
+        b"[-1e999]",
+        b'"\\ud800"',
+        b'"\xed\xa0\x80"',
+        b'{"\\uDFFF":1}',
+        b"[1",
+        b"",
+        b"9" * 5000,
+    ],
     ids=repr,
 )
 def test_what_json_cannot_carry_is_refused_when_it_arrives(data: bytes) -> None:
     """Whether the type is known or not."""
-    for serializer in (typed(Any), typed(list[float] | float | str | dict[str, int]), JsonSerializer()):
+    for serializer in (
+        typed(Any),
+        typed(list[float] | float | str | dict[str, int]),
+        JsonSerializer(),
+    ):
         with pytest.raises(ProtocolError, match="the element is not JSON"):
             serializer.loads(data)
 
@@ -304,7 +353,11 @@ def test_what_json_cannot_carry_is_refused_when_it_is_sent(kind: Any, element: A
 @pytest.mark.usefixtures("way")
 def test_null_and_not_a_number_are_told_apart() -> None:
     """A field that is None, a text that holds the word, and both together."""
-    for quote in (Quote("null", 1.0), Quote("a", 1.0, venue="null"), Quote("null null", 1.0, venue=None)):
+    for quote in (
+        Quote("null", 1.0),
+        Quote("a", 1.0, venue="null"),
+        Quote("null null", 1.0, venue=None),
+    ):
         serializer = typed(Quote)
         assert serializer.loads(serializer.dumps(quote)) == quote
 
@@ -314,7 +367,9 @@ def test_null_and_not_a_number_are_told_apart() -> None:
 def test_an_element_of_another_class_is_not_sent(element: Any) -> None:
     """The message names both types."""
     for kind in (Quote, list[int], int):
-        with pytest.raises(UsageError, match=r"elements of this stream are of type|None is never an element"):
+        with pytest.raises(
+            UsageError, match=r"elements of this stream are of type|None is never an element"
+        ):
             typed(kind).dumps(element)
 
 
@@ -340,10 +395,19 @@ def test_further_fields_are_skipped() -> None:
     ("kind", "says"),
     [
         (object, None),
-        (complex, "the type of the elements is <class 'complex'>, which JSON has no form for; use a dataclass"),
+        (
+            complex,
+            (
+                "the type of the elements is <class 'complex'>, which JSON has no form for; use a "
+                "dataclass"
+            ),
+        ),
         (list[complex], "a part of the type of the elements is <class 'complex'>"),
         (str | date, "two of these arrive as a text and cannot be told apart"),
-        (Quote | Reading, "nothing in a JSON object tells them apart; give each a field like kind: Literal"),
+        (
+            Quote | Reading,
+            "nothing in a JSON object tells them apart; give each a field like kind: Literal",
+        ),
         (Quote | dict[str, int], "two of these arrive as an object"),
         (dict[date, int], "the keys of JSON objects are texts"),
         (dict[bool, int], "the keys of JSON objects are texts"),
@@ -354,7 +418,9 @@ def test_further_fields_are_skipped() -> None:
     ],
     ids=str,
 )
-def test_a_type_that_cannot_be_read_is_refused_before_any_element(kind: Any, says: str | None) -> None:
+def test_a_type_that_cannot_be_read_is_refused_before_any_element(
+    kind: Any, says: str | None
+) -> None:
     """The UsageError says what to give instead."""
     if says is None:
         assert typed(kind).loads(b"[1]") == [1]
@@ -393,7 +459,10 @@ PLAIN = st.recursive(
     | st.integers()
     | st.floats(allow_nan=False, allow_infinity=False)
     | st.text(st.characters(exclude_categories=["Cs"])),
-    lambda below: st.lists(below, max_size=3) | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), below, max_size=3),
+    lambda below: (
+        st.lists(below, max_size=3)
+        | st.dictionaries(st.text(st.characters(exclude_categories=["Cs"])), below, max_size=3)
+    ),
     max_leaves=8,
 )
 
@@ -458,7 +527,10 @@ def test_every_text_is_read_alike_in_both_ways(kind: Any) -> None:
         assert repr(fast) == repr(standard) or (kind is Decimal and fast == standard), data
 
 
-@given(st.sampled_from(KINDS), PLAIN.filter(lambda element: element is not None).map(JsonSerializer().dumps))
+@given(
+    st.sampled_from(KINDS),
+    PLAIN.filter(lambda element: element is not None).map(JsonSerializer().dumps),
+)
 def test_every_json_text_is_read_alike_in_both_ways(kind: Any, data: bytes) -> None:
     """Most of these are refused, with the same place and reason."""
     fast, standard = both(kind, lambda serializer: serializer.loads(data))

@@ -33,7 +33,9 @@ async def test_an_absolute_path_has_three_slashes(path: Path, nursery: trio.Nurs
     """It may be percent-encoded. The address is reported as it was written."""
     listener = await listen(UNIX, f"unix://{path.absolute().parent}/a%20b#name", nursery)
     assert path.with_name("a b").is_socket()
-    assert [str(address) for address in listener.addresses] == [f"unix://{path.absolute().parent}/a%20b"]
+    assert [str(address) for address in listener.addresses] == [
+        f"unix://{path.absolute().parent}/a%20b"
+    ]
     await listener.aclose()
 
 

@@ -11,7 +11,9 @@ from typing import Any
 ROOT = Path(__file__).parents[2]
 
 
-def penstock(*arguments: str, folder: Path = ROOT) -> AbstractContextManager["subprocess.Popen[bytes]"]:
+def penstock(
+    *arguments: str, folder: Path = ROOT
+) -> AbstractContextManager["subprocess.Popen[bytes]"]:
     """Run the command in its own process, in `folder`."""
     return python("-m", "penstock", *arguments, folder=folder)
 
@@ -24,7 +26,9 @@ def python(*arguments: str, folder: Path = ROOT) -> Iterator["subprocess.Popen[b
 
 
 def shell(command: str) -> AbstractContextManager["subprocess.Popen[bytes]"]:
-    """Run a command of the shell in its own process. It ends with ``exec``, so that the process is the program."""
+    """Run a command of the shell in its own process.
+    It ends with ``exec``, so that the process is the program.
+    """
     return _running(["/bin/sh", "-c", command], ROOT)
 
 
@@ -44,8 +48,8 @@ def _running(command: list[str], folder: Path) -> Iterator["subprocess.Popen[byt
 def interruptible() -> Iterator[None]:
     """Start programs with the default reaction to SIGINT.
 
-    A shell starts background processes with SIGINT ignored, and their child processes inherit that. A handler is not inherited: `exec`
-    resets it to the default.
+    A shell starts background processes with SIGINT ignored, and their child processes inherit that.
+    A handler is not inherited: `exec` resets it to the default.
     """
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
@@ -55,7 +59,9 @@ def interruptible() -> Iterator[None]:
 
 
 def signal_until_it_ends(program: "subprocess.Popen[Any]", number: signal.Signals) -> int:
-    """Send a signal again and again, and return the exit status. One that follows another within 50 ms is taken for the same one."""
+    """Send a signal again and again, and return the exit status. One that follows another within
+    50 ms is taken for the same one.
+    """
     while True:
         try:
             return program.wait(0.1)

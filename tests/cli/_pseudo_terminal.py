@@ -1,4 +1,6 @@
-"""A real terminal for the command: a pseudo-terminal, and an emulator that shows what its user sees."""
+"""A real terminal for the command:
+a pseudo-terminal, and an emulator that shows what its user sees.
+"""
 
 import fcntl
 import os
@@ -23,12 +25,16 @@ CTRL_C: Final = b"\x03"
 CTRL_S: Final = b"\x13"
 """It stops a terminal: writes to it block."""
 POLL_SECONDS: Final = 0.1
-"""Seconds until it is looked at again whether a program has ended: its terminal stays open, so nothing else tells."""
+"""Seconds until it is looked at again whether a program has ended:
+its terminal stays open, so nothing else tells.
+"""
 STANDARD: Final = {"stdin": 0, "stdout": 1, "stderr": 2}
 
 
 class Terminal:
-    """A pseudo-terminal. It shows what it has been read to: a terminal that is not read is a slow one."""
+    """A pseudo-terminal. It shows what it has been read to:
+    a terminal that is not read is a slow one.
+    """
 
     def __init__(self, columns: int = 80) -> None:
         self._own, self.file = os.openpty()
@@ -53,7 +59,9 @@ class Terminal:
         os.write(self._own, keys)
 
     def read_until(self, text: bytes) -> None:
-        """Read until programs have written `text` to the terminal after all that was read before."""
+        """Read until programs have written `text` to the terminal after all
+        that was read before.
+        """
         begin = len(self.written)
         while text not in self.written[begin:]:
             assert self._read(HANGS_AFTER), f"{text!r} did not come; the rows: {self.rows()}"
@@ -75,8 +83,13 @@ class Terminal:
         return True
 
     def rows(self) -> list[str]:
-        """Return the rows that the user sees, and those that were scrolled off, without empty ones at the end."""
-        above = ["".join(row[column].data for column in range(self._screen.columns)) for row in self._screen.history.top]
+        """Return the rows that the user sees, and those that were scrolled off,
+        without empty ones at the end.
+        """
+        above = [
+            "".join(row[column].data for column in range(self._screen.columns))
+            for row in self._screen.history.top
+        ]
         rows = [row.rstrip() for row in (*above, *self._screen.display)]
         while rows and not rows[-1]:
             rows.pop()
@@ -87,12 +100,22 @@ class Terminal:
         return self._screen.cursor.x
 
     def lines_drawn(self) -> list[str]:
-        """Return each text that was written after an erased row and was erased again: the progress line at its times."""
-        return [part.decode() for part in self.written.split(ERASE)[1:-1] if part and b"\n" not in part]
+        """Return each text that was written after an erased row and was erased again: the
+        progress line at its times.
+        """
+        return [
+            part.decode() for part in self.written.split(ERASE)[1:-1] if part and b"\n" not in part
+        ]
 
     def controls(self) -> set[str]:
-        """Return the control characters and sequences that programs wrote, except the end of a row and the erasure of one."""
-        text = self.written.decode("utf-8", "backslashreplace").replace("\r\n", "").replace(ERASE.decode(), "")
+        """Return the control characters and sequences that programs wrote, except the end of a
+        row and the erasure of one.
+        """
+        text = (
+            self.written.decode("utf-8", "backslashreplace")
+            .replace("\r\n", "")
+            .replace(ERASE.decode(), "")
+        )
         return {letter for letter in text if not letter.isprintable()}
 
     def close(self) -> None:
@@ -110,19 +133,33 @@ def terminal(columns: int = 80) -> Iterator[Terminal]:
         opened.close()
 
 
-def penstock_on(screen: Terminal, *arguments: str, **files: int) -> AbstractContextManager["subprocess.Popen[bytes]"]:
-    """Run the command in a new session on the terminal. `stdin`, `stdout` and `stderr` may be other files, TERM another terminal."""
+def penstock_on(
+    screen: Terminal, *arguments: str, **files: int
+) -> AbstractContextManager["subprocess.Popen[bytes]"]:
+    """Run the command in a new session on the terminal. `stdin`, `stdout` and `stderr` may be
+    other files, TERM another terminal.
+    """
     return python_on(screen, "-m", "penstock", *arguments, **files)
 
 
 @contextmanager
-def python_on(screen: Terminal, *arguments: str, **files: int) -> Iterator["subprocess.Popen[bytes]"]:
+def python_on(
+    screen: Terminal, *arguments: str, **files: int
+) -> Iterator["subprocess.Popen[bytes]"]:
     """Run Python in the same way."""
     standard = {name: files.get(name, screen.file) for name in STANDARD}
     with interruptible():
         program = subprocess.Popen(
-            # A session that has no terminal gets the one that it opens first, so that Ctrl-C there is a signal.
-            ["sh", "-c", f': <>{os.ttyname(screen.file)}; exec "$@"', "sh", sys.executable, *arguments],
+            # A session that has no terminal gets the one that it opens first, so
+            # that Ctrl-C there is a signal.
+            [
+                "sh",
+                "-c",
+                f': <>{os.ttyname(screen.file)}; exec "$@"',
+                "sh",
+                sys.executable,
+                *arguments,
+            ],
             cwd=ROOT,
             env={**os.environ, "TERM": os.environ.get("TEST_TERM", "xterm-256color")},
             start_new_session=True,

@@ -28,7 +28,9 @@ async def endless() -> AsyncIterator[bytes]:
 
 
 HOSTILE = "a\x1b]0;owned\x07b\x1b[2Jc\rd\x08e\x9b31mf\x7fg\u202eh\u2066i\u200bj\ufeffk\u2028l\U000e0041m\nn"
-"""Escape sequences, C0, DEL, C1, and characters that change the order of a text, or are not seen."""
+"""Escape sequences, C0, DEL, C1, and characters that change the order of a text,
+or are not seen.
+"""
 
 
 @service.publisher("hostile")

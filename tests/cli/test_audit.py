@@ -52,7 +52,9 @@ def _install(monkeypatch: pytest.MonkeyPatch, report: dict[str, Any] | Exception
     """Install a package that stands for penstock-spark."""
     package, job = ModuleType("penstock_spark"), ModuleType("penstock_spark.audit")
 
-    def audit(session: object, folder: Path, *, stall_seconds: float, progress: Any) -> dict[str, Any]:
+    def audit(
+        session: object, folder: Path, *, stall_seconds: float, progress: Any
+    ) -> dict[str, Any]:
         progress("reading", 1, 2)
         progress("reading", 2, 2)
         if isinstance(report, Exception):
@@ -71,9 +73,23 @@ def _install(monkeypatch: pytest.MonkeyPatch, report: dict[str, Any] | Exception
 def test_a_sound_record_has_status_0_and_its_reports(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The summary is on standard output, the progress on standard error, and the session is stopped."""
+    """The summary is on standard output, the progress on standard error,
+    and the session is stopped.
+    """
     _install(monkeypatch, SOUND)
-    assert main(["audit", str(tmp_path), "--html", str(tmp_path / "r.html"), "--json", str(tmp_path / "r.json")]) == 0
+    assert (
+        main(
+            [
+                "audit",
+                str(tmp_path),
+                "--html",
+                str(tmp_path / "r.html"),
+                "--json",
+                str(tmp_path / "r.json"),
+            ]
+        )
+        == 0
+    )
     out, err = capsys.readouterr()
     assert out.splitlines() == [
         "1,000 rows of 2 subscriptions: 5,000 elements, 40,000 bytes",
@@ -88,7 +104,9 @@ def test_a_sound_record_has_status_0_and_its_reports(
     assert _Session.stopped == 1
 
 
-def test_a_violation_has_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_violation_has_status_1(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """The first one is named; a control character of a peer is escaped."""
     _install(monkeypatch, BROKEN)
     assert main(["audit", str(tmp_path), "--quiet"]) == 1
@@ -100,8 +118,12 @@ def test_a_violation_has_status_1(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
     assert err == ""
 
 
-def test_mistakes_have_status_2(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """A folder without a record, a report that cannot be written, and a missing package; each with what to do."""
+def test_mistakes_have_status_2(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A folder without a record, a report that cannot be written, and a missing package;
+    each with what to do.
+    """
     _install(monkeypatch, UsageError("there are no recorded signals in here"))
     assert main(["audit", str(tmp_path), "--quiet"]) == 2
     assert capsys.readouterr().err == "penstock audit: there are no recorded signals in here\n"

@@ -1,4 +1,6 @@
-"""`penstock cat` writes a publisher's elements to standard output, at the pace of the reading program."""
+"""`penstock cat` writes a publisher's elements to standard output,
+at the pace of the reading program.
+"""
 
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -16,7 +18,10 @@ from tests.cli._pseudo_terminal import terminal
 
 def test_every_element_is_written_to_standard_output() -> None:
     """The summary goes to standard error."""
-    with served() as (_, address), penstock("cat", f"{address}/numbers/3", "--format", "json") as program:
+    with (
+        served() as (_, address),
+        penstock("cat", f"{address}/numbers/3", "--format", "json") as program,
+    ):
         out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (0, b"0\n1\n2\n")
     assert b"3 elements" in err
@@ -31,7 +36,9 @@ def test_count_ends_the_command_after_that_many_elements() -> None:
 
 
 async def test_a_log_is_read_from_and_to_a_place() -> None:
-    """--start and --stop are those of `subscribe`; a place that is none, and one that the log does not have, are errors of one line."""
+    """--start and --stop are those of `subscribe`; a place that is none, and one that the log
+    does not have, are errors of one line.
+    """
     log = RingLog(retention=Retention(max_count=100))
     await log.append([b"%d" % number for number in range(10)])
     service = Service()
@@ -41,7 +48,9 @@ async def test_a_log_is_read_from_and_to_a_place() -> None:
 
         async def cat(*options: str) -> tuple[int, bytes, bytes]:
             command = [sys.executable, "-m", "penstock", "cat", url, "--quiet", *options]
-            done = await trio.run_process(command, capture_stdout=True, capture_stderr=True, check=False)
+            done = await trio.run_process(
+                command, capture_stdout=True, capture_stderr=True, check=False
+            )
             return done.returncode, done.stdout, done.stderr
 
         assert await cat("--start", "7", "--stop", "latest") == (0, b"7\n8\n9\n", b"")
@@ -86,18 +95,32 @@ def test_a_transport_that_is_not_permitted_is_an_error_of_one_line() -> None:
 
 def test_an_element_that_is_no_json_is_an_error_of_one_line() -> None:
     """It names the element. Those before it were written."""
-    with served() as (_, address), penstock("cat", f"{address}/mixed", "--format", "json", "--serializer", "text", "--quiet") as program:
+    with (
+        served() as (_, address),
+        penstock(
+            "cat", f"{address}/mixed", "--format", "json", "--serializer", "text", "--quiet"
+        ) as program,
+    ):
         out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (0, b'"one"\n"two"\n')
-    with served() as (_, address), penstock("cat", f"{address}/mixed", "--format", "json", "--serializer", "bytes", "--quiet") as program:
+    with (
+        served() as (_, address),
+        penstock(
+            "cat", f"{address}/mixed", "--format", "json", "--serializer", "bytes", "--quiet"
+        ) as program,
+    ):
         out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (1, b"")
-    assert err.startswith(b"penstock: element 1: --format json needs a serializer that returns JSON values, not bytes")
+    assert err.startswith(
+        b"penstock: element 1: --format json needs a serializer that returns JSON values, not bytes"
+    )
     assert err.count(b"\n") == 1
 
 
 def test_an_error_of_the_publisher_is_one_line() -> None:
-    """Although its text has line breaks and escape sequences. Without --quiet as well: an error has no summary."""
+    """Although its text has line breaks and escape sequences. Without --quiet as well:
+    an error has no summary.
+    """
     with served() as (_, address), penstock("cat", f"{address}/hostile-error") as program:
         out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (1, b"one\n")
@@ -107,7 +130,9 @@ def test_an_error_of_the_publisher_is_one_line() -> None:
 
 
 async def test_a_stopped_terminal_stops_the_publisher_and_nothing_else() -> None:
-    """No element is taken from the publisher beyond the demand, and the run loop goes on: it would answer keepalives."""
+    """No element is taken from the publisher beyond the demand, and the run loop goes on:
+    it would answer keepalives.
+    """
     pulled = 0
     service = Service()
 
@@ -140,7 +165,8 @@ async def _until_nothing_moves(count: Callable[[], int]) -> None:
     before = -1
     while count() == 0 or count() != before:
         before = count()
-        # A thread that ends wakes the run loop. If none does in this time of the real clock, each is blocked, or the machine is very busy.
+        # A thread that ends wakes the run loop. If none does in this time of the real clock, each
+        # is blocked, or the machine is very busy.
         for _ in range(50):
             await trio.testing.wait_all_tasks_blocked(0.005)
 
@@ -148,9 +174,14 @@ async def _until_nothing_moves(count: Callable[[], int]) -> None:
 def test_it_speaks_reactivesocket_and_sends_the_setup() -> None:
     """If the server refuses the setup, the error has one line and the status is 1."""
     refused = b"penstock: the server refused this client's setup"
-    with penstock("serve", "tests.cli._service:guarded", "reactivesocket+tcp://127.0.0.1:0") as server:
+    with penstock(
+        "serve", "tests.cli._service:guarded", "reactivesocket+tcp://127.0.0.1:0"
+    ) as server:
         url = f"{line_of(server).split()[-1]}/numbers/2"
-        for setup, status, expected, message in (("ticket", 0, b"0\n1\n", b""), ("", 1, b"", refused)):
+        for setup, status, expected, message in (
+            ("ticket", 0, b"0\n1\n", b""),
+            ("", 1, b"", refused),
+        ):
             with penstock("cat", url, "--format", "json", "--quiet", "--setup", setup) as program:
                 out, err = program.communicate(timeout=HANGS_AFTER)
             assert (program.returncode, out) == (status, expected)
@@ -158,15 +189,22 @@ def test_it_speaks_reactivesocket_and_sends_the_setup() -> None:
             assert err.count(b"\n") == status
 
 
-@pytest.mark.parametrize(("served_as", "requested_as"), [("rsio+", "reactivesocket+"), ("reactivesocket+", "")])
-def test_the_error_for_another_protocol_says_which_url_to_write(served_as: str, requested_as: str) -> None:
+@pytest.mark.parametrize(
+    ("served_as", "requested_as"), [("rsio+", "reactivesocket+"), ("reactivesocket+", "")]
+)
+def test_the_error_for_another_protocol_says_which_url_to_write(
+    served_as: str, requested_as: str
+) -> None:
     """One of the two protocols is served, and the URL asks for the other one."""
     with penstock("serve", "tests.cli._service:service", f"{served_as}tcp://127.0.0.1:0") as server:
         address = line_of(server).split()[-1].removeprefix(served_as)
         with penstock("cat", f"{requested_as}{address}/endless", "--quiet") as program:
             out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (1, b"")
-    assert b"this side speaks another protocol than the peer serves; a URL with tcp:// speaks RS.io" in err
+    assert (
+        b"this side speaks another protocol than the peer serves; a URL with tcp:// speaks RS.io"
+        in err
+    )
 
 
 def test_setup_over_rs_io_is_a_usage_error() -> None:

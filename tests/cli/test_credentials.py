@@ -15,7 +15,9 @@ def parsed(*arguments: str) -> Credentials | None:
     return credentials_of(parser.parse_args(arguments))
 
 
-def test_a_secret_comes_from_a_file_or_from_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_secret_comes_from_a_file_or_from_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Without the line break at the end of the file."""
     file = tmp_path / "token"
     file.write_text("swordfish\n")
@@ -26,7 +28,9 @@ def test_a_secret_comes_from_a_file_or_from_the_environment(tmp_path: Path, monk
 
 
 @pytest.mark.parametrize("option", ["--bearer", "--basic"])
-def test_a_place_that_cannot_be_read_is_a_mistake_whose_text_has_no_secret(tmp_path: Path, option: str) -> None:
+def test_a_place_that_cannot_be_read_is_a_mistake_whose_text_has_no_secret(
+    tmp_path: Path, option: str
+) -> None:
     """The secret itself may be given in the place of a file, by mistake."""
     for place in ("swordfish", "env:NO_SUCH_VARIABLE", str(tmp_path)):
         with pytest.raises(UsageError) as wrong:

@@ -14,7 +14,10 @@ from penstock.spi import parse_url
     ("url", "listening"),
     [
         ("tcp://127.0.0.1:7000", "tcp://127.0.0.1:7000?encoding=msgpack"),
-        ("rsio+tcp://127.0.0.1:7000?encoding=msgpack", "rsio+tcp://127.0.0.1:7000?encoding=msgpack"),
+        (
+            "rsio+tcp://127.0.0.1:7000?encoding=msgpack",
+            "rsio+tcp://127.0.0.1:7000?encoding=msgpack",
+        ),
         ("unix:///run/p.sock", "unix:///run/p.sock?encoding=msgpack"),
         ("ws://127.0.0.1:7000/lines", "ws://127.0.0.1:7000?encoding=msgpack#lines"),
     ],
@@ -26,7 +29,10 @@ def test_a_url_to_listen_at_gets_the_encoding(url: str, listening: str) -> None:
     assert in_encoding(url, None) == url
 
 
-@pytest.mark.parametrize(("url", "says"), [("tcp://h:1?encoding=wide", "leave one of them out"), ("pipe:", "no place for an encoding")])
+@pytest.mark.parametrize(
+    ("url", "says"),
+    [("tcp://h:1?encoding=wide", "leave one of them out"), ("pipe:", "no place for an encoding")],
+)
 def test_a_url_that_takes_no_encoding_is_refused(url: str, says: str) -> None:
     """Another one stands in it, or it has no authority."""
     with pytest.raises(UsageError, match=says):

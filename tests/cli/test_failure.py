@@ -17,21 +17,38 @@ def _raised(error: BaseException) -> BaseException:
     [
         (UsageError("try this"), "penstock: try this\n"),
         (ExceptionGroup("", [ExceptionGroup("", [UsageError("inner")])]), "penstock: inner\n"),
-        (ConnectionLost("the peer said \x1b]0;owned\x07\nTraceback"), r"penstock: the peer said \x1b]0;owned\x07\nTraceback" + "\n"),
-        (ExceptionGroup("", [OSError(5, "broken"), UsageError("first")]), "penstock: first (and 1 more)\n"),
-        (PermissionError(13, "Permission denied", "/etc/shadow"), "penstock: /etc/shadow: Permission denied\n"),
+        (
+            ConnectionLost("the peer said \x1b]0;owned\x07\nTraceback"),
+            r"penstock: the peer said \x1b]0;owned\x07\nTraceback" + "\n",
+        ),
+        (
+            ExceptionGroup("", [OSError(5, "broken"), UsageError("first")]),
+            "penstock: first (and 1 more)\n",
+        ),
+        (
+            PermissionError(13, "Permission denied", "/etc/shadow"),
+            "penstock: /etc/shadow: Permission denied\n",
+        ),
         (OSError(28, "No space left on device"), "penstock: No space left on device\n"),
     ],
     ids=["usage", "group", "peer", "several", "file", "system"],
 )
-def test_an_error_is_one_printable_line(error: BaseException, line: str, capsys: pytest.CaptureFixture[str]) -> None:
-    """Of several errors it is the one that says what to do. A text of the peer cannot begin a new line."""
+def test_an_error_is_one_printable_line(
+    error: BaseException, line: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of several errors it is the one that says what to do.
+    A text of the peer cannot begin a new line.
+    """
     assert status_after(_raised(error)) == 1
     assert capsys.readouterr().err == line
 
 
-def test_an_unexpected_error_is_a_line_with_its_place(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
-    """It says that it is a fault of penstock, and how to see the traceback; with that, the traceback is before it."""
+def test_an_unexpected_error_is_a_line_with_its_place(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It says that it is a fault of penstock, and how to see the traceback;
+    with that, the traceback is before it.
+    """
     assert status_after(_raised(ZeroDivisionError("by zero"))) == 1
     line = capsys.readouterr().err
     assert line.startswith("penstock: unexpected ZeroDivisionError: by zero at ")
@@ -44,7 +61,9 @@ def test_an_unexpected_error_is_a_line_with_its_place(capsys: pytest.CaptureFixt
     assert text.splitlines()[-1].startswith("penstock: unexpected ZeroDivisionError")
 
 
-def test_an_error_without_a_place_or_a_text_is_a_line_too(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_without_a_place_or_a_text_is_a_line_too(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """It has its type."""
     assert status_after(MemoryError()) == 1
     assert capsys.readouterr().err.startswith("penstock: unexpected MemoryError. Set ")

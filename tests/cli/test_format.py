@@ -25,7 +25,9 @@ class Unprintable:
     ],
     ids=["bytes", "number", "json", "half a pair", "object", "raw"],
 )
-def test_into_a_pipe_an_element_is_written_as_it_is(element: object, style: str, written: bytes) -> None:
+def test_into_a_pipe_an_element_is_written_as_it_is(
+    element: object, style: str, written: bytes
+) -> None:
     """As a line of text, as a line of JSON, or as its bytes only."""
     assert formatted(element, style) == written
 
@@ -43,7 +45,9 @@ def test_into_a_pipe_an_element_is_written_as_it_is(element: object, style: str,
     ids=["text", "half a pair", "tab", "json", "pairs", "raw"],
 )
 def test_on_a_terminal_it_is_printable(element: object, style: str, shown: bytes) -> None:
-    """One line for each element of text and JSON. "raw" keeps its own line breaks, because it has no others."""
+    """One line for each element of text and JSON.
+    "raw" keeps its own line breaks, because it has no others.
+    """
     assert TerminalFormat(style, encoding="utf-8").formatted(element) == shown
 
 
@@ -76,9 +80,15 @@ def test_raw_elements_may_end_within_a_character() -> None:
     ],
     ids=["raw", "json", "bytes inside", "NaN", "key", "digits", "text"],
 )
-def test_an_element_that_does_not_fit_the_format_is_a_usage_error(element: object, style: str, message: str, on_terminal: bool) -> None:
+def test_an_element_that_does_not_fit_the_format_is_a_usage_error(
+    element: object, style: str, message: str, on_terminal: bool
+) -> None:
     """The number 5 is not written as five zero bytes, and bytes are not JSON."""
-    write = TerminalFormat(style, encoding="utf-8").formatted if on_terminal else lambda element: formatted(element, style)
+    write = (
+        TerminalFormat(style, encoding="utf-8").formatted
+        if on_terminal
+        else lambda element: formatted(element, style)
+    )
     with pytest.raises(UsageError, match=message):
         write(element)
 

@@ -1,4 +1,6 @@
-"""The service that MODULE:NAME names is found, and only a function that is documented to make one is called."""
+"""The service that MODULE:NAME names is found, and only a function
+that is documented to make one is called.
+"""
 
 import sys
 from pathlib import Path
@@ -12,7 +14,9 @@ from tests.cli import _service
 
 @pytest.mark.parametrize("name", ["service", "make", "make_in_quotes", "make_partial"])
 def test_name_may_be_a_service_or_a_function_that_is_annotated_to_return_one(name: str) -> None:
-    """The annotation may be in quotes, and then need not be imported; a partial function has that of its function."""
+    """The annotation may be in quotes, and then need not be imported;
+    a partial function has that of its function.
+    """
     assert load(f"tests.cli._service:{name}").names() == _service.service.names()
 
 
@@ -24,9 +28,15 @@ def test_name_may_be_a_service_or_a_function_that_is_annotated_to_return_one(nam
         ("tests.cli._service:", "MODULE:NAME"),
         ("no_such_module_here:service", "no module 'no_such_module_here'"),
         ("tests.cli._service:nothing", "must be a penstock.Service"),
-        ("tests.cli._service:missing", "no 'missing' in 'tests.cli._service'; services there: service"),
+        (
+            "tests.cli._service:missing",
+            "no 'missing' in 'tests.cli._service'; services there: service",
+        ),
         ("tests.cli._service:with_argument", "cannot be called without arguments"),
-        ("tests.cli._service:make_nothing", "'make_nothing' in 'tests.cli._service' returned a NoneType"),
+        (
+            "tests.cli._service:make_nothing",
+            "'make_nothing' in 'tests.cli._service' returned a NoneType",
+        ),
         ("tests.cli._service:make_later", "is an async function"),
         ("..:x", "MODULE:NAME, with dots in MODULE and without .py"),
         ("a/b:x", "MODULE:NAME, with dots in MODULE and without .py"),
@@ -45,13 +55,17 @@ def test_a_missing_import_of_the_module_is_named(tmp_path, monkeypatch: pytest.M
     """The error differs from the one for a module that does not exist."""
     (tmp_path / "needs_more.py").write_text("import no_such_module_here\n", encoding="utf-8")
     monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
-    with pytest.raises(UsageError, match="'needs_more' imports 'no_such_module_here', which is not installed"):
+    with pytest.raises(
+        UsageError, match="'needs_more' imports 'no_such_module_here', which is not installed"
+    ):
         load("needs_more:service")
 
 
 def test_a_module_in_the_current_folder_is_found(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
     """As with `python -m`."""
-    (tmp_path / "here_it_is.py").write_text("import penstock\nservice = penstock.Service()\n", encoding="utf-8")
+    (tmp_path / "here_it_is.py").write_text(
+        "import penstock\nservice = penstock.Service()\n", encoding="utf-8"
+    )
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert load("here_it_is:service").names() == []
@@ -60,7 +74,10 @@ def test_a_module_in_the_current_folder_is_found(tmp_path, monkeypatch: pytest.M
 @pytest.mark.parametrize("name", ["unannotated", "annotated_otherwise", "NotAService"])
 def test_a_function_that_is_not_documented_to_make_a_service_is_not_called(name: str) -> None:
     """The message says which annotation is missing."""
-    with pytest.raises(UsageError, match=rf"is not called, because .* annotate it: def {name}\(\) -> penstock.Service"):
+    with pytest.raises(
+        UsageError,
+        match=rf"is not called, because .* annotate it: def {name}\(\) -> penstock.Service",
+    ):
         load(f"tests.cli._service:{name}")
     assert _service.calls == []
 
@@ -79,12 +96,30 @@ def test_a_class_of_services_is_called() -> None:
 @pytest.mark.parametrize(
     ("source", "message"),
     [
-        ("x = = 1\n", r"cannot be imported: SyntaxError: invalid syntax \(faulty_module.py, line 1\)"),
-        ("\n1 / 0\n", r"cannot be imported: ZeroDivisionError: division by zero \(faulty_module.py, line 2\)"),
-        ("import json\njson.loads('')\n", r"cannot be imported: JSONDecodeError: .* \(faulty_module.py, line 2\)"),
-        ("import sys\nsys.exit(3)\n", r"cannot be imported: SystemExit: 3 \(faulty_module.py, line 2\)"),
-        ("from os import nothing\n", r"cannot be imported: ImportError: .* \(faulty_module.py, line 1\)"),
-        ("import no_such_module\n", r"imports 'no_such_module', which is not installed for this Python \(faulty_module.py, line 1\)"),
+        (
+            "x = = 1\n",
+            r"cannot be imported: SyntaxError: invalid syntax \(faulty_module.py, line 1\)",
+        ),
+        (
+            "\n1 / 0\n",
+            r"cannot be imported: ZeroDivisionError: division by zero \(faulty_module.py, line 2\)",
+        ),
+        (
+            "import json\njson.loads('')\n",
+            r"cannot be imported: JSONDecodeError: .* \(faulty_module.py, line 2\)",
+        ),
+        (
+            "import sys\nsys.exit(3)\n",
+            r"cannot be imported: SystemExit: 3 \(faulty_module.py, line 2\)",
+        ),
+        (
+            "from os import nothing\n",
+            r"cannot be imported: ImportError: .* \(faulty_module.py, line 1\)",
+        ),
+        (
+            "import no_such_module\n",
+            r"imports 'no_such_module', which is not installed for this Python \(faulty_module.py, line 1\)",
+        ),
         (
             "import penstock\ndef service() -> penstock.Service:\n    return [][1]\n",
             r"'service' in 'faulty_module' failed: IndexError: list index out of range \(faulty_module.py, line 3\)",

@@ -20,7 +20,10 @@ def test_serve_writes_a_line_for_a_refused_stream_and_one_for_its_connection() -
         refused_by(line_of(server).split()[-1])
         stream, connection = line_of(server), line_of(server)
     assert ' INFO penstock.access: stream peer="127.0.0.1:' in stream
-    assert ' name="no\\x1b[2Jbody" outcome=refused reason="no publisher and no request has this name" elements=0 bytes=0' in stream
+    assert (
+        ' name="no\\x1b[2Jbody" outcome=refused reason="no publisher and no request has this '
+        'name" elements=0 bytes=0'
+    ) in stream
     assert ' INFO penstock.access: connection peer="127.0.0.1:' in connection
     assert " streams=1 elements=0 " in connection
 

@@ -21,7 +21,9 @@ async def listed(service: Service, *arguments: str) -> int:
 
 
 @pytest.mark.parametrize("url", ["memory://ls", "reactivesocket+memory://ls"])
-async def test_the_table_has_a_row_for_each_entry(url: str, capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_table_has_a_row_for_each_entry(
+    url: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Names, parameters, types and summaries."""
     assert await listed(service_with(), url) == 0
     rows = [" ".join(line.split()) for line in capsys.readouterr().out.splitlines()]
@@ -31,7 +33,10 @@ async def test_the_table_has_a_row_for_each_entry(url: str, capsys: pytest.Captu
         "order/{symbol} request symbol: str, payload: Quote Quote Place an order.",
         f"{DESCRIPTION} publisher json List the publishers and requests of this service.",
         "raw publisher bytes",
-        "ticks/{symbol} publisher symbol: str, ?most: int, ?kinds: list[str] | None list[Quote] Prices of a symbol.",
+        (
+            "ticks/{symbol} publisher symbol: str, ?most: int, ?kinds: list[str] | None "
+            "list[Quote] Prices of a symbol."
+        ),
     ]
 
 
@@ -39,7 +44,13 @@ async def test_json_has_all_that_is_known(capsys: pytest.CaptureFixture[str]) ->
     """A line for each entry."""
     assert await listed(service_with(), "memory://ls", "--json") == 0
     entries = [json.loads(line) for line in capsys.readouterr().out.splitlines()]
-    assert [entry["name"] for entry in entries] == ["odd", "order/{symbol}", DESCRIPTION, "raw", "ticks/{symbol}"]
+    assert [entry["name"] for entry in entries] == [
+        "odd",
+        "order/{symbol}",
+        DESCRIPTION,
+        "raw",
+        "ticks/{symbol}",
+    ]
     assert entries[1]["payload"] == "Quote"
 
 
@@ -59,7 +70,12 @@ def test_a_url_with_a_name_is_refused() -> None:
     assert b"names a publisher" in err
 
 
-HOSTILE = {"name": "a\x1b[2Jb", "kind": "publisher", "parameters": [{"name": "\n", "type": 7}], "summary": "x" * 300}
+HOSTILE = {
+    "name": "a\x1b[2Jb",
+    "kind": "publisher",
+    "parameters": [{"name": "\n", "type": 7}],
+    "summary": "x" * 300,
+}
 
 
 def test_texts_of_a_hostile_server_are_shown_and_not_obeyed() -> None:
@@ -71,7 +87,10 @@ def test_texts_of_a_hostile_server_are_shown_and_not_obeyed() -> None:
     assert max(map(len, table.splitlines())) == 80
 
 
-@pytest.mark.parametrize("entry", [1, {}, {**HOSTILE, "name": 1}, {**HOSTILE, "parameters": 1}, {**HOSTILE, "parameters": [1]}])
+@pytest.mark.parametrize(
+    "entry",
+    [1, {}, {**HOSTILE, "name": 1}, {**HOSTILE, "parameters": 1}, {**HOSTILE, "parameters": [1]}],
+)
 def test_a_description_that_is_none_is_a_fault_of_the_server(entry: object) -> None:
     """Nothing of it is printed."""
     with pytest.raises(ProtocolError):

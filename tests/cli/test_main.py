@@ -24,7 +24,9 @@ def test_each_command_has_help(command: str, capsys: pytest.CaptureFixture[str])
 
 
 @pytest.mark.parametrize("arguments", [[], ["dance"], ["cat"], ["serve", "a:b"]])
-def test_arguments_that_cannot_be_parsed_have_status_2(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_arguments_that_cannot_be_parsed_have_status_2(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """The status of argparse. The usage is on standard error."""
     with pytest.raises(SystemExit) as ended:
         main(arguments)
@@ -42,12 +44,17 @@ def test_arguments_that_cannot_be_parsed_have_status_2(arguments: list[str], cap
         (["cat", "pigeon://a/b"], "no transport 'pigeon'"),
         (["pub", "tcp://127.0.0.1:0"], "names no publisher"),
         (["cat", "tcp://127.0.0.1:99999/x"], "port 99999 does not exist"),
-        (["cat", "tcp://127.0.0.1:1/\udcff", "--quiet"], r"the publisher's name '\udcff' is not UTF-8"),
+        (
+            ["cat", "tcp://127.0.0.1:1/\udcff", "--quiet"],
+            r"the publisher's name '\udcff' is not UTF-8",
+        ),
         (["serve", "nonsense", "tcp://127.0.0.1:0"], "is not of the form MODULE:NAME"),
         (["serve", "tests.cli._service:service", "unix:///nowhere/at/all.sock"], "nowhere"),
     ],
 )
-def test_an_error_is_one_line_with_status_1(arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_error_is_one_line_with_status_1(
+    arguments: list[str], message: str, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Without a traceback. The message says what to do."""
     assert main(arguments) == 1
     err = capsys.readouterr().err
@@ -70,9 +77,15 @@ sys.exit(_main.main(["plugins"]))
 """
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
-def test_a_signal_ends_a_command_that_does_not_end_by_itself(number: signal.Signals, status: int) -> None:
-    """A goodbye to a peer that has stopped takes longer than a user waits. Without the last resort this program never ends."""
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"]
+)
+def test_a_signal_ends_a_command_that_does_not_end_by_itself(
+    number: signal.Signals, status: int
+) -> None:
+    """A goodbye to a peer that has stopped takes longer than a user waits. Without the last
+    resort this program never ends.
+    """
     with python("-c", STUBBORN) as program:
         assert line_of(program) == "ready\n"
         program.send_signal(number)
@@ -87,7 +100,8 @@ def test_the_last_resort_comes_within_half_a_second() -> None:
 def test_ctrl_c_interrupts_the_import_of_a_module(tmp_path: Path) -> None:
     """Although the import blocks the process, and before anything is served."""
     (tmp_path / "slow_module.py").write_text(
-        "import sys, threading\nprint('importing', file=sys.stderr)\nthreading.Event().wait()\n", encoding="utf-8"
+        "import sys, threading\nprint('importing', file=sys.stderr)\nthreading.Event().wait()\n",
+        encoding="utf-8",
     )
     with penstock("serve", "slow_module:service", "memory://a", folder=tmp_path) as program:
         assert line_of(program) == "importing\n"
@@ -100,6 +114,12 @@ def test_the_module_is_the_command() -> None:
     """`python -m penstock` runs it."""
     import subprocess  # noqa: PLC0415  # only this test starts a program
 
-    done = subprocess.run([sys.executable, "-m", "penstock", "--help"], capture_output=True, text=True, check=False, timeout=HANGS_AFTER)
+    done = subprocess.run(
+        [sys.executable, "-m", "penstock", "--help"],
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=HANGS_AFTER,
+    )
     assert done.returncode == 0
     assert "penstock cat" in done.stdout

@@ -5,7 +5,9 @@ import pytest
 from penstock.cli import main
 
 
-def test_penstock_s_own_plugins_are_listed(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_penstock_s_own_plugins_are_listed(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With their offers. Without a problem the status is 0."""
     monkeypatch.setenv("PENSTOCK_DISABLE_PLUGINS", "all")
     assert main(["plugins"]) == 0
@@ -14,7 +16,9 @@ def test_penstock_s_own_plugins_are_listed(capsys: pytest.CaptureFixture[str], m
         assert name in out
 
 
-def test_with_a_problem_the_status_is_1(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+def test_with_a_problem_the_status_is_1(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Here the environment names a plugin that does not exist."""
     monkeypatch.setenv("PENSTOCK_DISABLE_PLUGINS", "no-such-plugin")
     assert main(["plugins"]) == 1

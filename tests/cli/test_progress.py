@@ -1,4 +1,6 @@
-"""The progress of a stream: a line that fits into the terminal and is drawn ten times a second at most, and a summary."""
+"""The progress of a stream: a line that fits into the terminal
+and is drawn ten times a second at most, and a summary.
+"""
 
 import dataclasses
 import math
@@ -49,8 +51,12 @@ def stream() -> Stream[object]:
     return Stream(demand=4)
 
 
-async def test_the_line_is_drawn_at_most_ten_times_a_second(autojump_clock, without_threads, stream: Stream[object]) -> None:
-    """A tenth of a second after the start for the first time: a command that ends sooner has its summary only."""
+async def test_the_line_is_drawn_at_most_ten_times_a_second(
+    autojump_clock, without_threads, stream: Stream[object]
+) -> None:
+    """A tenth of a second after the start for the first time:
+    a command that ends sooner has its summary only.
+    """
     screen = Recorder()
     async with shown(Progress(stream), screen, 2, quiet=False):
         await trio.sleep(1.05)
@@ -62,7 +68,9 @@ async def test_the_line_is_drawn_at_most_ten_times_a_second(autojump_clock, with
     assert screen.summaries[0].startswith("0 elements in 1.")
 
 
-async def test_without_a_terminal_no_line_is_drawn(autojump_clock, without_threads, stream: Stream[object]) -> None:
+async def test_without_a_terminal_no_line_is_drawn(
+    autojump_clock, without_threads, stream: Stream[object]
+) -> None:
     """A log file gets the summary."""
     screen = Recorder()
     async with shown(Progress(stream), screen, None, quiet=False):
@@ -71,9 +79,16 @@ async def test_without_a_terminal_no_line_is_drawn(autojump_clock, without_threa
     assert len(screen.summaries) == 1
 
 
-@pytest.mark.parametrize(("file", "quiet", "summaries"), [(2, False, 1), (2, True, 0), (None, False, 0)])
+@pytest.mark.parametrize(
+    ("file", "quiet", "summaries"), [(2, False, 1), (2, True, 0), (None, False, 0)]
+)
 async def test_a_cancelled_command_has_a_summary_on_a_terminal(
-    file: int | None, quiet: bool, summaries: int, autojump_clock, without_threads, stream: Stream[object]
+    file: int | None,
+    quiet: bool,
+    summaries: int,
+    autojump_clock,
+    without_threads,
+    stream: Stream[object],
 ) -> None:
     """Ctrl-C cancels it. In a log file, one line less would be missed less."""
     screen = Recorder()
@@ -84,7 +99,9 @@ async def test_a_cancelled_command_has_a_summary_on_a_terminal(
     assert len([summary for summary in screen.summaries if summary]) == summaries
 
 
-async def test_after_an_error_the_error_is_the_only_line(autojump_clock, without_threads, stream: Stream[object]) -> None:
+async def test_after_an_error_the_error_is_the_only_line(
+    autojump_clock, without_threads, stream: Stream[object]
+) -> None:
     """The screen is finished without a summary."""
     screen = Recorder()
     with pytest.RaisesGroup(ZeroDivisionError):
@@ -112,7 +129,9 @@ async def test_the_rate_is_the_mean_of_two_seconds(mock_clock: trio.testing.Mock
     assert progress.line(80).startswith("50 elements, 0/s, ")
 
 
-async def test_elements_that_are_not_written_do_not_count(mock_clock: trio.testing.MockClock) -> None:
+async def test_elements_that_are_not_written_do_not_count(
+    mock_clock: trio.testing.MockClock,
+) -> None:
     """The stream has taken a batch of 50, and `cat --count 3` writes three of it."""
     progress = Progress(FiftyTaken(), 3)
     mock_clock.jump(0.1)
@@ -135,7 +154,9 @@ async def test_elements_that_are_not_written_do_not_count(mock_clock: trio.testi
     ],
 )
 async def test_the_line_fits_into_the_terminal(width: int, line: str, autojump_clock) -> None:
-    """One column stays free, because some terminals wrap after the last one. Parts are left out as a whole, as far as possible."""
+    """One column stays free, because some terminals wrap after the last one. Parts are left out
+    as a whole, as far as possible.
+    """
     starved: Stream[object] = Stream(demand=0)
     assert Progress(starved).line(width) == line
 
@@ -160,14 +181,18 @@ class Terminal:
     ("terminal", "quiet", "file"),
     [("xterm", False, 7), ("xterm", True, None), ("dumb", False, None), ("", False, None)],
 )
-def test_the_line_needs_a_terminal_that_can_erase(terminal: str, quiet: bool, file: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_line_needs_a_terminal_that_can_erase(
+    terminal: str, quiet: bool, file: int | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """And a user who has not asked for quiet."""
     monkeypatch.setattr(sys, "stderr", Terminal())
     monkeypatch.setenv("TERM", terminal)
     assert line_file(quiet=quiet) == file
 
 
-def test_a_file_is_no_terminal(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_file_is_no_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Neither is a closed one."""
     assert line_file(quiet=False) is None
     monkeypatch.setattr(_progress.sys, "stderr", None)

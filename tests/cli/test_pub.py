@@ -22,12 +22,15 @@ def test_a_subscriber_receives_every_line_and_the_end(protocol: str) -> None:
             assert reader.communicate(timeout=HANGS_AFTER)[0] == b"one\n\nthree\n"
 
 
-def test_a_line_above_the_size_of_an_element_is_refused(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_line_above_the_size_of_an_element_is_refused(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Even if it has no end: the bytes that are kept are bounded."""
 
     async def return_at_once(self: object) -> None: ...
 
-    monkeypatch.setattr(_pub, "tune_collector", lambda: None)  # it would change the process of the tests
+    # It would change the process of the tests.
+    monkeypatch.setattr(_pub, "tune_collector", lambda: None)
     monkeypatch.setattr(_pub, "MAX_LINE", 10)
     monkeypatch.setattr(_pub, "_read", lambda size: b"x" * 6)
     monkeypatch.setattr(_pub.Topic, "wait_subscribers", return_at_once)

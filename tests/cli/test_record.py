@@ -15,7 +15,16 @@ from tests.recording._record import rows_of
 
 def test_a_program_is_recorded(tmp_path: Path) -> None:
     """With its own output and status."""
-    command = [sys.executable, "-m", "penstock", "record", str(tmp_path / "new"), "--detail", "signals", "--"]
+    command = [
+        sys.executable,
+        "-m",
+        "penstock",
+        "record",
+        str(tmp_path / "new"),
+        "--detail",
+        "signals",
+        "--",
+    ]
     done = subprocess.run(
         [*command, sys.executable, "-c", f"{PROGRAM}\nraise SystemExit(3)"],
         capture_output=True,
@@ -24,13 +33,19 @@ def test_a_program_is_recorded(tmp_path: Path) -> None:
         check=False,
     )
     assert (done.returncode, done.stdout, done.stderr) == (3, "10\n", "")
-    assert sum(row["n"] for row in rows_of(tmp_path / "new") if row["kind"] == SignalKind.ON_NEXT) == 20
+    assert (
+        sum(row["n"] for row in rows_of(tmp_path / "new") if row["kind"] == SignalKind.ON_NEXT)
+        == 20
+    )
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
-        (["DIR", "--", "no-such-program-anywhere"], "cannot start 'no-such-program-anywhere': No such file or directory"),
+        (
+            ["DIR", "--", "no-such-program-anywhere"],
+            "cannot start 'no-such-program-anywhere': No such file or directory",
+        ),
         (["FILE/below", "--", "true"], "cannot record in"),
         (["DIR", "--sample", "7", "--", "true"], "give a share from 0 to 1"),
     ],

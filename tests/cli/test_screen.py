@@ -82,15 +82,21 @@ def test_the_line_makes_room_for_a_message(tty: Pipes) -> None:
 
 
 def test_a_message_does_not_wait_for_a_slow_terminal(tty: Pipes) -> None:
-    """It is written in the run loop. While a thread holds the screen, the line is erased already."""
+    """It is written in the run loop.
+    While a thread holds the screen, the line is erased already.
+    """
     screen = Screen(line_file=tty.file)
     with screen._lock:
         screen.before_message("x\n")
     assert tty.text() == b""
 
 
-def test_for_a_pipe_the_line_is_erased_before_elements_that_are_seldom(tty: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The reading program may print on the same terminal. Elements that come fast would hide the line."""
+def test_for_a_pipe_the_line_is_erased_before_elements_that_are_seldom(
+    tty: Pipes, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reading program may print on the same terminal.
+    Elements that come fast would hide the line.
+    """
     now = 100.0
     monkeypatch.setattr(_screen, "monotonic", lambda: now)
     elements, screen = Pipes(), Screen(line_file=tty.file)
@@ -102,7 +108,9 @@ def test_for_a_pipe_the_line_is_erased_before_elements_that_are_seldom(tty: Pipe
     elements.close()
 
 
-def test_for_a_pipe_the_line_is_not_drawn_until_its_reader_has_had_time_to_print(tty: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_for_a_pipe_the_line_is_not_drawn_until_its_reader_has_had_time_to_print(
+    tty: Pipes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A line that is drawn at once would be on the row on which the reading program prints."""
     times = iter([100.0, 100.01, 100.2])
     monkeypatch.setattr(_screen, "monotonic", lambda: next(times))
@@ -116,7 +124,9 @@ def test_for_a_pipe_the_line_is_not_drawn_until_its_reader_has_had_time_to_print
 
 
 def test_after_the_end_nothing_is_written(tty: Pipes) -> None:
-    """A cancelled command abandons the thread that writes. Bytes that it writes later would be mixed with the prompt of the shell."""
+    """A cancelled command abandons the thread that writes. Bytes that it writes later would be
+    mixed with the prompt of the shell.
+    """
     screen = Screen(line_file=tty.file)
     screen.finish("")
     tty.text()
@@ -125,7 +135,9 @@ def test_after_the_end_nothing_is_written(tty: Pipes) -> None:
     assert tty.text() == b""
 
 
-def test_the_end_does_not_wait_for_a_terminal_that_is_stopped(tty: Pipes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_end_does_not_wait_for_a_terminal_that_is_stopped(
+    tty: Pipes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The summary is lost then, and not the time of the user."""
     monkeypatch.setattr(_screen, "FINISH_SECONDS", 0.0)
     screen = Screen(line_file=tty.file)
@@ -147,10 +159,14 @@ def test_elements_before_one_that_cannot_be_formatted_are_written(tty: Pipes) ->
 
 
 def test_large_elements_are_written_in_pieces(tty: Pipes) -> None:
-    """All of their bytes, also to a file that does not block: another program may have set that on a terminal that both use."""
+    """All of their bytes, also to a file that does not block: another program may have set that
+    on a terminal that both use.
+    """
     os.set_blocking(tty.file, False)
     size, got = 5 * PIECE + 1, bytearray()
-    writing = threading.Thread(target=lambda: Screen(line_file=None).write([bytes(size)], file=tty.file, is_terminal=False))
+    writing = threading.Thread(
+        target=lambda: Screen(line_file=None).write([bytes(size)], file=tty.file, is_terminal=False)
+    )
     writing.start()
     while len(got) < size:
         _wait_readable(tty)
@@ -174,7 +190,9 @@ def test_a_reader_that_has_ended_is_a_broken_pipe(tty: Pipes) -> None:
 def test_a_full_device_is_a_usage_error() -> None:
     """It names standard output."""
     full = os.open("/dev/full", os.O_WRONLY)
-    with pytest.raises(UsageError, match="cannot write to standard output: No space left on device"):
+    with pytest.raises(
+        UsageError, match="cannot write to standard output: No space left on device"
+    ):
         Screen(line_file=None).write([b"a\n"], file=full, is_terminal=False)
     os.close(full)
 

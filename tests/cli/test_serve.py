@@ -17,9 +17,13 @@ from tests._real_time import HANGS_AFTER
 from tests.cli._programs import line_of, penstock, served, shell, signal_until_it_ends
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 0), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"]
+)
 def test_a_signal_shuts_it_down(number: signal.Signals, status: int) -> None:
-    """Its peers receive a goodbye. A supervisor that sends SIGTERM gets status 0, a shell after Ctrl-C the usual one."""
+    """Its peers receive a goodbye.
+    A supervisor that sends SIGTERM gets status 0, a shell after Ctrl-C the usual one.
+    """
     with served() as (server, address), penstock("cat", f"{address}/endless", "--quiet") as reader:
         assert reader.stdout is not None
         assert reader.stdout.read(6) == b"again\n"
@@ -36,13 +40,19 @@ def test_it_says_what_it_waits_for() -> None:
         assert reader.stdout.read(6) == b"again\n"
         server.send_signal(signal.SIGTERM)
         assert line_of(server) == "shutting down\n"
-        assert line_of(server) == "waiting for 1 stream (1 of endless), at most 22 s; a second signal ends the program at once\n"
+        assert line_of(server) == (
+            "waiting for 1 stream (1 of endless), at most 22 s; a second signal ends the "
+            "program at once\n"
+        )
         assert reader.stdout.read(6) == b"again\n"
         reader.stdout.close()
         assert server.wait(HANGS_AFTER) == 0
 
 
-@pytest.mark.parametrize("command", [("serve", "tests.cli._service:service", "tcp://0.0.0.0:0"), ("pub", "tcp://0.0.0.0:0/lines")])
+@pytest.mark.parametrize(
+    "command",
+    [("serve", "tests.cli._service:service", "tcp://0.0.0.0:0"), ("pub", "tcp://0.0.0.0:0/lines")],
+)
 def test_an_address_that_others_reach_needs_the_option_insecure(command: tuple[str, ...]) -> None:
     """Without it nothing is opened, and one line says what to do."""
     with penstock(*command) as refused:
@@ -53,15 +63,21 @@ def test_an_address_that_others_reach_needs_the_option_insecure(command: tuple[s
         open_to_all.kill()
 
 
-async def test_the_signal_takes_all_objects_out_of_the_collector(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_signal_takes_all_objects_out_of_the_collector(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A full collection would hold up the goodbyes of all connections."""
     parser = argparse.ArgumentParser()
     _serve.arguments(parser)
-    options = parser.parse_args(["tests.runtime.server._stubborn_program:service", "memory://stops", "--quiet"])
+    options = parser.parse_args(
+        ["tests.runtime.server._stubborn_program:service", "memory://stops", "--quiet"]
+    )
     _serve.prepare(options)
     frozen: list[int] = []
 
-    async def stop_at_once(*_: object, on_signal: Callable[[signal.Signals], None], **__: object) -> int:
+    async def stop_at_once(
+        *_: object, on_signal: Callable[[signal.Signals], None], **__: object
+    ) -> int:
         before = gc.get_freeze_count()
         on_signal(signal.SIGTERM)
         frozen.append(gc.get_freeze_count() - before)
@@ -77,8 +93,13 @@ async def test_the_signal_takes_all_objects_out_of_the_collector(monkeypatch: py
 
 def test_the_second_signal_ends_it_although_a_publisher_shields_its_cleanup() -> None:
     """The status is that of a program that the signal has killed."""
-    serving = penstock("serve", "tests.runtime.server._stubborn_program:service", "tcp://127.0.0.1:0")
-    with serving as server, penstock("cat", f"{line_of(server).split()[-1]}/shielding", "--quiet") as reader:
+    serving = penstock(
+        "serve", "tests.runtime.server._stubborn_program:service", "tcp://127.0.0.1:0"
+    )
+    with (
+        serving as server,
+        penstock("cat", f"{line_of(server).split()[-1]}/shielding", "--quiet") as reader,
+    ):
         assert line_of(server) == "is there\n"
         server.send_signal(signal.SIGTERM)
         assert line_of(server) == "shutting down\n"
@@ -87,14 +108,18 @@ def test_the_second_signal_ends_it_although_a_publisher_shields_its_cleanup() ->
 
 
 def test_with_pipe_it_ends_with_its_only_connection() -> None:
-    """When the parent process closes the pipe, no other connection is possible: the status is 0, without a message."""
+    """When the parent process closes the pipe, no other connection is possible:
+    the status is 0, without a message.
+    """
     with penstock("serve", "--quiet", "tests.cli._service:service", "pipe:") as server:
         _, err = server.communicate(timeout=HANGS_AFTER)  # closes its input
     assert (server.returncode, err) == (0, b"")
 
 
 def _greeted(address: str, count: int) -> list[bytes]:
-    """Open `count` connections at a time, say hello on each, and return the first bytes that each gets."""
+    """Open `count` connections at a time, say hello on each, and return the first bytes
+    that each gets.
+    """
     host, _, port = address.rpartition("//")[2].rpartition(":")
     clients = [socket.create_connection((host, int(port)), HANGS_AFTER) for _ in range(count)]
     for client in clients:
@@ -107,7 +132,9 @@ def _greeted(address: str, count: int) -> list[bytes]:
 
 
 @pytest.mark.parametrize(("files", "count"), [(64, 30), (256, 150)])
-def test_with_few_files_it_serves_many_connections_and_says_so_at_the_start(files: int, count: int) -> None:
+def test_with_few_files_it_serves_many_connections_and_says_so_at_the_start(
+    files: int, count: int
+) -> None:
     """Before the line about its address, it says how many it accepts, and what to do."""
     with _limited_to(f"ulimit -n {files}") as server:
         assert f"this process may have {files} files open, so at most " in (line := line_of(server))
@@ -116,7 +143,9 @@ def test_with_few_files_it_serves_many_connections_and_says_so_at_the_start(file
 
 
 def test_it_raises_the_limit_on_open_files() -> None:
-    """The soft limit is 64 here, the hard one is not: 150 connections are served, and there is nothing to say."""
+    """The soft limit is 64 here, the hard one is not:
+    150 connections are served, and there is nothing to say.
+    """
     with _limited_to("ulimit -S -n 64") as server:
         assert (line := line_of(server)).startswith("serving ")
         assert _greeted(line.split()[-1], 150) == [b"\x02\x00"] * 150
@@ -124,5 +153,12 @@ def test_it_raises_the_limit_on_open_files() -> None:
 
 def _limited_to(command: str) -> "AbstractContextManager[subprocess.Popen[bytes]]":
     """Run `penstock serve` behind a command of the shell."""
-    program = [sys.executable, "-m", "penstock", "serve", "tests.cli._service:service", "tcp://127.0.0.1:0"]
+    program = [
+        sys.executable,
+        "-m",
+        "penstock",
+        "serve",
+        "tests.cli._service:service",
+        "tcp://127.0.0.1:0",
+    ]
     return shell(f"{command} && exec {shlex.join(program)}")

@@ -1,4 +1,6 @@
-"""Ctrl-C, SIGTERM, closed standard files and ports in use: each command cleans up, without a traceback."""
+"""Ctrl-C, SIGTERM, closed standard files and ports in use:
+each command cleans up, without a traceback.
+"""
 
 import os
 import signal
@@ -12,7 +14,9 @@ from tests._real_time import HANGS_AFTER
 from tests.cli._programs import ROOT, line_of, penstock, served
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"]
+)
 def test_a_signal_ends_cat_at_once(number: signal.Signals, status: int) -> None:
     """With the status that a shell uses for this signal, and without a traceback."""
     with served() as (_, address), penstock("cat", f"{address}/endless", "--quiet") as program:
@@ -24,8 +28,12 @@ def test_a_signal_ends_cat_at_once(number: signal.Signals, status: int) -> None:
         assert program.stderr.read() == b""
 
 
-@pytest.mark.parametrize(("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"])
-def test_a_signal_ends_pub_and_removes_its_socket(number: signal.Signals, status: int, tmp_path: Path) -> None:
+@pytest.mark.parametrize(
+    ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"]
+)
+def test_a_signal_ends_pub_and_removes_its_socket(
+    number: signal.Signals, status: int, tmp_path: Path
+) -> None:
     """Without a further message."""
     path = tmp_path / "lines.sock"
     with penstock("pub", f"unix:{path}#lines") as program:
@@ -40,7 +48,10 @@ def test_a_signal_ends_pub_and_removes_its_socket(number: signal.Signals, status
 
 def test_ctrl_c_ends_cat_although_its_server_has_stopped() -> None:
     """The goodbye gets no answer then."""
-    with served() as (server, address), penstock("cat", f"{address}/slowly/1000", "--quiet") as program:
+    with (
+        served() as (server, address),
+        penstock("cat", f"{address}/slowly/1000", "--quiet") as program,
+    ):
         assert program.stdout is not None
         assert program.stdout.read(8) == b"element "
         server.send_signal(signal.SIGSTOP)
@@ -50,12 +61,15 @@ def test_ctrl_c_ends_cat_although_its_server_has_stopped() -> None:
         assert program.stderr.read() == b""
 
 
-def test_ctrl_c_ends_the_child_of_exec_although_it_ignores_the_end_of_its_input(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_child_of_exec_although_it_ignores_the_end_of_its_input(
+    tmp_path: Path,
+) -> None:
     """It would stay without a parent. While it runs, it holds the other end of a named pipe."""
     fifo = tmp_path / "held"
     os.mkfifo(fifo)
     url = f"exec:sh -c 'exec 9>{fifo}; exec sleep 100000'#x"
-    with penstock("cat", url, "--quiet") as program, fifo.open("rb") as held:  # opening it waits for the child
+    # opening it waits for the child.
+    with penstock("cat", url, "--quiet") as program, fifo.open("rb") as held:
         program.send_signal(signal.SIGINT)
         assert program.wait(HANGS_AFTER) == 130
         assert held.read() == b""  # returns when the child has ended
@@ -86,29 +100,66 @@ def test_ctrl_c_ends_tck() -> None:
 
 @pytest.mark.parametrize(
     "command",
-    [("plugins",), ("--help",), ("--version",), ("cat", "--help"), ("bench", "memory://a", "--count", "1")],
+    [
+        ("plugins",),
+        ("--help",),
+        ("--version",),
+        ("cat", "--help"),
+        ("bench", "memory://a", "--count", "1"),
+    ],
     ids=["plugins", "help", "version", "help of cat", "bench"],
 )
 def test_output_that_fails_is_an_error_of_one_line(command: tuple[str, ...]) -> None:
     """The device is full. The interpreter does not report it a second time at exit."""
     with Path("/dev/full").open("wb") as full:
         arguments = [sys.executable, "-m", "penstock", *command]
-        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, timeout=HANGS_AFTER, check=False, cwd=ROOT)
-    assert (done.returncode, done.stderr) == (1, "penstock: cannot write to standard output: No space left on device\n")
+        done = subprocess.run(
+            arguments,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=HANGS_AFTER,
+            check=False,
+            cwd=ROOT,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "penstock: cannot write to standard output: No space left on device\n",
+    )
 
 
 def test_elements_that_cannot_be_written_are_an_error_of_one_line() -> None:
     """Without the summary: the error is the only line to read."""
     with served() as (_, address), Path("/dev/full").open("wb") as full:
         arguments = [sys.executable, "-m", "penstock", "cat", f"{address}/endless"]
-        done = subprocess.run(arguments, stdout=full, stderr=subprocess.PIPE, text=True, timeout=HANGS_AFTER, check=False, cwd=ROOT)
-    assert (done.returncode, done.stderr) == (1, "penstock: cannot write to standard output: No space left on device\n")
+        done = subprocess.run(
+            arguments,
+            stdout=full,
+            stderr=subprocess.PIPE,
+            text=True,
+            timeout=HANGS_AFTER,
+            check=False,
+            cwd=ROOT,
+        )
+    assert (done.returncode, done.stderr) == (
+        1,
+        "penstock: cannot write to standard output: No space left on device\n",
+    )
 
 
 def test_a_closed_standard_error_does_not_change_the_status() -> None:
     """The line is lost, and the status says that it failed."""
-    program = "import os, sys; os.close(2); os.execv(sys.executable, [sys.executable, '-m', 'penstock', 'cat', 'memory://a/x'])"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, timeout=HANGS_AFTER, check=False, cwd=ROOT)
+    program = (
+        "import os, sys; os.close(2); os.execv(sys.executable, [sys.executable, '-m', 'penstock', "
+        "'cat', 'memory://a/x'])"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        timeout=HANGS_AFTER,
+        check=False,
+        cwd=ROOT,
+    )
     assert (done.returncode, done.stdout) == (1, b"")
 
 
@@ -121,9 +172,14 @@ def test_a_closed_standard_error_does_not_change_the_status() -> None:
     ],
     ids=["pub", "cat", "plugins"],
 )
-def test_a_closed_standard_file_is_an_error_of_one_line(arguments: tuple[str, ...], closed: int, message: str) -> None:
+def test_a_closed_standard_file_is_an_error_of_one_line(
+    arguments: tuple[str, ...], closed: int, message: str
+) -> None:
     """A shell closes it with `penstock pub URL <&-`."""
-    program = f"import os, sys; os.close({closed}); os.execv(sys.executable, [sys.executable, '-m', 'penstock', *sys.argv[1:]])"
+    program = (
+        f"import os, sys; os.close({closed}); os.execv(sys.executable, [sys.executable, '-m', "
+        "'penstock', *sys.argv[1:]])"
+    )
     done = subprocess.run(
         [sys.executable, "-c", program, *arguments],
         capture_output=True,
@@ -139,7 +195,10 @@ def test_a_closed_standard_file_is_an_error_of_one_line(arguments: tuple[str, ..
 
 def test_a_port_in_use_is_an_error_of_one_line() -> None:
     """It contains the address."""
-    with served() as (_, address), penstock("serve", "tests.cli._service:service", address) as program:
+    with (
+        served() as (_, address),
+        penstock("serve", "tests.cli._service:service", address) as program,
+    ):
         _, err = program.communicate(timeout=HANGS_AFTER)
         assert program.returncode == 1
         assert err.startswith(b"penstock: cannot listen at " + address.encode())

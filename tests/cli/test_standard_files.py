@@ -1,4 +1,6 @@
-"""Standard output and standard error of a command: a failure of the first ends it, a failure of the second does not."""
+"""Standard output and standard error of a command:
+a failure of the first ends it, a failure of the second does not.
+"""
 
 import io
 import sys
@@ -7,7 +9,14 @@ from functools import partial
 import pytest
 
 from penstock.api import UsageError
-from penstock.cli._standard_files import Messages, Output, check_output, flush_or_discard, messages_after, standard_files
+from penstock.cli._standard_files import (
+    Messages,
+    Output,
+    check_output,
+    flush_or_discard,
+    messages_after,
+    standard_files,
+)
 
 
 class Full(io.StringIO):
@@ -26,19 +35,30 @@ class Broken(io.StringIO):
 def test_output_that_cannot_be_written_is_an_error_that_names_it() -> None:
     """The reader must learn that something is missing."""
     output = Output(Full(), "standard output")
-    with pytest.raises(UsageError, match="cannot write to standard output: No space left on device"):
+    with pytest.raises(
+        UsageError, match="cannot write to standard output: No space left on device"
+    ):
         output.write("a")
-    with pytest.raises(UsageError, match="cannot write to standard output: No space left on device"):
+    with pytest.raises(
+        UsageError, match="cannot write to standard output: No space left on device"
+    ):
         output.flush()
     with pytest.raises(BrokenPipeError):
         Output(Broken(), "standard output").write("a")
 
 
-def test_output_that_was_closed_before_the_start_is_an_error_too(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_output_that_was_closed_before_the_start_is_an_error_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Python has None for it."""
     output = Output(None, "standard output")
     monkeypatch.setattr(sys, "stdout", output)
-    for act in (partial(output.write, "a"), output.flush, partial(getattr, output, "fileno"), check_output):
+    for act in (
+        partial(output.write, "a"),
+        output.flush,
+        partial(getattr, output, "fileno"),
+        check_output,
+    ):
         with pytest.raises(UsageError, match="standard output is closed"):
             act()
 
@@ -86,7 +106,9 @@ def test_the_progress_line_is_told_of_each_message(capsys: pytest.CaptureFixture
 
 
 def test_output_that_fails_at_the_end_is_discarded(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The interpreter flushes it at exit. A file without a descriptor cannot be redirected, and that is ignored."""
+    """The interpreter flushes it at exit.
+    A file without a descriptor cannot be redirected, and that is ignored.
+    """
     monkeypatch.setattr(sys, "stdout", Full())
     flush_or_discard()
     assert isinstance(sys.stdout, Full)

@@ -1,4 +1,6 @@
-"""`penstock tck`: it runs the checks of the test kit, and says what to install if the kit is missing."""
+"""`penstock tck`: it runs the checks of the test kit, and says what to install
+if the kit is missing.
+"""
 
 import subprocess
 import sys
@@ -26,7 +28,9 @@ async def _run(*arguments: str, fault: str = "") -> int:
     return status
 
 
-async def test_the_table_is_printed_and_the_status_is_zero(capsys: pytest.CaptureFixture[str], autojump_clock) -> None:
+async def test_the_table_is_printed_and_the_status_is_zero(
+    capsys: pytest.CaptureFixture[str], autojump_clock
+) -> None:
     """Each row, then the counts."""
     assert await _run(SERVER, *TWO_ROWS) == 0
     out = capsys.readouterr().out
@@ -34,7 +38,9 @@ async def test_the_table_is_printed_and_the_status_is_zero(capsys: pytest.Captur
     assert out.endswith("2 pass, 0 fail, 0 not supported\n")
 
 
-async def test_a_failed_requirement_gives_status_one(capsys: pytest.CaptureFixture[str], autojump_clock) -> None:
+async def test_a_failed_requirement_gives_status_one(
+    capsys: pytest.CaptureFixture[str], autojump_clock
+) -> None:
     """The failed row is in the table."""
     assert await _run(SERVER, *TWO_ROWS, fault="initial-one-more") == 1
     assert "FAIL           demand-initial" in capsys.readouterr().out
@@ -42,7 +48,12 @@ async def test_a_failed_requirement_gives_status_one(capsys: pytest.CaptureFixtu
 
 @pytest.mark.parametrize(
     "arguments",
-    [["morse+memory://x"], [SERVER, "--only", "nonsense"], [SERVER, "--patience", "0"], [SERVER, *TWO_ROWS, "--json", "/no/such/out.json"]],
+    [
+        ["morse+memory://x"],
+        [SERVER, "--only", "nonsense"],
+        [SERVER, "--patience", "0"],
+        [SERVER, *TWO_ROWS, "--json", "/no/such/out.json"],
+    ],
     ids=["protocol", "row", "patience", "file"],
 )
 async def test_options_that_cannot_be_used_give_status_two(
@@ -62,19 +73,30 @@ async def test_a_transport_that_is_not_permitted_is_refused_before_anything_is_o
     made = tmp_path / "made"
     assert await _run(f"exec:touch {made}", "--transports", "tcp,tls", *TWO_ROWS) == 2
     told = capsys.readouterr().err
-    assert told.startswith(f"penstock tck: 'exec:touch {made}' uses the transport 'exec', and transports= permits tcp, tls")
+    assert told.startswith(
+        f"penstock tck: 'exec:touch {made}' uses the transport 'exec', and transports= permits "
+        "tcp, tls"
+    )
     assert told.count("\n") == 1
     assert not made.exists()
 
 
-async def test_a_transport_that_is_permitted_is_used(capsys: pytest.CaptureFixture[str], autojump_clock) -> None:
+async def test_a_transport_that_is_permitted_is_used(
+    capsys: pytest.CaptureFixture[str], autojump_clock
+) -> None:
     """Each name between the commas is permitted."""
     assert await _run(SERVER, "--transports", "tcp,memory", *TWO_ROWS) == 0
     assert capsys.readouterr().out.endswith("2 pass, 0 fail, 0 not supported\n")
 
 
-@pytest.mark.parametrize("arguments", [[], [SERVER, "--nonsense"], [SERVER, "--without", "nonsense"]], ids=["none", "option", "offer"])
-def test_arguments_that_the_kit_does_not_know_give_status_two(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+@pytest.mark.parametrize(
+    "arguments",
+    [[], [SERVER, "--nonsense"], [SERVER, "--without", "nonsense"]],
+    ids=["none", "option", "offer"],
+)
+def test_arguments_that_the_kit_does_not_know_give_status_two(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Standard error gets the usage of `penstock tck`."""
     with pytest.raises(SystemExit) as left:
         main(["tck", *arguments])
@@ -82,7 +104,9 @@ def test_arguments_that_the_kit_does_not_know_give_status_two(arguments: list[st
     assert "usage: penstock tck" in capsys.readouterr().err
 
 
-def test_help_shows_the_options_of_the_kit_and_those_for_tls(capsys: pytest.CaptureFixture[str]) -> None:
+def test_help_shows_the_options_of_the_kit_and_those_for_tls(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """The kit defines the first, penstock the second."""
     with pytest.raises(SystemExit) as left:
         main(["tck", "--help"])
@@ -92,36 +116,52 @@ def test_help_shows_the_options_of_the_kit_and_those_for_tls(capsys: pytest.Capt
     assert "--tls-ca FILE" in told
 
 
-async def test_list_shows_the_requirements_without_connecting(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_list_shows_the_requirements_without_connecting(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """No server listens at the URL; options may stand before it."""
     assert await _tck.run(parser().parse_args(["tck", "--list", "--without", "relay", SERVER])) == 0
     assert "setup-first" in capsys.readouterr().out
 
 
-@pytest.mark.parametrize("arguments", [[], ["--help"], [SERVER], ["--list", SERVER]], ids=["none", "help", "url", "option"])
+@pytest.mark.parametrize(
+    "arguments",
+    [[], ["--help"], [SERVER], ["--list", SERVER]],
+    ids=["none", "help", "url", "option"],
+)
 def test_without_the_kit_one_line_says_what_to_install(
     arguments: list[str], capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The status is 2."""
     for name in [each for each in sys.modules if each.split(".")[0] == "penstock_tck"]:
-        monkeypatch.setitem(sys.modules, name, None)  # None makes an import raise ModuleNotFoundError
+        # None makes an import raise ModuleNotFoundError.
+        monkeypatch.setitem(sys.modules, name, None)
     monkeypatch.setitem(sys.modules, "penstock_tck", None)
     with pytest.raises(SystemExit) as left:
         main(["tck", *arguments])
     assert left.value.code == 2
     told = capsys.readouterr()
-    assert told.err == "penstock tck: the checks are in the distribution penstock-tck; install it with: pip install penstock-tck\n"
+    assert told.err == (
+        "penstock tck: the checks are in the distribution penstock-tck; install it with: pip "
+        "install penstock-tck\n"
+    )
     assert told.out == ""
 
 
-def test_a_module_that_the_kit_misses_is_named(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
-    """If penstock-tck is installed but cannot import a module that it needs, the advice to install penstock-tck would mislead."""
+def test_a_module_that_the_kit_misses_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """If penstock-tck is installed but cannot import a module that it needs, the advice to
+    install penstock-tck would mislead.
+    """
     for name in [each for each in sys.modules if each.split(".")[0] == "penstock_tck"]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "attrs", None)
     assert main(["tck", SERVER]) == 1
     told = capsys.readouterr().err
-    assert told.startswith("penstock: 'attrs' is not installed for this Python; tck/src/penstock_tck/")
+    assert told.startswith(
+        "penstock: 'attrs' is not installed for this Python; tck/src/penstock_tck/"
+    )
     assert told.count("\n") == 1
 
 
@@ -137,6 +177,8 @@ main(["--help"])
 def test_the_other_commands_work_without_the_kit() -> None:
     """`penstock plugins` and `penstock --help` run in a process that cannot import penstock_tck."""
     command = [sys.executable, "-c", WITHOUT_THE_KIT]
-    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANGS_AFTER)
+    done = subprocess.run(
+        command, cwd=ROOT, capture_output=True, text=True, check=False, timeout=HANGS_AFTER
+    )
     assert (done.returncode, done.stderr) == (0, "")
     assert "check a server of RS.io or ReactiveSocket from outside" in done.stdout

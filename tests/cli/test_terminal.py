@@ -1,4 +1,6 @@
-"""`penstock cat` on a real terminal: rows of elements, one line of progress, and no control sequence of a server."""
+"""`penstock cat` on a real terminal:
+rows of elements, one line of progress, and no control sequence of a server.
+"""
 
 import os
 import re
@@ -15,7 +17,9 @@ SUMMARY = r"\d+ elements? in \d+\.\d s, \d+/s"
 
 @pytest.mark.parametrize("columns", [80, 24, 5, 1, 0])
 def test_elements_never_share_a_row_with_the_progress_line(columns: int) -> None:
-    """On a terminal of any width, also one that does not tell it: after the end each row is an element, and the last one the summary."""
+    """On a terminal of any width, also one that does not tell it: after the end each row is an
+    element, and the last one the summary.
+    """
     with terminal(columns or 80) as screen, served() as (_, address):
         if not columns:
             screen.resize(0)
@@ -24,7 +28,9 @@ def test_elements_never_share_a_row_with_the_progress_line(columns: int) -> None
         text = screen.written.decode()
         assert screen.lines_drawn() or columns == 1
         assert max(map(len, screen.lines_drawn()), default=0) < (columns or 80)
-        assert [row for row in re.split(r"\r\n|\r\x1b\[K", text) if row.startswith("element ")] == [f"element {n}" for n in range(4)]
+        assert [row for row in re.split(r"\r\n|\r\x1b\[K", text) if row.startswith("element ")] == [
+            f"element {n}" for n in range(4)
+        ]
         assert re.search(SUMMARY + r"\r\n$", text)
         if columns in {80, 0}:
             rows = screen.rows()
@@ -35,7 +41,11 @@ def test_elements_never_share_a_row_with_the_progress_line(columns: int) -> None
 
 def test_the_line_fits_after_the_terminal_was_resized() -> None:
     """The width is that of the time of drawing, not that of the start."""
-    with terminal(80) as screen, served() as (_, address), penstock_on(screen, "cat", f"{address}/slowly/1000") as program:
+    with (
+        terminal(80) as screen,
+        served() as (_, address),
+        penstock_on(screen, "cat", f"{address}/slowly/1000") as program,
+    ):
         screen.read_until(b"asked for, 0 buffered")
         screen.resize(30)
         screen.read_until(b"\n")  # a line that was begun before is erased by now
@@ -51,19 +61,33 @@ def test_the_line_fits_after_the_terminal_was_resized() -> None:
 
 @pytest.mark.parametrize("style", ["text", "raw", "json"])
 def test_a_hostile_server_cannot_control_the_terminal(style: str) -> None:
-    """No ESC, C0, DEL, C1, bidirectional or hidden character of an element is written. The text of each is, as an escape."""
+    """No ESC, C0, DEL, C1, bidirectional or hidden character of an element is written.
+    The text of each is, as an escape.
+    """
     name = "hostile-json" if style == "json" else "hostile"
-    with terminal(160) as screen, served() as (_, address), penstock_on(screen, "cat", f"{address}/{name}", "--format", style) as program:
+    with (
+        terminal(160) as screen,
+        served() as (_, address),
+        penstock_on(screen, "cat", f"{address}/{name}", "--format", style) as program,
+    ):
         assert screen.read_until_end_of(program) == 0
         assert screen.controls() == set()
         shown = "".join(screen.rows())
-    for escape in (r"\u001b", r"\u009b", r"\u202e", r"\udc41") if style == "json" else (r"\x1b", r"\x9b", r"\u202e", r"\xff"):
+    for escape in (
+        (r"\u001b", r"\u009b", r"\u202e", r"\udc41")
+        if style == "json"
+        else (r"\x1b", r"\x9b", r"\u202e", r"\xff")
+    ):
         assert escape in shown
 
 
 def test_an_error_of_a_hostile_server_cannot_control_the_terminal() -> None:
     """The text of its error is one row, and the progress line is gone."""
-    with terminal(400) as screen, served() as (_, address), penstock_on(screen, "cat", f"{address}/hostile-error") as program:
+    with (
+        terminal(400) as screen,
+        served() as (_, address),
+        penstock_on(screen, "cat", f"{address}/hostile-error") as program,
+    ):
         assert screen.read_until_end_of(program) == 1
         assert screen.controls() == set()
         rows = screen.rows()
@@ -104,11 +128,23 @@ def test_elements_on_a_terminal_and_messages_in_a_file() -> None:
     assert b"\x1b" not in screen.written
 
 
-@pytest.mark.parametrize(("variable", "value"), [("TERM", "dumb"), ("TERM", ""), ("NO_COLOR", "1")], ids=["dumb", "no TERM", "NO_COLOR"])
-def test_a_terminal_gets_no_sequence_that_it_does_not_know(variable: str, value: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A dumb terminal gets no progress line. No terminal gets a colour, so NO_COLOR changes nothing."""
+@pytest.mark.parametrize(
+    ("variable", "value"),
+    [("TERM", "dumb"), ("TERM", ""), ("NO_COLOR", "1")],
+    ids=["dumb", "no TERM", "NO_COLOR"],
+)
+def test_a_terminal_gets_no_sequence_that_it_does_not_know(
+    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A dumb terminal gets no progress line.
+    No terminal gets a colour, so NO_COLOR changes nothing.
+    """
     monkeypatch.setenv("TEST_TERM" if variable == "TERM" else variable, value)
-    with terminal() as screen, served() as (_, address), penstock_on(screen, "cat", f"{address}/slowly/2") as program:
+    with (
+        terminal() as screen,
+        served() as (_, address),
+        penstock_on(screen, "cat", f"{address}/slowly/2") as program,
+    ):
         assert screen.read_until_end_of(program) == 0
     assert re.search(rb"\x1b\[[0-9;]*m", screen.written) is None
     if variable == "TERM":
@@ -119,7 +155,11 @@ def test_a_terminal_gets_no_sequence_that_it_does_not_know(variable: str, value:
 
 def test_ctrl_c_leaves_the_summary_and_a_new_row() -> None:
     """The echo of ^C is erased with the line. The status is 130."""
-    with terminal() as screen, served() as (_, address), penstock_on(screen, "cat", f"{address}/slowly/1000") as program:
+    with (
+        terminal() as screen,
+        served() as (_, address),
+        penstock_on(screen, "cat", f"{address}/slowly/1000") as program,
+    ):
         screen.read_until(b"asked for, 0 buffered")
         screen.type(CTRL_C)
         assert screen.read_until_end_of(program) == 130
@@ -130,8 +170,14 @@ def test_ctrl_c_leaves_the_summary_and_a_new_row() -> None:
 
 
 def test_raw_elements_without_a_line_break_are_not_erased() -> None:
-    """The line is not drawn on a row that an element has begun, and the summary begins a new row."""
-    with terminal() as screen, served() as (_, address), penstock_on(screen, "cat", f"{address}/slowly/3", "--format", "raw") as program:
+    """The line is not drawn on a row that an element has begun,
+    and the summary begins a new row.
+    """
+    with (
+        terminal() as screen,
+        served() as (_, address),
+        penstock_on(screen, "cat", f"{address}/slowly/3", "--format", "raw") as program,
+    ):
         assert screen.read_until_end_of(program) == 0
         rows = screen.rows()
     assert rows[0] == "element 0element 1element 2"
@@ -140,7 +186,11 @@ def test_raw_elements_without_a_line_break_are_not_erased() -> None:
 
 def test_ctrl_c_ends_the_command_on_a_stopped_terminal() -> None:
     """After Ctrl-S its writes block without end. Threads that wait there do not delay the end."""
-    with terminal() as screen, served() as (_, address), penstock_on(screen, "cat", f"{address}/endless") as program:
+    with (
+        terminal() as screen,
+        served() as (_, address),
+        penstock_on(screen, "cat", f"{address}/endless") as program,
+    ):
         screen.read_until(b"again")
         screen.type(CTRL_S)  # nothing reads the terminal from here on, so its buffer fills
         screen.type(CTRL_C)
@@ -148,7 +198,9 @@ def test_ctrl_c_ends_the_command_on_a_stopped_terminal() -> None:
 
 
 def test_the_end_of_the_reading_program_is_quiet_on_a_terminal() -> None:
-    """As in `penstock cat … | head -1`: no error, status 0, and no line is left on the row of the prompt."""
+    """As in `penstock cat … | head -1`:
+    no error, status 0, and no line is left on the row of the prompt.
+    """
     with terminal() as screen, served() as (_, address):
         read, write = os.pipe()
         with penstock_on(screen, "cat", f"{address}/endless", stdout=write) as program:
@@ -163,16 +215,26 @@ def test_the_end_of_the_reading_program_is_quiet_on_a_terminal() -> None:
 def test_the_commands_of_the_readme_show_what_it_says() -> None:
     """Two terminals: one serves until Ctrl-C, the other reads three elements, each on its row."""
     with terminal() as left, terminal() as right:
-        with penstock_on(left, "serve", "examples.live_service:service", "tcp://127.0.0.1:0") as server:
+        with penstock_on(
+            left, "serve", "examples.live_service:service", "tcp://127.0.0.1:0"
+        ) as server:
             left.read_until(b"\n")
             address = left.rows()[0].split()[-1]
-            with penstock_on(right, "cat", f"{address}/ticks/EURUSD", "--format", "json", "--count", "3") as reader:
+            with penstock_on(
+                right, "cat", f"{address}/ticks/EURUSD", "--format", "json", "--count", "3"
+            ) as reader:
                 assert right.read_until_end_of(reader) == 0
             left.type(CTRL_C)
             assert left.read_until_end_of(server) == 130
-        assert left.rows() == [f"serving blocks/{{count}}, ticks/{{symbol}} at {address}", "^Cshutting down"]
+        assert left.rows() == [
+            f"serving blocks/{{count}}, ticks/{{symbol}} at {address}",
+            "^Cshutting down",
+        ]
         *elements, summary = right.rows()
-    assert elements == [f'{{"symbol": "EURUSD", "tick": {tick}, "price": {price}}}' for tick, price in ((1, 124), (2, 122), (3, 127))]
+    assert elements == [
+        f'{{"symbol": "EURUSD", "tick": {tick}, "price": {price}}}'
+        for tick, price in ((1, 124), (2, 122), (3, 127))
+    ]
     assert re.fullmatch(SUMMARY, summary)
 
 
@@ -198,7 +260,11 @@ def test_a_message_does_not_share_a_row_with_the_line() -> None:
 
 def test_sigterm_ends_the_line_as_well() -> None:
     """Also a signal that was not typed leaves the cursor on a new row."""
-    with terminal() as screen, served() as (_, address), penstock_on(screen, "cat", f"{address}/slowly/1000") as program:
+    with (
+        terminal() as screen,
+        served() as (_, address),
+        penstock_on(screen, "cat", f"{address}/slowly/1000") as program,
+    ):
         screen.read_until(b"asked for, 0 buffered")
         program.send_signal(signal.SIGTERM)
         assert screen.read_until_end_of(program) == 143
@@ -208,7 +274,10 @@ def test_sigterm_ends_the_line_as_well() -> None:
 
 def test_a_lost_server_is_told_on_a_new_row() -> None:
     """The line is erased before the error is written."""
-    with terminal(300) as screen, penstock("serve", "tests.cli._service:service", "tcp://127.0.0.1:0") as server:
+    with (
+        terminal(300) as screen,
+        penstock("serve", "tests.cli._service:service", "tcp://127.0.0.1:0") as server,
+    ):
         address = line_of(server).split()[-1]
         with penstock_on(screen, "cat", f"{address}/slowly/1000") as program:
             screen.read_until(b"asked for, 0 buffered")

@@ -9,7 +9,12 @@ from penstock.cli._transports import permitted_transports, transports_argument
 
 @pytest.mark.parametrize(
     ("arguments", "permitted"),
-    [([], None), (["--transports", "tcp"], ["tcp"]), (["--transports", "tcp,tls"], ["tcp", "tls"]), (["--transports", ""], [""])],
+    [
+        ([], None),
+        (["--transports", "tcp"], ["tcp"]),
+        (["--transports", "tcp,tls"], ["tcp", "tls"]),
+        (["--transports", ""], [""]),
+    ],
     ids=["without", "one", "two", "empty"],
 )
 def test_the_names_are_between_commas(arguments: list[str], permitted: list[str] | None) -> None:

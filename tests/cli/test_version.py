@@ -13,7 +13,9 @@ def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) 
     with pytest.raises(SystemExit) as ended:
         main(["--version"])
     assert ended.value.code == 0
-    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]["version"]
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"][
+        "version"
+    ]
     shown = capsys.readouterr()
     assert shown.out.startswith(f"penstock {version} (Python 3.")
     assert "trio 0." in shown.out

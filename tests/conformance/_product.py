@@ -1,6 +1,8 @@
-"""Transports and encodings that conformance is checked over: the whole product, and how each pair is served and reached.
+"""Transports and encodings that conformance is checked over:
+the whole product, and how each pair is served and reached.
 
-The plugins for WebSocket, msgpack and protobuf must be installed, so `nox -s plugins` and `nox -s conformance` run these tests.
+The plugins for WebSocket, msgpack and protobuf must be installed, so `nox -s plugins` and
+`nox -s conformance` run these tests.
 """
 
 import tempfile
@@ -51,19 +53,37 @@ class _InEncoding:
         return f"{url}?encoding={self.encoding}", *others
 
 
-KIT_TRANSPORTS = (remote.OverMemory, remote.OverFramedMemory, remote.OverTcp, remote.OverTls, remote.OverUnix, OverWs, OverWss)
+KIT_TRANSPORTS = (
+    remote.OverMemory,
+    remote.OverFramedMemory,
+    remote.OverTcp,
+    remote.OverTls,
+    remote.OverUnix,
+    OverWs,
+    OverWss,
+)
 
 
 def in_encoding(verification: type, encoding: str, module: str) -> type:
     """Return `verification` in an encoding, as a class of `module`, whose name says both."""
     name = f"{verification.__name__}In{encoding.title()}"
-    return type(name, (_InEncoding, verification), {"encoding": encoding, "__module__": module, "__doc__": f"Messages in {encoding}."})
+    return type(
+        name,
+        (_InEncoding, verification),
+        {"encoding": encoding, "__module__": module, "__doc__": f"Messages in {encoding}."},
+    )
 
 
 def every_verification(module: str) -> dict[str, type]:
     """Return all classes for the kit that tests/tck does not have, by their names."""
-    encoded = [in_encoding(each, encoding, module) for each, encoding in product(KIT_TRANSPORTS, ENCODINGS[1:])]
-    return {each.__name__: each for each in (OverWs, OverWss, ReactiveSocketOverWs, ReactiveSocketOverWss, *encoded)}
+    encoded = [
+        in_encoding(each, encoding, module)
+        for each, encoding in product(KIT_TRANSPORTS, ENCODINGS[1:])
+    ]
+    return {
+        each.__name__: each
+        for each in (OverWs, OverWss, ReactiveSocketOverWs, ReactiveSocketOverWss, *encoded)
+    }
 
 
 # --- the checks of the wire
@@ -75,9 +95,16 @@ def served_at(transport: str) -> Iterator[tuple[str, TransportOptions, Transport
     with tempfile.TemporaryDirectory() as folder:
         serving = calling = TransportOptions()
         if transport in {"tls", "wss"}:
-            ca, authority, server = trustme.CA(), Path(folder) / "ca.pem", Path(folder) / "server.pem"
+            ca, authority, server = (
+                trustme.CA(),
+                Path(folder) / "ca.pem",
+                Path(folder) / "server.pem",
+            )
             ca.cert_pem.write_to_path(authority)
             ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(server)
-            serving, calling = TransportOptions(tls=Tls(certificate=server)), TransportOptions(tls=Tls(authorities=authority))
+            serving, calling = (
+                TransportOptions(tls=Tls(certificate=server)),
+                TransportOptions(tls=Tls(authorities=authority)),
+            )
         places = {"unix": f"{folder}/wire", "memory": "wire", "memory-framed": "wire"}
         yield f"{transport}://{places.get(transport, '127.0.0.1:0')}", serving, calling

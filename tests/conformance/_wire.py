@@ -30,17 +30,28 @@ def _example(url: str) -> Any:
     return module
 
 
-async def check_wire(dialect: str, transport: str, encoding: str | None = None, *, is_in_url: bool = False) -> set[str]:
-    """Check every requirement. Fail if one of them is broken; return the names of those that were not supported, without `AUTH`.
+async def check_wire(
+    dialect: str, transport: str, encoding: str | None = None, *, is_in_url: bool = False
+) -> set[str]:
+    """Check every requirement. Fail if one of them is broken; return the names of those that were
+    not supported, without `AUTH`.
 
-    With `is_in_url` both sides begin in the encoding; without it the transport negotiates it, or the hellos agree on it.
+    With `is_in_url` both sides begin in the encoding;
+    without it the transport negotiates it, or the hellos agree on it.
     """
     with served_at(transport) as (address, serving, calling):
         url = f"{dialect}+{address}{f'?encoding={encoding}' if is_in_url else ''}"
         example = _example(url)
         # A refused client is waited for, and a row has some of them.
         limits = replace(Limits(), goodbye_timeout=0.1, linger=0.1)
-        async with serve(example.service, url, limits=limits, registry=REGISTRY, options=serving, on_violation=lambda _: None) as server:
+        async with serve(
+            example.service,
+            url,
+            limits=limits,
+            registry=REGISTRY,
+            options=serving,
+            on_violation=lambda _: None,
+        ) as server:
             example.servers.append(server)
             results = await check_target(
                 server.addresses[0],

@@ -1,4 +1,6 @@
-"""The checks of the wire over pairs of a transport and an encoding: one of each kind. `nox -s conformance` takes all of them."""
+"""The checks of the wire over pairs of a transport and an encoding: one of each kind.
+`nox -s conformance` takes all of them.
+"""
 
 import pytest
 

@@ -1,4 +1,6 @@
-"""The checks of the wire over every pair of a transport and an encoding, and over ReactiveSocket on each transport."""
+"""The checks of the wire over every pair of a transport and an encoding,
+and over ReactiveSocket on each transport.
+"""
 
 import pytest
 
@@ -12,15 +14,24 @@ async def test_every_requirement_of_rsio_passes(transport: str, encoding: str) -
     """The rows about numbers of the compact encoding are not supported in another one."""
     is_compact = encoding == "compact"
     left_out = await check_wire("rsio", transport, None if is_compact else encoding)
-    assert left_out == {"hello-discarded", *([] if is_compact else ["varint-long", "varint-padded"])}
+    assert left_out == {
+        "hello-discarded",
+        *([] if is_compact else ["varint-long", "varint-padded"]),
+    }
 
 
 @pytest.mark.parametrize("transport", WIRE_TRANSPORTS)
 @pytest.mark.parametrize("encoding", ENCODINGS[1:])
-async def test_every_requirement_passes_if_the_url_names_the_encoding(transport: str, encoding: str) -> None:
+async def test_every_requirement_passes_if_the_url_names_the_encoding(
+    transport: str, encoding: str
+) -> None:
     """Both sides begin in it, so the rows about the change are not supported."""
     left_out = await check_wire("rsio", transport, encoding, is_in_url=True)
-    assert {name for name in left_out if not name.startswith("encoding-")} == {"hello-discarded", "varint-long", "varint-padded"}
+    assert {name for name in left_out if not name.startswith("encoding-")} == {
+        "hello-discarded",
+        "varint-long",
+        "varint-padded",
+    }
 
 
 @pytest.mark.parametrize("transport", WIRE_TRANSPORTS)

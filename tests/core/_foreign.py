@@ -1,4 +1,6 @@
-"""Foreign objects for the tests: a recording subscriber, a recording subscription, and publishers made of one function."""
+"""Foreign objects for the tests: a recording subscriber, a recording subscription, and
+publishers made of one function.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -7,7 +9,9 @@ Hook = Callable[..., object]
 
 
 class Recorder:
-    """A subscriber of either generation. Records each signal as a tuple, and then calls the hook for that signal."""
+    """A subscriber of either generation.
+    Records each signal as a tuple, and then calls the hook for that signal.
+    """
 
     def __init__(self, **hooks: Hook) -> None:
         self.log: list[tuple[Any, ...]] = []
@@ -51,7 +55,9 @@ class Recorder:
 
 
 class ScriptedPublisher:
-    """A publisher of either generation that is one function of its subscriber. Keeps its last subscriber."""
+    """A publisher of either generation that is one function of its subscriber.
+    Keeps its last subscriber.
+    """
 
     def __init__(self, subscribe: Hook = lambda subscriber: None) -> None:
         self._subscribe = subscribe
@@ -63,7 +69,9 @@ class ScriptedPublisher:
 
 
 class CallRecorder:
-    """A subscription of either generation. Records its calls, and then calls the hook for that call."""
+    """A subscription of either generation.
+    Records its calls, and then calls the hook for that call.
+    """
 
     def __init__(self, **hooks: Hook) -> None:
         self.log: list[Any] = []
@@ -90,7 +98,9 @@ def boom(*_: object) -> None:
 
 
 class CountingPublisher:
-    """A publisher of 0, 1, 2, … that signals inside each request, of either generation, and does not prevent nesting."""
+    """A publisher of 0, 1, 2, … that signals inside each request, of either generation,
+    and does not prevent nesting.
+    """
 
     def __init__(self, length: int) -> None:
         self._length = length

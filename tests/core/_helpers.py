@@ -1,4 +1,6 @@
-"""Parts shared by the tests of this layer: elements for weak references, a scope that records its reports, and counts of tasks."""
+"""Parts shared by the tests of this layer: elements for weak references, a scope that records
+its reports, and counts of tasks.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Any
@@ -23,7 +25,9 @@ class Reports:
     def __init__(self, nursery: trio.Nursery, **options: Any) -> None:
         self.violations: list[Exception] = []
         self.failures: list[Exception] = []
-        self.scope = Scope(nursery, on_violation=self.violations.append, on_failure=self.failures.append, **options)
+        self.scope = Scope(
+            nursery, on_violation=self.violations.append, on_failure=self.failures.append, **options
+        )
 
 
 class Unprintable(Exception):

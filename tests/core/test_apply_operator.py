@@ -18,7 +18,10 @@ def test_an_operator_gets_the_source_and_its_result_is_returned() -> None:
 @pytest.mark.parametrize(
     ("wrong", "message"),
     [
-        (5, r"^pipe\(\) was given 5, which is not an operator; to apply a function to each element, write map\(int\)$"),
+        (
+            5,
+            r"^pipe\(\) was given 5, which is not an operator; to apply a function to each element, write map\(int\)$",
+        ),
         (
             str,
             r"^pipe\(\) was given str, which is not an operator: it returned '<source single>' and not a source; to apply .* map\(str\)$",
@@ -37,8 +40,12 @@ async def coroutine_function(source):
 
 
 def test_a_coroutine_function_is_no_operator() -> None:
-    """It is refused when the pipe is built. Its coroutine is closed, because a warning about it would point elsewhere."""
-    with pytest.raises(UsageError, match=r"coroutine_function, which is not an operator: it returned .*coroutine"):
+    """It is refused when the pipe is built.
+    Its coroutine is closed, because a warning about it would point elsewhere.
+    """
+    with pytest.raises(
+        UsageError, match=r"coroutine_function, which is not an operator: it returned .*coroutine"
+    ):
         single(1).pipe(coroutine_function)
 
 
@@ -48,5 +55,8 @@ def test_a_function_of_an_element_gets_a_note(function) -> None:
     with pytest.raises((TypeError, AttributeError)) as caught:
         single(1).pipe(function)
     assert caught.value.__notes__ == [
-        f"pipe() calls an operator with a source; to apply a function to each element, write map({function.__qualname__})"
+        (
+            "pipe() calls an operator with a source; to apply a function to each element, write "
+            f"map({function.__qualname__})"
+        )
     ]

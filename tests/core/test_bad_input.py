@@ -1,6 +1,8 @@
-"""Bad input over the whole public surface: each gives what the rules say or a clear error, and never affects another stream.
+"""Bad input over the whole public surface: each gives what the rules say or a clear error, and
+never affects another stream.
 
-The tables here combine every kind of source with every kind of bad input. Each part's own handling is tested in its own test module.
+The tables here combine every kind of source with every kind of bad input. Each part's own handling
+is tested in its own test module.
 """
 
 import gc
@@ -12,7 +14,14 @@ import pytest
 import trio
 
 from penstock import ops, pipe
-from penstock.api import CleanupTimeout, IllegalDemand, Publisher, PublisherStopped, RuleViolation, UsageError
+from penstock.api import (
+    CleanupTimeout,
+    IllegalDemand,
+    Publisher,
+    PublisherStopped,
+    RuleViolation,
+    UsageError,
+)
 from penstock.core import (
     CallbackSubscriber,
     SlowPolicy,
@@ -79,7 +88,9 @@ FIVE: dict[str, Callable[[], Any]] = {
     "foreign publisher": lambda: CountingPublisher(5),
     "pipe": lambda: pipe(list(range(10)), ops.map(lambda number: number), ops.take(5)),
     "pipe with a task": lambda: pipe(list(range(5)), ops.map(_later)),
-    "pipe of a pipe": lambda: pipe(pipe(lambda: numbers(9), ops.filter(lambda number: number < 5)), ops.take(5)),
+    "pipe of a pipe": lambda: pipe(
+        pipe(lambda: numbers(9), ops.filter(lambda number: number < 5)), ops.take(5)
+    ),
 }
 
 
@@ -96,7 +107,9 @@ class Bound:
 
     def __init__(self, made: Any, nursery: trio.Nursery, **options: Any) -> None:
         self.reported: list[Exception] = []
-        self.publisher = as_source(made).publisher(nursery, on_violation=self.reported.append, **options)
+        self.publisher = as_source(made).publisher(
+            nursery, on_violation=self.reported.append, **options
+        )
 
     def listen(self, demand: int = 0, **hooks: Callable[..., object]) -> Recorder:
         recorder = Recorder(**hooks)
@@ -107,7 +120,9 @@ class Bound:
 
 
 async def neighbour_works(nursery: trio.Nursery) -> None:
-    """Check that another stream in the same nursery works, and that the nursery is not cancelled."""
+    """Check that another stream in the same nursery works, and
+    that the nursery is not cancelled.
+    """
     recorder = Bound(lambda: numbers(3), nursery).listen(10)
     await quiet()
     assert recorder.log[1:] == [("on_next", 0), ("on_next", 1), ("on_next", 2), ("on_complete",)]
@@ -126,13 +141,29 @@ async def test_every_source_of_the_table_works(nursery, make) -> None:
 
 # --- demand
 
-WRONG_DEMAND = [0, -1, -(2**63), -(2**70), True, False, None, 1.0, float("inf"), "1", b"1", [1], object]
+WRONG_DEMAND = [
+    0,
+    -1,
+    -(2**63),
+    -(2**70),
+    True,
+    False,
+    None,
+    1.0,
+    float("inf"),
+    "1",
+    b"1",
+    [1],
+    object,
+]
 
 
 @by_source
 @pytest.mark.parametrize("wrong", WRONG_DEMAND, ids=lambda each: repr(each)[:10])
 async def test_an_illegal_demand_fails_only_that_subscriber(nursery, make, wrong) -> None:
-    """Rules 3.9 and 3.16, at the first request and after elements: one error, no further signal, no task. The call returns normally."""
+    """Rules 3.9 and 3.16, at the first request and after elements: one error, no further signal,
+    no task. The call returns normally.
+    """
     for begun in (0, 2):
         bound = Bound(make(), nursery)
         recorder = bound.listen(begun)
@@ -151,7 +182,9 @@ async def test_an_illegal_demand_fails_only_that_subscriber(nursery, make, wrong
 
 @by_source
 @pytest.mark.parametrize("place", ["on_subscribe", "on_next"])
-async def test_an_illegal_demand_inside_a_signal_fails_the_stream(nursery, make, place: str) -> None:
+async def test_an_illegal_demand_inside_a_signal_fails_the_stream(
+    nursery, make, place: str
+) -> None:
     """Rule 3.9 holds inside each signal, and no signal follows the error."""
     bound = Bound(make(), nursery)
     recorder = Recorder(
@@ -166,7 +199,9 @@ async def test_an_illegal_demand_inside_a_signal_fails_the_stream(nursery, make,
 
 
 @by_source
-@pytest.mark.parametrize("huge", [2**63 - 1, 2**63, 2**70, 10**5000], ids=["2^63-1", "2^63", "2^70", "10^5000"])
+@pytest.mark.parametrize(
+    "huge", [2**63 - 1, 2**63, 2**70, 10**5000], ids=["2^63-1", "2^63", "2^70", "10^5000"]
+)
 async def test_a_demand_above_the_bound_is_unbounded(nursery, make, huge: int) -> None:
     """Rule 3.17: it is legal, alone and added to other demand, and all elements come."""
     recorder = Bound(make(), nursery).listen(1)
@@ -179,7 +214,9 @@ async def test_a_demand_above_the_bound_is_unbounded(nursery, make, huge: int) -
 
 @pytest.mark.parametrize("slow", SlowPolicy)
 @pytest.mark.parametrize("wrong", WRONG_DEMAND, ids=lambda each: repr(each)[:10])
-async def test_an_illegal_demand_fails_only_that_subscriber_of_a_topic(slow: SlowPolicy, wrong) -> None:
+async def test_an_illegal_demand_fails_only_that_subscriber_of_a_topic(
+    slow: SlowPolicy, wrong
+) -> None:
     """The others get all elements, and publish does not wait for the failed one."""
     topic: Topic[int] = Topic(slow=slow)
     before, bad, after = Recorder(), Recorder(), Recorder()
@@ -198,7 +235,9 @@ async def test_an_illegal_demand_fails_only_that_subscriber_of_a_topic(slow: Slo
 
 @pytest.mark.parametrize("wrong", WRONG_DEMAND, ids=lambda each: repr(each)[:10])
 async def test_an_illegal_demand_on_a_stream_raises_to_the_caller(wrong) -> None:
-    """`Stream.request` is a call of the program, not a signal. It raises, and the stream goes on."""
+    """`Stream.request` is a call of the program, not a signal.
+    It raises, and the stream goes on.
+    """
     async with subscribe(lambda: numbers(3), demand=0) as stream:
         with pytest.raises(IllegalDemand):
             stream.request(wrong)
@@ -323,7 +362,9 @@ class RaisesAt:
                 script.subscriber.on_next(number)
             script.subscriber.on_error(self.error)
 
-        script = ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder(request=answer)))
+        script = ScriptedPublisher(
+            lambda subscriber: subscriber.on_subscribe(CallRecorder(request=answer))
+        )
         return script
 
 
@@ -342,7 +383,9 @@ RAISING: dict[str, Callable[[RaisesAt], Any]] = {
 @pytest.mark.parametrize("make", RAISING.values(), ids=RAISING)
 @pytest.mark.parametrize("k", [0, 1, 40])
 async def test_a_publisher_that_raises_fails_after_its_elements(nursery, make, k: int) -> None:
-    """Rules 1.4, 1.9, 3.16: on its first element, on its second, and in its second burst. One subscriber gets the same exception object."""
+    """Rules 1.4, 1.9, 3.16: on its first element, on its second, and in its second burst. One
+    subscriber gets the same exception object.
+    """
     error = KeyError("publisher")
     bound = Bound(make(RaisesAt(k, error)), nursery)
     recorder = bound.listen(100)
@@ -370,11 +413,18 @@ def _no_function() -> list[int]:
     raise KeyError("creation")
 
 
-MADE_BADLY = {"iter": _NoIterator(), "aiter": _NoAsyncIterator(), "call": _no_function, "pipe": pipe(_no_function, ops.take(2))}
+MADE_BADLY = {
+    "iter": _NoIterator(),
+    "aiter": _NoAsyncIterator(),
+    "call": _no_function,
+    "pipe": pipe(_no_function, ops.take(2)),
+}
 
 
 @pytest.mark.parametrize("made", MADE_BADLY.values(), ids=MADE_BADLY)
-async def test_a_publisher_that_raises_while_it_is_made_fails_at_the_first_pull(nursery, made) -> None:
+async def test_a_publisher_that_raises_while_it_is_made_fails_at_the_first_pull(
+    nursery, made
+) -> None:
     """Subscribing and requesting return normally; the error is a signal."""
     recorder = Bound(made, nursery).listen()
     assert recorder.log == [("on_subscribe",)]
@@ -386,9 +436,15 @@ async def test_a_publisher_that_raises_while_it_is_made_fails_at_the_first_pull(
 
 
 @pytest.mark.parametrize(("place", "rule"), [("subscribe", "1.9"), ("request", "3.16")])
-async def test_a_foreign_publisher_that_raises_breaks_a_rule(nursery, place: str, rule: str) -> None:
+async def test_a_foreign_publisher_that_raises_breaks_a_rule(
+    nursery, place: str, rule: str
+) -> None:
     """Its stream ends with the rule's number, with the exception as cause. No call raises."""
-    publisher = ScriptedPublisher(boom if place == "subscribe" else lambda subscriber: subscriber.on_subscribe(CallRecorder(request=boom)))
+    publisher = ScriptedPublisher(
+        boom
+        if place == "subscribe"
+        else lambda subscriber: subscriber.on_subscribe(CallRecorder(request=boom))
+    )
     error = await raised_by(lambda: collect(publisher))
     assert isinstance(error, RuleViolation)
     assert error.rule == rule
@@ -402,7 +458,8 @@ async def test_a_foreign_publisher_that_raises_in_cancel_is_reported() -> None:
     """No subscriber is left to receive the error, and the block is left normally (rule 3.15)."""
     reported: list[Exception] = []
     async with subscribe(
-        ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder(cancel=boom))), on_violation=reported.append
+        ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder(cancel=boom))),
+        on_violation=reported.append,
     ):
         pass
     assert [getattr(error, "rule", None) for error in reported] == ["3.15"]
@@ -417,8 +474,14 @@ SIGNALS = ["on_subscribe", "on_next", "on_error", "on_complete"]
 @by_source
 @pytest.mark.parametrize("signal", SIGNALS)
 async def test_only_the_subscriber_that_raises_is_cancelled(nursery, make, signal: str) -> None:
-    """Rule 2.13: it is reported once, gets no further signal, and is not kept. Another subscriber of the publisher goes on."""
-    made = pipe(make(), ops.map(lambda number: number if number < 4 else boom())) if signal == "on_error" else make()
+    """Rule 2.13: it is reported once, gets no further signal, and is not kept. Another
+    subscriber of the publisher goes on.
+    """
+    made = (
+        pipe(make(), ops.map(lambda number: number if number < 4 else boom()))
+        if signal == "on_error"
+        else make()
+    )
     bound = Bound(made, nursery)
     bad = Recorder(**{signal: boom})
     bound.publisher.subscribe(bad)
@@ -428,13 +491,17 @@ async def test_only_the_subscriber_that_raises_is_cancelled(nursery, make, signa
     (violation,) = bound.reported
     assert isinstance(violation, RuleViolation)
     assert (violation.rule, bad.log[-1][0]) == ("2.13", signal)
-    assert len(bad.elements) == {"on_subscribe": 0, "on_next": 1, "on_error": 4, "on_complete": 5}[signal]
+    assert (
+        len(bad.elements)
+        == {"on_subscribe": 0, "on_next": 1, "on_error": 4, "on_complete": 5}[signal]
+    )
     seen, ref, subscription = list(bad.log), weakref.ref(bad), bad.subscription
     subscription.request(5)
     subscription.cancel()
     await quiet()
     assert (bad.log, bound.reported, our_tasks()) == (seen, [violation], [])
-    violation.__cause__.__traceback__ = violation.__context__ = None  # a debugger needs its frames, and these refer to the subscriber
+    # A debugger needs its frames, and these refer to the subscriber.
+    violation.__cause__.__traceback__ = violation.__context__ = None
     bad.log.clear()
     seen.clear()
     del bad
@@ -508,7 +575,10 @@ async def _by_callback(publisher: KeepsOn) -> list[object]:
     recorder: list[object] = []
     publisher.subscribe(
         CallbackSubscriber(
-            recorder.append, error=recorder.append, complete=lambda: recorder.append(StopAsyncIteration()), on_violation=boom
+            recorder.append,
+            error=recorder.append,
+            complete=lambda: recorder.append(StopAsyncIteration()),
+            on_violation=boom,
         )
     )
     return recorder
@@ -525,13 +595,22 @@ async def _by_pipe(publisher: KeepsOn) -> list[object]:
 async def _listened(source: Source[object]) -> list[object]:
     async with trio.open_nursery() as nursery:
         recorder = Bound(source, nursery).listen(10)
-        return [*recorder.elements, *(entry[1] if len(entry) > 1 else StopAsyncIteration() for entry in recorder.log[2:])]
+        return [
+            *recorder.elements,
+            *(entry[1] if len(entry) > 1 else StopAsyncIteration() for entry in recorder.log[2:]),
+        ]
 
 
 @pytest.mark.parametrize("end", ENDS)
-@pytest.mark.parametrize("through", [_by_block, _by_stream, _by_callback, _by_binding, _by_pipe], ids=lambda each: each.__name__.strip("_"))
+@pytest.mark.parametrize(
+    "through",
+    [_by_block, _by_stream, _by_callback, _by_binding, _by_pipe],
+    ids=lambda each: each.__name__.strip("_"),
+)
 async def test_signals_after_the_end_do_nothing(through, end: str) -> None:
-    """Rules 1.7, 2.4, 2.8: the consumer gets one end, and no method of the publisher's subscription is called after it."""
+    """Rules 1.7, 2.4, 2.8: the consumer gets one end, and no method of the publisher's
+    subscription is called after it.
+    """
     publisher = KeepsOn(end)
     element, last = await through(publisher)
     assert element == 1
@@ -543,7 +622,9 @@ async def test_signals_after_the_end_do_nothing(through, end: str) -> None:
 
 
 @by_source
-async def test_a_stream_that_is_subscribed_twice_keeps_its_first_subscription(nursery, make) -> None:
+async def test_a_stream_that_is_subscribed_twice_keeps_its_first_subscription(
+    nursery, make
+) -> None:
     """Rule 2.5: the second one is cancelled before it has cost a task."""
     stream: Stream[int] = Stream()
     one, other = Bound(make(), nursery), Bound(lambda: numbers(5), nursery)
@@ -554,7 +635,9 @@ async def test_a_stream_that_is_subscribed_twice_keeps_its_first_subscription(nu
 
 
 async def test_one_object_in_two_subscriptions_of_one_publisher_is_served_twice(nursery) -> None:
-    """Penstock's publishers do not compare subscribers (rule 1.10 binds the subscriber). Each subscription gets correct signals."""
+    """Penstock's publishers do not compare subscribers (rule 1.10 binds the subscriber). Each
+    subscription gets correct signals.
+    """
     publisher = Bound([0, 1], nursery).publisher
     twice = Recorder()
     publisher.subscribe(twice)
@@ -564,7 +647,10 @@ async def test_one_object_in_two_subscriptions_of_one_publisher_is_served_twice(
     await quiet()
     twice.subscription.request(5)
     await quiet()
-    assert twice.log == [("on_subscribe",)] * 2 + [("on_next", 0), ("on_next", 1), ("on_complete",)] * 2
+    assert (
+        twice.log
+        == [("on_subscribe",)] * 2 + [("on_next", 0), ("on_next", 1), ("on_complete",)] * 2
+    )
 
 
 # --- objects that are not subscribers
@@ -585,10 +671,17 @@ PUBLISHERS: dict[str, Callable[[trio.Nursery], Publisher[Any]]] = {
 
 
 @pytest.mark.parametrize("make", PUBLISHERS.values(), ids=PUBLISHERS)
-@pytest.mark.parametrize("garbage", [None, 5, "x", object(), Recorder], ids=lambda each: getattr(each, "__name__", type(each).__name__))
+@pytest.mark.parametrize(
+    "garbage",
+    [None, 5, "x", object(), Recorder],
+    ids=lambda each: getattr(each, "__name__", type(each).__name__),
+)
 async def test_an_object_that_is_not_a_subscriber_is_a_type_error(nursery, make, garbage) -> None:
     """Rule 1.9: `subscribe` raises nothing else. A subscriber class counts as such an object."""
-    with pytest.raises(TypeError, match="which is no subscriber: it needs on_subscribe, on_next, on_error and on_complete"):
+    with pytest.raises(
+        TypeError,
+        match="which is no subscriber: it needs on_subscribe, on_next, on_error and on_complete",
+    ):
         make(nursery).subscribe(garbage)
     assert our_tasks() == []
 
@@ -611,7 +704,9 @@ async def test_a_closed_nursery_is_an_error_or_is_not_needed(make) -> None:
 
 @by_source
 async def test_a_cancelled_nursery_ends_its_streams(make) -> None:
-    """Cancelled before the task's first step, or while it waits for demand: one end, and no task."""
+    """Cancelled before the task's first step, or while it waits for demand:
+    one end, and no task.
+    """
     for demand in (10, 2):
         async with trio.open_nursery() as cancelled:
             recorder = Bound(make(), cancelled).listen(demand)
@@ -648,7 +743,11 @@ async def _yields() -> AsyncIterator[int]:
         yield 2
 
 
-CLEANUPS = {"hangs": (_hangs, CleanupTimeout), "raises": (_raises, KeyError), "yields": (_yields, RuntimeError)}
+CLEANUPS = {
+    "hangs": (_hangs, CleanupTimeout),
+    "raises": (_raises, KeyError),
+    "yields": (_yields, RuntimeError),
+}
 
 
 @pytest.mark.parametrize(("generator", "expected"), CLEANUPS.values(), ids=CLEANUPS)
@@ -675,7 +774,9 @@ async def test_bad_cleanup_is_raised_from_a_block_and_reported_for_a_publisher(
 
 
 @pytest.mark.parametrize(("generator", "expected"), CLEANUPS.values(), ids=CLEANUPS)
-async def test_bad_cleanup_of_a_pipe_that_completes_early_is_raised_from_the_block(autojump_clock, generator, expected) -> None:
+async def test_bad_cleanup_of_a_pipe_that_completes_early_is_raised_from_the_block(
+    autojump_clock, generator, expected
+) -> None:
     """`take` cancels its source inside a signal. The elements arrive, and the failure is raised."""
     got: list[int] = []
 

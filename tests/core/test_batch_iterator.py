@@ -39,7 +39,13 @@ async def test_a_batch_beyond_the_demand_waits_in_part(nursery: trio.Nursery) ->
     assert batches.pulled == 1
     assert await harness.ask(1) == [("on_next", 4)]
     assert batches.pulled == 1
-    assert await harness.ask(100) == [("on_next", 5), ("on_next", 6), ("on_next", 7), ("on_next", 8), ("on_complete",)]
+    assert await harness.ask(100) == [
+        ("on_next", 5),
+        ("on_next", 6),
+        ("on_next", 7),
+        ("on_next", 8),
+        ("on_complete",),
+    ]
     assert batches.closed
 
 
@@ -82,7 +88,18 @@ def channel() -> Any:
         channel,
         lambda: [[], [1, 2], [], [], [3], []],
     ],
-    ids=["list", "iterator", "function", "generator", "async function", "async generator", "generate", "source", "channel", "empty lists"],
+    ids=[
+        "list",
+        "iterator",
+        "function",
+        "generator",
+        "async function",
+        "async generator",
+        "generate",
+        "source",
+        "channel",
+        "empty lists",
+    ],
 )
 async def test_each_way_to_give_lists_streams_their_elements(make: Any) -> None:
     """Also one element at a time."""
@@ -138,7 +155,9 @@ async def test_a_cancel_while_the_generator_waits_is_a_cancellation_there() -> N
 
 
 async def test_a_timeout_around_the_yield_reaches_the_generator(autojump_clock: Any) -> None:
-    """It goes off while the pump waits for demand, and the list that the generator yields in answer is the next batch."""
+    """It goes off while the pump waits for demand, and the list
+    that the generator yields in answer is the next batch.
+    """
 
     async def times_out() -> AsyncIterator[list[int]]:
         try:
@@ -174,7 +193,10 @@ async def test_what_is_no_list_ends_the_stream_with_what_to_yield(batch: Any) ->
     """A text is a sequence of characters, but that is not what its author means."""
     with pytest.raises(UsageError) as caught:
         await collect(from_batches(Batches([1], batch)))
-    assert str(caught.value).endswith(f"yielded {batch!r}, and from_batches() streams the elements of lists: yield a list or a tuple")
+    assert str(caught.value).endswith(
+        f"yielded {batch!r}, and from_batches() streams the elements of lists: yield a list or a "
+        "tuple"
+    )
 
 
 @pytest.mark.parametrize("batches", [([1, None, 2],), ([1], [None])])
@@ -215,7 +237,11 @@ async def test_an_iterator_of_lists_has_one_subscriber() -> None:
             await collect(source)
 
 
-@pytest.mark.parametrize("given", [Topic[list[int]](), empty(), as_source([[1]]).map(list)], ids=["topic", "empty", "pipe"])
+@pytest.mark.parametrize(
+    "given",
+    [Topic[list[int]](), empty(), as_source([[1]]).map(list)],
+    ids=["topic", "empty", "pipe"],
+)
 def test_a_source_that_is_not_pulled_is_refused(given: Any) -> None:
     """An operator does the same there."""
     with pytest.raises(UsageError, match=r"or write source\.flat_map\(lambda batch: batch\)$"):
@@ -223,7 +249,9 @@ def test_a_source_that_is_not_pulled_is_refused(given: Any) -> None:
 
 
 @pytest.mark.parametrize("kind", [BytesList, list, tuple])
-async def test_elements_that_are_known_to_be_bytes_stay_known(nursery: trio.Nursery, kind: Any) -> None:
+async def test_elements_that_are_known_to_be_bytes_stay_known(
+    nursery: trio.Nursery, kind: Any
+) -> None:
     """A part of such a list is one, too, and that of another list is not."""
     taken: list[Any] = []
 

@@ -1,4 +1,6 @@
-"""The pacer: bursts grow while they are quick and shrink when they are slow, and a checkpoint comes when a burst is used up."""
+"""The pacer: bursts grow while they are quick and shrink when they are slow, and a checkpoint
+comes when a burst is used up.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -12,7 +14,10 @@ from penstock.core import _pump
 from penstock.core._pump import BURST_SECONDS, FIRST_BURST, LONGEST_BURST, BurstPacer, next_burst
 
 
-@given(st.integers(min_value=1, max_value=LONGEST_BURST), st.floats(min_value=0, max_value=10, allow_nan=False))
+@given(
+    st.integers(min_value=1, max_value=LONGEST_BURST),
+    st.floats(min_value=0, max_value=10, allow_nan=False),
+)
 def test_the_next_burst_fits_the_time_of_the_last_one(burst: int, seconds: float) -> None:
     """It is longer after a quick burst, shorter after a slow one, and always within its bounds."""
     following = next_burst(burst, seconds)
@@ -27,9 +32,20 @@ def test_the_next_burst_fits_the_time_of_the_last_one(burst: int, seconds: float
 
 @pytest.mark.parametrize(
     ("burst", "seconds", "expected"),
-    [(32, 0, 64), (32, 0.00125, 32), (32, 0.005, 32), (32, 0.0051, 8), (1, 9, 1), (3, 9, 1), (1024, 0, 1024), (600, 0, 1024)],
+    [
+        (32, 0, 64),
+        (32, 0.00125, 32),
+        (32, 0.005, 32),
+        (32, 0.0051, 8),
+        (1, 9, 1),
+        (3, 9, 1),
+        (1024, 0, 1024),
+        (600, 0, 1024),
+    ],
 )
-def test_the_bounds_between_long_and_short_bursts(burst: int, seconds: float, expected: int) -> None:
+def test_the_bounds_between_long_and_short_bursts(
+    burst: int, seconds: float, expected: int
+) -> None:
     """5 ms is not yet too slow, and a quarter of that is not yet quick."""
     assert next_burst(burst, seconds) == expected
 
@@ -49,7 +65,9 @@ def counted_steps() -> Iterator[list[trio.lowlevel.Task]]:
     trio.lowlevel.remove_instrument(instrument)
 
 
-async def test_a_checkpoint_comes_when_the_burst_is_used_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_checkpoint_comes_when_the_burst_is_used_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Before that there is none, over any number of portions; after it the next burst is whole."""
     monkeypatch.setattr(_pump, "monotonic", lambda: 0.0)
     pacer = BurstPacer()
@@ -63,7 +81,9 @@ async def test_a_checkpoint_comes_when_the_burst_is_used_up(monkeypatch: pytest.
         assert (len(steps), pacer.remaining) == (1, FIRST_BURST * 2)
 
 
-async def test_a_checkpoint_comes_when_the_burst_has_taken_too_long(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_checkpoint_comes_when_the_burst_has_taken_too_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A slow element does not delay other tasks until the burst is used up."""
     now = 0.0
     monkeypatch.setattr(_pump, "monotonic", lambda: now)

@@ -1,4 +1,6 @@
-"""A callback subscriber calls plain functions and renews its demand in halves. An exception of a function never reaches the publisher."""
+"""A callback subscriber calls plain functions and renews its demand in halves. An exception of a
+function never reaches the publisher.
+"""
 
 import gc
 import weakref
@@ -124,18 +126,25 @@ def test_a_demand_is_at_least_one(wrong) -> None:
     """A callback subscriber has no request() for manual demand."""
     with pytest.raises(UsageError) as caught:
         CallbackSubscriber(boom, demand=wrong)
-    assert str(caught.value) == f"demand={shown(wrong)}; give how many elements may be under way at a time, at least 1"
+    assert (
+        str(caught.value)
+        == f"demand={shown(wrong)}; give how many elements may be under way at a time, at least 1"
+    )
 
 
 @pytest.mark.parametrize("wrong", [None, 5, "print"])
 def test_the_functions_are_functions(wrong) -> None:
     """The error names the argument; the functions for the two ends may be left out."""
-    with pytest.raises(UsageError, match=r"^`next` is .*; give a function of one argument, the element$"):
+    with pytest.raises(
+        UsageError, match=r"^`next` is .*; give a function of one argument, the element$"
+    ):
         CallbackSubscriber(wrong)
     with pytest.raises(UsageError, match=r"^on_violation is "):
         CallbackSubscriber(boom, on_violation=wrong)
     if wrong is not None:
-        with pytest.raises(UsageError, match=r"^`error` is .*; give a function of one argument, the exception$"):
+        with pytest.raises(
+            UsageError, match=r"^`error` is .*; give a function of one argument, the exception$"
+        ):
             CallbackSubscriber(boom, error=wrong)
         with pytest.raises(UsageError, match=r"^`complete` is .*; give a function of no argument$"):
             CallbackSubscriber(boom, complete=wrong)
@@ -151,12 +160,17 @@ def test_an_async_function_is_refused(name: str) -> None:
     functions = {"next": boom, name: _async}
     with pytest.raises(UsageError) as caught:
         CallbackSubscriber(functions.pop("next"), **functions)
-    assert str(caught.value) == f"`{name}` is _async, which is async; a signal cannot wait. For async work there is for_each()"
+    assert str(caught.value) == (
+        f"`{name}` is _async, which is async; a signal cannot wait. For async work there is "
+        "for_each()"
+    )
 
 
 @pytest.mark.parametrize("name", ["next", "error", "complete"])
 def test_a_function_that_raises_is_reported_and_cancels(name: str) -> None:
-    """Rule 2.13: the publisher gets a cancel and no exception, and no function is called any more."""
+    """Rule 2.13: the publisher gets a cancel and no exception,
+    and no function is called any more.
+    """
     harness = CallbackHarness(**{name: boom}).open()
     if name == "next":
         harness.publisher.emit(1)
@@ -187,7 +201,9 @@ def test_an_exception_that_cannot_be_printed_is_reported() -> None:
 
     harness = CallbackHarness(next=raising).open()
     harness.publisher.emit(1)
-    assert str(harness.reported[0]).startswith("the `next` callback raised an unprintable 'Unprintable';")
+    assert str(harness.reported[0]).startswith(
+        "the `next` callback raised an unprintable 'Unprintable';"
+    )
 
 
 def test_an_interrupt_is_not_caught() -> None:
@@ -205,16 +221,23 @@ def test_an_interrupt_is_not_caught() -> None:
 
 def test_a_callback_may_cancel() -> None:
     """No function is called after that, and nothing is requested."""
-    harness = CallbackHarness(2, next=lambda element: (harness.log.append(("next", element)), harness.subscriber.cancel())).open()
+    harness = CallbackHarness(
+        2, next=lambda element: (harness.log.append(("next", element)), harness.subscriber.cancel())
+    ).open()
     harness.publisher.emit(1)
     harness.publisher.misbehave("on_next", 2)
     harness.publisher.misbehave("on_complete")
     assert harness.log == [("next", 1)]
-    assert (harness.publisher.subscription.requests, harness.publisher.subscription.cancels) == ([2], 1)
+    assert (harness.publisher.subscription.requests, harness.publisher.subscription.cancels) == (
+        [2],
+        1,
+    )
 
 
 def test_cancel_goes_up_once() -> None:
-    """However often it is called. Before on_subscribe, it refuses the subscription that comes later."""
+    """However often it is called.
+    Before on_subscribe, it refuses the subscription that comes later.
+    """
     harness = CallbackHarness().open()
     harness.subscriber.cancel()
     harness.subscriber.cancel()
@@ -232,7 +255,11 @@ def test_a_second_subscription_is_cancelled() -> None:
     harness.publisher.emit(1)
     harness.publisher.complete()
     harness.subscriber.on_subscribe(third)
-    assert (second.log, third.log, harness.log) == ([("cancel",)], [("cancel",)], [("next", 1), ("complete",)])
+    assert (second.log, third.log, harness.log) == (
+        [("cancel",)],
+        [("cancel",)],
+        [("next", 1), ("complete",)],
+    )
 
 
 def test_the_same_subscription_twice_is_cancelled_and_reported() -> None:
@@ -256,14 +283,18 @@ def test_none_is_a_type_error_for_the_publisher(signal: str) -> None:
 
 def test_an_error_is_an_exception() -> None:
     """A text is refused."""
-    with pytest.raises(TypeError, match=r"^on_error\('boom'\): an exception is needed \(rule 2\.13\)$"):
+    with pytest.raises(
+        TypeError, match=r"^on_error\('boom'\): an exception is needed \(rule 2\.13\)$"
+    ):
         CallbackHarness().open().subscriber.on_error("boom")  # type: ignore[arg-type]  # a mistake on purpose
 
 
 @pytest.mark.parametrize("end", ["complete", "fail", "cancel"])
 def test_an_ended_subscriber_keeps_no_publisher(end: str) -> None:
     """A program may keep the subscriber."""
-    subscriber: CallbackSubscriber[object] = CallbackSubscriber(lambda _: None, on_violation=lambda _: None)
+    subscriber: CallbackSubscriber[object] = CallbackSubscriber(
+        lambda _: None, on_violation=lambda _: None
+    )
     calls = CallRecorder()
     calls.token = Token()  # type: ignore[attr-defined]  # an attribute that only this test needs
     ref = weakref.ref(calls.token)  # type: ignore[attr-defined]  # the same

@@ -1,4 +1,6 @@
-"""The bound on how long a subscriber may hold up all others: the values that are accepted, and the bound that a subscriber has."""
+"""The bound on how long a subscriber may hold up all others: the values that are accepted, and
+the bound that a subscriber has.
+"""
 
 from math import inf, nan
 from typing import Any
@@ -7,7 +9,15 @@ import pytest
 import trio
 
 from penstock.api import Publisher, Subscriber, UsageError
-from penstock.core import Scope, SlowPolicy, Topic, check_hold_up, from_publisher, held_up, hold_up_bound_of
+from penstock.core import (
+    Scope,
+    SlowPolicy,
+    Topic,
+    check_hold_up,
+    from_publisher,
+    held_up,
+    hold_up_bound_of,
+)
 from tests.core._foreign import Recorder
 
 
@@ -40,7 +50,9 @@ def test_a_bound_is_refused_with_a_policy_that_never_waits() -> None:
         check_hold_up(3, SlowPolicy.FAIL)
 
 
-async def test_a_subscriber_of_a_publisher_has_the_bound_of_its_scope(nursery: trio.Nursery, autojump_clock) -> None:
+async def test_a_subscriber_of_a_publisher_has_the_bound_of_its_scope(
+    nursery: trio.Nursery, autojump_clock
+) -> None:
     """`subscribe` has no parameter for it. A subscriber of the program itself has no bound."""
     seen = BoundSeen()
     from_publisher(seen).attach(Recorder(), Scope(nursery, max_hold_up=4))
@@ -48,12 +60,16 @@ async def test_a_subscriber_of_a_publisher_has_the_bound_of_its_scope(nursery: t
     assert seen.bounds == [4, inf]
 
 
-async def test_a_topic_sees_the_bound_through_a_publisher_in_front_of_it(nursery: trio.Nursery, autojump_clock) -> None:
+async def test_a_topic_sees_the_bound_through_a_publisher_in_front_of_it(
+    nursery: trio.Nursery, autojump_clock
+) -> None:
     """A program may wrap a topic into another publisher, and so may `Source.publisher`."""
     topic: Topic[int] = Topic()
     seen = BoundSeen()
     from_publisher(topic.publisher(nursery)).attach(Recorder(), Scope(nursery, max_hold_up=4))
-    from_publisher(from_publisher(seen).publisher(nursery)).attach(Recorder(), Scope(nursery, max_hold_up=4))
+    from_publisher(from_publisher(seen).publisher(nursery)).attach(
+        Recorder(), Scope(nursery, max_hold_up=4)
+    )
     assert topic.statistics().subscribers == 1
     assert seen.bounds == [4]
 
@@ -61,5 +77,7 @@ async def test_a_topic_sees_the_bound_through_a_publisher_in_front_of_it(nursery
 def test_the_error_names_what_was_held_up_and_where_the_bound_is_set() -> None:
     """So that the operator of the server can find it."""
     text = str(held_up(2, what="share", setting="share(max_hold_up=...)"))
-    assert text.startswith("this subscriber requested nothing for 2 s while its share waited for it")
+    assert text.startswith(
+        "this subscriber requested nothing for 2 s while its share waited for it"
+    )
     assert "(share(max_hold_up=...); Limits.max_hold_up for subscribers over a network)" in text

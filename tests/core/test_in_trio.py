@@ -32,13 +32,19 @@ async def enter(block: Any) -> None:
 
 ENTRIES: dict[str, tuple[str, Callable[[], Awaitable[Any]]]] = {
     "subscribe": ("subscribe()", lambda: enter(penstock.subscribe([1]))),
-    "subscribe to a URL": ("subscribe()", lambda: enter(penstock.subscribe("memory://none/publisher"))),
+    "subscribe to a URL": (
+        "subscribe()",
+        lambda: enter(penstock.subscribe("memory://none/publisher")),
+    ),
     "collect": ("subscribe()", lambda: penstock.collect([1])),
     "first": ("subscribe()", lambda: penstock.first([1])),
     "connect": ("connect()", lambda: enter(penstock.connect("memory://none"))),
     "request by URL": ("request()", lambda: penstock.request("memory://none/publisher")),
     "publish": ("Topic.publish()", lambda: penstock.Topic[int]().publish(1)),
-    "wait_subscribers": ("Topic.wait_subscribers()", lambda: penstock.Topic[int]().wait_subscribers()),
+    "wait_subscribers": (
+        "Topic.wait_subscribers()",
+        lambda: penstock.Topic[int]().wait_subscribers(),
+    ),
     "wait_alone": ("Topic.wait_alone()", lambda: penstock.Topic[int]().wait_alone()),
     "serve": ("serve()", lambda: enter(penstock.serve(penstock.Service(), "memory://none"))),
 }
@@ -53,7 +59,9 @@ async def refusal(enters: Callable[[], Awaitable[Any]]) -> str:
 
 
 @by_entry
-def test_a_task_of_asyncio_is_told_how_to_run_the_program(what: str, enters: Callable[[], Awaitable[Any]]) -> None:
+def test_a_task_of_asyncio_is_told_how_to_run_the_program(
+    what: str, enters: Callable[[], Awaitable[Any]]
+) -> None:
     """With trio alone, with anyio, or with trio as a guest; and the loop of asyncio goes on."""
 
     async def main() -> str:
@@ -62,8 +70,9 @@ def test_a_task_of_asyncio_is_told_how_to_run_the_program(what: str, enters: Cal
         return text
 
     assert asyncio.run(main()) == (
-        f"{what} needs trio, and asyncio runs this code. Run the program with trio.run(main), or with anyio.run(main, backend='trio'). "
-        "If asyncio must stay, run trio beside it as a guest of its loop: trio.lowlevel.start_guest_run"
+        f"{what} needs trio, and asyncio runs this code. Run the program with trio.run(main), or "
+        "with anyio.run(main, backend='trio'). If asyncio must stay, run trio beside it as a "
+        "guest of its loop: trio.lowlevel.start_guest_run"
     )
 
 
@@ -75,12 +84,18 @@ def driven_by_hand(coroutine: Coroutine[Any, Any, str]) -> str:
 
 
 @by_entry
-def test_a_coroutine_without_a_loop_is_told_how_to_run_the_program(what: str, enters: Callable[[], Awaitable[Any]]) -> None:
+def test_a_coroutine_without_a_loop_is_told_how_to_run_the_program(
+    what: str, enters: Callable[[], Awaitable[Any]]
+) -> None:
     """The program awaits it by hand, or a loop of another library runs it."""
-    assert driven_by_hand(refusal(enters)) == f"{what} needs trio, and trio does not run this code. Run the program with trio.run(main)"
+    assert driven_by_hand(refusal(enters)) == (
+        f"{what} needs trio, and trio does not run this code. Run the program with trio.run(main)"
+    )
 
 
-def test_a_program_that_has_not_imported_asyncio_gets_the_short_text(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_program_that_has_not_imported_asyncio_gets_the_short_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The check does not import it."""
     monkeypatch.delitem(sys.modules, "asyncio")
     with pytest.raises(UsageError, match="trio does not run this code"):
@@ -100,7 +115,9 @@ def test_a_block_can_be_made_outside_of_trio_and_entered_in_it() -> None:
 
 
 def test_beside_a_guest_run_only_the_tasks_of_trio_may_enter() -> None:
-    """Both loops are in one thread, and a task of asyncio is refused while trio runs as its guest."""
+    """Both loops are in one thread, and a task of asyncio is refused while trio runs as its
+    guest.
+    """
 
     async def guest(stop: trio.Event) -> list[int]:
         numbers = await penstock.collect(range(1000))
@@ -116,14 +133,23 @@ def test_beside_a_guest_run_only_the_tasks_of_trio_may_enter() -> None:
     assert numbers == list(range(1000))
 
 
-def beside_guest(guest: Callable[[trio.Event], Awaitable[G]], in_asyncio: Callable[[], Awaitable[H]]) -> tuple[H, G]:
-    """Run `in_asyncio` beside `guest`, which trio runs as a guest until the event that it gets is set. Return both results."""
+def beside_guest(
+    guest: Callable[[trio.Event], Awaitable[G]], in_asyncio: Callable[[], Awaitable[H]]
+) -> tuple[H, G]:
+    """Run `in_asyncio` beside `guest`, which trio runs as a guest until the event that it gets
+    is set. Return both results.
+    """
 
     async def main() -> tuple[H, G]:
         loop = asyncio.get_running_loop()
         ended: asyncio.Future[Any] = loop.create_future()
         stop = trio.Event()
-        trio.lowlevel.start_guest_run(guest, stop, run_sync_soon_threadsafe=loop.call_soon_threadsafe, done_callback=ended.set_result)
+        trio.lowlevel.start_guest_run(
+            guest,
+            stop,
+            run_sync_soon_threadsafe=loop.call_soon_threadsafe,
+            done_callback=ended.set_result,
+        )
         try:
             result = await in_asyncio()
         finally:
@@ -192,7 +218,9 @@ CALLS: dict[str, tuple[str, Callable[[penstock.Peer], Awaitable[Any]]]] = {
 
 
 @pytest.mark.parametrize(("what", "calls"), CALLS.values(), ids=CALLS)
-def test_a_peer_of_a_guest_refuses_a_call_of_asyncio(what: str, calls: Callable[[penstock.Peer], Awaitable[Any]]) -> None:
+def test_a_peer_of_a_guest_refuses_a_call_of_asyncio(
+    what: str, calls: Callable[[penstock.Peer], Awaitable[Any]]
+) -> None:
     """Nothing is sent, and the connection serves the tasks of trio."""
     peers: list[penstock.Peer] = []
     service = penstock.Service()
@@ -238,4 +266,6 @@ def test_the_end_of_a_server_is_awaited_in_trio() -> None:
             await one_pass()
         return await refusal(servers[0].wait_over)
 
-    assert beside_guest(guest, in_asyncio)[0].startswith("Server.wait_over() needs trio, and asyncio runs this code. ")
+    assert beside_guest(guest, in_asyncio)[0].startswith(
+        "Server.wait_over() needs trio, and asyncio runs this code. "
+    )

@@ -40,7 +40,9 @@ def test_a_claimed_iterator_is_refused(make, *, is_closed_at_end: bool) -> None:
     iterator = make()
     claim = take_lease(iterator, "it", is_closed_at_end=is_closed_at_end)
     for _ in range(2):
-        with pytest.raises(AlreadySubscribed, match=r"^it (has a subscriber, or had one|was subscribed to before)"):
+        with pytest.raises(
+            AlreadySubscribed, match=r"^it (has a subscriber, or had one|was subscribed to before)"
+        ):
             take_lease(iterator, "it", is_closed_at_end=is_closed_at_end)
     del claim
 

@@ -24,15 +24,24 @@ class Clock:
 
 
 def test_a_flood_of_one_kind_is_cut_and_counted(caplog: pytest.LogCaptureFixture) -> None:
-    """The burst is written, then one line when its budget has grown by one; that line says how many were left out."""
+    """The burst is written, then one line when its budget has grown by one;
+    that line says how many were left out.
+    """
     clock = Clock()
     log = LimitedLog(LOGGER, burst=3, per_second=0.5, clock=clock)
     with caplog.at_level(logging.INFO, LOGGER.name):
-        assert [log.write(logging.INFO, "flood", "line %d", number) for number in range(1000)].count(True) == 3
+        assert [
+            log.write(logging.INFO, "flood", "line %d", number) for number in range(1000)
+        ].count(True) == 3
         clock.now += 2
         assert log.write(logging.INFO, "flood", "line %d", 1000)
         assert not log.write(logging.INFO, "flood", "line %d", 1001)
-    assert caplog.messages == ["line 0", "line 1", "line 2", "line 1000 (997 lines like this one were left out before it)"]
+    assert caplog.messages == [
+        "line 0",
+        "line 1",
+        "line 2",
+        "line 1000 (997 lines like this one were left out before it)",
+    ]
 
 
 def test_a_flood_of_one_kind_hides_no_line_of_another(caplog: pytest.LogCaptureFixture) -> None:
@@ -40,7 +49,12 @@ def test_a_flood_of_one_kind_hides_no_line_of_another(caplog: pytest.LogCaptureF
     clock = Clock()
     log = LimitedLog(LOGGER, burst=2, per_second=1, clock=clock)
     with caplog.at_level(logging.INFO, LOGGER.name):
-        assert [log.write(logging.INFO, kind, "x") for kind in ("a", "a", "a", "b")] == [True, True, False, True]
+        assert [log.write(logging.INFO, kind, "x") for kind in ("a", "a", "a", "b")] == [
+            True,
+            True,
+            False,
+            True,
+        ]
         clock.now += 1000
         assert [log.write(logging.INFO, "a", "x") for _ in range(3)] == [True, True, False]
 
@@ -49,7 +63,9 @@ def test_the_table_of_kinds_is_bounded(caplog: pytest.LogCaptureFixture) -> None
     """Kinds beyond the bound share one budget."""
     log = LimitedLog(LOGGER, burst=1, clock=Clock())
     with caplog.at_level(logging.INFO, LOGGER.name):
-        assert [log.write(logging.INFO, f"kind {number}", "x") for number in range(1000)].count(True) == MAX_KINDS + 1
+        assert [log.write(logging.INFO, f"kind {number}", "x") for number in range(1000)].count(
+            True
+        ) == MAX_KINDS + 1
     assert len(log._kinds) == MAX_KINDS + 1
 
 
@@ -86,7 +102,10 @@ def test_a_line_is_one_line_without_control_characters(caplog: pytest.LogCapture
     with caplog.at_level(logging.INFO, LOGGER.name):
         log.write(logging.INFO, "kind", "name %s", "%s \x1b[2J\n\r\x9b\u202e é 水")
         log.write(logging.INFO, "kind", "100 % of it, without values")
-    assert caplog.messages == ["name %s \\x1b[2J\\n\\r\\x9b\\u202e é 水", "100 % of it, without values"]
+    assert caplog.messages == [
+        "name %s \\x1b[2J\\n\\r\\x9b\\u202e é 水",
+        "100 % of it, without values",
+    ]
 
 
 def test_the_traceback_of_an_error_is_written(caplog: pytest.LogCaptureFixture) -> None:
@@ -106,15 +125,24 @@ def test_printable_keeps_a_printable_text() -> None:
 
 
 def test_all_kinds_together_are_bounded_in_bytes(caplog: pytest.LogCaptureFixture) -> None:
-    """An attacker with many names, or with long ones, cannot write more than the bytes of the log; later they grow again."""
+    """An attacker with many names, or with long ones, cannot write more than the bytes of the
+    log; later they grow again.
+    """
     clock = Clock()
     log = LimitedLog(LOGGER, burst=1000, bytes_per_second=100, clock=clock)
     with caplog.at_level(logging.INFO, LOGGER.name):
-        written = [log.write(logging.INFO, f"kind {number % 50}", "x" * 5_000) for number in range(1000)].count(True)
+        written = [
+            log.write(logging.INFO, f"kind {number % 50}", "x" * 5_000) for number in range(1000)
+        ].count(True)
         assert written == len(caplog.records) < BYTES_AT_ONCE / 1_000
         clock.now += 60
-        assert [log.write(logging.INFO, "kind 1", "x" * 5_000) for _ in range(50)].count(True) == 60 * 100 // 1_064 + 1
-    assert sum(len(record.getMessage()) for record in caplog.records) < BYTES_AT_ONCE + 60 * 100 + 2_000
+        assert [log.write(logging.INFO, "kind 1", "x" * 5_000) for _ in range(50)].count(
+            True
+        ) == 60 * 100 // 1_064 + 1
+    assert (
+        sum(len(record.getMessage()) for record in caplog.records)
+        < BYTES_AT_ONCE + 60 * 100 + 2_000
+    )
 
 
 def test_a_kind_that_was_quiet_makes_room_for_a_new_one(caplog: pytest.LogCaptureFixture) -> None:
@@ -125,7 +153,9 @@ def test_a_kind_that_was_quiet_makes_room_for_a_new_one(caplog: pytest.LogCaptur
         for number in range(MAX_KINDS):
             assert log.write(logging.INFO, f"old {number}", "x")
         clock.now += 1
-        assert [log.write(logging.INFO, f"new {number}", "x") for number in range(MAX_KINDS)].count(True) == MAX_KINDS
+        assert [log.write(logging.INFO, f"new {number}", "x") for number in range(MAX_KINDS)].count(
+            True
+        ) == MAX_KINDS
         assert len(log._kinds) == MAX_KINDS
 
 
@@ -164,8 +194,12 @@ def test_a_run_of_trio_has_one_log_of_a_name_and_the_next_run_another() -> None:
     assert limited_log("penstock.test.limited") is not limited_log("penstock.test.limited")
 
 
-async def test_the_default_hook_for_faults_is_bounded(caplog: pytest.LogCaptureFixture, mock_clock: trio.testing.MockClock) -> None:
-    """The same fault a thousand times is ten lines; another one still has room; an exception without a text raises nothing."""
+async def test_the_default_hook_for_faults_is_bounded(
+    caplog: pytest.LogCaptureFixture, mock_clock: trio.testing.MockClock
+) -> None:
+    """The same fault a thousand times is ten lines; another one still has room; an exception
+    without a text raises nothing.
+    """
 
     class Unprintable(Exception):
         def __str__(self) -> str:
@@ -182,7 +216,9 @@ async def test_the_default_hook_for_faults_is_bounded(caplog: pytest.LogCaptureF
     log_violation(Unprintable())
     assert len(caplog.records) == 12
     assert caplog.messages[-1] == "Unprintable, whose __str__ raised"
-    assert all(record.name == "penstock" and record.levelno == logging.ERROR for record in caplog.records)
+    assert all(
+        record.name == "penstock" and record.levelno == logging.ERROR for record in caplog.records
+    )
 
 
 def test_the_place_of_an_error_is_its_type_and_the_line_that_raised_it() -> None:
@@ -202,16 +238,18 @@ def test_the_place_of_an_error_is_its_type_and_the_line_that_raised_it() -> None
     assert place_of(ValueError("never raised")) == "ValueError"
 
 
-def test_an_answer_to_a_peer_is_no_error_in_the_log_of_faults(caplog: pytest.LogCaptureFixture) -> None:
+def test_an_answer_to_a_peer_is_no_error_in_the_log_of_faults(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """A PublicError has no traceback, and a program that logs errors only has no line of it."""
     log_violation(PublicError("out of stock"))
     log_violation(NotAvailable("not yours"))
     assert caplog.records == []
     with caplog.at_level(logging.INFO, "penstock"):
         log_violation(PublicError("out of\nstock"))
-    assert [(record.levelname, record.getMessage(), record.exc_info) for record in caplog.records] == [
-        ("INFO", "PublicError: out of\\nstock", None)
-    ]
+    assert [
+        (record.levelname, record.getMessage(), record.exc_info) for record in caplog.records
+    ] == [("INFO", "PublicError: out of\\nstock", None)]
 
 
 def test_a_log_is_made_without_a_look_at_the_clock() -> None:

@@ -1,4 +1,6 @@
-"""The mailbox subscriber: signals only schedule, one task handles them, and each policy treats a second subscription in its own way."""
+"""The mailbox subscriber: signals only schedule, one task handles them, and each policy treats a
+second subscription in its own way.
+"""
 
 from functools import partial
 
@@ -32,7 +34,9 @@ class MailboxHarness:
         self.reported = []
         handlers = {"error": self.seen.append, "complete": lambda: self.seen.append("done")}
         self.mailbox = MailboxSubscriber(
-            nursery, options.pop("next", self.seen.append), **{**handlers, "on_violation": self.reported.append, **options}
+            nursery,
+            options.pop("next", self.seen.append),
+            **{**handlers, "on_violation": self.reported.append, **options},
         )
 
 
@@ -41,7 +45,9 @@ class MailboxHarness:
 
 @BOTH
 async def test_a_signal_calls_nothing_before_the_task_runs(nursery, policy) -> None:
-    """Rule 2.2, D5.1, D5.2, D6.1, D6.2: inside a signal neither the subscription nor a function is called; later they are."""
+    """Rule 2.2, D5.1, D5.2, D6.1, D6.2:
+    inside a signal neither the subscription nor a function is called; later they are.
+    """
     harness, calls = MailboxHarness(nursery, policy=policy, demand=2), CallRecorder()
     harness.mailbox.on_subscribe(calls)
     assert calls.log == []
@@ -59,7 +65,9 @@ async def test_a_signal_calls_nothing_before_the_task_runs(nursery, policy) -> N
 
 @BOTH
 async def test_demand_is_renewed_in_halves_as_elements_are_handled(nursery, policy) -> None:
-    """At most `demand` elements are under way, and they are requested anew when they have been handled."""
+    """At most `demand` elements are under way, and they are requested anew
+    when they have been handled.
+    """
     harness, calls = MailboxHarness(nursery, policy=policy, demand=4), CallRecorder()
     harness.mailbox.on_subscribe(calls)
     await wait_all_tasks_blocked()
@@ -98,7 +106,9 @@ async def test_functions_may_be_async_and_run_one_at_a_time(nursery) -> None:
 
 @BOTH
 async def test_the_mailbox_never_holds_more_than_the_demand_and_two(nursery, policy) -> None:
-    """With a publisher that signals all requested elements and its end inside the request: one beginning, the demand, one end."""
+    """With a publisher that signals all requested elements and its end inside the request: one
+    beginning, the demand, one end.
+    """
     sizes, seen = [], []
 
     class Measured(MailboxSubscriber):
@@ -158,7 +168,10 @@ async def test_the_task_lives_from_the_first_signal_to_the_end(nursery) -> None:
 
 async def test_it_handles_a_whole_stream(nursery) -> None:
     """From penstock's own sources, under both policies."""
-    modern, draft = MailboxHarness(nursery, demand=3), MailboxHarness(nursery, demand=3, policy=MailboxPolicy.DRAFT)
+    modern, draft = (
+        MailboxHarness(nursery, demand=3),
+        MailboxHarness(nursery, demand=3, policy=MailboxPolicy.DRAFT),
+    )
     from_iterable(range(10)).publisher(nursery).subscribe(modern.mailbox)
     as_draft(generate(lambda: iter(range(10))).publisher(nursery)).subscribe(draft.mailbox)
     await wait_all_tasks_blocked()
@@ -169,9 +182,13 @@ async def test_it_handles_a_whole_stream(nursery) -> None:
 
 
 @BOTH
-@pytest.mark.parametrize("end", [("on_complete",), ("on_error", ValueError("broken"))], ids=lambda end: end[0])
+@pytest.mark.parametrize(
+    "end", [("on_complete",), ("on_error", ValueError("broken"))], ids=lambda end: end[0]
+)
 async def test_no_method_of_an_ended_subscription_is_called(nursery, policy, end) -> None:
-    """Rule 2.4, D6.3: neither for renewed demand nor by a later shutdown, although the task handles the end later."""
+    """Rule 2.4, D6.3: neither for renewed demand nor by a later shutdown,
+    although the task handles the end later.
+    """
     harness, calls = MailboxHarness(nursery, policy=policy, demand=1), CallRecorder()
     harness.mailbox.on_subscribe(calls)
     await wait_all_tasks_blocked()
@@ -184,7 +201,9 @@ async def test_no_method_of_an_ended_subscription_is_called(nursery, policy, end
 
 
 async def test_an_end_alone_is_handled(nursery) -> None:
-    """D1.1, D1.3: publishers of the draft signal it without on_subscribe, and no subscription can follow."""
+    """D1.1, D1.3: publishers of the draft signal it without on_subscribe,
+    and no subscription can follow.
+    """
     for signal, expected in (
         (lambda mailbox: mailbox.on_complete(), "done"),
         (lambda mailbox: mailbox.on_error(error), error := ValueError("x")),
@@ -209,7 +228,10 @@ async def test_only_the_first_end_counts(nursery) -> None:
 
 async def test_an_end_without_a_function_for_it_just_ends(nursery) -> None:
     """`error` and `complete` may be left out."""
-    for signal in (lambda mailbox: mailbox.on_complete(), lambda mailbox: mailbox.on_error(ValueError("x"))):
+    for signal in (
+        lambda mailbox: mailbox.on_complete(),
+        lambda mailbox: mailbox.on_error(ValueError("x")),
+    ):
         harness = MailboxHarness(nursery, error=None, complete=None)
         signal(harness.mailbox)
         await wait_all_tasks_blocked()
@@ -222,7 +244,9 @@ async def test_an_end_without_a_function_for_it_just_ends(nursery) -> None:
 
 @BOTH
 async def test_a_shutdown_cancels_once_and_drops_the_mail(nursery, policy) -> None:
-    """Rule 2.6, D7.2, D7.4: one cancel, however often it is called; no mail is handled afterwards, and late elements are dropped."""
+    """Rule 2.6, D7.2, D7.4: one cancel, however often it is called; no mail is handled
+    afterwards, and late elements are dropped.
+    """
     harness, calls = MailboxHarness(nursery, policy=policy, demand=3), CallRecorder()
     harness.mailbox.on_subscribe(calls)
     await wait_all_tasks_blocked()
@@ -249,8 +273,14 @@ async def test_a_shutdown_before_the_task_runs_requests_nothing(nursery, policy)
 
 
 async def test_a_subscription_after_a_shutdown_is_refused(nursery) -> None:
-    """Under the modern rules it is cancelled, under the draft its on_subscribe raises. Nothing is requested of it."""
-    modern, draft, calls = MailboxHarness(nursery), MailboxHarness(nursery, policy=MailboxPolicy.DRAFT), CallRecorder()
+    """Under the modern rules it is cancelled, under the draft its on_subscribe raises.
+    Nothing is requested of it.
+    """
+    modern, draft, calls = (
+        MailboxHarness(nursery),
+        MailboxHarness(nursery, policy=MailboxPolicy.DRAFT),
+        CallRecorder(),
+    )
     for harness in (modern, draft):
         harness.mailbox.shutdown()
     modern.mailbox.on_subscribe(calls)
@@ -332,8 +362,14 @@ async def test_a_second_subscription_that_raises_in_cancel_is_reported(nursery) 
 
 
 async def test_the_draft_policy_raises_for_a_second_subscription(nursery) -> None:
-    """D7.1: InvalidStateError. No method of the new subscription is called (D5.2), and the first stream goes on."""
-    harness, first, second = MailboxHarness(nursery, demand=1, policy=MailboxPolicy.DRAFT), CallRecorder(), CallRecorder()
+    """D7.1: InvalidStateError. No method of the new subscription is called (D5.2),
+    and the first stream goes on.
+    """
+    harness, first, second = (
+        MailboxHarness(nursery, demand=1, policy=MailboxPolicy.DRAFT),
+        CallRecorder(),
+        CallRecorder(),
+    )
     harness.mailbox.on_subscribe(first)
     with pytest.raises(InvalidStateError, match=r"D7\.1"):
         harness.mailbox.on_subscribe(second)
@@ -346,10 +382,19 @@ async def test_the_draft_policy_raises_for_a_second_subscription(nursery) -> Non
 
 
 async def test_as_draft_cancels_the_second_subscription(nursery) -> None:
-    """So nothing leaks: as_draft treats an on_subscribe that raises as a subscriber that cannot go on."""
-    harness, reported, calls = MailboxHarness(nursery, policy=MailboxPolicy.DRAFT), [], CallRecorder()
+    """So nothing leaks: as_draft treats an on_subscribe that raises as a subscriber
+    that cannot go on.
+    """
+    harness, reported, calls = (
+        MailboxHarness(nursery, policy=MailboxPolicy.DRAFT),
+        [],
+        CallRecorder(),
+    )
     harness.mailbox.on_subscribe(CallRecorder())
-    as_draft(ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(calls)), on_violation=reported.append).subscribe(harness.mailbox)
+    as_draft(
+        ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(calls)),
+        on_violation=reported.append,
+    ).subscribe(harness.mailbox)
     assert calls.log == [("cancel",)]
     assert isinstance(reported[0].__cause__, InvalidStateError)
 
@@ -366,7 +411,10 @@ async def test_a_function_that_raises_cancels_and_is_reported(nursery, policy, h
         await trio.lowlevel.checkpoint()
         boom()
 
-    harness, calls = MailboxHarness(nursery, policy=policy, next=boom if how == "plain" else later), CallRecorder()
+    harness, calls = (
+        MailboxHarness(nursery, policy=policy, next=boom if how == "plain" else later),
+        CallRecorder(),
+    )
     harness.mailbox.on_subscribe(calls)
     await wait_all_tasks_blocked()
     harness.mailbox.on_next("a")
@@ -393,9 +441,13 @@ async def test_a_function_for_the_end_that_raises_is_reported(nursery, name) -> 
     assert calls.log == [("request", 256)]
 
 
-@pytest.mark.parametrize(("policy", "rule"), [(MailboxPolicy.MODERN, "1.1"), (MailboxPolicy.DRAFT, "D4.1")])
+@pytest.mark.parametrize(
+    ("policy", "rule"), [(MailboxPolicy.MODERN, "1.1"), (MailboxPolicy.DRAFT, "D4.1")]
+)
 async def test_an_element_that_was_not_requested_ends_the_stream(nursery, policy, rule) -> None:
-    """The mailbox's bound holds against a publisher that ignores demand. Requested elements are handled first."""
+    """The mailbox's bound holds against a publisher that ignores demand.
+    Requested elements are handled first.
+    """
     harness, calls = MailboxHarness(nursery, policy=policy, demand=2), CallRecorder()
     harness.mailbox.on_subscribe(calls)
     await wait_all_tasks_blocked()
@@ -432,17 +484,26 @@ async def test_an_element_before_on_subscribe_ends_the_stream(nursery) -> None:
     assert [violation.rule for violation in harness.reported] == ["1.1"]
 
 
-@pytest.mark.parametrize(("policy", "rule"), [(MailboxPolicy.MODERN, "3.16"), (MailboxPolicy.DRAFT, "D2.2")])
-async def test_a_subscription_that_raises_on_a_request_ends_the_stream(nursery, policy, rule) -> None:
+@pytest.mark.parametrize(
+    ("policy", "rule"), [(MailboxPolicy.MODERN, "3.16"), (MailboxPolicy.DRAFT, "D2.2")]
+)
+async def test_a_subscription_that_raises_on_a_request_ends_the_stream(
+    nursery, policy, rule
+) -> None:
     """The function for errors gets the violation, and the subscription is cancelled."""
-    harness, calls = MailboxHarness(nursery, policy=policy), CallRecorder(request=boom, request_more=boom)
+    harness, calls = (
+        MailboxHarness(nursery, policy=policy),
+        CallRecorder(request=boom, request_more=boom),
+    )
     harness.mailbox.on_subscribe(calls)
     await wait_all_tasks_blocked()
     assert [rule] == [violation.rule for violation in harness.seen]
     assert [(REQUEST[policy], 256), ("cancel",)] == calls.log
 
 
-@pytest.mark.parametrize(("policy", "rule"), [(MailboxPolicy.MODERN, "3.15"), (MailboxPolicy.DRAFT, "D3.2")])
+@pytest.mark.parametrize(
+    ("policy", "rule"), [(MailboxPolicy.MODERN, "3.15"), (MailboxPolicy.DRAFT, "D3.2")]
+)
 async def test_a_subscription_that_raises_on_a_cancel_is_reported(nursery, policy, rule) -> None:
     """A shutdown returns normally."""
     harness = MailboxHarness(nursery, policy=policy)
@@ -466,7 +527,9 @@ async def test_a_subscription_that_ends_the_stream_and_raises_is_reported(nurser
 
 
 async def test_a_subscription_of_the_other_generation_ends_the_stream(nursery) -> None:
-    """A wrong policy gives an error that names the missing method, and does not crash the nursery."""
+    """A wrong policy gives an error that names the missing method,
+    and does not crash the nursery.
+    """
 
     class OnlyModern:
         def request(self, n): ...
@@ -480,7 +543,11 @@ async def test_a_subscription_of_the_other_generation_ends_the_stream(nursery) -
 
 
 @BOTH
-@pytest.mark.parametrize("call", [("on_subscribe", None), ("on_next", None), ("on_error", None), ("on_error", "text")], ids=str)
+@pytest.mark.parametrize(
+    "call",
+    [("on_subscribe", None), ("on_next", None), ("on_error", None), ("on_error", "text")],
+    ids=str,
+)
 async def test_an_illegal_argument_of_a_signal_is_a_type_error(nursery, policy, call) -> None:
     """Rule 2.13, the only exception that a signal may raise under the modern rules."""
     harness = MailboxHarness(nursery, policy=policy)
@@ -494,7 +561,9 @@ async def test_an_illegal_argument_of_a_signal_is_a_type_error(nursery, policy, 
 
 @BOTH
 async def test_manual_demand_is_passed_on(nursery, policy) -> None:
-    """With demand=0: remembered before there is a subscription, passed on afterwards, and ignored after the end."""
+    """With demand=0: remembered before there is a subscription, passed on afterwards,
+    and ignored after the end.
+    """
     harness, calls = MailboxHarness(nursery, policy=policy, demand=0), CallRecorder()
     harness.mailbox.request(1)
     harness.mailbox.request(2)
@@ -522,7 +591,9 @@ async def test_without_demand_nothing_is_requested(nursery) -> None:
 
 @BOTH
 async def test_no_more_than_the_bound_is_requested_in_all(nursery, policy) -> None:
-    """D2.3: the publisher sees no overflow, whether it counts outstanding or all requested elements."""
+    """D2.3: the publisher sees no overflow, whether it counts outstanding
+    or all requested elements.
+    """
     harness, calls = MailboxHarness(nursery, policy=policy, demand=0), CallRecorder()
     harness.mailbox.on_subscribe(calls)
     await wait_all_tasks_blocked()
@@ -569,14 +640,24 @@ async def test_a_partial_names_the_task_after_its_function(nursery) -> None:
 @pytest.mark.parametrize("wrong", [None, 5, "print"])
 async def test_a_wrong_nursery_or_function_is_refused(nursery, wrong) -> None:
     """At the call, by name; the two functions for the ends may be left out."""
-    with pytest.raises(UsageError, match=r"^a mailbox subscriber was given .*; give the nursery that shall run its task$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^a mailbox subscriber was given .*; give the nursery that shall run its task$",
+    ):
         MailboxSubscriber(wrong, print)
-    with pytest.raises(UsageError, match=r"^`next` is .*; give a function of one argument, the element$"):
+    with pytest.raises(
+        UsageError, match=r"^`next` is .*; give a function of one argument, the element$"
+    ):
         MailboxSubscriber(nursery, wrong)
-    with pytest.raises(UsageError, match=r"^on_violation is .*; give a function of one argument, the exception to report$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^on_violation is .*; give a function of one argument, the exception to report$",
+    ):
         MailboxSubscriber(nursery, print, on_violation=wrong)
     if wrong is not None:
-        with pytest.raises(UsageError, match=r"^`error` is .*; give a function of one argument, the exception$"):
+        with pytest.raises(
+            UsageError, match=r"^`error` is .*; give a function of one argument, the exception$"
+        ):
             MailboxSubscriber(nursery, print, error=wrong)
         with pytest.raises(UsageError, match=r"^`complete` is .*; give a function of no argument$"):
             MailboxSubscriber(nursery, print, complete=wrong)

@@ -1,4 +1,6 @@
-"""A subscription is a block: an exception of the body leaves it unchanged, and no task runs when it has been left."""
+"""A subscription is a block: an exception of the body leaves it unchanged, and no task runs
+when it has been left.
+"""
 
 import gc
 import warnings
@@ -103,7 +105,9 @@ async def test_a_demand_that_the_program_gives_wins(demand: int) -> None:
 
 
 async def test_a_prefetch_of_0_requests_each_element_when_the_reader_asks() -> None:
-    """Nothing is requested when the block is entered, one element at each read, and none after a read."""
+    """Nothing is requested when the block is entered, one element at each read,
+    and none after a read.
+    """
     source = Preferring(0)
     async with subscribe(source) as stream, trio.open_nursery() as nursery:
         requests = source.upstream.subscription.requests
@@ -132,7 +136,9 @@ async def test_a_prefetch_of_0_requests_each_batch_when_the_reader_asks() -> Non
 
 
 async def test_a_reader_that_waits_before_on_subscribe_has_its_element_requested() -> None:
-    """A foreign source may signal on_subscribe late; the request of the reader is then made up for."""
+    """A foreign source may signal on_subscribe late;
+    the request of the reader is then made up for.
+    """
     stream: Stream[int] = Stream(demand=1, prefetch=0)
     upstream: ManualPublisher = ManualPublisher()
     async with trio.open_nursery() as nursery:
@@ -172,7 +178,10 @@ async def test_a_subscription_is_opened_once() -> None:
     async with opening as stream:
         error = await raised_by(opening.__aenter__)
         assert isinstance(error, UsageError)
-        assert str(error) == "this subscription was opened before; call subscribe() again for another one"
+        assert (
+            str(error)
+            == "this subscription was opened before; call subscribe() again for another one"
+        )
         assert await anext(stream) == 0
     assert isinstance(await raised_by(opening.__aenter__), UsageError)
     assert our_tasks() == []
@@ -204,7 +213,9 @@ async def test_a_cancelled_entry_opens_nothing() -> None:
 
 @pytest.mark.parametrize("source", [sleeper, suspended, numbers, lambda: [1, 2], slow_in_cleanup])
 @pytest.mark.parametrize("pulls", [0, 1])
-async def test_no_task_runs_when_the_block_has_been_left(autojump_clock, source, pulls: int) -> None:
+async def test_no_task_runs_when_the_block_has_been_left(
+    autojump_clock, source, pulls: int
+) -> None:
     """In every state of the generator."""
     async with subscribe(source) as stream:
         if pulls and source is not sleeper:
@@ -302,7 +313,12 @@ async def test_a_foreign_publisher_is_cancelled_and_not_awaited() -> None:
 # --- exceptions of the body
 
 
-SOURCES = {"waiting": sleeper, "suspended": suspended, "nothing": list, "failing in cleanup": fails_in_cleanup}
+SOURCES = {
+    "waiting": sleeper,
+    "suspended": suspended,
+    "nothing": list,
+    "failing in cleanup": fails_in_cleanup,
+}
 RAISED = {
     "an exception": lambda: ValueError("body"),
     "an interrupt": KeyboardInterrupt,
@@ -312,8 +328,12 @@ RAISED = {
     "an error of ours": lambda: PublisherStopped("body"),
     "a group of one": lambda: ExceptionGroup("mine", [ValueError("body")]),
     "a group of two": lambda: ExceptionGroup("mine", [ValueError("body"), KeyError("body")]),
-    "a group in a group": lambda: ExceptionGroup("outer", [ExceptionGroup("inner", [ValueError("body")])]),
-    "a group with an interrupt": lambda: BaseExceptionGroup("mine", [KeyboardInterrupt(), ValueError("body")]),
+    "a group in a group": lambda: ExceptionGroup(
+        "outer", [ExceptionGroup("inner", [ValueError("body")])]
+    ),
+    "a group with an interrupt": lambda: BaseExceptionGroup(
+        "mine", [KeyboardInterrupt(), ValueError("body")]
+    ),
     "a group of one interrupt": lambda: BaseExceptionGroup("mine", [KeyboardInterrupt()]),
 }
 
@@ -321,8 +341,12 @@ RAISED = {
 @pytest.mark.parametrize("make", RAISED.values(), ids=RAISED)
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("demand", [1, 256])
-async def test_an_exception_of_the_body_leaves_the_block_unchanged(make, source, demand: int) -> None:
-    """The same object, neither wrapped nor unwrapped; it does not matter which tasks run behind the block."""
+async def test_an_exception_of_the_body_leaves_the_block_unchanged(
+    make, source, demand: int
+) -> None:
+    """The same object, neither wrapped nor unwrapped;
+    it does not matter which tasks run behind the block.
+    """
     raised = make()
     reported: list[Exception] = []
 
@@ -337,7 +361,9 @@ async def test_an_exception_of_the_body_leaves_the_block_unchanged(make, source,
     assert getattr(error, "exceptions", None) == members
     assert error.__context__ is error.__cause__ is None
     assert our_tasks() == []
-    assert [repr(each) for each in reported] == (["KeyError('cleanup')"] if source is fails_in_cleanup else [])
+    assert [repr(each) for each in reported] == (
+        ["KeyError('cleanup')"] if source is fails_in_cleanup else []
+    )
 
 
 async def test_a_failure_of_the_publisher_leaves_the_block_unchanged() -> None:
@@ -366,8 +392,11 @@ async def test_a_deadline_around_the_block_ends_it(autojump_clock, source) -> No
     assert scope.cancelled_caught
     assert trio.current_time() == 3
     assert our_tasks() == []
-    # Whether the failure counts as one of cleanup depends on which was cancelled first, the generator or its reader.
-    assert {repr(each) for each in reported} <= ({"KeyError('cleanup')"} if source is fails_in_cleanup else set())
+    # Whether the failure counts as one of cleanup depends on which was cancelled first,
+    # the generator or its reader.
+    assert {repr(each) for each in reported} <= (
+        {"KeyError('cleanup')"} if source is fails_in_cleanup else set()
+    )
 
 
 async def test_the_cancellation_is_not_in_a_group() -> None:
@@ -410,7 +439,9 @@ async def test_a_cancellation_while_the_block_is_left_is_not_in_a_group(autojump
 
 @pytest.mark.parametrize("source", SOURCES.values(), ids=SOURCES)
 async def test_an_exception_beside_a_cancellation_is_not_in_a_group(source) -> None:
-    """The body fails because, or while, everything around it is cancelled; the Cancelled of the stream's tasks is not added."""
+    """The body fails because, or while, everything around it is cancelled; the Cancelled of the
+    stream's tasks is not added.
+    """
     raised = ValueError("body")
 
     async def scenario() -> None:
@@ -424,7 +455,9 @@ async def test_an_exception_beside_a_cancellation_is_not_in_a_group(source) -> N
 
 
 async def test_a_group_of_the_body_with_a_cancellation_stays_whole() -> None:
-    """A nursery of the body was cancelled from outside while a task in it failed. trio removes its Cancelled, and the rest arrives."""
+    """A nursery of the body was cancelled from outside while a task in it failed. trio removes
+    its Cancelled, and the rest arrives.
+    """
     raised = KeyError("beside")
 
     async def crash() -> None:
@@ -468,7 +501,9 @@ def test_a_run_without_strict_groups_changes_nothing() -> None:
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("body", ["reads", "sleeps", "is done"])
-async def test_an_interrupt_in_a_task_leaves_the_block_without_a_group(interrupt: type[BaseException], body: str) -> None:
+async def test_an_interrupt_in_a_task_leaves_the_block_without_a_group(
+    interrupt: type[BaseException], body: str
+) -> None:
     """Ctrl-C may strike inside the generator. The program ends as if it had struck in the body."""
     raised = interrupt()
     go = trio.Event()
@@ -532,7 +567,9 @@ async def test_an_interrupt_while_the_block_is_entered_leaves_no_nursery_open() 
 
 
 async def test_a_cancellation_beside_an_interrupt_of_attach_is_delivered_again() -> None:
-    """The interrupt leaves the entry first. The cancelled scope still catches its own cancellation, at the next checkpoint."""
+    """The interrupt leaves the entry first. The cancelled scope still catches its own
+    cancellation, at the next checkpoint.
+    """
     steps: list[str] = []
 
     async def cleans_up() -> None:

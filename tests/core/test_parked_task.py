@@ -64,12 +64,15 @@ async def test_a_cancelled_task_is_no_longer_parked() -> None:
     await trio.lowlevel.checkpoint()
 
 
-async def test_a_wake_from_a_foreign_thread_raises_and_changes_nothing(nursery: trio.Nursery) -> None:
+async def test_a_wake_from_a_foreign_thread_raises_and_changes_nothing(
+    nursery: trio.Nursery,
+) -> None:
     """The task can still be woken from its own thread."""
     parked = ParkedTask()
     nursery.start_soon(parked.park)
     await wait_all_tasks_blocked()
-    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError):  # not a thread of trio's pool, which may know a run
+    # Not a thread of trio's pool, which may know a run.
+    with ThreadPoolExecutor(1) as pool, pytest.raises(RuntimeError):
         pool.submit(parked.wake).result()
     assert parked.task is not None
     parked.wake()
@@ -82,7 +85,10 @@ async def test_woken_wakes_any_number_of_tasks_any_number_of_times() -> None:
     async def wait() -> None:
         for _ in range(3):
             parked.append(trio.lowlevel.current_task())
-            assert await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED) is None
+            assert (
+                await trio.lowlevel.wait_task_rescheduled(lambda _: trio.lowlevel.Abort.FAILED)
+                is None
+            )
 
     async with trio.open_nursery() as nursery:
         for _ in range(4):

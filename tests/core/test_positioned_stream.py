@@ -1,4 +1,6 @@
-"""The position of the next element: elements that the reader has taken count, and not those that have arrived."""
+"""The position of the next element:
+elements that the reader has taken count, and not those that have arrived.
+"""
 
 from penstock.api import Positions
 from penstock.core import PositionedStream
@@ -36,7 +38,9 @@ async def test_the_position_counts_what_was_taken() -> None:
 
 
 async def test_a_later_fact_counts_from_the_elements_that_follow() -> None:
-    """Over another connection the stream goes on: elements that have arrived have the positions before."""
+    """Over another connection the stream goes on:
+    elements that have arrived have the positions before.
+    """
     stream = opened()
     stream.on_fact(Positions(500))
     stream.on_next_many([b"a", b"b", b"c"])

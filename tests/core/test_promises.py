@@ -1,4 +1,6 @@
-"""Promises that involve several modules: the cost of an idle subscription, checkpoints, fairness, and the bound on elements."""
+"""Promises that involve several modules: the cost of an idle subscription, checkpoints,
+fairness, and the bound on elements.
+"""
 
 import gc
 import inspect
@@ -17,7 +19,19 @@ from trio.testing import assert_checkpoints
 import penstock
 from penstock import core, ops, pipe
 from penstock.api import UNBOUNDED, Limits, Subscriber, Subscription
-from penstock.core import ParkedTask, Scope, SlowPolicy, Stream, Topic, collect, first, for_each, generate, subscribe, to_channel
+from penstock.core import (
+    ParkedTask,
+    Scope,
+    SlowPolicy,
+    Stream,
+    Topic,
+    collect,
+    first,
+    for_each,
+    generate,
+    subscribe,
+    to_channel,
+)
 from penstock.runtime.server._admission import Admission
 from penstock.testing import LeakCensus, run_virtual
 from tests.core._helpers import numbers, our_tasks, quiet
@@ -55,7 +69,10 @@ async def _wait_alone() -> None:
 
 
 async def _wait_accepted() -> None:
-    async with penstock.serve(penstock.Service(), "memory://checkpoints"), penstock.connect("memory://checkpoints") as peer:
+    async with (
+        penstock.serve(penstock.Service(), "memory://checkpoints"),
+        penstock.connect("memory://checkpoints") as peer,
+    ):
         await peer.wait_accepted()
         with assert_checkpoints():
             await peer.wait_accepted()
@@ -80,7 +97,10 @@ async def _wait_over() -> None:
 async def _request() -> None:
     service = penstock.Service()
     service.publish("one", [b"1"])
-    async with penstock.serve(service, "memory://checkpoints"), penstock.connect("reactivesocket+memory://checkpoints") as peer:
+    async with (
+        penstock.serve(service, "memory://checkpoints"),
+        penstock.connect("reactivesocket+memory://checkpoints") as peer,
+    ):
         with assert_checkpoints():
             assert await peer.request_response("one") == b"1"
         with assert_checkpoints():
@@ -94,7 +114,10 @@ async def _request() -> None:
 async def _next_buffer() -> None:
     service = penstock.Service()
     service.publish("ints", [b"aabb"], element_size=2)
-    async with penstock.serve(service, "memory://checkpoints"), penstock.subscribe("memory://checkpoints/ints") as stream:
+    async with (
+        penstock.serve(service, "memory://checkpoints"),
+        penstock.subscribe("memory://checkpoints/ints") as stream,
+    ):
         with assert_checkpoints():
             await stream.next_buffer()
 
@@ -201,8 +224,16 @@ def _async_functions(package) -> set[str]:
         if inspect.iscoroutinefunction(thing):
             found.add(name)
         elif inspect.isclass(thing):
-            own = [attribute for attribute in vars(thing) if not attribute.startswith("_") or attribute.startswith("__a")]
-            found |= {f"{name}.{attribute}" for attribute in own if inspect.iscoroutinefunction(getattr(thing, attribute))}
+            own = [
+                attribute
+                for attribute in vars(thing)
+                if not attribute.startswith("_") or attribute.startswith("__a")
+            ]
+            found |= {
+                f"{name}.{attribute}"
+                for attribute in own
+                if inspect.iscoroutinefunction(getattr(thing, attribute))
+            }
     return found
 
 
@@ -240,12 +271,18 @@ class Idle(Subscriber[int]):
         raise AssertionError("there was no request")
 
 
-@pytest.mark.skipif(sys.implementation.name != "cpython", reason="tracemalloc counts bytes on CPython alone")
+@pytest.mark.skipif(
+    sys.implementation.name != "cpython", reason="tracemalloc counts bytes on CPython alone"
+)
 @pytest.mark.parametrize("kind", ["generator", "pipe", "topic"])
 async def test_an_idle_subscription_costs_hundreds_of_bytes(nursery, kind: str) -> None:
     """It is an object, not a task: ten thousand of them fit into some megabytes."""
     piped = pipe(numbers, ops.map(abs))
-    publisher = {"generator": generate(numbers).publisher(nursery), "pipe": piped.publisher(nursery), "topic": Topic[int]()}[kind]
+    publisher = {
+        "generator": generate(numbers).publisher(nursery),
+        "pipe": piped.publisher(nursery),
+        "topic": Topic[int](),
+    }[kind]
     subscribers = [Idle() for _ in range(500)]
     gc.collect()
     tracemalloc.start()
@@ -331,9 +368,16 @@ async def test_a_deadline_ends_a_busy_stream(how: str) -> None:
 # --- the bound on elements
 
 
-@given(demand=st.integers(min_value=1, max_value=300), reads=st.lists(st.sampled_from(["element", "batch", "pause"]), max_size=30))
-def test_a_generator_is_never_ahead_of_its_reader_by_more_than_the_demand(demand: int, reads: list[str]) -> None:
-    """The demand bounds the elements that were pulled and are not yet taken, from the generator to the loop's body."""
+@given(
+    demand=st.integers(min_value=1, max_value=300),
+    reads=st.lists(st.sampled_from(["element", "batch", "pause"]), max_size=30),
+)
+def test_a_generator_is_never_ahead_of_its_reader_by_more_than_the_demand(
+    demand: int, reads: list[str]
+) -> None:
+    """The demand bounds the elements that were pulled and are not yet taken,
+    from the generator to the loop's body.
+    """
 
     async def scenario() -> None:
         pulled = taken = 0
@@ -369,7 +413,9 @@ async def test_a_pipe_holds_no_more_than_the_demand(demand: int) -> None:
             pulled += 1
             yield pulled
 
-    async with subscribe(pipe(watched, ops.map(abs), ops.filter(bool), ops.take(10_000)), demand=demand) as stream:
+    async with subscribe(
+        pipe(watched, ops.map(abs), ops.filter(bool), ops.take(10_000)), demand=demand
+    ) as stream:
         for taken in range(1, 50):
             assert await anext(stream) == taken
             await quiet()
@@ -382,8 +428,18 @@ async def test_a_pipe_holds_no_more_than_the_demand(demand: int) -> None:
 @pytest.mark.parametrize("length", [0, 1, 2, 256, 257])
 async def test_a_source_that_knows_its_end_completes_with_its_last_element(length: int) -> None:
     """With a demand of exactly its length: for sequences, sets and dicts, and through a pipe."""
-    made = [list(range(length)), tuple(range(length)), range(length), dict.fromkeys(range(length)), set(range(length))]
-    for source in [*made, pipe(list(range(length)), ops.map(lambda number: number)), pipe(numbers, ops.take(length))]:
+    made = [
+        list(range(length)),
+        tuple(range(length)),
+        range(length),
+        dict.fromkeys(range(length)),
+        set(range(length)),
+    ]
+    for source in [
+        *made,
+        pipe(list(range(length)), ops.map(lambda number: number)),
+        pipe(numbers, ops.take(length)),
+    ]:
         async with subscribe(source, demand=0) as stream:
             if length:
                 stream.request(length)
@@ -394,7 +450,9 @@ async def test_a_source_that_knows_its_end_completes_with_its_last_element(lengt
 
 @pytest.mark.parametrize("slow", SlowPolicy)
 async def test_nothing_is_left_after_many_streams(slow: SlowPolicy) -> None:
-    """Pipes, topics, streams and sinks, one after the other and nested: no task, stream or topic stays in memory."""
+    """Pipes, topics, streams and sinks, one after the other and nested:
+    no task, stream or topic stays in memory.
+    """
     census = LeakCensus()
 
     async def many_streams() -> None:

@@ -1,4 +1,6 @@
-"""The guard makes a foreign publisher keep the promises of a pipe, or ends its stream with the number of the rule that it broke."""
+"""The guard makes a foreign publisher keep the promises of a pipe, or ends its stream with the
+number of the rule that it broke.
+"""
 
 import gc
 import weakref
@@ -32,7 +34,9 @@ class GuardHarness:
 
 
 def answered(**hooks) -> tuple[GuardHarness, CallRecorder]:
-    """Return a harness whose publisher has called on_subscribe, and the subscription that it gave."""
+    """Return a harness whose publisher has called on_subscribe, and the subscription
+    that it gave.
+    """
     calls = CallRecorder(**hooks)
     return GuardHarness(subscribe=lambda subscriber: subscriber.on_subscribe(calls)), calls
 
@@ -43,7 +47,9 @@ def answered(**hooks) -> tuple[GuardHarness, CallRecorder]:
 def test_on_subscribe_comes_before_the_publisher_is_subscribed_to() -> None:
     """A publisher that answers late, or never, does not delay the pipe."""
     order: list[str] = []
-    harness = GuardHarness(subscribe=lambda _: order.append("publisher"), on_subscribe=lambda: order.append("pipe"))
+    harness = GuardHarness(
+        subscribe=lambda _: order.append("publisher"), on_subscribe=lambda: order.append("pipe")
+    )
     assert order == ["pipe", "publisher"]
     assert harness.recorder.log == [("on_subscribe",)]
 
@@ -86,11 +92,17 @@ def test_a_second_subscription_is_cancelled_and_the_first_goes_on() -> None:
     harness.guard.on_subscribe(second)
     harness.recorder.subscription.request(1)
     harness.guard.on_next(7)
-    assert (first.log, second.log, harness.recorder.elements) == ([("request", 1)], [("cancel",)], [7])
+    assert (first.log, second.log, harness.recorder.elements) == (
+        [("request", 1)],
+        [("cancel",)],
+        [7],
+    )
 
 
 def test_the_same_subscription_twice_ends_the_stream() -> None:
-    """Rule 2.12: cancelling the second cancels the first, and the subscriber below must learn that."""
+    """Rule 2.12: cancelling the second cancels the first,
+    and the subscriber below must learn that.
+    """
     harness, calls = answered()
     harness.guard.on_subscribe(calls)
     assert calls.log == [("cancel",)]
@@ -113,7 +125,9 @@ def test_demand_is_passed_on_call_by_call() -> None:
 
 @pytest.mark.parametrize("asked", [0, 1, 5])
 def test_an_element_beyond_demand_ends_the_stream(asked: int) -> None:
-    """Rule 1.1: the element is dropped, the publisher is cancelled, and the error names the rule. Requested elements were delivered."""
+    """Rule 1.1: the element is dropped, the publisher is cancelled, and the error names the
+    rule. Requested elements were delivered.
+    """
     harness, calls = answered()
     if asked:
         harness.recorder.subscription.request(asked)
@@ -123,13 +137,15 @@ def test_an_element_beyond_demand_ends_the_stream(asked: int) -> None:
     assert calls.log[-1] == ("cancel",)
     assert harness.violation.rule == "1.1"
     assert str(harness.violation) == (
-        "the publisher signalled an element that was not requested; that breaks rule 1.1, so its stream was cancelled. "
-        "The author of the publisher must act: the test kit shows where"
+        "the publisher signalled an element that was not requested; that breaks rule 1.1, so its "
+        "stream was cancelled. The author of the publisher must act: the test kit shows where"
     )
 
 
 def test_an_element_before_on_subscribe_ends_the_stream() -> None:
-    """Demand that waits in the guard does not count: the publisher has not got any yet (rules 1.1, 1.9)."""
+    """Demand that waits in the guard does not count:
+    the publisher has not got any yet (rules 1.1, 1.9).
+    """
     harness = GuardHarness()
     harness.recorder.subscription.request(10)
     harness.guard.on_next(1)
@@ -140,7 +156,13 @@ def test_a_publisher_may_signal_inside_request() -> None:
     """Rule 3.10; also inside the request for early demand."""
     recorder = Recorder(on_subscribe=lambda: recorder.subscription.request(5))
     PublisherGuard.insert_between(CountingPublisher(3), recorder, Reports(None).scope)
-    assert recorder.log == [("on_subscribe",), ("on_next", 0), ("on_next", 1), ("on_next", 2), ("on_complete",)]
+    assert recorder.log == [
+        ("on_subscribe",),
+        ("on_next", 0),
+        ("on_next", 1),
+        ("on_next", 2),
+        ("on_complete",),
+    ]
 
 
 # --- None
@@ -159,7 +181,9 @@ def test_none_is_a_type_error_for_the_publisher(signal: str) -> None:
 def test_an_error_that_is_not_an_exception_is_a_type_error() -> None:
     """The publisher gets it."""
     harness, _ = answered()
-    with pytest.raises(TypeError, match=r"^on_error\('boom'\): an exception is needed \(rule 2\.13\)$"):
+    with pytest.raises(
+        TypeError, match=r"^on_error\('boom'\): an exception is needed \(rule 2\.13\)$"
+    ):
         harness.guard.on_error("boom")  # type: ignore[arg-type]  # a mistake on purpose
 
 
@@ -169,7 +193,9 @@ def test_an_error_that_is_not_an_exception_is_a_type_error() -> None:
 @pytest.mark.parametrize("end", ["on_error", "on_complete"])
 @pytest.mark.parametrize("early", [True, False])
 def test_signals_after_the_end_do_nothing(end: str, early: bool) -> None:
-    """Rules 2.4, 2.8: one end, and no call on the subscription after it. An end may come before on_subscribe."""
+    """Rules 2.4, 2.8: one end, and no call on the subscription after it.
+    An end may come before on_subscribe.
+    """
     harness, calls = (GuardHarness(), CallRecorder()) if early else answered()
     error = KeyError("publisher")
     arguments = (error,) if end == "on_error" else ()
@@ -210,7 +236,9 @@ def test_a_signal_inside_the_cancel_does_nothing() -> None:
 
 @pytest.mark.parametrize("answers_first", [True, False])
 def test_subscribe_that_raises_breaks_rule_1_9(answers_first: bool) -> None:
-    """The stream fails with the cause, and a subscription that the publisher gave before is cancelled."""
+    """The stream fails with the cause, and a subscription
+    that the publisher gave before is cancelled.
+    """
     calls = CallRecorder()
 
     def subscribe(subscriber) -> None:
@@ -247,7 +275,9 @@ def test_request_that_raises_breaks_rule_3_16() -> None:
 
 
 def test_cancel_that_raises_breaks_rule_3_15() -> None:
-    """It returns normally to the pipe. The scope gets the report, because the subscriber below is gone."""
+    """It returns normally to the pipe.
+    The scope gets the report, because the subscriber below is gone.
+    """
     harness, _ = answered(cancel=boom)
     harness.recorder.subscription.cancel()
     assert harness.recorder.log == [("on_subscribe",)]
@@ -281,7 +311,9 @@ def test_an_exception_that_cannot_be_printed_is_signalled() -> None:
 
     harness, _ = answered(request=raising)
     harness.recorder.subscription.request(1)
-    assert "the publisher raised an unprintable 'Unprintable' in request()" in str(harness.violation)
+    assert "the publisher raised an unprintable 'Unprintable' in request()" in str(
+        harness.violation
+    )
 
 
 @pytest.mark.parametrize("place", ["subscribe", "request", "cancel"])
@@ -308,7 +340,10 @@ def test_an_interrupt_is_not_caught(place: str) -> None:
 def test_a_publisher_that_keeps_the_guard_keeps_no_subscriber(how: str) -> None:
     """Rule 3.13: a leak in the publisher stays small."""
     recorder = Recorder()
-    ref, publisher = weakref.ref(recorder), ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder()))
+    ref, publisher = (
+        weakref.ref(recorder),
+        ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder())),
+    )
     PublisherGuard.insert_between(publisher, recorder, Reports(None).scope)
     guard = publisher.subscriber
     if how == "violation":

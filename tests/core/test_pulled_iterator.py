@@ -1,4 +1,5 @@
-"""A pump opens and closes its iterator in its own task, within a deadline, and reports what the cleanup raises.
+"""A pump opens and closes its iterator in its own task, within a deadline,
+and reports what the cleanup raises.
 
 Cancel scopes and nurseries of the iterator's own have their tests in test_scopes_around_yields.py.
 """
@@ -39,7 +40,9 @@ class Cleanup:
 
 
 async def test_cleanup_of_a_suspended_generator_may_wait(nursery, autojump_clock) -> None:
-    """A generator that is suspended at a yield is closed, and nothing in it is cancelled before the deadline."""
+    """A generator that is suspended at a yield is closed,
+    and nothing in it is cancelled before the deadline.
+    """
     cleanup = Cleanup(partial(trio.sleep, 4.9))
     harness = PumpHarness(nursery, cleanup)
     await harness.ask(1)
@@ -50,7 +53,9 @@ async def test_cleanup_of_a_suspended_generator_may_wait(nursery, autojump_clock
     assert (cleanup.done, our_tasks(), harness.reports.failures) == (1, [], [])
 
 
-@pytest.mark.parametrize("how", ["the subscriber cancels", "inside a signal", "the scope", "the nursery"])
+@pytest.mark.parametrize(
+    "how", ["the subscriber cancels", "inside a signal", "the scope", "the nursery"]
+)
 async def test_cleanup_that_hangs_is_cut_short_and_reported(autojump_clock, how: str) -> None:
     """The deadline holds forevery way to leave the stream; the message says what to change."""
     cleanup = Cleanup(trio.sleep_forever)
@@ -69,12 +74,15 @@ async def test_cleanup_that_hangs_is_cut_short_and_reported(autojump_clock, how:
     (failure,) = harness.reports.failures
     assert isinstance(failure, CleanupTimeout)
     assert str(failure) == (
-        "the cleanup of numbers did not end within 3 s and was cut short. Make its `finally` shorter, or give `cleanup_timeout=` more"
+        "the cleanup of numbers did not end within 3 s and was cut short. Make its `finally` "
+        "shorter, or give `cleanup_timeout=` more"
     )
     assert (cleanup.begun, cleanup.done) == (1, 0)
 
 
-async def test_cleanup_in_a_shield_is_waited_for_and_counts_as_done(nursery, autojump_clock) -> None:
+async def test_cleanup_in_a_shield_is_waited_for_and_counts_as_done(
+    nursery, autojump_clock
+) -> None:
     """A shield holds past the deadline. Cleanup that was not cut short has not failed."""
 
     async def shielded() -> None:
@@ -92,7 +100,9 @@ async def test_cleanup_in_a_shield_is_waited_for_and_counts_as_done(nursery, aut
 
 
 async def test_stopping_again_does_not_cut_the_cleanup_short(nursery, autojump_clock) -> None:
-    """Leaving a block cancels the stream and then the scope. The second must not take away the time that the first has given."""
+    """Leaving a block cancels the stream and then the scope. The second must not take away the
+    time that the first has given.
+    """
     cleanup = Cleanup(partial(trio.sleep, 2))
     harness = PumpHarness(nursery, cleanup)
     await harness.ask(1)
@@ -116,7 +126,9 @@ async def test_cleanup_after_completion_may_wait_too(nursery, autojump_clock) ->
 
 
 async def test_a_waiting_generator_is_cancelled_where_it_waits(nursery, autojump_clock) -> None:
-    """The call that it awaits raises Cancelled, and so does its cleanup, unless that shields itself."""
+    """The call that it awaits raises Cancelled, and so does its cleanup, unless
+    that shields itself.
+    """
     unshielded = Cleanup(partial(trio.sleep, 1), before=trio.sleep_forever)
 
     async def shielded() -> None:
@@ -140,7 +152,9 @@ async def _fail() -> None:
 
 @pytest.mark.parametrize("before", [None, trio.sleep_forever], ids=["suspended", "waiting"])
 async def test_cleanup_that_raises_is_reported_to_the_scope(nursery, before) -> None:
-    """No subscriber can receive the error any more. The generator was suspended, or was cancelled while it waited."""
+    """No subscriber can receive the error any more.
+    The generator was suspended, or was cancelled while it waited.
+    """
     harness = PumpHarness(nursery, Cleanup(_fail, before=before))
     await harness.ask(2 if before else 1)
     harness.pump.cancel()
@@ -149,7 +163,9 @@ async def test_cleanup_that_raises_is_reported_to_the_scope(nursery, before) -> 
     assert our_tasks() == []
 
 
-async def test_cleanup_that_answers_the_deadline_with_an_error_is_reported(nursery, autojump_clock) -> None:
+async def test_cleanup_that_answers_the_deadline_with_an_error_is_reported(
+    nursery, autojump_clock
+) -> None:
     """The report is the cleanup's own exception, and not a timeout."""
 
     async def failing_when_cancelled() -> None:
@@ -178,7 +194,9 @@ async def test_a_generator_that_yields_in_its_cleanup_is_reported(nursery) -> No
     await harness.ask(1)
     harness.pump.cancel()
     await quiet()
-    assert [repr(failure) for failure in harness.reports.failures] == ["RuntimeError('async generator ignored GeneratorExit')"]
+    assert [repr(failure) for failure in harness.reports.failures] == [
+        "RuntimeError('async generator ignored GeneratorExit')"
+    ]
     assert (harness.recorder.elements, our_tasks()) == ([1], [])
 
 
@@ -267,7 +285,14 @@ async def test_a_borrowed_iterator_is_left_open(nursery) -> None:
 async def test_an_iterator_without_aclose_needs_no_closing(nursery) -> None:
     """An async iterator need not have an aclose."""
     send, receive = trio.open_memory_channel[int](5)
-    harness = PumpHarness(nursery, type("Bare", (), {"__aiter__": lambda self: self, "__anext__": lambda self: receive.receive()}))
+    harness = PumpHarness(
+        nursery,
+        type(
+            "Bare",
+            (),
+            {"__aiter__": lambda self: self, "__anext__": lambda self: receive.receive()},
+        ),
+    )
     send.send_nowait(3)
     await harness.ask(2)
     harness.pump.cancel()

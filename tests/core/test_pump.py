@@ -1,4 +1,6 @@
-"""A pump pulls on demand, in bursts, from one task. It closes the iterator there, within a deadline, and signals nothing after a cancel."""
+"""A pump pulls on demand, in bursts, from one task. It closes the iterator there, within a
+deadline, and signals nothing after a cancel.
+"""
 
 import gc
 import weakref
@@ -21,10 +23,19 @@ from tests.core._helpers import Reports, Token, numbers, our_tasks, quiet, raise
 class PumpHarness:
     """A pump in a nursery, the subscriber below it, and the reports of its scope."""
 
-    def __init__(self, nursery: trio.Nursery, open_iterator, hooks=None, cleanup_timeout: float = 5.0, **options) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        open_iterator,
+        hooks=None,
+        cleanup_timeout: float = 5.0,
+        **options,
+    ) -> None:
         self.reports = Reports(nursery, cleanup_timeout=cleanup_timeout)
         self.recorder = Recorder(**(hooks or {}))
-        self.pump = Pump(open_iterator, self.recorder, self.reports.scope, label="numbers", **options)
+        self.pump = Pump(
+            open_iterator, self.recorder, self.reports.scope, label="numbers", **options
+        )
 
     async def ask(self, n: int) -> None:
         self.pump.request(n)
@@ -70,12 +81,18 @@ async def test_nothing_happens_without_demand(nursery) -> None:
 
 
 async def test_the_task_lives_from_the_first_pull_to_the_end(nursery) -> None:
-    """The task starts with the first request, gets no turn while it waits for demand, and ends with the stream."""
+    """The task starts with the first request, gets no turn while it waits for demand,
+    and ends with the stream.
+    """
     harness = PumpHarness(nursery, lambda: numbers(3))
     await harness.ask(2)
     assert our_tasks() == ["penstock pump of numbers"]
     await harness.ask(2)
-    assert (harness.recorder.elements, harness.ends, our_tasks()) == ([0, 1, 2], ["on_complete"], [])
+    assert (harness.recorder.elements, harness.ends, our_tasks()) == (
+        [0, 1, 2],
+        ["on_complete"],
+        [],
+    )
 
 
 async def test_pump_pulls_exactly_the_requested_elements(nursery) -> None:
@@ -104,14 +121,20 @@ async def test_requests_without_a_scheduler_pass_between_them_add_up(nursery) ->
 
 
 async def test_a_request_inside_a_signal_neither_nests_nor_gets_lost(nursery) -> None:
-    """Rules 3.2, 3.3: 2,000 elements, each requested inside the one before it, are signalled at one stack depth."""
-    harness = PumpHarness(nursery, lambda: numbers(2000), {"on_next": lambda _: harness.pump.request(1)})
+    """Rules 3.2, 3.3: 2,000 elements, each requested inside the one before it,
+    are signalled at one stack depth.
+    """
+    harness = PumpHarness(
+        nursery, lambda: numbers(2000), {"on_next": lambda _: harness.pump.request(1)}
+    )
     await harness.ask(1)
     assert len(harness.recorder.elements) == 2000
     assert (harness.recorder.deepest, harness.ends) == (1, ["on_complete"])
 
 
-@pytest.mark.parametrize("requests", [[UNBOUNDED], [2**62, 2**62], [UNBOUNDED, UNBOUNDED], [1, UNBOUNDED]])
+@pytest.mark.parametrize(
+    "requests", [[UNBOUNDED], [2**62, 2**62], [UNBOUNDED, UNBOUNDED], [1, UNBOUNDED]]
+)
 async def test_unbounded_demand_stays_unbounded(nursery, requests: list[int]) -> None:
     """Rule 3.17: 2^63-1 can also be reached by adding up, and elements do not reduce it."""
     harness = PumpHarness(nursery, lambda: numbers(5000))
@@ -123,20 +146,32 @@ async def test_unbounded_demand_stays_unbounded(nursery, requests: list[int]) ->
 
 async def test_one_below_unbounded_is_counted(nursery) -> None:
     """A demand of 2^63-2 is reduced by elements like any other number."""
-    harness = PumpHarness(nursery, numbers, {"on_next": lambda n: harness.pump.cancel() if n == 9 else None})
+    harness = PumpHarness(
+        nursery, numbers, {"on_next": lambda n: harness.pump.cancel() if n == 9 else None}
+    )
     harness.pump.request(UNBOUNDED - 1)
     assert repr(harness.pump) == f"<pump of numbers: live, demand {UNBOUNDED - 1}>"
     await quiet()
     assert harness.recorder.elements == list(range(10))
 
 
-@given(st.lists(st.integers(min_value=1, max_value=100), max_size=8), st.integers(min_value=0, max_value=200), st.booleans())
-def test_signalled_elements_are_the_smaller_of_demand_and_length(requests: list[int], length: int, sized: bool) -> None:
-    """For any demand in any portions, elements come in order, and the end comes exactly when it is known."""
+@given(
+    st.lists(st.integers(min_value=1, max_value=100), max_size=8),
+    st.integers(min_value=0, max_value=200),
+    st.booleans(),
+)
+def test_signalled_elements_are_the_smaller_of_demand_and_length(
+    requests: list[int], length: int, sized: bool
+) -> None:
+    """For any demand in any portions, elements come in order, and the end comes exactly
+    when it is known.
+    """
 
     async def scenario() -> None:
         async with trio.open_nursery() as nursery:
-            harness = PumpHarness(nursery, lambda: numbers(length), length=length if sized and length else UNBOUNDED)
+            harness = PumpHarness(
+                nursery, lambda: numbers(length), length=length if sized and length else UNBOUNDED
+            )
             asked = 0
             for n in requests:
                 await harness.ask(n)
@@ -167,7 +202,11 @@ async def test_a_known_length_completes_with_the_last_element(nursery) -> None:
 
     harness = PumpHarness(nursery, watched, length=3)
     await harness.ask(3)
-    assert (harness.recorder.elements, harness.ends, closed) == ([0, 1, 2], ["on_complete"], ["closed"])
+    assert (harness.recorder.elements, harness.ends, closed) == (
+        [0, 1, 2],
+        ["on_complete"],
+        ["closed"],
+    )
 
 
 async def test_a_length_that_was_too_long_completes_with_the_iterator(nursery) -> None:
@@ -183,7 +222,11 @@ async def test_a_factory_that_raises_fails_the_stream(nursery) -> None:
     harness.pump.request(1)
     assert harness.recorder.log == []
     await quiet()
-    assert (harness.ends, type(harness.recorder.error), our_tasks()) == (["on_error"], ValueError, [])
+    assert (harness.ends, type(harness.recorder.error), our_tasks()) == (
+        ["on_error"],
+        ValueError,
+        [],
+    )
 
 
 async def test_a_factory_that_returns_no_async_iterator_fails_the_stream(nursery) -> None:
@@ -212,7 +255,9 @@ async def test_a_generator_that_raises_fails_the_stream_after_its_elements(nurse
 
 @pytest.mark.parametrize("k", [0, 1, 31, 32, 33, 100])
 async def test_none_is_refused_with_its_position(nursery, k: int) -> None:
-    """Rule 2.13: None is never an element. The message gives its position, counted over all bursts and requests."""
+    """Rule 2.13: None is never an element.
+    The message gives its position, counted over all bursts and requests.
+    """
 
     async def with_none():
         for number in range(k):
@@ -225,13 +270,15 @@ async def test_none_is_refused_with_its_position(nursery, k: int) -> None:
     assert harness.recorder.elements == list(range(k))
     assert isinstance(harness.recorder.error, UsageError)
     assert str(harness.recorder.error) == (
-        f"numbers yielded None at position {k} (counted from 0); None is never an element (rule 2.13). "
-        "Leave it out, or map it to a value of its own"
+        f"numbers yielded None at position {k} (counted from 0); None is never an element (rule "
+        "2.13). Leave it out, or map it to a value of its own"
     )
 
 
 @pytest.mark.parametrize("given_already", [False, True])
-async def test_a_closed_nursery_is_an_error_and_the_generator_stays_unstarted(given_already: bool) -> None:
+async def test_a_closed_nursery_is_an_error_and_the_generator_stays_unstarted(
+    given_already: bool,
+) -> None:
     """Rule 3.16: request returns normally, and a cancel does nothing."""
     async with trio.open_nursery() as closed:
         asked = PumpHarness(closed, numbers, given=given_already)
@@ -245,7 +292,9 @@ async def test_a_closed_nursery_is_an_error_and_the_generator_stays_unstarted(gi
 
 @pytest.mark.parametrize("interrupt", [KeyboardInterrupt, SystemExit])
 @pytest.mark.parametrize("place", ["the factory", "the generator"])
-async def test_an_interrupt_is_raised_in_the_nursery_and_signalled_as_error(interrupt: type[BaseException], place: str) -> None:
+async def test_an_interrupt_is_raised_in_the_nursery_and_signalled_as_error(
+    interrupt: type[BaseException], place: str
+) -> None:
     """A subscriber in another nursery must not wait forever."""
 
     def interrupted():
@@ -319,7 +368,9 @@ async def test_no_signal_follows_a_cancel_at_any_step(nursery, turns: int) -> No
 
 
 async def test_an_element_that_is_ready_at_the_cancel_is_not_signalled(nursery) -> None:
-    """The generator has already been woken with its element. trio cannot cancel it any more, but the pump drops the element."""
+    """The generator has already been woken with its element. trio cannot cancel it any more, but
+    the pump drops the element.
+    """
     send, receive = trio.open_memory_channel[int](0)
 
     async def relay():
@@ -350,7 +401,9 @@ async def test_none_after_the_cancel_is_not_an_error(nursery) -> None:
 
 @pytest.mark.parametrize("k", [1, 31, 32, 33, 64])
 async def test_cancel_inside_a_signal_stops_pulling_at_once(nursery, k: int) -> None:
-    """Rule 3.5: the generator is not pulled again, whether in the middle of a burst or at its end."""
+    """Rule 3.5: the generator is not pulled again, whether in the middle of a burst
+    or at its end.
+    """
     pulled: list[int] = []
 
     async def watched():
@@ -358,7 +411,9 @@ async def test_cancel_inside_a_signal_stops_pulling_at_once(nursery, k: int) -> 
             pulled.append(number)
             yield number
 
-    harness = PumpHarness(nursery, watched, {"on_next": lambda n: harness.pump.cancel() if n == k else None})
+    harness = PumpHarness(
+        nursery, watched, {"on_next": lambda n: harness.pump.cancel() if n == k else None}
+    )
     await harness.ask(1000)
     assert (len(harness.recorder.elements), len(pulled), our_tasks()) == (k, k, [])
 
@@ -392,14 +447,18 @@ async def test_a_request_just_before_the_cancel_signals_nothing(nursery) -> None
 
 
 async def test_a_cancelled_scope_signals_an_error_to_a_live_subscriber(nursery) -> None:
-    """If the scope is stopped but not the subscription, the subscriber gets PublisherStopped, and not completion."""
+    """If the scope is stopped but not the subscription, the subscriber gets PublisherStopped,
+    and not completion.
+    """
     suspended = PumpHarness(nursery, numbers, length=2)
     await suspended.ask(1)
     suspended.reports.scope.cancel()
     while_waiting = PumpHarness(nursery, _sleeper)
     await while_waiting.ask(1)
     while_waiting.reports.scope.cancel()
-    in_signal = PumpHarness(nursery, numbers, {"on_next": lambda _: in_signal.reports.scope.cancel()}, length=2)
+    in_signal = PumpHarness(
+        nursery, numbers, {"on_next": lambda _: in_signal.reports.scope.cancel()}, length=2
+    )
     await in_signal.ask(2)
     for harness in (suspended, while_waiting, in_signal):
         assert isinstance(harness.recorder.error, PublisherStopped)
@@ -414,8 +473,12 @@ async def _sleeper():
 # --- one task pulls and closes
 
 
-@pytest.mark.parametrize("leave", ["suspended", "waiting", "in a signal", "at the end", "by failing"])
-async def test_a_generator_runs_in_one_task_from_its_first_line_to_its_last(nursery, leave: str) -> None:
+@pytest.mark.parametrize(
+    "leave", ["suspended", "waiting", "in a signal", "at the end", "by failing"]
+)
+async def test_a_generator_runs_in_one_task_from_its_first_line_to_its_last(
+    nursery, leave: str
+) -> None:
     """Pulling or closing it from another task would corrupt its cancel scopes silently."""
     where: list[trio.lowlevel.Task] = []
 
@@ -432,7 +495,9 @@ async def test_a_generator_runs_in_one_task_from_its_first_line_to_its_last(nurs
         finally:
             where.append(trio.lowlevel.current_task())
 
-    hooks = {"on_next": lambda n: harness.pump.cancel() if leave == "in a signal" and n == 1 else None}
+    hooks = {
+        "on_next": lambda n: harness.pump.cancel() if leave == "in a signal" and n == 1 else None
+    }
     harness = PumpHarness(nursery, watched, hooks)
     await harness.ask(2 if leave == "suspended" else 10)
     harness.pump.cancel()
@@ -458,7 +523,9 @@ async def test_bursts_of_quick_elements_get_longer(nursery, monkeypatch) -> None
 
 
 async def test_bursts_of_slow_elements_take_about_five_milliseconds(nursery, monkeypatch) -> None:
-    """With 3 ms for an element, other tasks get a turn after each second element at most, once the first burst of 32 is over."""
+    """With 3 ms for an element, other tasks get a turn after each second element at most, once
+    the first burst of 32 is over.
+    """
     clock = Clock(monkeypatch)
 
     def slow(_: int) -> None:
@@ -496,7 +563,9 @@ async def test_another_task_runs_beside_a_generator_that_never_waits(nursery) ->
 
 
 async def test_an_ended_pump_keeps_no_references(nursery) -> None:
-    """A program may keep the subscription; that keeps neither the generator nor the subscriber nor the last element."""
+    """A program may keep the subscription;
+    that keeps neither the generator nor the subscriber nor the last element.
+    """
     token = Token()
     refs = [weakref.ref(token)]
 
@@ -535,7 +604,8 @@ async def test_a_request_from_a_foreign_thread_raises_and_breaks_nothing() -> No
         stream.request(1)
         one = await anext(stream)
         await trio.testing.wait_all_tasks_blocked()
-        with ThreadPoolExecutor(max_workers=1) as foreign_thread:  # not a thread of trio's pool, which may still know a run
+        # Not a thread of trio's pool, which may still know a run.
+        with ThreadPoolExecutor(max_workers=1) as foreign_thread:
             asked = foreign_thread.submit(stream.request, 1)
         with pytest.raises(RuntimeError, match="async context"):
             asked.result()

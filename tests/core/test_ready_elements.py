@@ -1,4 +1,6 @@
-"""Elements at hand go in one call, within demand. Lists and memory channels have them; lazy iterables never do."""
+"""Elements at hand go in one call, within demand. Lists and memory channels have them;
+lazy iterables never do.
+"""
 
 from collections.abc import Iterator, Sequence
 from typing import Any
@@ -23,7 +25,13 @@ class ManyRecorder(Recorder):
 class Harness:
     """A source, attached to a subscriber that takes lists."""
 
-    def __init__(self, nursery: trio.Nursery, source: Source[Any], recorder: Recorder | None = None, **hooks: Any) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        source: Source[Any],
+        recorder: Recorder | None = None,
+        **hooks: Any,
+    ) -> None:
         self.reports = Reports(nursery)
         self.recorder = recorder or ManyRecorder(**hooks)
         source.attach(self.recorder, self.reports.scope)
@@ -37,7 +45,9 @@ class Harness:
 
 
 @pytest.mark.parametrize("collection", [[0, 1, 2, 3, 4, 5], (0, 1, 2, 3, 4, 5), range(6)])
-async def test_a_collection_goes_in_lists_as_demand_permits(nursery: trio.Nursery, collection: Sequence[int]) -> None:
+async def test_a_collection_goes_in_lists_as_demand_permits(
+    nursery: trio.Nursery, collection: Sequence[int]
+) -> None:
     """A single element goes with `on_next`; the end comes with the last element."""
     harness = Harness(nursery, from_iterable(collection))
     assert await harness.ask(2) == [("on_next_many", [0, 1])]
@@ -53,7 +63,9 @@ async def test_a_subscriber_without_lists_gets_single_elements(nursery: trio.Nur
 
 
 async def test_a_lazy_iterable_is_not_read_ahead(nursery: trio.Nursery) -> None:
-    """Its code would run for elements that a cancel makes superfluous. Subclasses of list may be lazy, too."""
+    """Its code would run for elements that a cancel makes superfluous.
+    Subclasses of list may be lazy, too.
+    """
     pulled: list[int] = []
 
     def lazy() -> Iterator[int]:
@@ -70,13 +82,17 @@ async def test_a_lazy_iterable_is_not_read_ahead(nursery: trio.Nursery) -> None:
     for source in (from_iterable(lazy()), from_iterable(Computed(range(10)))):
         pulled.clear()
         harness = Harness(nursery, source)
-        harness.recorder._hooks["on_next"] = lambda number, recorder=harness.recorder: number == 2 and recorder.subscription.cancel()
+        harness.recorder._hooks["on_next"] = lambda number, recorder=harness.recorder: (
+            number == 2 and recorder.subscription.cancel()
+        )
         assert await harness.ask(8) == [("on_next", 0), ("on_next", 1), ("on_next", 2)]
         assert pulled == [0, 1, 2]
 
 
 @pytest.mark.parametrize("place", [0, 1, 3])
-async def test_none_in_a_list_is_refused_behind_the_elements_before_it(nursery: trio.Nursery, place: int) -> None:
+async def test_none_in_a_list_is_refused_behind_the_elements_before_it(
+    nursery: trio.Nursery, place: int
+) -> None:
     """Rule 2.13, with its position."""
     elements: list[Any] = [0, 1, 2, 3]
     elements[place] = None
@@ -90,14 +106,22 @@ async def test_none_in_a_list_is_refused_behind_the_elements_before_it(nursery: 
 
 async def test_none_behind_a_cancel_is_not_reported(nursery: trio.Nursery) -> None:
     """After a cancel nothing is signalled, and nothing failed."""
-    harness = Harness(nursery, from_iterable([0, 1, None]), on_next_many=lambda _: harness.recorder.subscription.cancel())
+    harness = Harness(
+        nursery,
+        from_iterable([0, 1, None]),
+        on_next_many=lambda _: harness.recorder.subscription.cancel(),
+    )
     assert await harness.ask(10) == [("on_next_many", [0, 1])]
     assert not harness.reports.violations
 
 
 async def test_a_cancel_inside_a_list_ends_the_stream(nursery: trio.Nursery) -> None:
     """The list was signalled as a whole; the rest of the collection is not."""
-    harness = Harness(nursery, from_iterable(range(5000)), on_next_many=lambda _: harness.recorder.subscription.cancel())
+    harness = Harness(
+        nursery,
+        from_iterable(range(5000)),
+        on_next_many=lambda _: harness.recorder.subscription.cancel(),
+    )
     assert await harness.ask(5000) == [("on_next_many", list(range(32)))]
 
 
@@ -121,7 +145,11 @@ async def test_a_channel_hands_over_what_waits(nursery: trio.Nursery) -> None:
     await quiet()
     assert harness.recorder.log[0] == ("on_next", 0)
     assert harness.recorder.log[1][0] == "on_next_many"
-    got = [number for entry in harness.recorder.log for number in (entry[1] if entry[0] == "on_next_many" else [entry[1]])]
+    got = [
+        number
+        for entry in harness.recorder.log
+        for number in (entry[1] if entry[0] == "on_next_many" else [entry[1]])
+    ]
     assert got == [0, 1, 2, 3, 4]
     send.close()
     assert (await harness.ask(5))[-1] == ("on_complete",)
@@ -168,7 +196,9 @@ def test_none_is_found_without_comparing_elements() -> None:
 
     array = Array()
     assert before_none([array, None, 1])[0] is array
-    assert [len(before_none(elements)) for elements in ([array, None, 1], [array, array], [None], [])] == [1, 2, 0, 0]
+    assert [
+        len(before_none(elements)) for elements in ([array, None, 1], [array, array], [None], [])
+    ] == [1, 2, 0, 0]
 
 
 def test_types_that_are_known_are_not_examined() -> None:

@@ -1,4 +1,6 @@
-"""A relay passes signals down and demand up, forgets both sides at the end, and passes batches on to subscribers that accept them."""
+"""A relay passes signals down and demand up, forgets both sides at the end, and passes batches
+on to subscribers that accept them.
+"""
 
 import gc
 import weakref
@@ -108,13 +110,31 @@ def test_an_ended_relay_keeps_no_neighbour(end: str) -> None:
 @pytest.mark.parametrize(
     ("recorder", "expected", "counts"),
     [
-        (Recorder(), [("on_next", b"ab"), ("on_next", b"cd"), ("on_next", b"ef"), ("on_next", b"gh")], [1, 1, 1, 1]),
-        (ManyRecorder(), [("on_next_many", [b"ab", b"cd"]), ("on_next_many", [b"ef", b"gh"])], [2, 2]),
-        (PackedRecorder(), [("on_element_size", 2), ("on_next_many", [b"ab", b"cd"]), ("on_next_packed", 2, b"efgh")], [2, 2]),
+        (
+            Recorder(),
+            [("on_next", b"ab"), ("on_next", b"cd"), ("on_next", b"ef"), ("on_next", b"gh")],
+            [1, 1, 1, 1],
+        ),
+        (
+            ManyRecorder(),
+            [("on_next_many", [b"ab", b"cd"]), ("on_next_many", [b"ef", b"gh"])],
+            [2, 2],
+        ),
+        (
+            PackedRecorder(),
+            [
+                ("on_element_size", 2),
+                ("on_next_many", [b"ab", b"cd"]),
+                ("on_next_packed", 2, b"efgh"),
+            ],
+            [2, 2],
+        ),
     ],
     ids=["one by one", "many", "packed"],
 )
-def test_batches_are_passed_on_as_the_subscriber_accepts_them(recorder: Recorder, expected: list[Any], counts: list[int]) -> None:
+def test_batches_are_passed_on_as_the_subscriber_accepts_them(
+    recorder: Recorder, expected: list[Any], counts: list[int]
+) -> None:
     """Elements keep their order, and each is counted once."""
     relay, _ = connected(CountingRelay, recorder)
     relay.on_element_size(2)
@@ -126,6 +146,8 @@ def test_batches_are_passed_on_as_the_subscriber_accepts_them(recorder: Recorder
 
 def test_a_cancel_inside_an_element_of_a_batch_drops_the_rest() -> None:
     """Rule 2.8 would allow the rest; a relay inside a pipe promises silence."""
-    relay, calls = connected(CountingRelay, recorder := Recorder(on_next=lambda _: recorder.subscription.cancel()))
+    relay, calls = connected(
+        CountingRelay, recorder := Recorder(on_next=lambda _: recorder.subscription.cancel())
+    )
     relay.on_next_many("abc")
     assert (recorder.elements, relay.counts, calls.log) == (["a"], [1], [("cancel",)])

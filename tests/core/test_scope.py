@@ -1,4 +1,6 @@
-"""A scope owns tasks: it starts them, stops one or all, waits for them, and keeps their failures from its nursery."""
+"""A scope owns tasks: it starts them, stops one or all, waits for them,
+and keeps their failures from its nursery.
+"""
 
 import gc
 import logging
@@ -98,7 +100,8 @@ async def test_a_closed_nursery_is_a_usage_error(nursery) -> None:
         scope.spawn(trio.sleep_forever, name="penstock pump of x")
     assert str(caught.value) == (
         "penstock pump of x cannot start: the nursery that this publisher was bound to has closed. "
-        "Keep that nursery open for as long as its subscribers live, or use `async with subscribe(...)`"
+        "Keep that nursery open for as long as its subscribers live, or use `async with "
+        "subscribe(...)`"
     )
     assert isinstance(caught.value.__cause__, RuntimeError)
     assert scope.running == 0
@@ -153,14 +156,18 @@ async def test_a_hook_of_a_child_that_raises_keeps_nobody_waiting() -> None:
     with pytest.RaisesGroup(pytest.RaisesExc(ZeroDivisionError)):
         async with trio.open_nursery() as nursery:
             outer = Reports(nursery).scope
-            ChildScope(outer, on_violation=log_violation, on_drained=raise_error).spawn(partial(trio.sleep, 0), name="task")
+            ChildScope(outer, on_violation=log_violation, on_drained=raise_error).spawn(
+                partial(trio.sleep, 0), name="task"
+            )
     assert outer.running == 0
 
 
 async def test_a_failure_in_a_child_goes_to_its_own_hook(nursery) -> None:
     """The outer scope belongs to all streams of a server."""
     reports, failures = Reports(nursery), []
-    ChildScope(reports.scope, on_violation=failures.append, on_drained=lambda: None).spawn(_raises(ValueError("mine")), name="task")
+    ChildScope(reports.scope, on_violation=failures.append, on_drained=lambda: None).spawn(
+        _raises(ValueError("mine")), name="task"
+    )
     await reports.scope.wait_stopped()
     assert [str(each) for each in failures] == ["mine"]
     assert reports.failures == []
@@ -191,7 +198,9 @@ async def test_a_group_of_failures_goes_to_the_hook_unchanged() -> None:
 
 
 async def test_failures_beside_a_cancellation_are_reported() -> None:
-    """Only the cancellation is raised. A child task that fails while everything is cancelled must not replace it."""
+    """Only the cancellation is raised.
+    A child task that fails while everything is cancelled must not replace it.
+    """
 
     async def work() -> None:
         async with trio.open_nursery() as inner:
@@ -251,7 +260,9 @@ async def test_an_interrupt_in_a_group_is_raised_without_the_failures() -> None:
 
     async def scenario() -> None:
         async with trio.open_nursery() as nursery:
-            Scope(nursery, on_violation=recorder.append).spawn(_raises(BaseExceptionGroup("both", [interrupt, failure])), name="struck")
+            Scope(nursery, on_violation=recorder.append).spawn(
+                _raises(BaseExceptionGroup("both", [interrupt, failure])), name="struck"
+            )
 
     group = await raised_by(scenario)
     assert isinstance(group, BaseExceptionGroup)
@@ -275,7 +286,11 @@ async def test_a_cancellation_that_began_inside_the_task_is_dropped(grouped: boo
                 await trio.sleep_forever()
             except trio.Cancelled as cancelled:
                 exits_in_the_wrong_order.append(cancelled)
-        raise BaseExceptionGroup("stray", exits_in_the_wrong_order) if grouped else exits_in_the_wrong_order[0]
+        raise (
+            BaseExceptionGroup("stray", exits_in_the_wrong_order)
+            if grouped
+            else exits_in_the_wrong_order[0]
+        )
 
     async with trio.open_nursery() as nursery:
         reports = Reports(nursery)
@@ -335,7 +350,10 @@ def test_a_hook_that_raises_is_logged(caplog) -> None:
 def test_a_hook_must_be_a_function() -> None:
     """The mistake raises at the call, and not when there is something to report."""
     assert check_hook(_ignore) is _ignore
-    with pytest.raises(UsageError, match=r"^on_violation is None; give a function of one argument, the exception to report$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^on_violation is None; give a function of one argument, the exception to report$",
+    ):
         check_hook(None)  # type: ignore[arg-type]  # a mistake on purpose
 
 
@@ -343,12 +361,17 @@ def test_a_cleanup_timeout_is_a_finite_time() -> None:
     """Cleanup always has a deadline. 0 is allowed."""
     assert check_cleanup_timeout(0) == 0
     assert check_cleanup_timeout(CLEANUP_SECONDS) == 5
-    with pytest.raises(UsageError, match=r"^cleanup_timeout is inf; it is a time in seconds, 0 or more, and finite$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^cleanup_timeout is inf; it is a time in seconds, 0 or more, and finite$",
+    ):
         check_cleanup_timeout(float("inf"))
 
 
 async def test_a_task_cancelled_from_outside_keeps_no_references() -> None:
-    """Not even until the next garbage collection: the exception does not refer to the frame that raised it again."""
+    """Not even until the next garbage collection:
+    the exception does not refer to the frame that raised it again.
+    """
     held: list[weakref.ref[set[str]]] = []
 
     async def work() -> None:

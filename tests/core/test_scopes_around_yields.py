@@ -1,7 +1,8 @@
-"""A generator may hold a cancel scope or a nursery open over its yields. They nest and take effect in every case.
+"""A generator may hold a cancel scope or a nursery open over its yields.
+They nest and take effect in every case.
 
-trio cannot promise that for an async generator by itself. A pump can, because one task runs the generator from its first line to its last
-and opens no cancel scope in between.
+trio cannot promise that for an async generator by itself. A pump can, because one task runs the
+generator from its first line to its last and opens no cancel scope in between.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -113,7 +114,9 @@ async def _cancelled_while_it_reads(generator: Callable[[], AsyncIterator[int]])
     assert scope.cancelled_caught
 
 
-async def _cancelled_while_the_generator_is_suspended(generator: Callable[[], AsyncIterator[int]]) -> None:
+async def _cancelled_while_the_generator_is_suspended(
+    generator: Callable[[], AsyncIterator[int]],
+) -> None:
     with trio.move_on_after(5) as scope:
         async with subscribe(generator, demand=1) as stream:
             await anext(stream)
@@ -142,16 +145,22 @@ WAYS = [
 ]
 
 
-# If a generator is suspended inside its own shield, the cancellation of a nursery does not reach it. That is the meaning of a shield.
+# If a generator is suspended inside its own shield, the cancellation of a nursery does not reach
+# it. That is the meaning of a shield.
 CASES = [
-    (way, generator) for way in WAYS for generator in GENERATORS if (way, generator) != (_nursery_cancelled_while_suspended, in_a_shield)
+    (way, generator)
+    for way in WAYS
+    for generator in GENERATORS
+    if (way, generator) != (_nursery_cancelled_while_suspended, in_a_shield)
 ]
 
 
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize(("way", "generator"), CASES, ids=lambda each: each.__name__.strip("_"))
 def test_every_way_to_leave_the_stream_is_clean(way, generator, seed: int) -> None:
-    """No corrupted cancel scopes, no unexpected exception group, and no task left, neither of the stream nor of the generator."""
+    """No corrupted cancel scopes, no unexpected exception group, and no task left, neither of
+    the stream nor of the generator.
+    """
     seen.clear()
 
     async def scenario() -> None:
@@ -181,7 +190,9 @@ async def _pausing(seconds: float) -> AsyncIterator[str]:
 
 
 async def test_a_timeout_around_a_yield_ends_its_block(autojump_clock) -> None:
-    """The reader takes longer than the generator's timeout of 1 s, and the generator goes on after its `with` block."""
+    """The reader takes longer than the generator's timeout of 1 s,
+    and the generator goes on after its `with` block.
+    """
     got = []
     async with subscribe(lambda: _pausing(1), demand=1) as stream:
         async for text in stream:
@@ -202,7 +213,9 @@ async def test_an_element_yielded_after_a_timeout_waits_for_demand(nursery, auto
     assert harness.ends == ["on_complete"]
 
 
-async def test_an_element_yielded_after_a_timeout_counts_towards_the_demand(nursery, autojump_clock) -> None:
+async def test_an_element_yielded_after_a_timeout_counts_towards_the_demand(
+    nursery, autojump_clock
+) -> None:
     """A request of three gives that element and two more."""
 
     async def goes_on():
@@ -220,11 +233,19 @@ async def test_an_element_yielded_after_a_timeout_counts_towards_the_demand(nurs
 
 async def test_a_cancel_inside_an_element_yielded_after_a_timeout(nursery, autojump_clock) -> None:
     """The generator is not pulled after it."""
-    harness = PumpHarness(nursery, lambda: _pausing(1), {"on_next": lambda text: harness.pump.cancel() if text == "time is up" else None})
+    harness = PumpHarness(
+        nursery,
+        lambda: _pausing(1),
+        {"on_next": lambda text: harness.pump.cancel() if text == "time is up" else None},
+    )
     await harness.ask(1)
     await trio.sleep(2)
     await harness.ask(5)
-    assert (harness.recorder.elements, harness.ends, our_tasks()) == (["tick", "time is up"], [], [])
+    assert (harness.recorder.elements, harness.ends, our_tasks()) == (
+        ["tick", "time is up"],
+        [],
+        [],
+    )
 
 
 async def test_none_yielded_after_a_timeout_is_refused(nursery, autojump_clock) -> None:
@@ -242,8 +263,12 @@ async def test_none_yielded_after_a_timeout_is_refused(nursery, autojump_clock) 
     assert "yielded None at position 1" in str(harness.recorder.error)
 
 
-async def test_of_several_elements_yielded_after_timeouts_the_last_is_kept(nursery, autojump_clock) -> None:
-    """A heartbeat without demand: at most one element is held, because an interrupted `yield` has not been taken."""
+async def test_of_several_elements_yielded_after_timeouts_the_last_is_kept(
+    nursery, autojump_clock
+) -> None:
+    """A heartbeat without demand:
+    at most one element is held, because an interrupted `yield` has not been taken.
+    """
 
     async def heartbeat():
         beat = 0
@@ -261,7 +286,9 @@ async def test_of_several_elements_yielded_after_timeouts_the_last_is_kept(nurse
     assert harness.recorder.elements == [0, 5]
 
 
-async def test_a_timeout_around_the_last_yield_completes_the_stream(nursery, autojump_clock) -> None:
+async def test_a_timeout_around_the_last_yield_completes_the_stream(
+    nursery, autojump_clock
+) -> None:
     """The generator returns after its timeout, and completion needs no demand."""
 
     async def for_a_second():
@@ -290,8 +317,12 @@ async def test_a_deadline_around_a_yield_fails_the_stream(nursery, autojump_cloc
     assert isinstance(harness.recorder.error, trio.TooSlowError)
 
 
-async def test_a_background_task_that_fails_while_suspended_fails_the_stream(autojump_clock) -> None:
-    """The error is the group of the generator's own nursery. It is not wrapped again, and no hook is called."""
+async def test_a_background_task_that_fails_while_suspended_fails_the_stream(
+    autojump_clock,
+) -> None:
+    """The error is the group of the generator's own nursery.
+    It is not wrapped again, and no hook is called.
+    """
 
     async def crash() -> None:
         await trio.sleep(1)
@@ -316,8 +347,12 @@ async def test_a_background_task_that_fails_while_suspended_fails_the_stream(aut
     assert reported == []
 
 
-async def test_a_cancellation_in_an_iterator_without_athrow_ends_its_stream(nursery, autojump_clock) -> None:
-    """It enters and exits its cancel scope in separate pulls. Without a `yield` it cannot handle the cancellation."""
+async def test_a_cancellation_in_an_iterator_without_athrow_ends_its_stream(
+    nursery, autojump_clock
+) -> None:
+    """It enters and exits its cancel scope in separate pulls.
+    Without a `yield` it cannot handle the cancellation.
+    """
 
     class Entering:
         def __init__(self) -> None:
@@ -357,7 +392,9 @@ async def test_a_cancellation_from_outside_is_not_thrown_into_the_generator(auto
     assert harness.recorder.elements == ["tick"]
 
 
-async def test_a_stop_while_the_generator_handles_its_timeout_cancels_it(nursery, autojump_clock) -> None:
+async def test_a_stop_while_the_generator_handles_its_timeout_cancels_it(
+    nursery, autojump_clock
+) -> None:
     """The generator waits because of a timeout inside it, and not because it was pulled."""
     awaited: list[str] = []
 
@@ -428,7 +465,9 @@ async def test_cleanup_inside_a_nursery_has_a_deadline(nursery, autojump_clock) 
 
 @pytest.mark.parametrize("while_suspended", [True, False])
 async def test_a_failure_inside_a_nursery_that_closes_is_reported(while_suspended: bool) -> None:
-    """Without the GeneratorExit and the Cancelled of the same group, and the user's nursery goes on."""
+    """Without the GeneratorExit and the Cancelled of the same group,
+    and the user's nursery goes on.
+    """
     started = trio.Event()
 
     async def crash() -> None:

@@ -1,4 +1,6 @@
-"""A pump appends elements that fit to the batch that its subscriber lends, and signals the others. Every count includes both."""
+"""A pump appends elements that fit to the batch that its subscriber lends, and signals the
+others. Every count includes both.
+"""
 
 from typing import Any
 
@@ -80,14 +82,21 @@ async def test_shorter_and_empty_elements_are_appended(nursery: trio.Nursery) ->
     """Any length up to `longest` fits."""
     harness = PumpHarness(nursery, letters(b"four", b"two", b"", b"4444", b"12345", b"1"))
     await harness.ask(6)
-    assert (harness.recorder.elements, harness.elements) == ([b"four", b"12345"], [b"two", b"", b"4444", b"1"])
+    assert (harness.recorder.elements, harness.elements) == (
+        [b"four", b"12345"],
+        [b"two", b"", b"4444", b"1"],
+    )
 
 
 async def test_elements_of_the_batchs_length_are_appended(nursery: trio.Nursery) -> None:
     """One call for many elements, and another one when all that was requested has been appended."""
     harness = PumpHarness(nursery, letters(b"a", b"b", b"c", b"d"))
     await harness.ask(3)
-    assert (harness.recorder.elements, harness.elements, harness.recorder.used_up) == ([b"a"], [b"b", b"c"], [2])
+    assert (harness.recorder.elements, harness.elements, harness.recorder.used_up) == (
+        [b"a"],
+        [b"b", b"c"],
+        [2],
+    )
 
 
 async def test_no_more_than_the_demand_is_appended(nursery: trio.Nursery) -> None:
@@ -106,9 +115,13 @@ async def test_no_more_than_the_demand_is_appended(nursery: trio.Nursery) -> Non
     assert [b"%3d" % number for number in range(1, 366)] == harness.elements
 
 
-@pytest.mark.parametrize("other", [bytearray(b"x"), memoryview(b"x"), "x", b"xx", type("Bytes", (bytes,), {})(b"x"), 1])
+@pytest.mark.parametrize(
+    "other", [bytearray(b"x"), memoryview(b"x"), "x", b"xx", type("Bytes", (bytes,), {})(b"x"), 1]
+)
 async def test_elements_of_another_kind_are_signalled(nursery: trio.Nursery, other: Any) -> None:
-    """Longer ones or another type, even a subclass of bytes: only bytes cannot change while they wait."""
+    """Longer ones or another type, even a subclass of bytes:
+    only bytes cannot change while they wait.
+    """
     harness = PumpHarness(nursery, letters(b"a", b"b", other, b"c"))
     await harness.ask(4)
     assert harness.recorder.elements == [b"a", other]
@@ -130,11 +143,19 @@ async def test_the_end_comes_after_appended_elements(nursery: trio.Nursery) -> N
     """on_reservation_used is not called before it, because not all requested elements came."""
     harness = PumpHarness(nursery, letters(b"a", b"b", b"c"))
     await harness.ask(10)
-    assert (harness.elements, harness.ends, harness.recorder.used_up) == ([b"b", b"c"], ["on_complete"], [])
+    assert (harness.elements, harness.ends, harness.recorder.used_up) == (
+        [b"b", b"c"],
+        ["on_complete"],
+        [],
+    )
 
 
-async def test_an_appended_element_can_be_taken_while_the_generator_waits(nursery: trio.Nursery) -> None:
-    """A writer takes the batch meanwhile. The next element is signalled, so that the subscriber learns of it."""
+async def test_an_appended_element_can_be_taken_while_the_generator_waits(
+    nursery: trio.Nursery,
+) -> None:
+    """A writer takes the batch meanwhile.
+    The next element is signalled, so that the subscriber learns of it.
+    """
     go_on = trio.Event()
 
     async def waiting() -> Any:
@@ -179,9 +200,15 @@ async def test_nothing_is_appended_after_the_end(nursery: trio.Nursery, stop: st
     assert NO_BATCH.longest == -1
 
 
-async def test_a_subscriber_that_cancels_in_a_signal_gets_nothing_more(nursery: trio.Nursery) -> None:
+async def test_a_subscriber_that_cancels_in_a_signal_gets_nothing_more(
+    nursery: trio.Nursery,
+) -> None:
     """Neither a signal nor an appended element."""
-    harness = PumpHarness(nursery, letters(b"a", b"b", b"cc", b"d"), on_next=lambda element: element == b"cc" and harness.pump.cancel())
+    harness = PumpHarness(
+        nursery,
+        letters(b"a", b"b", b"cc", b"d"),
+        on_next=lambda element: element == b"cc" and harness.pump.cancel(),
+    )
     await harness.ask(10)
     assert (harness.recorder.elements, harness.elements) == ([b"a", b"cc"], [b"b"])
 
@@ -253,7 +280,9 @@ async def test_an_element_is_converted_when_it_is_yielded(nursery: trio.Nursery)
 
 
 @pytest.mark.parametrize("is_open", [True, False])
-async def test_none_is_refused_before_it_is_converted(nursery: trio.Nursery, *, is_open: bool) -> None:
+async def test_none_is_refused_before_it_is_converted(
+    nursery: trio.Nursery, *, is_open: bool
+) -> None:
     """Rule 2.13, with its position."""
     harness = ConvertingHarness(nursery, letters("a", None))
     if not is_open:
@@ -282,7 +311,9 @@ async def test_a_closed_batch_gets_nothing_converted(nursery: trio.Nursery) -> N
 
 async def test_a_subscriber_that_cancels_gets_nothing_converted(nursery: trio.Nursery) -> None:
     """The cancel closes the batch."""
-    harness = ConvertingHarness(nursery, letters("a", 5, "b"), on_next=lambda _: harness.pump.cancel())
+    harness = ConvertingHarness(
+        nursery, letters("a", 5, "b"), on_next=lambda _: harness.pump.cancel()
+    )
     await harness.ask(10)
     assert harness.elements == [b"a"]
     assert harness.recorder.elements == [5]

@@ -26,7 +26,9 @@ class _Rows:
         self.each_signal = each_signal
         self.rows: list[tuple[str, int, int, int, int, int]] = []
 
-    def record(self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /) -> None:
+    def record(
+        self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /
+    ) -> None:
         self.rows.append((kind.name, n, size, first, last, longest))
 
 
@@ -40,7 +42,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> _Clock:
 
 
 def test_neighbouring_elements_share_a_row(clock: _Clock) -> None:
-    """It has their number, their bytes, the times of the first and the last, and the longest time that one of them took."""
+    """It has their number, their bytes, the times of the first and the last, and the longest
+    time that one of them took.
+    """
     tap = _Rows()
     counter = SignalCounter(tap)
     for time, count, size, took in ((10, 1, 5, 3), (20, 3, 30, 7), (40, 2, 2, 1)):
@@ -96,7 +100,9 @@ class _Raising:
         raise ValueError("broken")
 
 
-def test_a_tap_that_raises_is_left_alone_and_reported_once(caplog: pytest.LogCaptureFixture) -> None:
+def test_a_tap_that_raises_is_left_alone_and_reported_once(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """The counter goes on, and raises nothing."""
     caplog.set_level(logging.ERROR)
     tap = _Raising()
@@ -105,4 +111,6 @@ def test_a_tap_that_raises_is_left_alone_and_reported_once(caplog: pytest.LogCap
         counter.elements(1, 1)
     assert tap.calls == 1
     (line,) = [record.getMessage() for record in caplog.records]
-    assert line == "the tap of a stream raised ValueError: broken; it gets no more rows of this stream"
+    assert (
+        line == "the tap of a stream raised ValueError: broken; it gets no more rows of this stream"
+    )

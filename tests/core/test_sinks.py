@@ -7,7 +7,17 @@ import trio
 from trio.testing import assert_checkpoints
 
 from penstock.api import LimitExceeded, NoElement, UsageError
-from penstock.core import COLLECT_LIMIT, collect, empty, failed, first, for_each, from_iterable, single, to_channel
+from penstock.core import (
+    COLLECT_LIMIT,
+    collect,
+    empty,
+    failed,
+    first,
+    for_each,
+    from_iterable,
+    single,
+    to_channel,
+)
 from penstock.testing import ManualPublisher
 from tests.core._helpers import numbers, our_tasks, quiet, raised_by
 
@@ -39,7 +49,11 @@ SINKS = {
 
 
 @pytest.mark.parametrize("sink", SINKS.values(), ids=SINKS)
-@pytest.mark.parametrize("source", [[], [1], empty(), single(1), lambda: numbers(3)], ids=["[]", "[1]", "empty", "single", "generator"])
+@pytest.mark.parametrize(
+    "source",
+    [[], [1], empty(), single(1), lambda: numbers(3)],
+    ids=["[]", "[1]", "empty", "single", "generator"],
+)
 async def test_a_sink_checkpoints_and_leaves_no_task(sink, source) -> None:
     """Also on an empty stream."""
     with assert_checkpoints():
@@ -47,7 +61,11 @@ async def test_a_sink_checkpoints_and_leaves_no_task(sink, source) -> None:
     assert our_tasks() == []
 
 
-@pytest.mark.parametrize("sink", [SINKS["collect"], SINKS["for_each"], SINKS["to_channel"]], ids=["collect", "for_each", "to_channel"])
+@pytest.mark.parametrize(
+    "sink",
+    [SINKS["collect"], SINKS["for_each"], SINKS["to_channel"]],
+    ids=["collect", "for_each", "to_channel"],
+)
 async def test_a_sink_raises_the_publishers_error_unchanged(sink) -> None:
     """Not in a group."""
     assert await raised_by(lambda: sink(two_and_a_failure)) is FAILURE
@@ -76,7 +94,9 @@ async def test_a_sink_can_be_cancelled(sink, autojump_clock) -> None:
 WITH_DEMAND = {
     "collect": lambda demand: collect([1], demand=demand),
     "for_each": lambda demand: for_each([1], _ignore, demand=demand),
-    "to_channel": lambda demand: to_channel([1], trio.open_memory_channel[int](1)[0], demand=demand),
+    "to_channel": lambda demand: to_channel(
+        [1], trio.open_memory_channel[int](1)[0], demand=demand
+    ),
 }
 
 
@@ -84,7 +104,10 @@ WITH_DEMAND = {
 async def test_a_sink_refuses_manual_demand(sink) -> None:
     """It cannot call request(). Other illegal demands are refused as everywhere."""
     error = await raised_by(lambda: sink(0))
-    assert str(error) == "demand=0 means that you call request() yourself, and a sink has nowhere to do it; give at least 1"
+    assert str(error) == (
+        "demand=0 means that you call request() yourself, and a sink has nowhere to do it; "
+        "give at least 1"
+    )
     assert isinstance(error, UsageError)
     for wrong in (-1, "1", True):
         assert isinstance(await raised_by(lambda wrong=wrong: sink(wrong)), UsageError)
@@ -108,8 +131,8 @@ async def test_collect_holds_no_more_than_its_limit(limit: int) -> None:
     assert isinstance(error, LimitExceeded)
     assert (error.limit, error.value) == ("collect", limit)
     assert str(error) == (
-        f"collect() was given more than {limit} elements. Raise limit=, shorten the stream with take(), "
-        "or use the elements as they come: `async for` needs no list"
+        f"collect() was given more than {limit} elements. Raise limit=, shorten the stream with "
+        "take(), or use the elements as they come: `async for` needs no list"
     )
 
 
@@ -174,7 +197,10 @@ async def test_first_of_nothing_is_an_error_or_the_default() -> None:
     """None is a valid default."""
     error = await raised_by(lambda: first([]))
     assert isinstance(error, NoElement)
-    assert str(error) == "the stream ended before its first element; give first(…, default=…) what to return in that case"
+    assert str(error) == (
+        "the stream ended before its first element; give first(…, default=…) what to return "
+        "in that case"
+    )
     for default in (None, 0, NoElement):
         assert await first([], default=default) is default
     assert await first([5], default=7) == 5
@@ -240,7 +266,10 @@ async def test_for_each_needs_a_function(wrong) -> None:
     """The mistake raises before a stream is opened."""
     publisher = ManualPublisher()
     error = await raised_by(lambda: for_each(publisher, wrong))
-    assert str(error) == f"for_each() was given {wrong!r}; it takes a function, plain or async, of one element"
+    assert (
+        str(error)
+        == f"for_each() was given {wrong!r}; it takes a function, plain or async, of one element"
+    )
     assert isinstance(error, UsageError)
     assert publisher.subscriptions == []
 
@@ -264,10 +293,14 @@ async def test_to_channel_sends_in_order_and_closes_its_end() -> None:
 
 
 async def test_to_channel_closes_its_end_after_every_error() -> None:
-    """A failing publisher, an object that is not a source, an illegal demand: the receiver must not wait forever."""
+    """A failing publisher, an object that is not a source, an illegal demand:
+    the receiver must not wait forever.
+    """
     for source, demand in ((two_and_a_failure, 5), (5, 5), ([1], 0), ([1], -1)):
         send, receive = trio.open_memory_channel[int](10)
-        await raised_by(lambda source=source, send=send, demand=demand: to_channel(source, send, demand=demand))
+        await raised_by(
+            lambda source=source, send=send, demand=demand: to_channel(source, send, demand=demand)
+        )
         assert receive.statistics().open_send_channels == 0
         receive.close()
 
@@ -284,7 +317,9 @@ async def test_to_channel_raises_when_the_receiver_has_closed() -> None:
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(emit)
-        assert isinstance(await raised_by(lambda: to_channel(publisher, send)), trio.BrokenResourceError)
+        assert isinstance(
+            await raised_by(lambda: to_channel(publisher, send)), trio.BrokenResourceError
+        )
     assert publisher.cancelled
     publisher.check()
 

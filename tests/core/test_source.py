@@ -83,7 +83,9 @@ async def test_a_cancelled_nursery_pulls_nothing_any_more() -> None:
 
 
 async def test_a_nursery_that_has_closed_is_an_error_for_the_subscriber() -> None:
-    """Rules 1.9, 3.16: subscribe and request return normally. The error says which nursery is meant."""
+    """Rules 1.9, 3.16: subscribe and request return normally.
+    The error says which nursery is meant.
+    """
     async with trio.open_nursery() as closed:
         publisher = generate(numbers).publisher(closed)
     recorder = Recorder()
@@ -109,7 +111,10 @@ async def test_a_source_without_a_task_works_in_a_closed_nursery() -> None:
 @pytest.mark.parametrize("wrong", [None, trio.open_nursery, 5])
 def test_an_object_that_is_not_a_nursery_is_refused_at_the_call(wrong) -> None:
     """And not at the first request, in front of the subscriber."""
-    with pytest.raises(UsageError, match=r"^publisher\(\) was given .*; give the nursery that shall run this stream's tasks$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^publisher\(\) was given .*; give the nursery that shall run this stream's tasks$",
+    ):
         from_iterable([1]).publisher(wrong)
 
 
@@ -125,14 +130,18 @@ async def test_the_cleanup_timeout_reaches_the_generators(nursery, autojump_cloc
     """The CleanupTimeout goes to the hook, because no subscriber is left."""
     reported: list[Exception] = []
     recorder = Recorder()
-    generate(_stubborn).publisher(nursery, on_violation=reported.append, cleanup_timeout=7).subscribe(recorder)
+    generate(_stubborn).publisher(
+        nursery, on_violation=reported.append, cleanup_timeout=7
+    ).subscribe(recorder)
     recorder.subscription.request(1)
     await quiet()
     recorder.subscription.cancel()
     await trio.sleep(6.9)
     assert reported == []
     await trio.sleep(0.2)
-    assert [str(error).split(" and")[0] for error in reported] == ["the cleanup of _stubborn did not end within 7.0 s"]
+    assert [str(error).split(" and")[0] for error in reported] == [
+        "the cleanup of _stubborn did not end within 7.0 s"
+    ]
     assert our_tasks() == []
 
 
@@ -144,7 +153,9 @@ async def _stubborn():
 
 
 async def test_an_attach_that_raises_is_an_error_for_the_subscriber(nursery) -> None:
-    """Rule 1.9: subscribe returns normally, and signals on_subscribe first, also for a foreign source."""
+    """Rule 1.9: subscribe returns normally, and signals on_subscribe first,
+    also for a foreign source.
+    """
     recorder = Recorder(on_subscribe=lambda: recorder.subscription.request(1))
     Blank(boom).publisher(nursery).subscribe(recorder)
     assert [entry[0] for entry in recorder.log] == ["on_subscribe", "on_error"]
@@ -185,7 +196,12 @@ def smoothed(source: Source[int]) -> Source[float]:
 
 async def test_a_function_from_a_source_to_a_source_stands_in_a_chain() -> None:
     """`Source.pipe` applies operators of other packages between methods."""
-    assert await collect(from_iterable([4, 8]).map(lambda n: n * 2).pipe(smoothed, lambda source: source.map(str)).take(2)) == [
+    assert await collect(
+        from_iterable([4, 8])
+        .map(lambda n: n * 2)
+        .pipe(smoothed, lambda source: source.map(str))
+        .take(2)
+    ) == [
         "4.0",
         "10.0",
     ]
@@ -201,6 +217,8 @@ def test_pipe_without_operators_is_the_source() -> None:
 async def test_the_example_of_a_docstring_gives_the_shown_value(documented) -> None:
     """The line after the prompt is run as it is written. The next line is its value."""
     # From Python 3.13 on, the compiler takes the indentation off.
-    [(line, value)] = re.findall(r"^>>> (await .+)\n(.+)$", inspect.getdoc(documented) or "", re.MULTILINE)
+    [(line, value)] = re.findall(
+        r"^>>> (await .+)\n(.+)$", inspect.getdoc(documented) or "", re.MULTILINE
+    )
     code = compile(line, "docstring", "eval", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     assert repr(await eval(code, {"collect": collect, "from_iterable": from_iterable})) == value

@@ -128,14 +128,17 @@ def test_text_is_not_streamed_by_character(text) -> None:
     assert isinstance(as_source(iter(text)), Source)
 
 
-@pytest.mark.parametrize("garbage", [None, 5, 1.5, object(), Ellipsis], ids=lambda each: type(each).__name__)
+@pytest.mark.parametrize(
+    "garbage", [None, 5, 1.5, object(), Ellipsis], ids=lambda each: type(each).__name__
+)
 def test_an_object_that_cannot_be_streamed_is_refused(garbage) -> None:
     """The message lists the types that can be given."""
     with pytest.raises(UsageError) as caught:
         as_source(garbage)
     assert str(caught.value) == (
-        f"{type(garbage).__name__!r} cannot be subscribed to: give a publisher, a source, an async iterable, an iterable, "
-        "or a function that returns one (an async generator function, say)"
+        f"{type(garbage).__name__!r} cannot be subscribed to: give a publisher, a source, an "
+        "async iterable, an iterable, or a function that returns one (an async generator "
+        "function, say)"
     )
 
 
@@ -145,11 +148,16 @@ async def _coroutine() -> int:
 
 def test_a_coroutine_function_is_refused() -> None:
     """It returns one value. The error comes before anything runs."""
-    with pytest.raises(UsageError, match=r"^_coroutine is a coroutine function, it returns one value; to stream, `yield` the elements"):
+    with pytest.raises(
+        UsageError,
+        match=r"^_coroutine is a coroutine function, it returns one value; to stream, `yield` the elements",
+    ):
         as_source(_coroutine)
 
 
-@pytest.mark.parametrize("made", [_coroutine, lambda: 5, lambda: None, int], ids=["coroutine", "number", "None", "class"])
+@pytest.mark.parametrize(
+    "made", [_coroutine, lambda: 5, lambda: None, int], ids=["coroutine", "number", "None", "class"]
+)
 async def test_a_function_that_returns_no_iterable_fails_the_stream(nursery, made) -> None:
     """That is known only when it is called. If it returned a coroutine, that is closed."""
 
@@ -241,7 +249,9 @@ async def test_a_plain_generator_is_closed_when_its_stream_is_left() -> None:
 
 
 @pytest.mark.parametrize("error", [StopIteration, StopAsyncIteration])
-async def test_an_iterator_that_raises_stop_async_iteration_fails_the_stream(error: type[Exception]) -> None:
+async def test_an_iterator_that_raises_stop_async_iteration_fails_the_stream(
+    error: type[Exception],
+) -> None:
     """PEP 479: it does not end the stream as if that were complete."""
 
     class Wrong:
@@ -272,8 +282,14 @@ def test_each_source_function_refuses_a_wrong_argument(wrong) -> None:
     """The error is raised at the call, and its message names the function."""
     for function, message in [
         (from_iterable, r"^from_iterable\(\) was given .*, which cannot be iterated over$"),
-        (from_async_iterable, r"^from_async_iterable\(\) was given .*, which cannot be iterated over with `async for`$"),
-        (from_channel, r"^from_channel\(\) was given .*; give the receiving end of trio.open_memory_channel\(\)$"),
+        (
+            from_async_iterable,
+            r"^from_async_iterable\(\) was given .*, which cannot be iterated over with `async for`$",
+        ),
+        (
+            from_channel,
+            r"^from_channel\(\) was given .*; give the receiving end of trio.open_memory_channel\(\)$",
+        ),
         (
             from_publisher,
             r"^from_publisher\(\) was given .*, which is not an object with a subscribe\(\); as_source\(\) takes other",
@@ -307,7 +323,13 @@ async def test_an_async_generator_refuses_a_second_subscriber(nursery) -> None:
     )
     first.subscription.request(5)
     await quiet()
-    assert first.log == [("on_subscribe",), ("on_next", 0), ("on_next", 1), ("on_next", 2), ("on_complete",)]
+    assert first.log == [
+        ("on_subscribe",),
+        ("on_next", 0),
+        ("on_next", 1),
+        ("on_next", 2),
+        ("on_complete",),
+    ]
 
 
 async def test_a_given_async_generator_is_closed_pulled_or_not() -> None:
@@ -398,13 +420,18 @@ STATEFUL = {
     "an open async iterator with slots": SlottedReader,
 }
 by_stateful = pytest.mark.parametrize("make", STATEFUL.values(), ids=STATEFUL)
-WAYS = {"the object twice": lambda given: (given, given), "one source twice": lambda given: (as_source(given),) * 2}
+WAYS = {
+    "the object twice": lambda given: (given, given),
+    "one source twice": lambda given: (as_source(given),) * 2,
+}
 
 
 @pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
 @by_stateful
 async def test_two_subscribers_do_not_share_one_iterator_in_silence(make, way) -> None:
-    """The second gets an error that says what to give; the first gets every element that it would get alone."""
+    """The second gets an error that says what to give;
+    the first gets every element that it would get alone.
+    """
     one, other = way(make())
     async with subscribe(one, demand=3) as first_stream:
         error = await raised_by(lambda: collect(other))
@@ -416,16 +443,22 @@ async def test_two_subscribers_do_not_share_one_iterator_in_silence(make, way) -
 
 @by_stateful
 async def test_a_source_of_one_iterator_has_one_subscriber_for_good(make) -> None:
-    """Also when the first stream is over: it may have requested elements that its reader never got."""
+    """Also when the first stream is over:
+    it may have requested elements that its reader never got.
+    """
     source = as_source(make())
     async with subscribe(source, demand=1):
         pass
     assert isinstance(await raised_by(lambda: collect(source)), AlreadySubscribed)
 
 
-@pytest.mark.parametrize("make", [lambda: iter(range(6)), Reader, SlottedReader], ids=["iterator", "async", "slots"])
+@pytest.mark.parametrize(
+    "make", [lambda: iter(range(6)), Reader, SlottedReader], ids=["iterator", "async", "slots"]
+)
 async def test_an_open_iterator_is_read_on_by_the_next_stream(make) -> None:
-    """It belongs to the program, which says so by giving it again. With a demand of 1 nothing was requested ahead."""
+    """It belongs to the program, which says so by giving it again.
+    With a demand of 1 nothing was requested ahead.
+    """
     given = make()
     assert [await first(given), await collect(given)] == [0, [1, 2, 3, 4, 5]]
 
@@ -456,7 +489,11 @@ async def test_a_function_that_makes_an_iterator_serves_each_subscriber() -> Non
     """The error advises such a function."""
     for function in (_six, lambda: iter(range(6)), lambda: numbers(6), Reader, SlottedReader):
         async with subscribe(function) as one, subscribe(function) as other:
-            assert [element async for element in one] == [element async for element in other] == list(range(6))
+            assert (
+                [element async for element in one]
+                == [element async for element in other]
+                == list(range(6))
+            )
 
 
 async def test_a_subscription_that_never_requested_frees_an_open_iterator() -> None:
@@ -604,7 +641,9 @@ async def test_a_foreign_publisher_is_guarded() -> None:
         subscriber.on_subscribe(EndedSubscription())
         subscriber.on_next(1)
 
-    with pytest.raises(RuleViolation, match=r"signalled an element that was not requested; that breaks rule 1\.1"):
+    with pytest.raises(
+        RuleViolation, match=r"signalled an element that was not requested; that breaks rule 1\.1"
+    ):
         async with subscribe(ScriptedPublisher(too_eager), demand=0) as stream:
             await anext(stream)
 
@@ -666,7 +705,9 @@ async def test_a_request_exactly_on_time_misses_no_tick(autojump_clock, seconds:
 @pytest.mark.parametrize("wrong", [0, -1, float("nan"), float("inf"), "1", None, True])
 def test_an_interval_of_zero_is_refused(wrong) -> None:
     """It would be an endless loop."""
-    with pytest.raises(UsageError, match=r"^the interval is .*; it is a time in seconds, above 0, and finite$"):
+    with pytest.raises(
+        UsageError, match=r"^the interval is .*; it is a time in seconds, above 0, and finite$"
+    ):
         interval(wrong)
 
 
@@ -674,7 +715,9 @@ def test_an_interval_of_zero_is_refused(wrong) -> None:
 def test_a_delay_below_zero_is_refused(wrong) -> None:
     """By `interval` and by `timer`."""
     for make in (timer, lambda delay: interval(1, delay=delay)):
-        with pytest.raises(UsageError, match=r"^the delay is .*; it is a time in seconds, 0 or more, and finite$"):
+        with pytest.raises(
+            UsageError, match=r"^the delay is .*; it is a time in seconds, 0 or more, and finite$"
+        ):
             make(wrong)
 
 
@@ -711,7 +754,10 @@ async def test_failed_fails_at_once_with_the_same_error_object(nursery) -> None:
 @pytest.mark.parametrize("wrong", [None, "why", ValueError, KeyboardInterrupt()], ids=repr)
 def test_failed_needs_an_exception(wrong) -> None:
     """A class or an interrupt is refused."""
-    with pytest.raises(UsageError, match=r"^failed\(\) was given .*; give it the exception that subscribers shall get$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^failed\(\) was given .*; give it the exception that subscribers shall get$",
+    ):
         failed(wrong)
 
 
@@ -762,7 +808,8 @@ async def test_single_keeps_no_element_once_it_was_taken(nursery) -> None:
 def test_single_needs_an_element() -> None:
     """None is not an element."""
     with pytest.raises(
-        UsageError, match=r"^single\(None\): None is never an element \(rule 2\.13\)\. For a stream of nothing, use empty\(\)$"
+        UsageError,
+        match=r"^single\(None\): None is never an element \(rule 2\.13\)\. For a stream of nothing, use empty\(\)$",
     ):
         single(None)
 
@@ -821,7 +868,13 @@ async def test_every_source_calls_on_subscribe_in_attach_and_starts_no_task(nurs
 @pytest.mark.parametrize("given", [CountingPublisher, Topic])
 async def test_a_publisher_class_is_refused(given) -> None:
     """The mistake is a forgotten call, and not a publisher that breaks a rule."""
-    with pytest.raises(UsageError, match=r"^from_publisher\(\) was given <class .*>, which is not an object with a subscribe\(\)"):
+    with pytest.raises(
+        UsageError,
+        match=r"^from_publisher\(\) was given <class .*>, which is not an object with a subscribe\(\)",
+    ):
         from_publisher(given)
-    with pytest.raises((UsageError, TypeError), match=r"Topic returned .* must return an iterable|missing 1 required"):
+    with pytest.raises(
+        (UsageError, TypeError),
+        match=r"Topic returned .* must return an iterable|missing 1 required",
+    ):
         await collect(given)

@@ -1,4 +1,6 @@
-"""A stream is read by one task, by element or by batch. It requests no more than its demand, and lets other tasks run."""
+"""A stream is read by one task, by element or by batch.
+It requests no more than its demand, and lets other tasks run.
+"""
 
 import gc
 import weakref
@@ -12,7 +14,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from trio.testing import assert_checkpoints
 
-from penstock.api import UNBOUNDED, IllegalDemand, RuleViolation, StreamState, Subscriber, UsageError
+from penstock.api import (
+    UNBOUNDED,
+    IllegalDemand,
+    RuleViolation,
+    StreamState,
+    Subscriber,
+    UsageError,
+)
 from penstock.core import DEFAULT_DEMAND, Stream
 from penstock.core import _stream as module
 from penstock.testing import ManualPublisher, run_virtual
@@ -63,7 +72,9 @@ class Passes(trio.abc.Instrument):
 
 
 @pytest.mark.parametrize(
-    "wrong", [-1, True, False, 1.0, "1", None, -(10**5000)], ids=lambda each: repr(each) if each != -(10**5000) else "huge"
+    "wrong",
+    [-1, True, False, 1.0, "1", None, -(10**5000)],
+    ids=lambda each: repr(each) if each != -(10**5000) else "huge",
 )
 def test_a_demand_is_zero_or_more(wrong) -> None:
     """0 means manual demand, and a bool is a mistake. The message explains both."""
@@ -71,7 +82,8 @@ def test_a_demand_is_zero_or_more(wrong) -> None:
         Stream(demand=wrong)
     assert str(caught.value).startswith("demand=")
     assert str(caught.value).endswith(
-        "; give how many elements may be under way at a time (renewed as you take them), or 0 to call request() yourself"
+        "; give how many elements may be under way at a time (renewed as you take them), or 0 to "
+        "call request() yourself"
     )
 
 
@@ -109,7 +121,8 @@ def test_a_request_on_automatic_demand_is_a_usage_error() -> None:
     with pytest.raises(UsageError) as caught:
         stream.request(3)
     assert str(caught.value) == (
-        "request(3) on a stream with demand=16, which renews it by itself. Open it with demand=0 to ask for each element yourself"
+        "request(3) on a stream with demand=16, which renews it by itself. Open it with demand=0 "
+        "to ask for each element yourself"
     )
 
 
@@ -192,7 +205,9 @@ async def test_a_waiting_reader_is_woken_by_each_signal(nursery) -> None:
         assert got == [{"emit": 7, "complete": "over", "fail": "failed", "cancel": "over"}[end]]
 
 
-async def test_a_reader_that_is_cancelled_while_it_waits_loses_nothing(nursery, autojump_clock) -> None:
+async def test_a_reader_that_is_cancelled_while_it_waits_loses_nothing(
+    nursery, autojump_clock
+) -> None:
     """The next reader gets the elements that have arrived meanwhile."""
     stream, publisher = opened()
     with trio.move_on_after(1):
@@ -270,7 +285,9 @@ ARRIVALS = st.tuples(st.just("emit"), st.integers(min_value=1, max_value=60))
     script=st.lists(ARRIVALS | st.tuples(READS, st.just(1)), max_size=60),
 )
 def test_buffered_and_outstanding_never_exceed_the_demand(demand: int, script) -> None:
-    """For any mix of arrivals and of reads by element and by batch, every element is read once, in order."""
+    """For any mix of arrivals and of reads by element and by batch, every element is read once,
+    in order.
+    """
 
     async def scenario() -> None:
         stream, publisher = opened(demand)
@@ -303,9 +320,16 @@ def test_buffered_and_outstanding_never_exceed_the_demand(demand: int, script) -
     run_virtual(scenario)
 
 
-@given(requests=st.lists(st.integers(min_value=1, max_value=20), max_size=10), reads=st.lists(READS, max_size=40))
-def test_manual_demand_is_never_exceeded_and_never_renewed(requests: list[int], reads: list[str]) -> None:
-    """Exactly the requested elements arrive; then the statistics show that the stream is starved."""
+@given(
+    requests=st.lists(st.integers(min_value=1, max_value=20), max_size=10),
+    reads=st.lists(READS, max_size=40),
+)
+def test_manual_demand_is_never_exceeded_and_never_renewed(
+    requests: list[int], reads: list[str]
+) -> None:
+    """Exactly the requested elements arrive;
+    then the statistics show that the stream is starved.
+    """
 
     async def scenario() -> None:
         stream, publisher = opened(0)
@@ -327,10 +351,24 @@ def test_manual_demand_is_never_exceeded_and_never_renewed(requests: list[int], 
 
 
 @pytest.mark.parametrize(
-    ("demand", "renewals"), [(1, [1] * 10), (2, [1] * 10), (3, [1] * 10), (8, [2] * 5), (9, [2] * 5), (20, [5, 5]), (22, [6]), (42, [])]
+    ("demand", "renewals"),
+    [
+        (1, [1] * 10),
+        (2, [1] * 10),
+        (3, [1] * 10),
+        (8, [2] * 5),
+        (9, [2] * 5),
+        (20, [5, 5]),
+        (22, [6]),
+        (42, []),
+    ],
 )
-async def test_a_reader_that_waits_renews_demand_in_quarters(clock, demand: int, renewals: list[int]) -> None:
-    """A request costs as much for one element as for a hundred, so it is made rarely, and before the rest is used up."""
+async def test_a_reader_that_waits_renews_demand_in_quarters(
+    clock, demand: int, renewals: list[int]
+) -> None:
+    """A request costs as much for one element as for a hundred, so it is made rarely,
+    and before the rest is used up.
+    """
     stream, publisher = opened(demand)
     for number in range(10):
         publisher.emit(number)
@@ -340,7 +378,9 @@ async def test_a_reader_that_waits_renews_demand_in_quarters(clock, demand: int,
 
 
 async def test_a_reader_with_elements_at_hand_renews_demand_in_halves(clock) -> None:
-    """And what is left of it, with a quarter or more, before it waits: else the publisher would have nothing to do meanwhile."""
+    """And what is left of it, with a quarter or more, before it waits: else the publisher would
+    have nothing to do meanwhile.
+    """
     stream, publisher = opened(8)
     for number in range(7):
         publisher.emit(number)
@@ -359,7 +399,9 @@ async def _peek(stream: Stream[int]) -> None:
 
 
 async def test_an_element_is_requested_anew_when_it_has_been_handled(clock) -> None:
-    """With demand 1 the publisher makes the next element only when the reader is done with the last one."""
+    """With demand 1 the publisher makes the next element only
+    when the reader is done with the last one.
+    """
     stream, publisher = opened(1)
     publisher.emit(7)
     assert await anext(stream) == 7
@@ -387,7 +429,9 @@ async def test_an_empty_stream_checkpoints(autojump_clock) -> None:
 
 
 @pytest.mark.parametrize("error", [None, ValueError("oh")])
-async def test_an_end_within_the_last_turn_is_raised_once_without_a_checkpoint(clock, error: Exception | None) -> None:
+async def test_an_end_within_the_last_turn_is_raised_once_without_a_checkpoint(
+    clock, error: Exception | None
+) -> None:
     """Neither completion nor failure costs a scheduler pass there; the next read checkpoints."""
     stream, publisher = opened(20)
     publisher.emit(1, 2)
@@ -459,7 +503,9 @@ async def test_a_batch_checkpoints_once(clock) -> None:
 
 
 async def test_an_always_full_stream_does_not_starve_other_tasks(nursery, clock) -> None:
-    """The publisher fills the buffer inside `request` and the reader does no work, and other tasks still run."""
+    """The publisher fills the buffer inside `request` and the reader does no work,
+    and other tasks still run.
+    """
     stream: Stream[int] = Stream(demand=16)
 
     class Endless:
@@ -507,7 +553,9 @@ async def test_a_second_waiting_reader_gets_a_usage_error(nursery) -> None:
 
 @pytest.mark.parametrize("kind", ["element", "batch"])
 def test_a_reader_whose_element_was_taken_gets_a_usage_error(kind: str) -> None:
-    """It was woken, and another task read first. If its loop ended silently, that would look like completion."""
+    """It was woken, and another task read first.
+    If its loop ended silently, that would look like completion.
+    """
 
     async def scenario() -> None:
         stream, publisher = opened()
@@ -612,7 +660,9 @@ def test_cancel_from_another_task_ends_a_reader_in_the_middle_of_a_slice(clock, 
 
         async with trio.open_nursery() as nursery:
             nursery.start_soon(canceller)
-            got.append([element async for element in (stream if kind == "element" else stream.batches())])
+            got.append(
+                [element async for element in (stream if kind == "element" else stream.batches())]
+            )
 
     got: list[list[object]] = []
     for seed in range(8):
@@ -623,14 +673,18 @@ def test_cancel_from_another_task_ends_a_reader_in_the_middle_of_a_slice(clock, 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
 async def test_cancel_after_the_end_drops_elements_and_keeps_the_state(end: str) -> None:
-    """Rule 2.4: no call goes up. The state stays what it was, and a failure that was not read is dropped."""
+    """Rule 2.4: no call goes up. The state stays what it was, and a failure
+    that was not read is dropped.
+    """
     stream, publisher = opened()
     publisher.emit(1)
     _end(stream, publisher, end)
     stream.cancel()
     assert [element async for element in stream] == []
     assert publisher.subscription.cancels == 0
-    assert stream.statistics().state is (StreamState.COMPLETED if end == "complete" else StreamState.FAILED)
+    assert stream.statistics().state is (
+        StreamState.COMPLETED if end == "complete" else StreamState.FAILED
+    )
     publisher.check()
 
 
@@ -734,7 +788,9 @@ def test_no_method_of_the_subscription_is_called_after_the_end() -> None:
 
 
 async def test_held_is_the_bytes_that_wait_to_be_read() -> None:
-    """Also those of a slice that was read in part, which goes on afterwards; an object counts with its own size."""
+    """Also those of a slice that was read in part, which goes on afterwards;
+    an object counts with its own size.
+    """
     stream: Stream[object] = Stream(demand=4)
     publisher = ManualPublisher()
     publisher.subscribe(stream)
@@ -749,7 +805,9 @@ async def test_held_is_the_bytes_that_wait_to_be_read() -> None:
 
 
 async def test_a_stream_without_waiting_elements_is_asked_cheaply(monkeypatch) -> None:
-    """A connection asks all of its streams at once. Copies of empty iterators held the loop for 0.35 s with a hundred thousand streams."""
+    """A connection asks all of its streams at once. Copies of empty iterators held the loop for
+    0.35 s with a hundred thousand streams.
+    """
 
     def refuse(_: object) -> None:
         raise AssertionError("an iterator was copied")
@@ -771,7 +829,15 @@ async def test_statistics_at_each_step(clock) -> None:
 
     def figures() -> tuple[object, ...]:
         now = stream.statistics()
-        return now.state.value, now.requested, now.received, now.taken, now.buffered, now.outstanding, now.starved
+        return (
+            now.state.value,
+            now.requested,
+            now.received,
+            now.taken,
+            now.buffered,
+            now.outstanding,
+            now.starved,
+        )
 
     assert figures() == ("open", 0, 0, 0, 0, 0, True)
     publisher = ManualPublisher()
@@ -796,8 +862,12 @@ async def test_statistics_at_each_step(clock) -> None:
 
 
 @pytest.mark.parametrize("kind", ["by element", "by batch"])
-async def test_statistics_tell_the_age_and_the_time_since_elements_were_taken(clock, kind: str) -> None:
-    """The age begins with the stream. The other time begins when the reader gets elements, and not when it asks."""
+async def test_statistics_tell_the_age_and_the_time_since_elements_were_taken(
+    clock, kind: str
+) -> None:
+    """The age begins with the stream.
+    The other time begins when the reader gets elements, and not when it asks.
+    """
     stream, publisher = opened(4)
     clock.now += 1
     assert (stream.statistics().age, stream.statistics().since_taken) == (1, None)
@@ -820,13 +890,17 @@ def test_streams_that_begin_together_share_their_time(clock) -> None:
     clock.now += 0.009
     third: Stream[int] = Stream()
     assert first._began_at is second._began_at
-    assert [each.statistics().age for each in (first, second, third)] == pytest.approx([0.018, 0.018, 0])
+    assert [each.statistics().age for each in (first, second, third)] == pytest.approx(
+        [0.018, 0.018, 0]
+    )
     clock.now -= 50  # the clock of another run
     assert Stream().statistics().age == 0
 
 
 def test_statistics_have_the_bytes_of_a_stream_that_counts_them() -> None:
-    """A source that counts bytes adds them to the window; a stream whose program gives the demand has none."""
+    """A source that counts bytes adds them to the window;
+    a stream whose program gives the demand has none.
+    """
     stream: Stream[bytes] = Stream(demand=4)
     window = stream.count_bytes(1000, 100)
     assert window is not None
@@ -843,7 +917,13 @@ def test_an_ended_stream_has_nothing_outstanding_and_is_not_starved(end: str) ->
     publisher.emit(1)
     _end(stream, publisher, end)
     now = stream.statistics()
-    assert (now.requested, now.received, now.buffered, now.outstanding, now.starved) == (5, 1, 1, 0, False)
+    assert (now.requested, now.received, now.buffered, now.outstanding, now.starved) == (
+        5,
+        1,
+        1,
+        0,
+        False,
+    )
 
 
 def test_automatic_demand_is_never_starved() -> None:
@@ -906,7 +986,9 @@ async def test_a_failure_that_was_raised_is_not_kept() -> None:
 
 
 def test_only_the_subscriptions_own_errors_leave_a_signal() -> None:
-    """An exception that `request` or `cancel` of the subscription raises goes to the caller of that method."""
+    """An exception that `request` or `cancel` of the subscription raises goes to the caller of
+    that method.
+    """
     stream: Stream[int] = Stream(demand=0)
     stream.on_subscribe(CallRecorder(request=boom))
     with pytest.raises(ValueError, match="boom"):

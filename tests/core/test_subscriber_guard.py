@@ -11,12 +11,19 @@ from penstock.core import SubscriberGuard
 from tests.core._foreign import CallRecorder, Recorder, boom
 from tests.core._helpers import Token, Unprintable
 
-SIGNALS = {"on_subscribe": (), "on_next": (1,), "on_error": (KeyError("upstream"),), "on_complete": ()}
+SIGNALS = {
+    "on_subscribe": (),
+    "on_next": (1,),
+    "on_error": (KeyError("upstream"),),
+    "on_complete": (),
+}
 GARBAGE = [None, object(), 5, "subscriber", lambda: None, Recorder]
 
 
 class GuardHarness:
-    """A guard between a scripted upstream and a recording subscriber, and the reports of its hook."""
+    """A guard between a scripted upstream and a recording subscriber,
+    and the reports of its hook.
+    """
 
     def __init__(self, **hooks) -> None:
         self.reported: list[Exception] = []
@@ -29,7 +36,9 @@ class GuardHarness:
         return self
 
     def signal(self, name: str) -> None:
-        getattr(self.guard, name)(*(SIGNALS[name] or ((self.upstream,) if name == "on_subscribe" else ())))
+        getattr(self.guard, name)(
+            *(SIGNALS[name] or ((self.upstream,) if name == "on_subscribe" else ()))
+        )
 
 
 # --- subscribing
@@ -37,7 +46,9 @@ class GuardHarness:
 
 @pytest.mark.parametrize("garbage", GARBAGE, ids=lambda each: type(each).__name__)
 def test_an_object_that_is_not_a_subscriber_is_a_type_error(garbage) -> None:
-    """Rule 1.9: on_error cannot be signalled. Nothing is attached, and the message says what a subscriber has."""
+    """Rule 1.9: on_error cannot be signalled.
+    Nothing is attached, and the message says what a subscriber has.
+    """
     attached: list[object] = []
     with pytest.raises(TypeError) as caught:
         SubscriberGuard.insert_between(attached.append, garbage, boom)
@@ -113,8 +124,14 @@ def test_demand_is_passed_on_and_limited_to_the_bound() -> None:
 @pytest.mark.parametrize("wrong", [0, -1, -(2**70), 1.0, True, None, "1"], ids=repr)
 @pytest.mark.parametrize("place", ["on_subscribe", "on_next", "outside"])
 def test_illegal_demand_cancels_above_and_fails_below(wrong, place: str) -> None:
-    """Rule 3.9 inside each signal and outside; rule 3.16: the call returns normally; rule 1.7: no signal follows."""
-    ask = {} if place == "outside" else {place: lambda *_: harness.recorder.subscription.request(wrong)}
+    """Rule 3.9 inside each signal and outside; rule 3.16: the call returns normally; rule 1.7:
+    no signal follows.
+    """
+    ask = (
+        {}
+        if place == "outside"
+        else {place: lambda *_: harness.recorder.subscription.request(wrong)}
+    )
     harness = GuardHarness(**ask)
     harness.open()
     if place == "on_next":
@@ -132,7 +149,9 @@ def test_illegal_demand_cancels_above_and_fails_below(wrong, place: str) -> None
 
 
 def test_demand_before_on_subscribe_does_nothing() -> None:
-    """If attach failed, the guard itself calls on_subscribe, and the subscriber may request inside it, legally or not."""
+    """If attach failed, the guard itself calls on_subscribe,
+    and the subscriber may request inside it, legally or not.
+    """
     harness = GuardHarness()
     harness.guard.request(1)
     harness.guard.request(0)
@@ -190,7 +209,9 @@ def test_a_subscriber_that_cancels_in_a_signal_gets_no_further_one() -> None:
 
 @pytest.mark.parametrize("signal", SIGNALS)
 def test_a_subscriber_that_raises_is_cancelled_and_reported_once(signal: str) -> None:
-    """Rule 2.13: its stream ends, the hook gets a violation with the cause, and no signal follows."""
+    """Rule 2.13: its stream ends, the hook gets a violation with the cause,
+    and no signal follows.
+    """
     harness = GuardHarness(**{signal: boom})
     harness.open()
     if signal != "on_subscribe":
@@ -199,8 +220,8 @@ def test_a_subscriber_that_raises_is_cancelled_and_reported_once(signal: str) ->
     assert isinstance(violation, RuleViolation)
     assert violation.rule == "2.13"
     assert str(violation) == (
-        f"a subscriber raised ValueError('boom') in {signal}; a signal method must return normally. "
-        "Its subscription was cancelled; to stop on purpose, call subscription.cancel()"
+        f"a subscriber raised ValueError('boom') in {signal}; a signal method must return "
+        "normally. Its subscription was cancelled; to stop on purpose, call subscription.cancel()"
     )
     assert isinstance(violation.__cause__, ValueError)
     assert harness.upstream.log == ([("cancel",)] if signal in ("on_subscribe", "on_next") else [])
@@ -224,7 +245,9 @@ def test_an_exception_that_cannot_be_printed_is_reported(signal: str) -> None:
     harness.open()
     if signal != "on_subscribe":
         harness.signal(signal)
-    assert [str(violation).split(" in ")[0] for violation in harness.reported] == ["a subscriber raised an unprintable 'Unprintable'"]
+    assert [str(violation).split(" in ")[0] for violation in harness.reported] == [
+        "a subscriber raised an unprintable 'Unprintable'"
+    ]
 
 
 @pytest.mark.parametrize("signal", SIGNALS)
@@ -246,7 +269,9 @@ def test_an_interrupt_is_not_caught(signal: str) -> None:
 @pytest.mark.parametrize("how", ["cancel", "on_error", "on_complete", "illegal demand", "raising"])
 def test_every_end_forgets_both_sides(how: str) -> None:
     """Rules 1.6, 3.13: an object that keeps the guard keeps neither side."""
-    guard: SubscriberGuard[int] = SubscriberGuard(Recorder(**({"on_next": boom} if how == "raising" else {})), lambda _: None)
+    guard: SubscriberGuard[int] = SubscriberGuard(
+        Recorder(**({"on_next": boom} if how == "raising" else {})), lambda _: None
+    )
     upstream = CallRecorder()
     upstream.token = Token()  # type: ignore[attr-defined]  # an object that can be referred to weakly
     refs = [weakref.ref(guard._subscriber), weakref.ref(upstream.token)]  # type: ignore[type-var,attr-defined]  # the same
@@ -282,9 +307,15 @@ def _fault() -> int:
     raise ZeroDivisionError("a fault of the subscriber")
 
 
-@pytest.mark.parametrize(("held", "expected", "faults"), [(lambda: 7, 7, 0), (_fault, 0, 1)], ids=["tells", "raises"])
-def test_a_guard_tells_what_its_subscriber_keeps(held: Callable[[], int], expected: int, faults: int) -> None:
-    """The memory budget asks for it. A subscriber that raises counts as one that keeps nothing, and the fault is reported."""
+@pytest.mark.parametrize(
+    ("held", "expected", "faults"), [(lambda: 7, 7, 0), (_fault, 0, 1)], ids=["tells", "raises"]
+)
+def test_a_guard_tells_what_its_subscriber_keeps(
+    held: Callable[[], int], expected: int, faults: int
+) -> None:
+    """The memory budget asks for it.
+    A subscriber that raises counts as one that keeps nothing, and the fault is reported.
+    """
     told: list[Exception] = []
     assert SubscriberGuard(_Holder(held), told.append).held() == expected
     assert len(told) == faults

@@ -13,7 +13,9 @@ class _Rows:
     def __init__(self) -> None:
         self.rows: list[tuple[str, int, int]] = []
 
-    def record(self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /) -> None:
+    def record(
+        self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /
+    ) -> None:
         self.rows.append((kind.name, n, size))
 
 
@@ -124,7 +126,12 @@ def test_requests_and_the_cancel_are_shown_before_they_are_passed_on() -> None:
     stage.on_complete()
     assert upstream.calls == [5, -1, "cancel"]
     assert subscriber.signals == []
-    assert rows.rows == [("ON_SUBSCRIBE", 0, 0), ("REQUEST", 5, 0), ("REQUEST", -1, 0), ("CANCEL", 0, 0)]
+    assert rows.rows == [
+        ("ON_SUBSCRIBE", 0, 0),
+        ("REQUEST", 5, 0),
+        ("REQUEST", -1, 0),
+        ("CANCEL", 0, 0),
+    ]
 
 
 def test_signals_before_the_tap_is_known_are_shown_when_it_is() -> None:

@@ -1,4 +1,6 @@
-"""A topic reaches all its subscribers, each at the pace of its demand. The policy decides what happens to a slow one."""
+"""A topic reaches all its subscribers, each at the pace of its demand.
+The policy decides what happens to a slow one.
+"""
 
 import gc
 import sys
@@ -14,7 +16,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, invariant, precondition, rule
 from trio.testing import assert_checkpoints
 
-from penstock.api import UNBOUNDED, IllegalDemand, LimitExceeded, Publisher, RuleViolation, SlowSubscriber, UsageError
+from penstock.api import (
+    UNBOUNDED,
+    IllegalDemand,
+    LimitExceeded,
+    Publisher,
+    RuleViolation,
+    SlowSubscriber,
+    UsageError,
+)
 from penstock.core import SlowPolicy, Source, Topic, TopicStatistics, collect, subscribe
 from penstock.testing import ManualSubscriber, run_virtual
 from tests.core._foreign import Recorder, boom
@@ -51,16 +61,21 @@ def test_the_policy_is_one_of_the_five(slow) -> None:
     with pytest.raises(UsageError) as caught:
         Topic(slow=slow)
     assert str(caught.value).endswith(
-        "; choose one of SlowPolicy.WAIT, SlowPolicy.DROP_OLDEST, SlowPolicy.DROP_NEWEST, SlowPolicy.LATEST, SlowPolicy.FAIL"
+        "; choose one of SlowPolicy.WAIT, SlowPolicy.DROP_OLDEST, SlowPolicy.DROP_NEWEST, "
+        "SlowPolicy.LATEST, SlowPolicy.FAIL"
     )
 
 
 @pytest.mark.parametrize("wrong", [-1, True, 1.0, "1"])
 def test_the_bounds_are_counts(wrong) -> None:
     """Both `buffer` and `retain`."""
-    with pytest.raises(UsageError, match=r"^buffer=.*; give how many elements, an integer of at least 0$"):
+    with pytest.raises(
+        UsageError, match=r"^buffer=.*; give how many elements, an integer of at least 0$"
+    ):
         Topic(buffer=wrong)
-    with pytest.raises(UsageError, match=r"^retain=.*; give how many elements, an integer of at least 0$"):
+    with pytest.raises(
+        UsageError, match=r"^retain=.*; give how many elements, an integer of at least 0$"
+    ):
         Topic(retain=wrong)
 
 
@@ -75,9 +90,9 @@ def test_latest_keeps_one_and_takes_no_buffer(buffer: int) -> None:
     """The message names a policy that takes one."""
     with pytest.raises(UsageError) as caught:
         Topic(slow=SlowPolicy.LATEST, buffer=buffer)
-    assert (
-        str(caught.value)
-        == f"buffer={buffer} with SlowPolicy.LATEST, which keeps exactly one element. For more, use SlowPolicy.DROP_OLDEST"
+    assert str(caught.value) == (
+        f"buffer={buffer} with SlowPolicy.LATEST, which keeps exactly one element. For more, "
+        "use SlowPolicy.DROP_OLDEST"
     )
 
 
@@ -96,7 +111,13 @@ def test_a_topic_is_a_source_and_a_publisher() -> None:
 
 @pytest.mark.parametrize(
     ("slow", "buffer"),
-    [(SlowPolicy.WAIT, 0), (SlowPolicy.DROP_OLDEST, 16), (SlowPolicy.DROP_NEWEST, 16), (SlowPolicy.LATEST, 1), (SlowPolicy.FAIL, 16)],
+    [
+        (SlowPolicy.WAIT, 0),
+        (SlowPolicy.DROP_OLDEST, 16),
+        (SlowPolicy.DROP_NEWEST, 16),
+        (SlowPolicy.LATEST, 1),
+        (SlowPolicy.FAIL, 16),
+    ],
 )
 def test_the_buffer_by_default(slow: SlowPolicy, buffer: int) -> None:
     """0 for WAIT, which loses nothing; 16 for policies that may drop; 1 for LATEST."""
@@ -114,7 +135,14 @@ def test_the_buffer_by_default(slow: SlowPolicy, buffer: int) -> None:
 class ModelSubscriber:
     """A simple model of what one subscriber should receive."""
 
-    def __init__(self, model: "Model", number: int, retained: list[int], requests_all: bool, cancels_after: int) -> None:
+    def __init__(
+        self,
+        model: "Model",
+        number: int,
+        retained: list[int],
+        requests_all: bool,
+        cancels_after: int,
+    ) -> None:
         self.model = model
         self.number = number
         self.retained = list(retained)
@@ -213,17 +241,27 @@ class TopicMachine(RuleBasedStateMachine):
         self.made = True
         options = {} if self.slow is SlowPolicy.LATEST else {"buffer": buffer}
         self.reported: list[Exception] = []
-        self.topic: Topic[int] = Topic(slow=self.slow, retain=retain, on_violation=self.reported.append, **options)
+        self.topic: Topic[int] = Topic(
+            slow=self.slow, retain=retain, on_violation=self.reported.append, **options
+        )
         self.model = Model(self.slow, 1 if self.slow is SlowPolicy.LATEST else buffer, retain)
         self.recorders: list[Recorder] = []
         self.count = 0
 
     @precondition(lambda self: self.made and len(self.recorders) < 6)
-    @rule(asks=st.integers(0, 3), requests_all=st.booleans(), cancels_after=st.sampled_from([0, 0, 0, 1, 3]))
+    @rule(
+        asks=st.integers(0, 3),
+        requests_all=st.booleans(),
+        cancels_after=st.sampled_from([0, 0, 0, 1, 3]),
+    )
     def join(self, asks: int, requests_all: bool, cancels_after: int) -> None:
         model = self.model
         member = ModelSubscriber(
-            model, len(self.recorders), [] if model.ended == "failed" else list(model.retained), requests_all, cancels_after
+            model,
+            len(self.recorders),
+            [] if model.ended == "failed" else list(model.retained),
+            requests_all,
+            cancels_after,
         )
         model.members.append(member)
 
@@ -310,7 +348,10 @@ class TopicMachine(RuleBasedStateMachine):
             return
         names = {SlowSubscriber: "slow", OSError: "failed", IllegalDemand: "illegal"}
         for recorder, member in zip(self.recorders, self.model.members, strict=True):
-            assert member.log == [(signal, *(names.get(type(value), value) for value in values)) for signal, *values in recorder.log]
+            assert member.log == [
+                (signal, *(names.get(type(value), value) for value in values))
+                for signal, *values in recorder.log
+            ]
             assert recorder.deepest == 1, "a signal came inside another one"
         assert self.reported == []
 
@@ -398,7 +439,10 @@ async def test_publishing_after_the_end_is_a_usage_error(slow: SlowPolicy, end: 
         finish()
     finish()
     error = await raised_by(lambda: topic.publish(1))
-    assert str(error) == "publish() on a topic that has ended; after complete() or fail() make a new topic"
+    assert (
+        str(error)
+        == "publish() on a topic that has ended; after complete() or fail() make a new topic"
+    )
     assert isinstance(error, UsageError)
 
 
@@ -489,7 +533,9 @@ async def test_slow_subscribers_may_lag_by_the_buffer(nursery) -> None:
     await topic.publish(1)
     nursery.start_soon(topic.publish, 2)
     await quiet()
-    assert topic.statistics() == TopicStatistics(subscribers=1, published=2, dropped=0, buffered=2, full=1)
+    assert topic.statistics() == TopicStatistics(
+        subscribers=1, published=2, dropped=0, buffered=2, full=1
+    )
     slow.subscription.request(2)
     await quiet()
     assert (slow.elements, topic.statistics().buffered) == ([0, 1], 1)
@@ -503,7 +549,9 @@ async def test_slow_subscribers_may_lag_by_the_buffer(nursery) -> None:
     [(SlowPolicy.DROP_OLDEST, [3, 4]), (SlowPolicy.DROP_NEWEST, [0, 1]), (SlowPolicy.LATEST, [4])],
     ids=lambda each: getattr(each, "name", ""),
 )
-async def test_each_policy_keeps_the_right_elements_for_a_slow_subscriber(slow: SlowPolicy, kept: list[int]) -> None:
+async def test_each_policy_keeps_the_right_elements_for_a_slow_subscriber(
+    slow: SlowPolicy, kept: list[int]
+) -> None:
     """Dropped elements are counted; a subscriber that keeps up gets all elements."""
     topic: Topic[int] = Topic(slow=slow, **({} if slow is SlowPolicy.LATEST else {"buffer": 2}))
     lagging, quick = joined(topic), joined(topic, UNBOUNDED)
@@ -518,7 +566,9 @@ async def test_each_policy_keeps_the_right_elements_for_a_slow_subscriber(slow: 
 
 @pytest.mark.parametrize("slow", [SlowPolicy.DROP_OLDEST, SlowPolicy.DROP_NEWEST])
 async def test_without_a_buffer_an_element_without_demand_is_dropped(slow: SlowPolicy) -> None:
-    """There is no room for any element, so both dropping policies drop the one that is published."""
+    """There is no room for any element, so both dropping policies drop the one
+    that is published.
+    """
     topic: Topic[int] = Topic(slow=slow, buffer=0)
     lagging = joined(topic, 1)
     for number in range(3):
@@ -542,8 +592,10 @@ async def test_a_subscriber_that_lags_too_far_is_failed(buffer: int) -> None:
     assert isinstance(error, LimitExceeded)
     assert (error.limit, error.value) == ("buffer", buffer)
     assert str(error) == (
-        f"this subscriber had no demand left and {buffer} elements waiting when another one was published; "
-        "its topic fails a subscriber that lags further. Request more, or give the topic a larger buffer or another `slow`"
+        f"this subscriber had no demand left and {buffer} elements waiting when another one was "
+        "published; "
+        "its topic fails a subscriber that lags further. Request more, or give the topic a larger "
+        "buffer or another `slow`"
     )
     assert quick.elements == [*range(buffer), 99]
     assert topic.statistics().subscribers == 1
@@ -555,7 +607,9 @@ async def test_a_subscriber_that_lags_too_far_is_failed(buffer: int) -> None:
 
 
 async def test_a_new_subscriber_gets_the_retained_elements_first() -> None:
-    """The last n, in order, as its demand permits; then the elements that are published after it joined."""
+    """The last n, in order, as its demand permits;
+    then the elements that are published after it joined.
+    """
     topic: Topic[int] = Topic(retain=3, buffer=10)
     for number in range(5):
         await topic.publish(number)
@@ -569,8 +623,12 @@ async def test_a_new_subscriber_gets_the_retained_elements_first() -> None:
 
 @pytest.mark.parametrize("slow", LOSSY)
 async def test_retained_elements_do_not_count_as_lag(slow: SlowPolicy) -> None:
-    """They wait apart from the buffer: they are never dropped, and do not make the subscriber slow."""
-    topic: Topic[int] = Topic(slow=slow, retain=4, **({} if slow is SlowPolicy.LATEST else {"buffer": 1}))
+    """They wait apart from the buffer:
+    they are never dropped, and do not make the subscriber slow.
+    """
+    topic: Topic[int] = Topic(
+        slow=slow, retain=4, **({} if slow is SlowPolicy.LATEST else {"buffer": 1})
+    )
     for number in range(4):
         await topic.publish(number)
     new_subscriber = joined(topic)
@@ -591,8 +649,12 @@ async def test_a_new_subscriber_that_takes_all_retained_elements_has_room() -> N
     assert recorder.elements == [0, 1]
 
 
-async def test_a_subscriber_that_joins_inside_a_signal_gets_the_element_at_most_once(nursery) -> None:
-    """With retention it gets the element as a retained one; without retention it does not get it."""
+async def test_a_subscriber_that_joins_inside_a_signal_gets_the_element_at_most_once(
+    nursery,
+) -> None:
+    """With retention it gets the element as a retained one;
+    without retention it does not get it.
+    """
     for retain, expected in ((0, []), (2, [0])):
         topic: Topic[int] = Topic(retain=retain)
         new_subscribers: list[Recorder] = []
@@ -609,7 +671,9 @@ async def test_a_subscriber_that_joins_inside_a_signal_gets_the_element_at_most_
 
 
 async def test_completion_comes_after_waiting_elements() -> None:
-    """To each subscriber in its own time. A later subscriber gets the retained elements and the end."""
+    """To each subscriber in its own time.
+    A later subscriber gets the retained elements and the end.
+    """
     topic: Topic[int] = Topic(slow=SlowPolicy.DROP_OLDEST, retain=1)
     lagging, quick = joined(topic), joined(topic, UNBOUNDED)
     await topic.publish(0)
@@ -641,13 +705,18 @@ async def test_an_error_overtakes_waiting_elements() -> None:
 @pytest.mark.parametrize("wrong", [None, "why", KeyError, KeyboardInterrupt()], ids=repr)
 def test_a_topic_fails_with_an_exception(wrong) -> None:
     """A text, a class or an interrupt is refused."""
-    with pytest.raises(UsageError, match=r"^fail\(\) was given .*; give it the exception that subscribers shall get$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^fail\(\) was given .*; give it the exception that subscribers shall get$",
+    ):
         Topic().fail(wrong)
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
 async def test_an_end_declared_inside_a_signal_comes_after_it(end: str) -> None:
-    """All subscribers get the element that is being delivered first, and no signals nest (rule 1.3)."""
+    """All subscribers get the element that is being delivered first,
+    and no signals nest (rule 1.3).
+    """
     topic: Topic[int] = Topic()
     error = KeyError()
 
@@ -663,7 +732,9 @@ async def test_an_end_declared_inside_a_signal_comes_after_it(end: str) -> None:
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
 async def test_an_end_declared_inside_a_delayed_element_comes_after_it(end: str) -> None:
-    """The element came out of a buffer, inside `request`. Completion comes after the other elements, an error before them."""
+    """The element came out of a buffer, inside `request`. Completion comes after the other
+    elements, an error before them.
+    """
     topic: Topic[int] = Topic(buffer=5)
     error = KeyError()
 
@@ -682,8 +753,14 @@ async def test_an_end_declared_inside_a_delayed_element_comes_after_it(end: str)
 def test_an_end_declared_inside_on_subscribe_comes_after_it(end: str) -> None:
     """The first signal has returned before the last one comes."""
     topic: Topic[int] = Topic()
-    recorder = joined(topic, on_subscribe=lambda: topic.complete() if end == "complete" else topic.fail(KeyError()))
-    assert [entry[0] for entry in recorder.log] == ["on_subscribe", f"on_{end}".replace("fail", "error")]
+    recorder = joined(
+        topic,
+        on_subscribe=lambda: topic.complete() if end == "complete" else topic.fail(KeyError()),
+    )
+    assert [entry[0] for entry in recorder.log] == [
+        "on_subscribe",
+        f"on_{end}".replace("fail", "error"),
+    ]
     assert recorder.deepest == 1
 
 
@@ -701,7 +778,9 @@ async def test_elements_requested_inside_on_subscribe_come_after_it() -> None:
 
 
 async def test_a_subscriber_may_cancel_another_one_inside_a_signal() -> None:
-    """The cancel takes effect at once: the other one does not get the element that is being delivered."""
+    """The cancel takes effect at once:
+    the other one does not get the element that is being delivered.
+    """
     topic: Topic[int] = Topic()
     victims: list[Recorder] = []
     joined(topic, 5, on_next=lambda _: victims[0].subscription.cancel())
@@ -716,7 +795,9 @@ async def test_a_subscriber_may_cancel_another_one_inside_its_end(nursery, end: 
     """The other one does not get the end."""
     topic: Topic[int] = Topic()
     victims: list[Recorder] = []
-    joined(topic, **{f"on_{end}".replace("fail", "error"): lambda *_: victims[0].subscription.cancel()})
+    joined(
+        topic, **{f"on_{end}".replace("fail", "error"): lambda *_: victims[0].subscription.cancel()}
+    )
     victims.append(joined(topic))
     topic.complete() if end == "complete" else topic.fail(KeyError())
     assert victims[0].log == [("on_subscribe",)]
@@ -737,7 +818,9 @@ async def test_a_cancelled_subscription_of_a_stage_does_nothing(nursery) -> None
 
 
 async def test_requests_inside_signals_do_not_nest() -> None:
-    """Rule 3.3: a thousand elements come out of a buffer at one stack depth, each requested inside the one before."""
+    """Rule 3.3: a thousand elements come out of a buffer at one stack depth,
+    each requested inside the one before.
+    """
     topic: Topic[int] = Topic(buffer=1000)
     depths: set[int] = set()
 
@@ -822,7 +905,9 @@ async def test_leaving_a_stream_of_a_topic_ends_its_subscription(nursery) -> Non
         await quiet()
         assert topic.statistics().published == 0
     await quiet()
-    assert topic.statistics() == TopicStatistics(subscribers=0, published=1, dropped=0, buffered=0, full=0)
+    assert topic.statistics() == TopicStatistics(
+        subscribers=0, published=1, dropped=0, buffered=0, full=0
+    )
 
 
 async def test_a_completed_topic_can_be_collected() -> None:
@@ -870,7 +955,11 @@ async def test_a_subscriber_that_keeps_up_costs_no_containers() -> None:
     joined(topic, UNBOUNDED)
     await topic.publish(1)
     (member,) = topic._subscriptions
-    held = [getattr(member, name) for name in type(member).__slots__ if isinstance(getattr(member, name), deque)]
+    held = [
+        getattr(member, name)
+        for name in type(member).__slots__
+        if isinstance(getattr(member, name), deque)
+    ]
     assert held == [deque(), deque()]
     assert held[0] is held[1]
     assert sys.getsizeof(member) < 200

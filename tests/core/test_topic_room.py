@@ -1,4 +1,6 @@
-"""A subscriber that requests nothing holds up a topic for its bound at most; then it fails alone."""
+"""A subscriber that requests nothing holds up a topic for its bound at most;
+then it fails alone.
+"""
 
 from math import inf
 from typing import Any
@@ -16,7 +18,9 @@ def errors(recorder: Recorder) -> list[Exception]:
     return [entry[1] for entry in recorder.log if entry[0] == "on_error"]
 
 
-def joined(topic: Source[Any], nursery: trio.Nursery, demand: int, *, bound: float = inf) -> Recorder:
+def joined(
+    topic: Source[Any], nursery: trio.Nursery, demand: int, *, bound: float = inf
+) -> Recorder:
     """Attach a subscriber as a server attaches one of its peer: with a scope that has a bound."""
     recorder = Recorder()
     topic.attach(recorder, Scope(nursery, max_hold_up=bound))
@@ -25,7 +29,9 @@ def joined(topic: Source[Any], nursery: trio.Nursery, demand: int, *, bound: flo
     return recorder
 
 
-async def test_the_subscriber_that_is_waited_for_fails_after_its_bound(nursery, autojump_clock) -> None:
+async def test_the_subscriber_that_is_waited_for_fails_after_its_bound(
+    nursery, autojump_clock
+) -> None:
     """The others get the element, and the topic counts the one that failed."""
     topic: Topic[int] = Topic()
     quick, mute = joined(topic, nursery, UNBOUNDED), joined(topic, nursery, 0, bound=10)
@@ -42,7 +48,9 @@ async def test_the_subscriber_that_is_waited_for_fails_after_its_bound(nursery, 
 
 
 async def test_the_bound_counts_from_the_publish_that_waits(nursery, autojump_clock) -> None:
-    """A subscriber without demand holds up nothing as long as nothing is published; each publish waits anew."""
+    """A subscriber without demand holds up nothing as long as nothing is published;
+    each publish waits anew.
+    """
     topic: Topic[int] = Topic()
     slow = joined(topic, nursery, 1, bound=10)
     await trio.sleep(1000)
@@ -57,8 +65,12 @@ async def test_the_bound_counts_from_the_publish_that_waits(nursery, autojump_cl
 
 
 @pytest.mark.parametrize("bound", [3, inf])
-async def test_the_bound_of_the_topic_is_that_of_each_subscriber(nursery, autojump_clock, bound: float) -> None:
-    """With math.inf a subscriber over a network holds the topic up without end, as the program has asked for."""
+async def test_the_bound_of_the_topic_is_that_of_each_subscriber(
+    nursery, autojump_clock, bound: float
+) -> None:
+    """With math.inf a subscriber over a network holds the topic up without end,
+    as the program has asked for.
+    """
     topic: Topic[int] = Topic(max_hold_up=bound)
     local, remote = Recorder(), joined(topic, nursery, 0, bound=10)
     topic.subscribe(local)
@@ -80,7 +92,9 @@ async def test_inside_a_process_there_is_no_bound(nursery, autojump_clock) -> No
     assert not errors(local)
 
 
-async def test_a_subscriber_with_a_bound_may_join_a_publish_that_waits(nursery, autojump_clock) -> None:
+async def test_a_subscriber_with_a_bound_may_join_a_publish_that_waits(
+    nursery, autojump_clock
+) -> None:
     """Its time counts from when it joined; the publish goes on waiting for one without a bound."""
     topic: Topic[int] = Topic()
     local = joined(topic, nursery, 0)
@@ -100,7 +114,9 @@ async def test_a_subscriber_with_a_bound_may_join_a_publish_that_waits(nursery, 
     assert local.elements == [1]
 
 
-async def test_a_new_subscriber_that_still_takes_retained_elements_has_its_time_anew(nursery, autojump_clock) -> None:
+async def test_a_new_subscriber_that_still_takes_retained_elements_has_its_time_anew(
+    nursery, autojump_clock
+) -> None:
     """It requests, so it does not hold up the topic without end."""
     topic: Topic[int] = Topic(retain=3, max_hold_up=10)
     for number in range(3):

@@ -1,6 +1,8 @@
-"""What one connection can cost a server: `python tests/costs` attacks a server process with default limits and prints what it held.
+"""What one connection can cost a server: `python tests/costs` attacks a server process with default
+limits and prints what it held.
 
-A row is missed if the server held more than its bar. Then the program names the row and exits with 1.
+A row is missed if the server held more than its bar.
+Then the program names the row and exits with 1.
 """
 
 import argparse
@@ -14,14 +16,17 @@ from pathlib import Path
 from typing import IO, NamedTuple, cast
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1]))  # `python tests/costs` puts only tests/costs on the path; `tests.costs` needs the root
+# `python tests/costs` puts only tests/costs on the path; `tests.costs` needs the root.
+sys.path.insert(0, str(HERE.parents[1]))
 
 from tests.costs._rows import CONNECTION, KIB, ROWS, Row  # noqa: E402  # behind the path
 
 PAGE = "_costs_measured.md"
 
 SECONDS = 1.0
-"""Time for the server to act on an attack, after its last byte was sent; `--short` takes a third."""
+"""Time for the server to act on an attack, after its last byte was sent;
+`--short` takes a third.
+"""
 
 
 class Cost(NamedTuple):
@@ -46,10 +51,16 @@ class Cost(NamedTuple):
         """The figures as a row of a table in Markdown."""
         ratio = f"{self.held / self.sent:.1f}" if self.held > CONNECTION else ""
         figures = " | ".join(f"{each / KIB:,.0f}" for each in (self.sent, self.held, self.counted))
-        return f"| {self.title} | {figures} | {ratio} | {self.at_most / KIB:,.0f}{f' ({self.why})' if self.why else ''} |"
+        return (
+            f"| {self.title} | {figures} | {ratio} | "
+            f"{self.at_most / KIB:,.0f}{f' ({self.why})' if self.why else ''} |"
+        )
 
 
-HEAD = "| one connection | sends, KiB | held, KiB | counted, KiB | held for each byte sent | at most, KiB |\n|---|--:|--:|--:|--:|--:|"
+HEAD = (
+    "| one connection | sends, KiB | held, KiB | counted, KiB | held for each byte sent | at "
+    "most, KiB |\n|---|--:|--:|--:|--:|--:|"
+)
 
 
 class Server:
@@ -85,7 +96,9 @@ def measure(row: Row, server: Server, seconds: float = SECONDS) -> Cost:
 
 
 def _send(sock: socket.socket, data: bytes, seconds: float) -> int:
-    """Send as much as the server reads without a pause of `seconds`, and return how many bytes that were."""
+    """Send as much as the server reads without a pause of `seconds`,
+    and return how many bytes that were.
+    """
     sock.settimeout(seconds)
     sent = 0
     try:
@@ -99,12 +112,18 @@ def _send(sock: socket.socket, data: bytes, seconds: float) -> int:
 def main(argv: list[str]) -> int:
     """Measure the rows, print them, and return the exit status."""
     parser = argparse.ArgumentParser(prog="tests/costs", description=__doc__)
-    parser.add_argument("--only", default="", help="measure only the rows whose title contains this text")
+    parser.add_argument(
+        "--only", default="", help="measure only the rows whose title contains this text"
+    )
     parser.add_argument("--short", action="store_true", help="a third of the time for each row")
-    parser.add_argument("--docs", type=Path, metavar="FOLDER", help=f"write the table to {PAGE} in FOLDER")
+    parser.add_argument(
+        "--docs", type=Path, metavar="FOLDER", help=f"write the table to {PAGE} in FOLDER"
+    )
     options = parser.parse_args(argv)
     command = [sys.executable, str(HERE / "_server.py")]
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         server = Server(process)
         costs = []
         print(HEAD)
@@ -114,10 +133,18 @@ def main(argv: list[str]) -> int:
                 print(costs[-1].line, flush=True)
         cast("IO[str]", process.stdin).close()
     if options.docs:
-        (options.docs / PAGE).write_text("\n".join([HEAD, *(cost.line for cost in costs)]) + "\n", encoding="utf-8")
+        (options.docs / PAGE).write_text(
+            "\n".join([HEAD, *(cost.line for cost in costs)]) + "\n", encoding="utf-8"
+        )
     missed = [cost for cost in costs if not cost.is_kept]
     for cost in missed:
-        print(f"missed: {cost.title}: {cost.held / KIB:,.0f} KiB held, {cost.at_most / KIB:,.0f} allowed", file=sys.stderr)
+        print(
+            (
+                f"missed: {cost.title}: {cost.held / KIB:,.0f} KiB held, "
+                f"{cost.at_most / KIB:,.0f} allowed"
+            ),
+            file=sys.stderr,
+        )
     return 1 if missed else 0
 
 

@@ -1,4 +1,5 @@
-"""The attacks whose cost is measured: the bytes that each connection sends, and the most bytes that the server may hold for them.
+"""The attacks whose cost is measured: the bytes that each connection sends, and the most bytes that
+the server may hold for them.
 
 No attacker reads. Bytes are made without code of penstock, by the encoders of the hostile tests.
 """
@@ -58,13 +59,19 @@ def _late(size: int, milliseconds: int) -> Callable[[], bytes]:
 
 def _asked(payload: bytes) -> Callable[[], bytes]:
     data = rsio.named("answer", payload)
-    return lambda: _hello(*(rsio.request_data(stream, len(data), data) for stream in range(STREAMS)))
+    return lambda: _hello(
+        *(rsio.request_data(stream, len(data), data) for stream in range(STREAMS))
+    )
 
 
 def _large_requests() -> bytes:
     data = rsio.named("keep", bytes(MIB - 100))
     parts = [data[at : at + 65_000] for at in range(0, len(data), 65_000)]
-    requests = (rsio.request_data(stream, len(data)) + b"".join(rsio.more_data(stream, part) for part in parts) for stream in range(64))
+    requests = (
+        rsio.request_data(stream, len(data))
+        + b"".join(rsio.more_data(stream, part) for part in parts)
+        for stream in range(64)
+    )
     return _hello(*requests)
 
 
@@ -74,12 +81,29 @@ UNREAD: Final = 4 * CONNECTION + STREAMS * KIB
 BUDGET: Final = CONNECTION + 225 * MIB
 
 ROWS: Final = (
-    Row("a connection that says nothing", lambda: b"", IDLE_CONNECTION, "two tasks", connections=50),
+    Row(
+        "a connection that says nothing", lambda: b"", IDLE_CONNECTION, "two tasks", connections=50
+    ),
     Row("a connection that says hello", _hello, IDLE_CONNECTION, "two tasks", connections=50),
-    Row("zeros behind a bad first byte", lambda: bytes([0x7F]) + bytes(8 * MIB), 2 * CONNECTION, "two chunks"),
+    Row(
+        "zeros behind a bad first byte",
+        lambda: bytes([0x7F]) + bytes(8 * MIB),
+        2 * CONNECTION,
+        "two chunks",
+    ),
     Row("1,024 streams without demand", lambda: _streams("sized/1", 0), IDLE, "512 bytes a stream"),
-    Row("1,024 streams without demand, with long names", lambda: _streams("text/" + "x" * 1000, 0), IDLE + STREAMS * 1200, "the names"),
-    Row("1,024 streams whose publishers wait", lambda: _streams("waits", UNBOUNDED), TASKS, "7 KiB a task"),
+    Row(
+        "1,024 streams without demand, with long names",
+        lambda: _streams("text/" + "x" * 1000, 0),
+        IDLE + STREAMS * 1200,
+        "the names",
+    ),
+    Row(
+        "1,024 streams whose publishers wait",
+        lambda: _streams("waits", UNBOUNDED),
+        TASKS,
+        "7 KiB a task",
+    ),
     *(
         Row(f"1,024 streams of elements of {text}, unread", _unread(size), bar, why)
         for text, size, bar, why in (
@@ -102,26 +126,62 @@ ROWS: Final = (
         BUDGET,
         "80 % of the budget, and the growth between two counts",
     ),
-    Row("1,024 requests answered with 1 MiB, unread", _asked(b"1048576"), UNREAD + 2 * MIB, "1 KiB a request, two answers"),
-    Row("half a ping of 1 MiB", lambda: _hello(b"\x40" + rsio.varint(MIB) + bytes(MIB - 10)), 3 * CONNECTION, "chunks"),
-    Row("half a message of no extension", lambda: _hello(b"\x60" + rsio.varint(MIB) + bytes(MIB - 10)), 3 * CONNECTION, "chunks"),
+    Row(
+        "1,024 requests answered with 1 MiB, unread",
+        _asked(b"1048576"),
+        UNREAD + 2 * MIB,
+        "1 KiB a request, two answers",
+    ),
+    Row(
+        "half a ping of 1 MiB",
+        lambda: _hello(b"\x40" + rsio.varint(MIB) + bytes(MIB - 10)),
+        3 * CONNECTION,
+        "chunks",
+    ),
+    Row(
+        "half a message of no extension",
+        lambda: _hello(b"\x60" + rsio.varint(MIB) + bytes(MIB - 10)),
+        3 * CONNECTION,
+        "chunks",
+    ),
     Row(
         "ReactiveSocket: half an EXT frame of 1 MiB",
-        lambda: _setup(rs.frame(rs.EXT, 0, (99).to_bytes(4) + bytes(MIB - 100), flags=rs.IGNORE, length=MIB + 16)),
+        lambda: _setup(
+            rs.frame(
+                rs.EXT, 0, (99).to_bytes(4) + bytes(MIB - 100), flags=rs.IGNORE, length=MIB + 16
+            )
+        ),
         2 * CONNECTION,
         "two chunks",
     ),
-    Row("ReactiveSocket: half a request of 1 MiB", lambda: _setup(rs.request_response(bytes(MIB), 1)[:-10]), CONNECTION + MIB, "the frame"),
+    Row(
+        "ReactiveSocket: half a request of 1 MiB",
+        lambda: _setup(rs.request_response(bytes(MIB), 1)[:-10]),
+        CONNECTION + MIB,
+        "the frame",
+    ),
     Row(
         "ReactiveSocket: 300 requests of 1 MiB whose handlers wait",
-        lambda: _setup(*(rs.request_response(rsio.named("keep", bytes(MIB - 100)), stream) for stream in range(1, 601, 2))),
+        lambda: _setup(
+            *(
+                rs.request_response(rsio.named("keep", bytes(MIB - 100)), stream)
+                for stream in range(1, 601, 2)
+            )
+        ),
         BUDGET,
         "80 % of the budget, and the growth between two counts",
     ),
-    Row("64 requests of 1 MiB whose handlers wait", _large_requests, CONNECTION + 18 * MIB, "twice partial_bytes"),
+    Row(
+        "64 requests of 1 MiB whose handlers wait",
+        _large_requests,
+        CONNECTION + 18 * MIB,
+        "twice partial_bytes",
+    ),
     Row(
         "data of a request in parts of 64 bytes, unfinished",
-        lambda: _hello(rsio.request_data(1, 512 * KIB), *(rsio.more_data(1, bytes(64)) for _ in range(8000))),
+        lambda: _hello(
+            rsio.request_data(1, 512 * KIB), *(rsio.more_data(1, bytes(64)) for _ in range(8000))
+        ),
         CONNECTION + MIB,
         "twice the data",
     ),

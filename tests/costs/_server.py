@@ -1,7 +1,8 @@
-"""The server process that is measured: `tracemalloc` counts what it allocates. It prints its port, and a line for each command.
+"""The server process that is measured: `tracemalloc` counts what it allocates. It prints its port,
+and a line for each command.
 
-Commands come on standard input: `mark` begins a measurement, `read` prints the figures since the last mark as JSON, `empty` waits until no
-connection is left.
+Commands come on standard input: `mark` begins a measurement, `read` prints the figures since the
+last mark as JSON, `empty` waits until no connection is left.
 """
 
 import gc
@@ -12,7 +13,8 @@ from collections.abc import AsyncIterator
 from pathlib import Path
 from typing import Any
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # started as a program: `tests.costs` needs the root of the repository
+# started as a program: `tests.costs` needs the root of the repository.
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import trio
 
@@ -22,7 +24,9 @@ KIB = 1024
 
 
 def offer(made: Service) -> None:
-    """Add publishers and handlers to a service, whose elements have the length, and take the time, that a peer asks for."""
+    """Add publishers and handlers to a service, whose elements have the length, and take the
+    time, that a peer asks for.
+    """
 
     @made.publisher("waits")
     async def waits() -> AsyncIterator[bytes]:
@@ -71,7 +75,11 @@ async def _obey(server: Server) -> None:
         if command == "mark":
             before = current
             tracemalloc.reset_peak()
-        figures: dict[str, Any] = {"held": current - before, "peak": peak - before, "counted": _accounted(server)}
+        figures: dict[str, Any] = {
+            "held": current - before,
+            "peak": peak - before,
+            "counted": _accounted(server),
+        }
         print(json.dumps(figures | {"connections": len(server._admission.open)}), flush=True)
 
 

@@ -1,7 +1,9 @@
-"""How long the run loop is held up when thousands of connections come or go at once: `python tests/costs/crowd.py` prints a table.
+"""How long the run loop is held up when thousands of connections come or go at once:
+`python tests/costs/crowd.py` prints a table.
 
-The rows are processes of their own: bare trio, which is the floor; a server with Python's settings of the garbage collector; and one that
-called `tune_collector`. The figures are the processor time of the longest pass of the run loop.
+The rows are processes of their own: bare trio, which is the floor; a server with Python's settings
+of the garbage collector; and one that called `tune_collector`. The figures are the processor time
+of the longest pass of the run loop.
 """
 
 import argparse
@@ -16,7 +18,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Final
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # started as a program: `tests.hostile` needs the root of the repository
+# started as a program: `tests.hostile` needs the root of the repository.
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import trio
 
@@ -26,16 +29,25 @@ from tests.hostile._beside_a_canary import wait_until
 from tests.hostile._loop_passes import LoopPasses
 from tests.hostile._rsio_wire import hello
 
-ROWS: Final = {"bare trio": "a bare trio server, which collects nothing", "default": "Python's default", "tuned": "`tune_collector`"}
-HEAD: Final = "| settings of the collector | arriving, ms | leaving, ms | reset, ms |\n|---|--:|--:|--:|"
+ROWS: Final = {
+    "bare trio": "a bare trio server, which collects nothing",
+    "default": "Python's default",
+    "tuned": "`tune_collector`",
+}
+HEAD: Final = (
+    "| settings of the collector | arriving, ms | leaving, ms | reset, ms |\n|---|--:|--:|--:|"
+)
 
 
 def crowd(port: int, count: int, *, are_reset: bool) -> None:
-    """Open `count` connections, wait for a line on standard input, and close all of them at once."""
+    """Open `count` connections, wait for a line on standard input,
+    and close all of them at once.
+    """
     opened = []
     for number in range(count):
         peer = socket.socket()
-        # 100 connections from each address of the loopback network, so that no bound for an address, nor the range of ports, matters.
+        # 100 connections from each address of the loopback network, so that no bound for an
+        # address, nor the range of ports, matters.
         peer.bind((f"127.0.{1 + number // 25_000}.{1 + number // 100 % 250}", 0))
         peer.connect(("127.0.0.1", port))
         peer.send(hello())
@@ -48,12 +60,24 @@ def crowd(port: int, count: int, *, are_reset: bool) -> None:
         peer.close()
 
 
-async def measure(port: int, connections: Callable[[], int], *, count: int, are_reset: bool) -> None:
+async def measure(
+    port: int, connections: Callable[[], int], *, count: int, are_reset: bool
+) -> None:
     """Let a crowd come and go, and print the two figures as JSON."""
     passes = LoopPasses()
     trio.lowlevel.add_instrument(passes)
-    command = [sys.executable, __file__, "--crowd", str(port), "--count", str(count), *(["--reset"] if are_reset else [])]
-    process = await trio.lowlevel.open_process(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE)
+    command = [
+        sys.executable,
+        __file__,
+        "--crowd",
+        str(port),
+        "--count",
+        str(count),
+        *(["--reset"] if are_reset else []),
+    ]
+    process = await trio.lowlevel.open_process(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
+    )
     assert process.stdin is not None
     assert process.stdout is not None
     await process.stdout.receive_some()
@@ -84,14 +108,21 @@ async def serve_bare(*, count: int, are_reset: bool) -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(trio.serve_listeners, read, listeners)
         gc.disable()
-        await measure(listeners[0].socket.getsockname()[1], lambda: len(opened), count=count, are_reset=are_reset)
+        await measure(
+            listeners[0].socket.getsockname()[1],
+            lambda: len(opened),
+            count=count,
+            are_reset=are_reset,
+        )
         nursery.cancel_scope.cancel()
 
 
 async def serve_penstock(*, count: int, are_reset: bool, is_tuned: bool) -> None:
     """Serve without a bound that the crowd would reach."""
     limits = Limits(max_connections=2 * count)
-    async with serve(Service(), "tcp://127.0.0.1:0", limits=limits, on_violation=lambda _: None) as server:
+    async with serve(
+        Service(), "tcp://127.0.0.1:0", limits=limits, on_violation=lambda _: None
+    ) as server:
         if is_tuned:
             tune_collector()
         port = int(server.addresses[0].rpartition(":")[2])
@@ -99,8 +130,21 @@ async def serve_penstock(*, count: int, are_reset: bool, is_tuned: bool) -> None
 
 
 def _figures(row: str, count: int, *, are_reset: bool) -> list[float]:
-    command = [sys.executable, __file__, "--serve", row, "--count", str(count), *(["--reset"] if are_reset else [])]
-    return [1000 * each for each in json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout)]
+    command = [
+        sys.executable,
+        __file__,
+        "--serve",
+        row,
+        "--count",
+        str(count),
+        *(["--reset"] if are_reset else []),
+    ]
+    return [
+        1000 * each
+        for each in json.loads(
+            subprocess.run(command, check=True, stdout=subprocess.PIPE, text=True).stdout
+        )
+    ]
 
 
 def table(count: int, rounds: int) -> str:
@@ -108,10 +152,17 @@ def table(count: int, rounds: int) -> str:
     lines = [HEAD]
     for row, title in ROWS.items():
         closed, reset = (
-            [max(each) for each in zip(*(_figures(row, count, are_reset=are_reset) for _ in range(rounds)), strict=True)]
+            [
+                max(each)
+                for each in zip(
+                    *(_figures(row, count, are_reset=are_reset) for _ in range(rounds)), strict=True
+                )
+            ]
             for are_reset in (False, True)
         )
-        lines.append(f"| {title} | {max(closed[0], reset[0]):.0f} | {closed[1]:.0f} | {reset[1]:.0f} |")
+        lines.append(
+            f"| {title} | {max(closed[0], reset[0]):.0f} | {closed[1]:.0f} | {reset[1]:.0f} |"
+        )
     return "\n".join(lines)
 
 
@@ -119,7 +170,12 @@ def main() -> None:
     """Print the table, or be one of its processes."""
     parser = argparse.ArgumentParser(prog="tests/costs/crowd.py", description=__doc__)
     parser.add_argument("--count", type=int, default=5000, help="the number of connections")
-    parser.add_argument("--rounds", type=int, default=3, help="the number of rounds; the table has the longest pass of all")
+    parser.add_argument(
+        "--rounds",
+        type=int,
+        default=3,
+        help="the number of rounds; the table has the longest pass of all",
+    )
     parser.add_argument("--serve", choices=ROWS, help=argparse.SUPPRESS)
     parser.add_argument("--crowd", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--reset", action="store_true", help=argparse.SUPPRESS)
@@ -131,7 +187,11 @@ def main() -> None:
     elif options.serve == "bare trio":
         trio.run(lambda: serve_bare(count=options.count, are_reset=options.reset))
     elif options.serve is not None:
-        trio.run(lambda: serve_penstock(count=options.count, are_reset=options.reset, is_tuned=options.serve == "tuned"))
+        trio.run(
+            lambda: serve_penstock(
+                count=options.count, are_reset=options.reset, is_tuned=options.serve == "tuned"
+            )
+        )
     else:
         print(table(options.count, options.rounds))
 

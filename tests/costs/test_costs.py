@@ -1,4 +1,6 @@
-"""The costs of a connection are judged correctly, and the page shows every row. The figures themselves are judged by `nox -s costs`."""
+"""The costs of a connection are judged correctly, and the page shows every row. The figures
+themselves are judged by `nox -s costs`.
+"""
 
 from collections.abc import Callable
 from pathlib import Path
@@ -49,7 +51,9 @@ def test_each_attack_is_made(attack: Callable[[], bytes]) -> None:
 
 
 def test_a_crowd_that_comes_and_goes_is_measured() -> None:
-    """Beside a bare trio server, and with both settings of the collector. The test judges no time."""
+    """Beside a bare trio server, and with both settings of the collector.
+    The test judges no time.
+    """
     lines = crowd.table(40, 1).splitlines()
     assert "\n".join(lines[:2]) == crowd.HEAD
     assert [line.split("|")[1].strip() for line in lines[2:]] == list(crowd.ROWS.values())

@@ -1,9 +1,12 @@
-"""A memory transport whose connections can be cut: the scheme `cut`, registered as a plugin registers its transport.
+"""A memory transport whose connections can be cut:
+the scheme `cut`, registered as a plugin registers its transport.
 
 Rules of this file:
 
-* The reader of a cut direction receives exactly `Cut.after` bytes. Its next read cuts the connection.
-* Only the first connection of a run is cut, unless its `Network` says otherwise. A reconnecting client gets an undamaged connection.
+* The reader of a cut direction receives exactly `Cut.after` bytes.
+  Its next read cuts the connection.
+* Only the first connection of a run is cut, unless its `Network` says otherwise. A reconnecting
+  client gets an undamaged connection.
 * Each side observes a cut as a socket would report it: see `CutMode`.
 """
 
@@ -15,7 +18,16 @@ import trio
 
 from penstock.builtin import MemoryTransport
 from penstock.builtin._memory_pipe import BytePipe
-from penstock.spi import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, Transport, TransportOptions, hookimpl
+from penstock.spi import (
+    ByteConnection,
+    Bytes,
+    Connection,
+    ConnectionFacts,
+    PeerIdentity,
+    Transport,
+    TransportOptions,
+    hookimpl,
+)
 
 
 class Direction(Enum):
@@ -29,16 +41,22 @@ class CutMode(Enum):
     """The errors that each side of a cut connection observes."""
 
     FIN = "FIN"
-    """The other direction still delivers its buffered bytes. Then both directions report the end of input. Sending fails."""
+    """The other direction still delivers its buffered bytes.
+    Then both directions report the end of input. Sending fails.
+    """
     RST = "RST"
     """Reading and sending fail at once on both sides. Buffered bytes are lost."""
     SILENCE = "silence"
-    """Neither side gets an error: reads and sends block until this side closes. This is an unplugged cable."""
+    """Neither side gets an error: reads and sends block until this side closes.
+    This is an unplugged cable.
+    """
 
 
 @attrs.frozen(kw_only=True)
 class Cut:
-    """The place of a cut: the direction, the number of bytes that are delivered before it, and its mode."""
+    """The place of a cut: the direction, the number of bytes that are delivered before it,
+    and its mode.
+    """
 
     direction: Direction
     after: int
@@ -71,7 +89,9 @@ class CutTransport(MemoryTransport):
 
     schemes: ClassVar[tuple[str, ...]] = ("cut",)
 
-    def _pair(self, peer: PeerIdentity, of_client: TransportOptions, of_server: TransportOptions) -> tuple[Connection, Connection]:
+    def _pair(
+        self, peer: PeerIdentity, of_client: TransportOptions, of_server: TransportOptions
+    ) -> tuple[Connection, Connection]:
         network = NETWORK.get()
         network.connections += 1
         connection = CuttableConnection(network, is_first=network.connections == 1)
@@ -119,7 +139,13 @@ class CuttableConnection:
 class CuttableStream(trio.abc.HalfCloseableStream):
     """One side of a connection."""
 
-    def __init__(self, connection: CuttableConnection, reads: Direction, outgoing: BytePipe, incoming: BytePipe) -> None:
+    def __init__(
+        self,
+        connection: CuttableConnection,
+        reads: Direction,
+        outgoing: BytePipe,
+        incoming: BytePipe,
+    ) -> None:
         self._connection = connection
         self._reads = reads
         self._outgoing = outgoing
@@ -150,7 +176,8 @@ class CuttableStream(trio.abc.HalfCloseableStream):
             await self._check(error, reading=True)
             raise
         if not data:
-            await self._check(reading=True)  # the other side may have closed its stream after the cut
+            # The other side may have closed its stream after the cut.
+            await self._check(reading=True)
         self._received += len(data)
         if self._connection.is_first:
             self._connection.network.delivered[self._reads] += len(data)
@@ -179,7 +206,9 @@ class CuttableStream(trio.abc.HalfCloseableStream):
         return min(max_bytes, left)
 
     async def _check(self, error: Exception | None = None, *, reading: bool = False) -> None:
-        """Block or raise as `CutMode` says. Do nothing if this side is closed or the connection is not cut."""
+        """Block or raise as `CutMode` says.
+        Do nothing if this side is closed or the connection is not cut.
+        """
         if self._closed.is_set() or self._connection.cut_mode is None:
             return
         if self._connection.cut_mode is CutMode.SILENCE:

@@ -1,4 +1,6 @@
-"""A TCP proxy between a client and a server. It forwards a given number of bytes in one direction, then closes both sides."""
+"""A TCP proxy between a client and a server. It forwards a given number of bytes in one
+direction, then closes both sides.
+"""
 
 import socket
 import struct
@@ -14,7 +16,9 @@ _LINGER_ZERO = struct.pack("ii", 1, 0)
 
 
 class Proxy:
-    """Accepts connections at `port`, one at a time, and applies to each the current value of `cut`."""
+    """Accepts connections at `port`, one at a time,
+    and applies to each the current value of `cut`.
+    """
 
     def __init__(self, server_port: int) -> None:
         self.cut: Cut | None = None
@@ -54,12 +58,18 @@ class Proxy:
                 await self._close_without_reset(client, server)
 
     async def _forward(
-        self, direction: Direction, source: trio.socket.SocketType, target: trio.socket.SocketType, scope: trio.CancelScope
+        self,
+        direction: Direction,
+        source: trio.socket.SocketType,
+        target: trio.socket.SocketType,
+        scope: trio.CancelScope,
     ) -> None:
         limit = self.cut.after if self.cut is not None and self.cut.direction is direction else None
         try:
             while limit is None or self.delivered[direction] < limit:
-                data = await source.recv(1 << 16 if limit is None else limit - self.delivered[direction])
+                data = await source.recv(
+                    1 << 16 if limit is None else limit - self.delivered[direction]
+                )
                 if not data:
                     target.shutdown(socket.SHUT_WR)
                     return
@@ -70,7 +80,9 @@ class Proxy:
         scope.cancel()
 
     async def _close_without_reset(self, *sides: trio.socket.SocketType) -> None:
-        """Read both sides to their end. Closing a socket with unread bytes makes the operating system send RST."""
+        """Read both sides to their end.
+        Closing a socket with unread bytes makes the operating system send RST.
+        """
         with trio.move_on_after(HANGS_AFTER):
             for side in sides:
                 with suppress(OSError):

@@ -1,11 +1,14 @@
-"""One run of a scenario with one disturbance: a cut, or the cancellation of one side before a task step. Then it checks that all is freed.
+"""One run of a scenario with one disturbance: a cut, or the cancellation of one side before a task
+step. Then it checks that all is freed.
 
 Rules of this file:
 
-* The client and the server are two tasks. A disturbance affects one of them directly; the other must handle the loss of its peer.
+* The client and the server are two tasks. A disturbance affects one of them directly; the other
+  must handle the loss of its peer.
 * While the server still serves, it must free all objects and tasks of a closed client.
 * After both have ended, no object of penstock may remain.
-* The clock is virtual, so time limits are exact: a run may take as long as its undisturbed scenario, plus `EXTRA_SECONDS`.
+* The clock is virtual, so time limits are exact: a run may take as long as its undisturbed
+  scenario, plus `EXTRA_SECONDS`.
 """
 
 import gc
@@ -33,12 +36,32 @@ EXTRA_SECONDS: Final = {CutMode.FIN: 4.0, CutMode.RST: 4.0, CutMode.SILENCE: 70.
 
 4 covers an unanswered goodbye and lingering. 70 covers the detection of silence by keepalive.
 """
-CHECKED_MODULES: Final = ("penstock.session", "penstock.runtime", "penstock.core", "penstock.builtin", "penstock.wire", "tests.cuts")
+CHECKED_MODULES: Final = (
+    "penstock.session",
+    "penstock.runtime",
+    "penstock.core",
+    "penstock.builtin",
+    "penstock.wire",
+    "tests.cuts",
+)
 HARNESS_TYPES: Final = frozenset(
-    {"RunContext", "Network", "Reading", "SignalRecorder", "Cut", "Cancellation", "LogRecorder", "Report", "SideScopes", "_Run"}
+    {
+        "RunContext",
+        "Network",
+        "Reading",
+        "SignalRecorder",
+        "Cut",
+        "Cancellation",
+        "LogRecorder",
+        "Report",
+        "SideScopes",
+        "_Run",
+    }
     | {"DecodingTurns", "LimitedLog", "_Kind"}
 )
-"""Types that outlive the connections of a run, and are not counted: those of `tests.cuts`, and what all connections of a loop share."""
+"""Types that outlive the connections of a run, and are not counted: those of `tests.cuts`, and
+what all connections of a loop share.
+"""
 
 RESTARTED: Final = "was lost and is read again from its beginning"
 
@@ -53,7 +76,9 @@ class Side(Enum):
 
 @attrs.frozen(kw_only=True)
 class Cancellation:
-    """Cancels one side before the task step number `step` of the run. The steps of all tasks are counted."""
+    """Cancels one side before the task step number `step` of the run.
+    The steps of all tasks are counted.
+    """
 
     side: Side
     step: int
@@ -82,10 +107,16 @@ class Report:
 
 
 class SideScopes(trio.abc.Instrument):
-    """The cancel scopes of both sides. Counts the steps of all tasks, and cancels one side before the given step."""
+    """The cancel scopes of both sides.
+    Counts the steps of all tasks, and cancels one side before the given step.
+    """
 
     def __init__(self, disturbance: Disturbance, subscription: trio.CancelScope) -> None:
-        self.scopes = {Side.CLIENT: trio.CancelScope(), Side.SERVER: trio.CancelScope(), Side.SUBSCRIPTION: subscription}
+        self.scopes = {
+            Side.CLIENT: trio.CancelScope(),
+            Side.SERVER: trio.CancelScope(),
+            Side.SUBSCRIPTION: subscription,
+        }
         self.steps = 0
         self._cancellation = disturbance if isinstance(disturbance, Cancellation) else None
 
@@ -138,7 +169,8 @@ class _Run:
         NETWORK.set(network)
         started = trio.current_time()
         with recording_signals(self._recorders), _recording_logs(self.report.faults):
-            with trio.move_on_after(1000) as timeout:  # a run that never ends is a fault, too; the longest scenario takes 120 s
+            # A run that never ends is a fault, too; the longest scenario takes 120 s.
+            with trio.move_on_after(1000) as timeout:
                 await self._run_both_sides()
         report = self.report
         report.seconds = trio.current_time() - started
@@ -164,10 +196,18 @@ class _Run:
         with self._recording_errors(Side.SERVER):
             try:
                 async with serve(
-                    full_service(context), context.url, limits=context.limits, registry=REGISTRY, on_violation=context.record_violation
+                    full_service(context),
+                    context.url,
+                    limits=context.limits,
+                    registry=REGISTRY,
+                    on_violation=context.record_violation,
                 ) as server:
-                    await trio.testing.wait_all_tasks_blocked()  # the server's own tasks must all be part of the count
-                    self._tasks_at_start, self._objects_at_start = len(live_tasks()), _count_objects()
+                    # The server's own tasks must all be part of the count.
+                    await trio.testing.wait_all_tasks_blocked()
+                    self._tasks_at_start, self._objects_at_start = (
+                        len(live_tasks()),
+                        _count_objects(),
+                    )
                     context.server_ready.set()
                     await scenario.server(context, server)
                     if context.client_done.is_set():
@@ -184,7 +224,9 @@ class _Run:
 
     @contextmanager
     def _recording_errors(self, side: Side) -> Iterator[None]:
-        """Run a side in its cancel scope. Record an exception as text; a documented one only if the run is undisturbed."""
+        """Run a side in its cancel scope. Record an exception as text;
+        a documented one only if the run is undisturbed.
+        """
         try:
             with self._sides.scopes[side]:
                 yield
@@ -195,21 +237,33 @@ class _Run:
             self.report.faults.append(f"{side.value} raised {error!r}")
 
     async def _check_server_freed_client(self, server: Any) -> None:
-        """Wait at most `EXTRA_SECONDS` until the server has closed the connection. Then compare its tasks and objects with the start."""
-        with trio.move_on_after(EXTRA_SECONDS[self._disturbance.mode if isinstance(self._disturbance, Cut) else CutMode.FIN]):
+        """Wait at most `EXTRA_SECONDS` until the server has closed the connection. Then compare
+        its tasks and objects with the start.
+        """
+        with trio.move_on_after(
+            EXTRA_SECONDS[
+                self._disturbance.mode if isinstance(self._disturbance, Cut) else CutMode.FIN
+            ]
+        ):
             while server._admission.open:  # noqa: ASYNC110  # no event reports the end of a connection, and the clock is virtual
                 await trio.sleep(0.25)
         if server._admission.open:
             self.report.faults.append("the server still holds a connection whose client has gone")
             return
         await trio.testing.wait_all_tasks_blocked()
-        added_tasks = len(live_tasks()) - (self._tasks_at_start - 1)  # the task of the client has ended since the first count
+        # The task of the client has ended since the first count.
+        added_tasks = len(live_tasks()) - (self._tasks_at_start - 1)
         if added_tasks > 0:
             self.report.faults.append(f"{added_tasks} tasks were left with the server")
-        self.report.faults += [f"generator {name} was not closed while the server went on" for name in self._context.open_generators()]
+        self.report.faults += [
+            f"generator {name} was not closed while the server went on"
+            for name in self._context.open_generators()
+        ]
         gc.collect()
         added_objects = _count_objects() - self._objects_at_start
-        self.report.faults += [f"{count} {name} left with the server" for name, count in added_objects.items()]
+        self.report.faults += [
+            f"{count} {name} left with the server" for name, count in added_objects.items()
+        ]
 
     # --- checks after both sides have ended
 
@@ -229,49 +283,84 @@ class _Run:
 
     def _check_ends(self) -> None:
         report, scenario = self.report, self._scenario
-        unexpected = [violation for violation in report.violations if violation.split(":")[0] not in scenario.violations]
+        unexpected = [
+            violation
+            for violation in report.violations
+            if violation.split(":")[0] not in scenario.violations
+        ]
         report.faults += [f"on_violation received: {violation}" for violation in unexpected]
-        report.faults += [f"an internal error of penstock: {end}" for end in report.ends if end is not None and "internal" in end]
+        report.faults += [
+            f"an internal error of penstock: {end}"
+            for end in report.ends
+            if end is not None and "internal" in end
+        ]
         kinds = [None if end is None else end.split(":")[0] for end in report.ends]
         if self._disturbance is None:
             if tuple(kinds) != scenario.ends:
-                report.faults.append(f"the readings ended with {report.ends}; expected {scenario.ends}")
+                report.faults.append(
+                    f"the readings ended with {report.ends}; expected {scenario.ends}"
+                )
             return
         for end, kind in zip(report.ends, kinds, strict=True):
             if kind not in self._allowed_ends:
-                report.faults.append(f"a reading ended with {end!r}; allowed are {self._allowed_ends}")
+                report.faults.append(
+                    f"a reading ended with {end!r}; allowed are {self._allowed_ends}"
+                )
         uncancelled = [
-            reading.end for reading in self._context.readings if not (self._cancels_subscription and reading.label == scenario.cancellable)
+            reading.end
+            for reading in self._context.readings
+            if not (self._cancels_subscription and reading.label == scenario.cancellable)
         ]
-        if None in uncancelled and (isinstance(self._disturbance, Cut) or self._cancels_subscription):
+        if None in uncancelled and (
+            isinstance(self._disturbance, Cut) or self._cancels_subscription
+        ):
             report.faults.append(f"a reading that was not cancelled had no end: {report.ends}")
-        if isinstance(self._disturbance, Cancellation) and not scenario.protocol:  # ReactiveSocket has no goodbye without an error
-            report.faults += [f"no goodbye was received: {end}" for end in report.ends if end is not None and "without a goodbye" in end]
+        # ReactiveSocket has no goodbye without an error.
+        if isinstance(self._disturbance, Cancellation) and not scenario.protocol:
+            report.faults += [
+                f"no goodbye was received: {end}"
+                for end in report.ends
+                if end is not None and "without a goodbye" in end
+            ]
 
     @property
     def _cancels_subscription(self) -> bool:
-        return isinstance(self._disturbance, Cancellation) and self._disturbance.side is Side.SUBSCRIPTION
+        return (
+            isinstance(self._disturbance, Cancellation)
+            and self._disturbance.side is Side.SUBSCRIPTION
+        )
 
     @property
     def _allowed_ends(self) -> set[str | None]:
-        """The ends that a reading of a disturbed run may have. None is a reading that was cancelled."""
+        """The ends that a reading of a disturbed run may have.
+        None is a reading that was cancelled.
+        """
         expected: set[str | None] = {*self._scenario.ends, None}
         if self._cancels_subscription:
             return expected  # the connection stays open
-        return expected | ({"ConnectionLost", STOPPED} if isinstance(self._disturbance, Cancellation) else {"ConnectionLost"})
+        return expected | (
+            {"ConnectionLost", STOPPED}
+            if isinstance(self._disturbance, Cancellation)
+            else {"ConnectionLost"}
+        )
 
     @property
     def _is_silent(self) -> bool:
-        """Whether the cut has `CutMode.SILENCE`: frames are then lost without an error, so an idle connection may still count streams."""
+        """Whether the cut has `CutMode.SILENCE`: frames are then lost without an error, so an
+        idle connection may still count streams.
+        """
         return isinstance(self._disturbance, Cut) and self._disturbance.mode is CutMode.SILENCE
 
 
 def _count_objects() -> Counter[str]:
-    """Return the number of objects of the checked modules by type name. `gc` does not list objects that `cheap_collections` has frozen."""
+    """Return the number of objects of the checked modules by type name. `gc` does not list
+    objects that `cheap_collections` has frozen.
+    """
     return Counter(
         type(each).__name__
         for each in gc.get_objects()
-        if type(each).__module__.startswith(CHECKED_MODULES) and type(each).__name__ not in HARNESS_TYPES
+        if type(each).__module__.startswith(CHECKED_MODULES)
+        and type(each).__name__ not in HARNESS_TYPES
     )
 
 
@@ -279,12 +368,18 @@ async def _execute(name: str, disturbance: Disturbance) -> Report:
     return await _Run(SCENARIOS[name], disturbance).execute()
 
 
-def run_scenario(name: str, disturbance: Disturbance, *, seed: int = 0, max_seconds: float | None = None) -> Report:
+def run_scenario(
+    name: str, disturbance: Disturbance, *, seed: int = 0, max_seconds: float | None = None
+) -> Report:
     """Run a scenario with a disturbance. Return its report, or raise `RunFailed`."""
     random.seed(seed)  # keepalive draws its jitter from `random`
     report = run_virtual(_execute, name, disturbance, seed=seed)
     if max_seconds is not None and report.seconds > max_seconds:
-        report.faults.append(f"it took {report.seconds:.1f} s; at most {max_seconds:.1f} s are allowed")
+        report.faults.append(
+            f"it took {report.seconds:.1f} s; at most {max_seconds:.1f} s are allowed"
+        )
     if report.faults:
-        raise RunFailed(f"{name}, {disturbance or 'undisturbed'}, seed {seed}:\n  " + "\n  ".join(report.faults))
+        raise RunFailed(
+            f"{name}, {disturbance or 'undisturbed'}, seed {seed}:\n  " + "\n  ".join(report.faults)
+        )
     return report

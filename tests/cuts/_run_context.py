@@ -1,9 +1,12 @@
-"""The state that both sides of one run share: a service with counted generators, and readings that record the received elements.
+"""The state that both sides of one run share: a service with counted generators, and readings that
+record the received elements.
 
 Rules of this file:
 
-* A scenario states each expected sequence before it reads: a `Reading` holds all elements that its publisher sends.
-* Exceptions are recorded as texts. An exception object refers to its traceback and would keep objects alive that the run must free.
+* A scenario states each expected sequence before it reads:
+  a `Reading` holds all elements that its publisher sends.
+* Exceptions are recorded as texts. An exception object refers to its traceback and would keep
+  objects alive that the run must free.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator, Sequence
@@ -31,7 +34,9 @@ class PlannedFailure(Exception):
 
 
 class Reading:
-    """One subscription as its user sees it: the expected elements, the received elements, and the end."""
+    """One subscription as its user sees it:
+    the expected elements, the received elements, and the end.
+    """
 
     def __init__(self, label: str, expected: Sequence[Any], *, restarts: bool = False) -> None:
         self.label = label
@@ -41,16 +46,25 @@ class Reading:
         self._restarts = restarts
 
     def faults(self) -> list[str]:
-        """Return the faults of the received elements: each must be whole and in order, and a completed reading must have all."""
+        """Return the faults of the received elements: each must be whole and in order, and a
+        completed reading must have all.
+        """
         sequences = self._split_at_restarts()
         if any(sequence != self.expected[: len(sequence)] for sequence in sequences):
             return [f"{self.label} delivered {self.received!r} where {self.expected!r} was sent"]
         if self.end == COMPLETED and sequences[-1] != self.expected:
-            return [f"{self.label} completed with {len(sequences[-1])} of {len(self.expected)} elements: a silent gap"]
+            return [
+                (
+                    f"{self.label} completed with {len(sequences[-1])} of {len(self.expected)} "
+                    "elements: a silent gap"
+                )
+            ]
         return []
 
     def _split_at_restarts(self) -> list[list[Any]]:
-        """Split before each repetition of the first element: after a reconnect the publisher starts again."""
+        """Split before each repetition of the first element:
+        after a reconnect the publisher starts again.
+        """
         if not self._restarts or not self.expected:
             return [self.received]
         sequences: list[list[Any]] = [[]]
@@ -87,7 +101,9 @@ class RunContext:
 
     # --- for services
 
-    def service(self, setup: Callable[..., Any] | None = None, /, **publishers: Publisher) -> Service:
+    def service(
+        self, setup: Callable[..., Any] | None = None, /, **publishers: Publisher
+    ) -> Service:
         """Return a service that publishes counted generators."""
         service = Service(setup=setup)
         for name, generator in publishers.items():
@@ -117,15 +133,26 @@ class RunContext:
 
     # --- for subscribers
 
-    def connect(self, service: Service | None = None, *, setup: bytes = b"") -> AbstractAsyncContextManager[Peer]:
+    def connect(
+        self, service: Service | None = None, *, setup: bytes = b""
+    ) -> AbstractAsyncContextManager[Peer]:
         """Connect to the server of this run."""
-        return connect(self.url, service=service, setup=setup, limits=self.limits, registry=REGISTRY, on_violation=self.record_violation)
+        return connect(
+            self.url,
+            service=service,
+            setup=setup,
+            limits=self.limits,
+            registry=REGISTRY,
+            on_violation=self.record_violation,
+        )
 
     def record_violation(self, error: Exception) -> None:
         """Record an error of an `on_violation` hook, as text."""
         self.violations.append(f"{type(error).__name__}: {error}")
 
-    def add_reading(self, label: str, elements: Sequence[Any], *, restarts: bool = False) -> Reading:
+    def add_reading(
+        self, label: str, elements: Sequence[Any], *, restarts: bool = False
+    ) -> Reading:
         """Add a reading that expects `elements`."""
         reading = Reading(label, elements, restarts=restarts)
         self.readings.append(reading)
@@ -134,7 +161,11 @@ class RunContext:
     def check_idle_counts(self, peer: Peer) -> None:
         """Record a fault for each counter of an idle connection that is not zero."""
         session = peer._connection.session
-        inbound = [stream for stream in session.streams.opened.values() if isinstance(stream, ReceivingStream)]
+        inbound = [
+            stream
+            for stream in session.streams.opened.values()
+            if isinstance(stream, ReceivingStream)
+        ]
         counters = {
             "served": len(session.streams.serving),
             "stopping": session.streams.stopping_publishers,
@@ -142,7 +173,11 @@ class RunContext:
             "bytes of parts": session.channel.budgets.partials.bytes,
         }
         counters |= {"read": len(inbound), "bytes to send": session.outbox.waiting}
-        self.faults += [f"an idle connection counts {number} {counter}" for counter, number in counters.items() if number]
+        self.faults += [
+            f"an idle connection counts {number} {counter}"
+            for counter, number in counters.items()
+            if number
+        ]
 
     async def request_value(self, peer: Peer, data: str, answer: Any, **options: Any) -> Reading:
         """Request one value from the peer."""
@@ -153,9 +188,18 @@ class RunContext:
         return reading
 
     async def read(
-        self, peer: Peer, name: str, elements: Sequence[Any], *, stop_after: int | None = None, method: str = "subscribe", **options: Any
+        self,
+        peer: Peer,
+        name: str,
+        elements: Sequence[Any],
+        *,
+        stop_after: int | None = None,
+        method: str = "subscribe",
+        **options: Any,
     ) -> Reading:
-        """Read elements one at a time from the stream that `method` of the peer opens. Stop after `stop_after` elements, or at the end."""
+        """Read elements one at a time from the stream that `method` of the peer opens. Stop
+        after `stop_after` elements, or at the end.
+        """
         reading = self.add_reading(name, elements)
         async with getattr(peer, method)(name, **options) as stream:
             with recording_end(reading):

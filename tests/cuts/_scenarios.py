@@ -1,6 +1,8 @@
-"""The scenarios: short exchanges on one connection. Each is short enough to cut it at each of its bytes.
+"""The scenarios: short exchanges on one connection.
+Each is short enough to cut it at each of its bytes.
 
-The client and server of a scenario contain no code for cuts and cancellations: they are written as a user would write them.
+The client and server of a scenario contain no code for cuts and cancellations:
+they are written as a user would write them.
 """
 
 from collections.abc import AsyncGenerator, Awaitable, Callable
@@ -14,12 +16,21 @@ import trio
 from penstock.api import ConnectionLost, Limits, Rejected
 from penstock.runtime import Peer, Server, Service, subscribe
 from penstock.spi import Reconnect
-from tests.cuts._run_context import COMPLETED, REGISTRY, STOPPED, PlannedFailure, Reading, RunContext, recording_end
+from tests.cuts._run_context import (
+    COMPLETED,
+    REGISTRY,
+    STOPPED,
+    PlannedFailure,
+    Reading,
+    RunContext,
+    recording_end,
+)
 
 LIMITS: Final = replace(Limits(), split_outbound_at=16, turn=1e9)
 """Limits that keep a run short and repeatable.
 
-`split_outbound_at=16` splits elements above 16 bytes into parts of 16 bytes (64 while no other stream sends a large element).
+`split_outbound_at=16` splits elements above 16 bytes into parts of 16 bytes (64 while no other
+stream sends a large element).
 `turn=1e9`: the real clock never ends a turn, so each run takes the same steps.
 """
 
@@ -32,7 +43,7 @@ FIXED: Final = [bytes([65 + number]) * 4 for number in range(7)]
 FOREVER: Final = [b"%d" % number for number in range(100)]
 
 
-# ------------------------------------------------------------------------------------------------------- publishers
+# --------------------------------------------------------------------------------------- publishers
 
 
 async def small(context: RunContext) -> AsyncGenerator[bytes, None]:
@@ -88,7 +99,15 @@ async def check_setup(data: bytes) -> None:
 
 def full_service(context: RunContext) -> Service:
     """Return the service of all scenarios."""
-    service = context.service(check_setup, small=small, slow=slow, large=large, forever=forever, failing=failing, rare=rare)
+    service = context.service(
+        check_setup,
+        small=small,
+        slow=slow,
+        large=large,
+        forever=forever,
+        failing=failing,
+        rare=rare,
+    )
     context.publish(service, "fixed", fixed, element_size=4)
     context.publish(service, "numbers", numbers, serializer="json")
     service.fire_and_forget(_handle_fire_and_forget)
@@ -99,7 +118,7 @@ async def _handle_fire_and_forget(data: bytes) -> None:
     await trio.sleep(0.05)
 
 
-# ---------------------------------------------------------------------------------------------------------- clients
+# ------------------------------------------------------------------------------------------ clients
 
 
 async def only_handshake(context: RunContext) -> None:
@@ -148,7 +167,13 @@ async def read_buffers(context: RunContext) -> None:
 
 async def read_objects(context: RunContext) -> None:
     async with context.connect() as peer:
-        await context.read(peer, "numbers", [{"number": number} for number in range(4)], serializer="json", demand=2)
+        await context.read(
+            peer,
+            "numbers",
+            [{"number": number} for number in range(4)],
+            serializer="json",
+            demand=2,
+        )
 
 
 async def read_two(context: RunContext) -> None:
@@ -265,7 +290,12 @@ async def read_with_reconnect(context: RunContext) -> None:
     reading = context.add_reading("slow", SMALL, restarts=True)
     policy = Reconnect(attempts=3, first=0.1, chance=lambda: 0.5)
     async with subscribe(
-        f"{context.url}/slow", demand=3, reconnect=policy, limits=context.limits, registry=REGISTRY, on_violation=context.record_violation
+        f"{context.url}/slow",
+        demand=3,
+        reconnect=policy,
+        limits=context.limits,
+        registry=REGISTRY,
+        on_violation=context.record_violation,
     ) as stream:
         await _read_rest(stream, reading)
 
@@ -286,11 +316,13 @@ async def _read_rest(stream: Any, reading: Reading) -> None:
         reading.end = COMPLETED
 
 
-# ---------------------------------------------------------------------------------------------------------- servers
+# ------------------------------------------------------------------------------------------ servers
 
 
 async def serve_until_client_done(context: RunContext, server: Server) -> None:
-    """Serve until the client has returned. Then `_run` checks that the server frees the connection without being closed."""
+    """Serve until the client has returned. Then `_run` checks that the server frees the
+    connection without being closed.
+    """
     await context.client_done.wait()
 
 
@@ -305,7 +337,9 @@ async def read_client(context: RunContext, server: Server) -> None:
 
 
 async def check_counts_when_idle(context: RunContext, server: Server) -> None:
-    """Check the counters of the connection when the client signals that all its streams have ended."""
+    """Check the counters of the connection when the client signals
+    that all its streams have ended.
+    """
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_cancel_nursery_on, context.signal, nursery)
         nursery.start_soon(_cancel_nursery_on, context.client_done, nursery)
@@ -346,7 +380,9 @@ class Scenario:
 
     @property
     def notices_silence(self) -> bool:
-        """Whether both sides detect silence. In ReactiveSocket, which has no keepalive of its own, only a failing send reports it."""
+        """Whether both sides detect silence. In ReactiveSocket, which has no keepalive of its
+        own, only a failing send reports it.
+        """
         return not self.protocol
 
 
@@ -358,21 +394,32 @@ SCENARIOS: Final[dict[str, Scenario]] = {
     "small elements by element": Scenario(client=read_by_element, ends=(COMPLETED,)),
     "small elements by batch": Scenario(client=read_by_batch, ends=(COMPLETED,)),
     "large elements in parts": Scenario(client=read_large, ends=(COMPLETED,), limits=NARROW),
-    "large elements, a narrow wire": Scenario(client=read_large, ends=(COMPLETED,), capacity=32, limits=NARROW),
+    "large elements, a narrow wire": Scenario(
+        client=read_large, ends=(COMPLETED,), capacity=32, limits=NARROW
+    ),
     "elements of fixed size": Scenario(client=read_fixed, ends=(COMPLETED,)),
     "elements of fixed size as buffers": Scenario(client=read_buffers, ends=(COMPLETED,)),
     "json": Scenario(client=read_objects, ends=(COMPLETED,)),
     "two streams": Scenario(client=read_two, ends=(COMPLETED, COMPLETED)),
     "one of two streams": Scenario(
-        client=read_beside_cancellable, server=check_counts_when_idle, ends=(COMPLETED,) * 3, cancellable="slow"
+        client=read_beside_cancellable,
+        server=check_counts_when_idle,
+        ends=(COMPLETED,) * 3,
+        cancellable="slow",
     ),
     "both ways": Scenario(client=both_ways, server=read_client, ends=(COMPLETED, COMPLETED)),
-    "a publisher that fails": Scenario(client=read_failing, ends=("PublisherFailed",), violations=("PlannedFailure",)),
+    "a publisher that fails": Scenario(
+        client=read_failing, ends=("PublisherFailed",), violations=("PlannedFailure",)
+    ),
     "left early": Scenario(client=stop_early, ends=(STOPPED, COMPLETED)),
     "demand by hand": Scenario(client=request_by_hand, ends=(STOPPED,)),
     "goodbye by the client": Scenario(client=close_while_reading, ends=(LOST,)),
-    "goodbye by the server": Scenario(client=read_until_server_closes, server=serve_until_signal, ends=(LOST,)),
-    "goodbyes that cross": Scenario(client=close_on_both_sides, server=serve_until_signal, ends=(LOST,)),
+    "goodbye by the server": Scenario(
+        client=read_until_server_closes, server=serve_until_signal, ends=(LOST,)
+    ),
+    "goodbyes that cross": Scenario(
+        client=close_on_both_sides, server=serve_until_signal, ends=(LOST,)
+    ),
     "keepalive": Scenario(client=read_rare, ends=(COMPLETED,)),
     "reconnecting": Scenario(client=read_with_reconnect, ends=(COMPLETED,)),
 }
@@ -390,10 +437,15 @@ _SHARED: Final = [
 """Scenarios that also run over ReactiveSocket."""
 
 _REACTIVESOCKET: Final = {name: SCENARIOS[name] for name in _SHARED} | {
-    "requests for one value": Scenario(client=request_values, ends=("PublisherFailed", COMPLETED, COMPLETED)),
+    "requests for one value": Scenario(
+        client=request_values, ends=("PublisherFailed", COMPLETED, COMPLETED)
+    ),
     "requests for streams": Scenario(client=request_streams, ends=(COMPLETED, "PublisherFailed")),
     "a client that is refused": Scenario(client=connect_refused, ends=("Rejected",)),
 }
 SCENARIOS.update(
-    {f"{name}, ReactiveSocket": attrs.evolve(scenario, protocol="reactivesocket+") for name, scenario in _REACTIVESOCKET.items()}
+    {
+        f"{name}, ReactiveSocket": attrs.evolve(scenario, protocol="reactivesocket+")
+        for name, scenario in _REACTIVESOCKET.items()
+    }
 )

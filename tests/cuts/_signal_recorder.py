@@ -1,4 +1,6 @@
-"""Recorders between a session and its subscribers: they record the signals of each subscription and count its ends."""
+"""Recorders between a session and its subscribers:
+they record the signals of each subscription and count its ends.
+"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +12,9 @@ from penstock.session._stream_tables import StreamTables
 
 
 class SignalRecorder(Subscriber[Any], Subscription):
-    """Forwards signals to a subscriber and records them. Also records whether the subscriber has cancelled."""
+    """Forwards signals to a subscriber and records them.
+    Also records whether the subscriber has cancelled.
+    """
 
     def __init__(self, inner: Any, label: str) -> None:
         self._inner = inner
@@ -51,7 +55,9 @@ class SignalRecorder(Subscriber[Any], Subscription):
             inner.on_complete()
 
     def on_content(self, serializer: str | None, schema: str, /) -> "SignalRecorder":
-        """Let the subscriber choose how its elements are read, and stay in front of the chosen subscriber."""
+        """Let the subscriber choose how its elements are read,
+        and stay in front of the chosen subscriber.
+        """
         choose = getattr(self._inner, "on_content", None)
         if choose is not None:
             inner = choose(serializer, schema)
@@ -77,7 +83,9 @@ class SignalRecorder(Subscriber[Any], Subscription):
         return not self._ends
 
     def _end(self, name: str) -> Any:
-        """Record an end, drop both references, and return the subscriber if this is the first end."""
+        """Record an end, drop both references, and return the subscriber
+        if this is the first end.
+        """
         inner, self._inner, self._upstream = self._inner, None, None
         self._ends.append(name)
         return inner
@@ -101,7 +109,12 @@ def recording_signals(recorders: list[SignalRecorder]) -> Iterator[None]:
     """Put a recorder before each subscriber that a session gets."""
     subscribe = StreamTables.subscribe
 
-    def subscribe_recorded(self: StreamTables, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> Any:
+    def subscribe_recorded(
+        self: StreamTables,
+        target: Any,
+        subscriber: Subscriber[Any],
+        window: ByteWindow | None = None,
+    ) -> Any:
         recorder = SignalRecorder(subscriber, f"{target!r}")
         recorders.append(recorder)
         return subscribe(self, target, recorder, window)

@@ -1,20 +1,34 @@
-"""All disturbances of a scenario: cuts after each byte of each direction in each mode, cancellations of each side before each task step."""
+"""All disturbances of a scenario: cuts after each byte of each direction in each mode,
+cancellations of each side before each task step.
+"""
 
 from collections.abc import Iterator
 from random import Random
 
 from tests.cuts._cuttable_transport import Cut, CutMode
-from tests.cuts._run import EXTRA_SECONDS, Cancellation, Disturbance, Report, RunFailed, Side, run_scenario
+from tests.cuts._run import (
+    EXTRA_SECONDS,
+    Cancellation,
+    Disturbance,
+    Report,
+    RunFailed,
+    Side,
+    run_scenario,
+)
 from tests.cuts._scenarios import SCENARIOS
 from tests.sweep._sweep import cheap_collections
 
 
 def all_cuts(name: str, undisturbed: Report) -> Iterator[Cut]:
     """Return all cuts of a scenario, from the bytes that its undisturbed run delivers."""
-    modes = [mode for mode in CutMode if mode is not CutMode.SILENCE or SCENARIOS[name].notices_silence]
+    modes = [
+        mode for mode in CutMode if mode is not CutMode.SILENCE or SCENARIOS[name].notices_silence
+    ]
     for direction, delivered in undisturbed.delivered.items():
         for mode in modes:
-            yield from (Cut(direction=direction, after=after, mode=mode) for after in range(delivered + 1))
+            yield from (
+                Cut(direction=direction, after=after, mode=mode) for after in range(delivered + 1)
+            )
 
 
 def all_cancellations(name: str, undisturbed: Report) -> Iterator[Cancellation]:
@@ -23,18 +37,34 @@ def all_cancellations(name: str, undisturbed: Report) -> Iterator[Cancellation]:
         yield from (Cancellation(side=side, step=step) for step in range(1, undisturbed.steps + 1))
 
 
-def sweep(name: str, *, seed: int = 0, every: int = 1, max_runs: int | None = None, failures: list[RunFailed] | None = None) -> int:
-    """Run a scenario with one of `every` disturbances (or a random sample of `max_runs`) under a seed. Return the number of runs.
+def sweep(
+    name: str,
+    *,
+    seed: int = 0,
+    every: int = 1,
+    max_runs: int | None = None,
+    failures: list[RunFailed] | None = None,
+) -> int:
+    """Run a scenario with one of `every` disturbances (or a random sample of `max_runs`) under a
+    seed. Return the number of runs.
 
     A failed run is appended to `failures`; without that list it raises.
     """
     undisturbed = run_scenario(name, None, seed=seed)
-    disturbances: list[Disturbance] = [*all_cuts(name, undisturbed), *all_cancellations(name, undisturbed)][seed % every :: every]
+    disturbances: list[Disturbance] = [
+        *all_cuts(name, undisturbed),
+        *all_cancellations(name, undisturbed),
+    ][seed % every :: every]
     if max_runs is not None and len(disturbances) > max_runs:
         disturbances = Random(f"{name}{seed}").sample(disturbances, max_runs)
     for disturbance in disturbances:
         try:
-            run_scenario(name, disturbance, seed=seed, max_seconds=undisturbed.seconds + extra_seconds(disturbance))
+            run_scenario(
+                name,
+                disturbance,
+                seed=seed,
+                max_seconds=undisturbed.seconds + extra_seconds(disturbance),
+            )
         except RunFailed as failure:
             if failures is None:
                 raise

@@ -1,4 +1,6 @@
-"""A connection that is cut after any byte, or cancelled before any step, is freed. These tests take samples; `nox -s cuts` runs all."""
+"""A connection that is cut after any byte, or cancelled before any step, is freed. These tests
+take samples; `nox -s cuts` runs all.
+"""
 
 from collections.abc import Callable, Iterator
 from typing import Any
@@ -31,7 +33,9 @@ def _cheap_collections() -> Iterator[None]:
 
 @pytest.mark.parametrize("name", SCENARIOS)
 def test_disturbed_connection_is_freed(name: str) -> None:
-    """After a cut or a cancellation, each subscription ends once and in time, and each delivered element is whole and in order."""
+    """After a cut or a cancellation, each subscription ends once and in time, and each delivered
+    element is whole and in order.
+    """
     assert sweep(name, max_runs=SAMPLE) == SAMPLE
 
 
@@ -42,19 +46,26 @@ def test_short_connection_is_freed_after_every_disturbance(name: str) -> None:
 
 
 def test_cut_delivers_exactly_its_bytes() -> None:
-    """A cut delivers exactly `after` bytes of its direction, also for the first and the last byte."""
+    """A cut delivers exactly `after` bytes of its direction, also for the first
+    and the last byte.
+    """
     delivered = run_scenario("small elements by element", None).delivered
     assert min(delivered.values()) > 20
     for direction, total in delivered.items():
         for after in (0, 1, total - 1, total):
-            report = run_scenario("small elements by element", Cut(direction=direction, after=after, mode=CutMode.RST))
+            report = run_scenario(
+                "small elements by element", Cut(direction=direction, after=after, mode=CutMode.RST)
+            )
             assert report.delivered[direction] == after
 
 
 def test_recorder_reports_wrong_number_of_ends() -> None:
     """A signal recorder reports a subscription without an end, and a signal after the end."""
     recorder = SignalRecorder(CallbackSubscriber(_injected_faults.do_nothing), "x")
-    assert recorder.faults() == ["the subscription to x had 0 times on_subscribe", "the subscription to x had 0 ends: none at all"]
+    assert recorder.faults() == [
+        "the subscription to x had 0 times on_subscribe",
+        "the subscription to x had 0 ends: none at all",
+    ]
     recorder.on_subscribe(SignalRecorder(None, "upstream"))
     recorder.on_complete()
     assert recorder.faults() == []
@@ -63,7 +74,9 @@ def test_recorder_reports_wrong_number_of_ends() -> None:
 
 
 def test_reading_reports_missing_elements() -> None:
-    """An incomplete reading may hold any prefix, and a reading with restarts may begin again. Any other gap is a fault."""
+    """An incomplete reading may hold any prefix, and a reading with restarts may begin again.
+    Any other gap is a fault.
+    """
     reading = Reading("x", [1, 2, 3])
     reading.received = [1, 2]
     assert reading.faults() == []
@@ -76,18 +89,40 @@ def test_reading_reports_missing_elements() -> None:
     assert restarted.faults() == []
 
 
-# ------------------------------------------------------------------------------------------------------ injected faults
+# ---------------------------------------------------------------------------------- injected faults
 
-WITHIN_ELEMENT = Cut(direction=Direction.TO_CLIENT, after=120, mode=CutMode.FIN)  # some parts of a large element have arrived
+# Some parts of a large element have arrived.
+WITHIN_ELEMENT = Cut(direction=Direction.TO_CLIENT, after=120, mode=CutMode.FIN)
 AFTER_HANDSHAKE = Cut(direction=Direction.TO_CLIENT, after=30, mode=CutMode.RST)
 
 
 @pytest.mark.parametrize(
     ("owner", "method", "fault", "name", "disturbance", "message"),
     [
-        (SendingStream, "receive_cancel", _injected_faults.do_nothing, "keepalive", AFTER_HANDSHAKE, "the server still holds a connection"),
-        (ReceivingStream, "receive_error", _injected_faults.do_nothing, "small elements by batch", AFTER_HANDSHAKE, "the run did not end"),
-        (ReceivingStream, "receive_error", _injected_faults.report_error_twice, "small elements by batch", AFTER_HANDSHAKE, "2 ends"),
+        (
+            SendingStream,
+            "receive_cancel",
+            _injected_faults.do_nothing,
+            "keepalive",
+            AFTER_HANDSHAKE,
+            "the server still holds a connection",
+        ),
+        (
+            ReceivingStream,
+            "receive_error",
+            _injected_faults.do_nothing,
+            "small elements by batch",
+            AFTER_HANDSHAKE,
+            "the run did not end",
+        ),
+        (
+            ReceivingStream,
+            "receive_error",
+            _injected_faults.report_error_twice,
+            "small elements by batch",
+            AFTER_HANDSHAKE,
+            "2 ends",
+        ),
         (
             ReceivingStream,
             "receive_error",
@@ -112,10 +147,38 @@ AFTER_HANDSHAKE = Cut(direction=Direction.TO_CLIENT, after=30, mode=CutMode.RST)
             AFTER_HANDSHAKE,
             "the client raised KeyError",
         ),
-        (ConnectionTask, "run", _injected_faults.retain_connection, "handshake only", None, "ConnectionTask left"),
-        (ConnectionTask, "run", _injected_faults.raise_group, "handshake only", None, "ExceptionGroup"),
-        (ConnectionTask, "_say_goodbye", _injected_faults.say_goodbye_late, "handshake only", AFTER_HANDSHAKE, "s are allowed"),
-        (Server, "_serve_one", _injected_faults.leave_task, "handshake only", None, "1 tasks were left with the server"),
+        (
+            ConnectionTask,
+            "run",
+            _injected_faults.retain_connection,
+            "handshake only",
+            None,
+            "ConnectionTask left",
+        ),
+        (
+            ConnectionTask,
+            "run",
+            _injected_faults.raise_group,
+            "handshake only",
+            None,
+            "ExceptionGroup",
+        ),
+        (
+            ConnectionTask,
+            "_say_goodbye",
+            _injected_faults.say_goodbye_late,
+            "handshake only",
+            AFTER_HANDSHAKE,
+            "s are allowed",
+        ),
+        (
+            Server,
+            "_serve_one",
+            _injected_faults.leave_task,
+            "handshake only",
+            None,
+            "1 tasks were left with the server",
+        ),
         (
             SessionPlaces,
             "free_kept",
@@ -135,9 +198,17 @@ AFTER_HANDSHAKE = Cut(direction=Direction.TO_CLIENT, after=30, mode=CutMode.RST)
     ],
 )
 def test_injected_fault_is_reported(
-    monkeypatch: pytest.MonkeyPatch, owner: type, method: str, fault: Callable[..., Any], name: str, disturbance: Disturbance, message: str
+    monkeypatch: pytest.MonkeyPatch,
+    owner: type,
+    method: str,
+    fault: Callable[..., Any],
+    name: str,
+    disturbance: Disturbance,
+    message: str,
 ) -> None:
-    """A run with an injected fault fails with a message that names the fault. The same run passes without it."""
+    """A run with an injected fault fails with a message that names the fault.
+    The same run passes without it.
+    """
     max_seconds = run_scenario(name, None).seconds + extra_seconds(disturbance)
     run_scenario(name, disturbance, max_seconds=max_seconds)
     monkeypatch.setattr(owner, method, fault)

@@ -1,4 +1,5 @@
-"""The templates, installed as a user would install them: into a fresh environment, from their folders, with pip.
+"""The templates, installed as a user would install them:
+into a fresh environment, from their folders, with pip.
 
 Run by `nox -s plugins`, which may use the network: pip downloads penstock's dependencies.
 """
@@ -34,15 +35,34 @@ trio.run(main)
 """
 TESTS = {
     "template-serializer": ["test_hooks.py", "test_serializer.py"],
-    "template-transport": ["test_hooks.py", "test_netstrings.py", "test_promises.py", "test_serve.py"],
+    "template-transport": [
+        "test_hooks.py",
+        "test_netstrings.py",
+        "test_promises.py",
+        "test_serve.py",
+    ],
 }
-PLUGINS = [("fraction", "template-serializer", "serializer fraction"), ("netstring", "template-transport", "transport netstring")]
+PLUGINS = [
+    ("fraction", "template-serializer", "serializer fraction"),
+    ("netstring", "template-transport", "transport netstring"),
+]
 
 
 def _run(*command: object, **environment: str) -> str:
-    clean = {name: value for name, value in os.environ.items() if not name.startswith(("PYTHON", "PENSTOCK", "VIRTUAL_ENV"))}
+    clean = {
+        name: value
+        for name, value in os.environ.items()
+        if not name.startswith(("PYTHON", "PENSTOCK", "VIRTUAL_ENV"))
+    }
     words = [str(word) for word in command]
-    done = subprocess.run(words, env={**clean, **environment}, capture_output=True, text=True, timeout=600, check=False)
+    done = subprocess.run(
+        words,
+        env={**clean, **environment},
+        capture_output=True,
+        text=True,
+        timeout=600,
+        check=False,
+    )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
 
@@ -53,7 +73,15 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
     environment = tmp_path_factory.mktemp("fresh") / "environment"
     _run(sys.executable, "-m", "venv", environment)
     interpreter = environment / "bin/python"
-    _run(interpreter, "-m", "pip", "install", "--quiet", ROOT, *(ROOT / "plugins" / folder for folder in TESTS))
+    _run(
+        interpreter,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        ROOT,
+        *(ROOT / "plugins" / folder for folder in TESTS),
+    )
     return interpreter
 
 
@@ -61,7 +89,9 @@ def python(tmp_path_factory: pytest.TempPathFactory) -> Path:
 def test_an_installed_template_is_listed(python: Path, name: str, folder: str, offer: str) -> None:
     """With its version and its offer, beside penstock's own plugins."""
     lines = _run(python, "-c", DESCRIBE).splitlines()
-    assert [line.split() for line in lines if line.startswith(name)] == [[name, f"penstock-{folder}", "0.1.0", *offer.split()]]
+    assert [line.split() for line in lines if line.startswith(name)] == [
+        [name, f"penstock-{folder}", "0.1.0", *offer.split()]
+    ]
     assert any(line.startswith("builtin") and "transport tcp" in line for line in lines)
     assert not any(line.startswith("!") for line in lines)
 
@@ -81,10 +111,17 @@ def test_a_template_can_be_disabled(python: Path, name: str, folder: str, offer:
     """It stays in the list, with the reason."""
     lines = _run(python, "-c", DESCRIBE, PENSTOCK_DISABLE_PLUGINS=name).splitlines()
     [line] = [line for line in lines if line.startswith(name)]
-    assert line.split(maxsplit=3)[1:] == [f"penstock-{folder}", "0.1.0", "disabled: switched off by PENSTOCK_DISABLE_PLUGINS"]
+    assert line.split(maxsplit=3)[1:] == [
+        f"penstock-{folder}",
+        "0.1.0",
+        "disabled: switched off by PENSTOCK_DISABLE_PLUGINS",
+    ]
 
 
 @pytest.mark.parametrize("folder", TESTS)
 def test_a_template_contains_its_own_tests(folder: str) -> None:
     """A copy of the folder has tests that pass; `nox -s plugins` runs them."""
-    assert sorted(path.name for path in (ROOT / "plugins" / folder / "tests").glob("test_*.py")) == TESTS[folder]
+    assert (
+        sorted(path.name for path in (ROOT / "plugins" / folder / "tests").glob("test_*.py"))
+        == TESTS[folder]
+    )

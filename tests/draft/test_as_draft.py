@@ -1,4 +1,6 @@
-"""A modern publisher as a publisher of the draft: the points where the rules differ, and the guards on both sides."""
+"""A modern publisher as a publisher of the draft:
+the points where the rules differ, and the guards on both sides.
+"""
 
 import gc
 import weakref
@@ -76,15 +78,25 @@ async def test_on_subscribe_waits_until_the_publisher_has_returned() -> None:
 
 
 async def test_completion_comes_with_the_last_element_of_a_generator(nursery) -> None:
-    """D4.5: exact demand is enough, because the pull after the last element has been made already."""
+    """D4.5: exact demand is enough, because the pull after the last element has been made
+    already.
+    """
     recorder = await _open(generate(_numbers, 3), nursery)
     recorder.subscription.request_more(3)
     await wait_all_tasks_blocked()
-    assert recorder.log == [("on_subscribe",), ("on_next", 0), ("on_next", 1), ("on_next", 2), ("on_complete",)]
+    assert recorder.log == [
+        ("on_subscribe",),
+        ("on_next", 0),
+        ("on_next", 1),
+        ("on_next", 2),
+        ("on_complete",),
+    ]
 
 
 async def test_the_element_held_back_is_signalled_inside_the_next_request(nursery) -> None:
-    """D2.5: it is available, so request_more may signal it at once. It is never lost and never early."""
+    """D2.5: it is available, so request_more may signal it at once.
+    It is never lost and never early.
+    """
     recorder = await _open(generate(_numbers, 3), nursery)
     recorder.subscription.request_more(2)
     await wait_all_tasks_blocked()
@@ -96,7 +108,9 @@ async def test_the_element_held_back_is_signalled_inside_the_next_request(nurser
 
 
 async def test_the_end_waits_behind_an_element_that_was_held_back() -> None:
-    """The publisher completed while an element was held back: demand brings the element and the end."""
+    """The publisher completed while an element was held back:
+    demand brings the element and the end.
+    """
     recorder = Recorder()
     as_draft(CountingPublisher(3)).subscribe(recorder)
     recorder.subscription.request_more(2)
@@ -124,7 +138,9 @@ async def test_a_failure_overtakes_the_element_that_was_held_back() -> None:
 async def test_one_more_than_requested_is_pulled_once(hold_back, pulled) -> None:
     """It is one element in all, and not one for each request; `hold_back` switches it off."""
     recorder, calls = Recorder(), CallRecorder()
-    as_draft(ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(calls)), hold_back=hold_back).subscribe(recorder)
+    as_draft(
+        ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(calls)), hold_back=hold_back
+    ).subscribe(recorder)
     recorder.subscription.request_more(2)
     recorder.subscription.request_more(2)
     assert [("request", n) for n in pulled] == calls.log
@@ -168,7 +184,9 @@ async def test_elements_come_in_order_for_any_portions_of_demand(nursery) -> Non
 
 
 async def test_a_request_from_inside_a_signal_does_not_nest() -> None:
-    """Rule 3.3 in the draft, too: on_next is never inside on_next, although publisher and subscriber both act at once."""
+    """Rule 3.3 in the draft, too: on_next is never inside on_next, although publisher and
+    subscriber both act at once.
+    """
     recorder = Recorder(on_next=lambda _: recorder.subscription.request_more(1))
     as_draft(CountingPublisher(5000)).subscribe(recorder)
     recorder.subscription.request_more(1)
@@ -184,7 +202,9 @@ async def test_a_call_on_a_cancelled_subscription_raises(nursery) -> None:
     """D2.1, D3.1: the modern rules ignore it, the draft refuses it, also with an illegal number."""
     recorder = await _open(generate(_numbers, 3), nursery)
     recorder.subscription.cancel()
-    with pytest.raises(InvalidStateError, match=r"request_more\(1\) on a subscription that is over"):
+    with pytest.raises(
+        InvalidStateError, match=r"request_more\(1\) on a subscription that is over"
+    ):
         recorder.subscription.request_more(1)
     with pytest.raises(InvalidStateError, match="on a subscription that is over"):
         recorder.subscription.request_more(0)
@@ -193,7 +213,11 @@ async def test_a_call_on_a_cancelled_subscription_raises(nursery) -> None:
     assert recorder.log == [("on_subscribe",)]
 
 
-@pytest.mark.parametrize("source", [from_iterable("a"), from_publisher(CountingPublisher(1))], ids=["with a task", "without one"])
+@pytest.mark.parametrize(
+    "source",
+    [from_iterable("a"), from_publisher(CountingPublisher(1))],
+    ids=["with a task", "without one"],
+)
 async def test_a_call_after_the_end_raises(nursery, source) -> None:
     """D6.3: after the end a subscription counts as cancelled."""
     recorder = await _open(source, nursery)
@@ -226,7 +250,9 @@ async def test_a_demand_that_is_not_positive_raises_and_changes_nothing(nursery,
 async def test_a_demand_above_the_bound_ends_the_stream(requests) -> None:
     """D2.3: on_error with an InvalidStateError, and the publisher is cancelled."""
     recorder, calls = Recorder(), CallRecorder()
-    as_draft(ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(calls))).subscribe(recorder)
+    as_draft(ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(calls))).subscribe(
+        recorder
+    )
     for n in requests:
         recorder.subscription.request_more(n)
     assert [("on_subscribe",), ("on_error", recorder.error)] == recorder.log
@@ -260,9 +286,13 @@ async def test_a_delivered_element_makes_room_for_more_demand() -> None:
 
 
 async def test_no_more_than_the_bound_is_requested_of_the_publisher() -> None:
-    """2^63-1 and the element to hold back would be a number that a publisher need not understand."""
+    """2^63-1 and the element to hold back would be a number
+    that a publisher need not understand.
+    """
     recorder, calls = Recorder(), CallRecorder()
-    as_draft(ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(calls))).subscribe(recorder)
+    as_draft(ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(calls))).subscribe(
+        recorder
+    )
     recorder.subscription.request_more(UNBOUNDED)
     assert calls.log == [("request", UNBOUNDED)]
 
@@ -296,10 +326,13 @@ async def test_the_first_subscription_is_cancelled_above_when_the_second_is_refu
 
 
 async def test_a_refusal_from_inside_subscribe_is_the_only_signal() -> None:
-    """Subscribed again before it was accepted, the object gets the refusal, and no on_subscribe after it."""
+    """Subscribed again before it was accepted, the object gets the refusal,
+    and no on_subscribe after it.
+    """
     recorder, reported = Recorder(), []
     publisher = as_draft(
-        ScriptedPublisher(lambda _: publisher.subscribe(recorder) if not recorder.log else None), on_violation=reported.append
+        ScriptedPublisher(lambda _: publisher.subscribe(recorder) if not recorder.log else None),
+        on_violation=reported.append,
     )
     publisher.subscribe(recorder)
     assert [("on_error", recorder.error)] == recorder.log
@@ -322,11 +355,15 @@ async def test_equal_subscribers_that_are_not_the_same_are_both_served(nursery) 
         publisher.subscribe(recorder)
         recorder.subscription.request_more(1)
     await wait_all_tasks_blocked()
-    assert [recorder.log for recorder in both] == [[("on_subscribe",), ("on_next", 0), ("on_complete",)]] * 2
+    assert [recorder.log for recorder in both] == [
+        [("on_subscribe",), ("on_next", 0), ("on_complete",)]
+    ] * 2
 
 
 async def test_the_same_object_may_subscribe_again_right_after_its_cancel(nursery) -> None:
-    """D3.4: a cancel takes effect before the next statement; 100 times, without a checkpoint between."""
+    """D3.4: a cancel takes effect before the next statement;
+    100 times, without a checkpoint between.
+    """
     publisher = as_draft(from_iterable(range(3)).publisher(nursery))
     recorder = Recorder()
     for _ in range(100):
@@ -336,13 +373,21 @@ async def test_the_same_object_may_subscribe_again_right_after_its_cancel(nurser
     publisher.subscribe(recorder)
     recorder.subscription.request_more(3)
     await wait_all_tasks_blocked()
-    assert [*[("on_subscribe",)] * 101, ("on_next", 0), ("on_next", 1), ("on_next", 2), ("on_complete",)] == recorder.log
+    assert [
+        *[("on_subscribe",)] * 101,
+        ("on_next", 0),
+        ("on_next", 1),
+        ("on_next", 2),
+        ("on_complete",),
+    ] == recorder.log
 
 
 async def test_the_same_object_may_subscribe_again_inside_its_end(nursery) -> None:
     """When on_complete is called the subscription is over, so there is no refusal."""
     publisher = as_draft(single("a").publisher(nursery))
-    recorder = Recorder(on_complete=lambda: publisher.subscribe(recorder) if len(recorder.log) < 6 else None)
+    recorder = Recorder(
+        on_complete=lambda: publisher.subscribe(recorder) if len(recorder.log) < 6 else None
+    )
     publisher.subscribe(recorder)
     recorder.subscription.request_more(1)
     recorder.subscription.request_more(1)
@@ -372,7 +417,9 @@ async def test_a_subscriber_is_forgotten_after_its_cancel(nursery) -> None:
 
 @pytest.mark.parametrize("signal", ["on_subscribe", "on_next", "on_error", "on_complete"])
 async def test_a_subscriber_that_raises_is_cancelled_and_reported(nursery, signal) -> None:
-    """Rule 2.13: it gets no further signal, the publisher is cancelled, the hook is called, and another subscriber goes on."""
+    """Rule 2.13: it gets no further signal, the publisher is cancelled, the hook is called, and
+    another subscriber goes on.
+    """
     reported: list[Exception] = []
     source = failed(KeyError("x")) if signal == "on_error" else from_iterable("a")
     publisher = as_draft(source.publisher(nursery), on_violation=reported.append)
@@ -416,7 +463,8 @@ async def test_a_publisher_that_raises_in_cancel_is_reported() -> None:
     reported: list[Exception] = []
     recorder = Recorder()
     as_draft(
-        ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder(cancel=boom))), on_violation=reported.append
+        ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder(cancel=boom))),
+        on_violation=reported.append,
     ).subscribe(recorder)
     recorder.subscription.cancel()
     assert [violation.rule for violation in reported] == ["3.15"]
@@ -443,7 +491,9 @@ async def test_a_cancel_inside_the_element_held_back_stops_the_stream() -> None:
     assert recorder.log == [("on_subscribe",), ("on_next", 0), ("on_next", 1)]
 
 
-@pytest.mark.parametrize("when_next", [lambda recorder: recorder.subscription.cancel(), boom], ids=["cancels", "raises"])
+@pytest.mark.parametrize(
+    "when_next", [lambda recorder: recorder.subscription.cancel(), boom], ids=["cancels", "raises"]
+)
 async def test_a_subscriber_that_leaves_inside_the_last_element_gets_no_end(when_next) -> None:
     """The end waited behind the element held back."""
     reported: list[Exception] = []

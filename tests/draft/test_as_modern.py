@@ -1,4 +1,6 @@
-"""A publisher of the draft as a modern publisher: the points where the rules differ, and the guards on both sides."""
+"""A publisher of the draft as a modern publisher:
+the points where the rules differ, and the guards on both sides.
+"""
 
 import gc
 import weakref
@@ -25,7 +27,9 @@ from tests.core._foreign import CallRecorder, CountingPublisher, Recorder, Scrip
 
 
 def _subscribed(calls, recorder=None, **options):
-    """Return a recorder below a publisher of the draft that accepts, and the subscriber that the publisher got."""
+    """Return a recorder below a publisher of the draft that accepts, and the subscriber
+    that the publisher got.
+    """
     recorder = recorder or Recorder()
     publisher = ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(calls))
     as_modern(publisher, **options).subscribe(recorder)
@@ -35,11 +39,15 @@ def _subscribed(calls, recorder=None, **options):
 # --- on_subscribe
 
 
-@pytest.mark.parametrize(("signal", "value"), [("on_complete", ()), ("on_error", (ValueError("refused"),))])
+@pytest.mark.parametrize(
+    ("signal", "value"), [("on_complete", ()), ("on_error", (ValueError("refused"),))]
+)
 def test_an_end_alone_gets_an_on_subscribe_first(signal, value) -> None:
     """Rule 1.9: completed, failed and refusing publishers of the draft signal their end alone."""
     recorder = Recorder()
-    as_modern(ScriptedPublisher(lambda subscriber: getattr(subscriber, signal)(*value))).subscribe(recorder)
+    as_modern(ScriptedPublisher(lambda subscriber: getattr(subscriber, signal)(*value))).subscribe(
+        recorder
+    )
     assert [("on_subscribe",), (signal, *value)] == recorder.log
     recorder.subscription.request(1)
     recorder.subscription.cancel()
@@ -62,7 +70,10 @@ def test_early_demand_waits_for_the_publishers_on_subscribe() -> None:
 
 def test_a_request_inside_on_subscribe_goes_out_when_subscribe_has_returned() -> None:
     """D5.2: a subscriber of the draft does not call its subscription inside on_subscribe."""
-    recorder, calls = Recorder(on_subscribe=lambda: recorder.subscription.request(2)), CallRecorder()
+    recorder, calls = (
+        Recorder(on_subscribe=lambda: recorder.subscription.request(2)),
+        CallRecorder(),
+    )
     inside = []
 
     def subscribe(subscriber):
@@ -76,7 +87,10 @@ def test_a_request_inside_on_subscribe_goes_out_when_subscribe_has_returned() ->
 
 def test_cancel_inside_on_subscribe_never_calls_the_publisher() -> None:
     """There is no subscription above that could be cancelled."""
-    recorder, publisher = Recorder(on_subscribe=lambda: [recorder.subscription.cancel()]), ScriptedPublisher()
+    recorder, publisher = (
+        Recorder(on_subscribe=lambda: [recorder.subscription.cancel()]),
+        ScriptedPublisher(),
+    )
     as_modern(publisher).subscribe(recorder)
     assert publisher.subscriber is None
 
@@ -106,7 +120,9 @@ def test_calls_after_a_cancel_do_not_reach_the_publisher() -> None:
     assert recorder.log == [("on_subscribe",)]
 
 
-@pytest.mark.parametrize("end", [("on_complete",), ("on_error", ValueError("broken"))], ids=lambda end: end[0])
+@pytest.mark.parametrize(
+    "end", [("on_complete",), ("on_error", ValueError("broken"))], ids=lambda end: end[0]
+)
 def test_calls_after_the_end_do_not_reach_the_publisher(end) -> None:
     """Rule 1.6, D6.3: after the end the subscription counts as cancelled, on both sides."""
     calls = CallRecorder()
@@ -119,14 +135,18 @@ def test_calls_after_the_end_do_not_reach_the_publisher(end) -> None:
 
 
 def test_a_request_that_waits_for_a_signal_is_dropped_by_the_end() -> None:
-    """D6.3: requested inside the last element, it would reach the publisher after its on_complete."""
+    """D6.3: requested inside the last element, it would reach the publisher after its
+    on_complete.
+    """
 
     def serve(_):
         above.on_next("last")
         above.on_complete()
 
     calls = CallRecorder(request_more=serve)
-    recorder, above = _subscribed(calls, Recorder(on_next=lambda _: recorder.subscription.request(1)))
+    recorder, above = _subscribed(
+        calls, Recorder(on_next=lambda _: recorder.subscription.request(1))
+    )
     recorder.subscription.request(1)
     assert calls.log == [("request_more", 1)]
     assert recorder.log == [("on_subscribe",), ("on_next", "last"), ("on_complete",)]
@@ -154,7 +174,9 @@ def test_an_illegal_demand_is_an_on_error_and_a_cancel_above(n) -> None:
     ids=str,
 )
 def test_the_publisher_never_sees_an_overflow(requests, asked) -> None:
-    """Rule 3.17, D2.3: from 2^63-1 in all on, the demand counts as unbounded and nothing more is requested."""
+    """Rule 3.17, D2.3: from 2^63-1 in all on, the demand counts as unbounded
+    and nothing more is requested.
+    """
     calls = CallRecorder()
     recorder, above = _subscribed(calls)
     for n in requests:
@@ -169,7 +191,9 @@ def test_the_publisher_never_sees_an_overflow(requests, asked) -> None:
 
 
 def test_a_request_inside_on_next_waits_until_the_signal_has_returned() -> None:
-    """Rules 3.2, 3.3: on_next is never inside on_next, although the publisher signals inside each request."""
+    """Rules 3.2, 3.3: on_next is never inside on_next,
+    although the publisher signals inside each request.
+    """
     recorder = Recorder(on_next=lambda _: recorder.subscription.request(1))
     as_modern(CountingPublisher(5000)).subscribe(recorder)
     recorder.subscription.request(1)
@@ -181,15 +205,21 @@ def test_a_request_inside_on_next_waits_until_the_signal_has_returned() -> None:
 def test_requests_inside_a_signal_add_up() -> None:
     """Three requests inside one on_next become one of three elements."""
     calls = CallRecorder()
-    recorder, above = _subscribed(calls, Recorder(on_next=lambda _: [recorder.subscription.request(1) for _ in range(3)]))
+    recorder, above = _subscribed(
+        calls, Recorder(on_next=lambda _: [recorder.subscription.request(1) for _ in range(3)])
+    )
     recorder.subscription.request(1)
     above.on_next("a")
     assert calls.log == [("request_more", 1), ("request_more", 3)]
 
 
 def test_a_cancel_inside_on_next_goes_up_at_once() -> None:
-    """It cannot wait for the signal's end: a publisher that signals in a loop would go on to the end of the demand."""
-    recorder = Recorder(on_next=lambda element: recorder.subscription.cancel() if element == 2 else None)
+    """It cannot wait for the signal's end:
+    a publisher that signals in a loop would go on to the end of the demand.
+    """
+    recorder = Recorder(
+        on_next=lambda element: recorder.subscription.cancel() if element == 2 else None
+    )
     as_modern(CountingPublisher(10**9)).subscribe(recorder)
     recorder.subscription.request(UNBOUNDED)
     assert recorder.elements == [0, 1, 2]
@@ -199,7 +229,9 @@ def test_a_cancel_inside_on_next_goes_up_at_once() -> None:
 
 
 def test_a_second_on_subscribe_is_reported() -> None:
-    """D7.1: it is an error, no method of the new subscription is called (D5.2), and the first stream goes on."""
+    """D7.1: it is an error, no method of the new subscription is called (D5.2),
+    and the first stream goes on.
+    """
     reported: list[Exception] = []
     calls, second = CallRecorder(), CallRecorder()
     recorder, above = _subscribed(calls, on_violation=reported.append)
@@ -212,7 +244,9 @@ def test_a_second_on_subscribe_is_reported() -> None:
 
 
 def test_an_element_that_was_not_requested_ends_the_stream() -> None:
-    """D4.1: the publisher is cancelled, the subscriber gets the error, and later signals do nothing."""
+    """D4.1: the publisher is cancelled, the subscriber gets the error,
+    and later signals do nothing.
+    """
     calls = CallRecorder()
     recorder, above = _subscribed(calls)
     recorder.subscription.request(1)
@@ -234,7 +268,9 @@ def test_a_publisher_that_raises_in_subscribe_has_failed() -> None:
 
 
 def test_a_publisher_that_raises_in_request_more_has_failed() -> None:
-    """Rule 3.16: request returns normally, on_error follows, and the publisher's subscription is cancelled."""
+    """Rule 3.16: request returns normally, on_error follows,
+    and the publisher's subscription is cancelled.
+    """
     calls = CallRecorder(request_more=boom)
     recorder, _ = _subscribed(calls)
     recorder.subscription.request(2)
@@ -251,7 +287,9 @@ def test_a_publisher_that_raises_in_cancel_is_reported() -> None:
 
 
 def test_a_publisher_that_raises_after_the_end_is_reported() -> None:
-    """Its subscribe() signalled an end and then raised. The subscriber has its end, so the hook gets the error."""
+    """Its subscribe() signalled an end and then raised.
+    The subscriber has its end, so the hook gets the error.
+    """
     reported: list[Exception] = []
 
     def subscribe(subscriber):
@@ -265,13 +303,17 @@ def test_a_publisher_that_raises_after_the_end_is_reported() -> None:
 
 
 def test_a_subscriber_that_raises_is_cancelled_and_reported() -> None:
-    """Rule 2.13: the publisher's subscription is cancelled, the hook is called, and the publisher does not see the exception."""
+    """Rule 2.13: the publisher's subscription is cancelled, the hook is called, and the
+    publisher does not see the exception.
+    """
     reported: list[Exception] = []
     calls = CallRecorder()
     recorder, above = _subscribed(calls, Recorder(on_next=boom), on_violation=reported.append)
     recorder.subscription.request(1)
     above.on_next("a")
-    assert [violation.rule for violation in reported if isinstance(violation, RuleViolation)] == ["2.13"]
+    assert [violation.rule for violation in reported if isinstance(violation, RuleViolation)] == [
+        "2.13"
+    ]
     assert calls.log == [("request_more", 1), ("cancel",)]
 
 
@@ -290,7 +332,11 @@ def test_an_interrupt_is_not_caught_and_leaves_the_adapter_usable() -> None:
     assert calls.log == [("request_more", 1)] * 2
 
 
-@pytest.mark.parametrize("call", [("on_subscribe", None), ("on_next", None), ("on_error", None), ("on_error", "text")], ids=str)
+@pytest.mark.parametrize(
+    "call",
+    [("on_subscribe", None), ("on_next", None), ("on_error", None), ("on_error", "text")],
+    ids=str,
+)
 def test_an_illegal_argument_of_a_signal_is_a_type_error(call) -> None:
     """Rule 2.13: only this raises to the publisher, and the stream stays as it was."""
     recorder, above = _subscribed(CallRecorder())
@@ -328,7 +374,12 @@ def test_a_subscriber_is_forgotten_after_its_cancel() -> None:
 
 
 @pytest.mark.parametrize(
-    ("source", "expected"), [(from_iterable(range(600)), list(range(600))), (empty(), []), (generate(lambda: iter("abc")), list("abc"))]
+    ("source", "expected"),
+    [
+        (from_iterable(range(600)), list(range(600))),
+        (empty(), []),
+        (generate(lambda: iter("abc")), list("abc")),
+    ],
 )
 async def test_to_the_draft_and_back_is_the_same_stream(nursery, source, expected) -> None:
     """as_modern(as_draft(x)) gives the elements of x and its end, and can be piped."""

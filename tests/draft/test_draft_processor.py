@@ -1,4 +1,6 @@
-"""A processor by the rules of the early draft. The kit verifies it; here are its arguments and its neighbours."""
+"""A processor by the rules of the early draft. The kit verifies it;
+here are its arguments and its neighbours.
+"""
 
 from typing import Any
 
@@ -20,7 +22,9 @@ async def numbers() -> Any:
 async def test_a_draft_processor_stands_between_objects_of_the_draft() -> None:
     """A publisher of the draft subscribes it, and its stream is read back through `as_modern`."""
     async with trio.open_nursery() as nursery:
-        processor = draft_processor(nursery, penstock.processor(nursery, ops.map(lambda number: number * 2)))
+        processor = draft_processor(
+            nursery, penstock.processor(nursery, ops.map(lambda number: number * 2))
+        )
         assert isinstance(processor, DraftProcessor)
         async with penstock.subscribe(as_modern(processor)) as stream:
             as_draft(penstock.generate(numbers).publisher(nursery)).subscribe(processor)
@@ -54,11 +58,16 @@ async def test_a_subscriber_that_leaves_ends_the_task_of_the_mailbox() -> None:
 async def test_an_object_that_is_no_processor_is_refused(wrong: Any) -> None:
     """The error says how to make one."""
     async with trio.open_nursery() as nursery:
-        with pytest.raises(UsageError, match=r"^draft_processor\(\) was given .*, which is not a subscriber and a publisher; make one"):
+        with pytest.raises(
+            UsageError,
+            match=r"^draft_processor\(\) was given .*, which is not a subscriber and a publisher; make one",
+        ):
             draft_processor(nursery, wrong)
 
 
 async def test_a_draft_processor_shows_what_it_adapts() -> None:
     """The repr contains that of the processor inside."""
     async with trio.open_nursery() as nursery:
-        assert repr(draft_processor(nursery, penstock.processor(nursery))).startswith("<draft of <processor <processor>: <fan-out live")
+        assert repr(draft_processor(nursery, penstock.processor(nursery))).startswith(
+            "<draft of <processor <processor>: <fan-out live"
+        )

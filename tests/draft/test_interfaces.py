@@ -31,7 +31,9 @@ def test_the_methods_are_those_of_the_draft(interface: type) -> None:
 
 
 def test_only_demand_tells_the_generations_apart() -> None:
-    """A draft subscription is not a modern one. Subscribers and publishers have the same methods, so only the adapters tell them apart."""
+    """A draft subscription is not a modern one. Subscribers and publishers have the same
+    methods, so only the adapters tell them apart.
+    """
     draft = _made_of(METHODS[DraftSubscription])()
     assert isinstance(draft, DraftSubscription)
     assert not isinstance(draft, Subscription)
@@ -43,11 +45,15 @@ def test_only_demand_tells_the_generations_apart() -> None:
 def test_an_object_that_lacks_a_method_does_not_conform(interface: type, missing: str) -> None:
     """An object with all the methods conforms."""
     assert isinstance(_made_of(METHODS[interface])(), interface)
-    assert not isinstance(_made_of([name for name in METHODS[interface] if name != missing])(), interface)
+    assert not isinstance(
+        _made_of([name for name in METHODS[interface] if name != missing])(), interface
+    )
 
 
 @pytest.mark.parametrize(("interface", "missing"), PAIRS)
-def test_a_subclass_that_lacks_a_method_cannot_be_instantiated(interface: type, missing: str) -> None:
+def test_a_subclass_that_lacks_a_method_cannot_be_instantiated(
+    interface: type, missing: str
+) -> None:
     """The error comes when the object is made, and not when the signal arrives."""
     with pytest.raises(TypeError, match=f"abstract.*{missing}"):
         _made_of([name for name in METHODS[interface] if name != missing], interface)()

@@ -1,4 +1,6 @@
-"""The policies of the mailbox: the call for demand, the rule numbers, and the answer to a second subscription."""
+"""The policies of the mailbox: the call for demand, the rule numbers,
+and the answer to a second subscription.
+"""
 
 import pytest
 
@@ -14,7 +16,9 @@ def test_each_policy_is_a_set_of_rules(policy: MailboxPolicy) -> None:
     assert isinstance(policy, MailboxRules)
 
 
-@pytest.mark.parametrize(("policy", "call"), [(MailboxPolicy.MODERN, "request"), (MailboxPolicy.DRAFT, "request_more")])
+@pytest.mark.parametrize(
+    ("policy", "call"), [(MailboxPolicy.MODERN, "request"), (MailboxPolicy.DRAFT, "request_more")]
+)
 def test_demand_goes_to_the_method_of_the_generation(policy: MailboxPolicy, call: str) -> None:
     """The two generations differ in its name."""
     policy.request(calls := CallRecorder(), 3)

@@ -72,8 +72,12 @@ def test_bytes_behind_the_goodbye_are_bounded() -> None:
         (HELLO, OSError(104, "reset"), "The system says: .*reset"),
     ],
 )
-def test_the_end_of_the_transport_is_connection_lost(data: bytes, cause: OSError | None, match: str) -> None:
-    """The text says how far the connection had come, and has the text of the system. A second end changes nothing."""
+def test_the_end_of_the_transport_is_connection_lost(
+    data: bytes, cause: OSError | None, match: str
+) -> None:
+    """The text says how far the connection had come, and has the text of the system.
+    A second end changes nothing.
+    """
     made, answer = endpoint(), AnswerBuffer()
     made.receive(data, 0.0)
     made.subscribe("a", answer)

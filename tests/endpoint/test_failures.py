@@ -15,7 +15,9 @@ def test_a_late_server_is_named_with_its_time() -> None:
 
 
 def test_a_refusal_is_raised_as_a_copy_and_nothing_else_is() -> None:
-    """One exception object is not raised twice. A refusal that passes is left to the policy that reconnects."""
+    """One exception object is not raised twice.
+    A refusal that passes is left to the policy that reconnects.
+    """
     refusal = Rejected("not you")
     with pytest.raises(Rejected, match="not you") as caught:
         raise_refusal(refusal, endpoint_settings(URL))

@@ -22,14 +22,18 @@ def test_a_name_that_the_peer_would_refuse_is_refused_here(name: Any) -> None:
 def test_a_window_that_is_no_number_is_refused(window_bytes: Any) -> None:
     """True is an int for Python."""
     with pytest.raises(UsageError, match="window_bytes="):
-        stream_opening(settings(), "a", kind=None, demand=1, serializer=None, window_bytes=window_bytes)
+        stream_opening(
+            settings(), "a", kind=None, demand=1, serializer=None, window_bytes=window_bytes
+        )
 
 
 def test_a_stream_is_opened_with_its_first_demand() -> None:
     """In one message; a window asks for a few elements first."""
     made = endpoint()
     made.receive(HELLO, 0.0)
-    opening = stream_opening(settings(), "a", kind=None, demand=100, serializer=None, window_bytes=None)
+    opening = stream_opening(
+        settings(), "a", kind=None, demand=100, serializer=None, window_bytes=None
+    )
     opening.open(made, opening.buffer(settings().limits))
     assert bytes(made.take()) == bytes.fromhex("1001610008")
 
@@ -45,7 +49,9 @@ def test_places_stand_in_the_name_until_the_peer_has_the_extension() -> None:
     assert bytes(after.take()) == bytes.fromhex("46 05 00 03 f4 03 02 10 01 61 00 01")
 
 
-@pytest.mark.parametrize("places", [{"start": -1}, {"start": "middle"}, {"stop": 2**63}, {"start": True}, {"start": 1.5}])
+@pytest.mark.parametrize(
+    "places", [{"start": -1}, {"start": "middle"}, {"stop": 2**63}, {"start": True}, {"start": 1.5}]
+)
 def test_a_place_that_is_none_is_refused(places: dict[str, Any]) -> None:
     """Also a place that the name has already."""
     with pytest.raises(UsageError, match="give a position"):

@@ -1,4 +1,6 @@
-"""What extensions wait for on a connection without tasks, and the examination of a server that uses it."""
+"""What extensions wait for on a connection without tasks, and the examination of a server
+that uses it.
+"""
 
 from collections.abc import Awaitable, Callable, Iterator
 from typing import Any
@@ -42,16 +44,21 @@ def outcome_of(awaitable: Awaitable[Any]) -> tuple[Any, Exception | None]:
 
 
 def examined(
-    authenticate: Callable[..., Any], *, messages: bytes = HELLO_WITH_AUTH + ACCEPTED + SHOWN, **options: Any
+    authenticate: Callable[..., Any],
+    *,
+    messages: bytes = HELLO_WITH_AUTH + ACCEPTED + SHOWN,
+    **options: Any,
 ) -> tuple[Endpoint, AnswerBuffer]:
-    """Return a client that has got the server's credentials at the time 1, and a request of it, which waits."""
+    """Return a client that has got the server's credentials at the time 1, and a request of it,
+    which waits.
+    """
     made, answer = endpoint(extensions=(), authenticate=authenticate, **options), AnswerBuffer()
     made.subscribe("a", answer)
     made.receive(messages, 1.0)
     return made, answer
 
 
-# ---------------------------------------------------------------------------------------------------------- awaitables
+# --------------------------------------------------------------------------------------- awaitables
 
 
 @pytest.mark.parametrize("failure", [None, ValueError("no")])
@@ -88,12 +95,14 @@ def test_awaitables_that_are_not_run_are_closed() -> None:
     assert not outcomes
 
 
-# ------------------------------------------------------------------------------------------------ `connect(authenticate=)`
+# ------------------------------------------------------------------------- `connect(authenticate=)`
 
 
 @pytest.mark.parametrize("is_async", [False, True])
 def test_the_server_is_examined_before_any_request(is_async: bool) -> None:
-    """Not while bytes are acted on, but in `run_publishers`. The result of the function is the principal."""
+    """Not while bytes are acted on, but in `run_publishers`.
+    The result of the function is the principal.
+    """
     seen: list[Any] = []
 
     def look(scheme: str, data: bytes, peer: PeerIdentity) -> str:
@@ -115,7 +124,9 @@ def test_the_server_is_examined_before_any_request(is_async: bool) -> None:
 
 @pytest.mark.parametrize("verdict", [None, False, ValueError("broken"), Waits()])
 def test_a_server_that_is_refused_gets_no_request(verdict: Any) -> None:
-    """It gets the goodbye `auth` 250 ms after its credentials, and the request of this side raises AuthRefused. A failure is reported."""
+    """It gets the goodbye `auth` 250 ms after its credentials, and the request of this side
+    raises AuthRefused. A failure is reported.
+    """
     heard: list[Exception] = []
 
     def look(*_arguments: Any) -> Any:
@@ -135,11 +146,15 @@ def test_a_server_that_is_refused_gets_no_request(verdict: Any) -> None:
     with pytest.raises(AuthRefused) as caught:
         answer.take()
     assert not caught.value.processed
-    assert [type(error) for error in heard] == ([ValueError] if isinstance(verdict, Exception) else [UsageError] if verdict else [])
+    assert [type(error) for error in heard] == (
+        [ValueError] if isinstance(verdict, Exception) else [UsageError] if verdict else []
+    )
 
 
 def test_a_server_without_the_extension_is_examined_by_its_transport() -> None:
-    """With an empty scheme over plain TCP. Nothing more is sent to it if the function refuses it."""
+    """With an empty scheme over plain TCP.
+    Nothing more is sent to it if the function refuses it.
+    """
     seen: list[tuple[Any, ...]] = []
     made, _ = examined(lambda *arguments: seen.append(arguments[:2]), messages=HELLO)
     made.take()
@@ -164,7 +179,12 @@ def test_an_outcome_that_comes_after_the_goodbye_changes_nothing() -> None:
         awaitable.close()
         later.append(then)
 
-    made = Endpoint(settings(extensions=(), authenticate=pytest.fail), PeerIdentity(address="test"), 0.0, await_with=keep)
+    made = Endpoint(
+        settings(extensions=(), authenticate=pytest.fail),
+        PeerIdentity(address="test"),
+        0.0,
+        await_with=keep,
+    )
     made.receive(HELLO_WITH_AUTH + ACCEPTED + SHOWN, 1.0)
     made.close()
     made.take()

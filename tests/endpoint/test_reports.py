@@ -11,11 +11,15 @@ from penstock.session import TokenBucket
 
 @pytest.fixture(autouse=True)
 def _new_count(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(_reports, "_lines", TokenBucket(_reports.MOST_LINES, _reports.LINES_PER_SECOND))
+    monkeypatch.setattr(
+        _reports, "_lines", TokenBucket(_reports.MOST_LINES, _reports.LINES_PER_SECOND)
+    )
 
 
 def test_a_failure_is_logged_with_its_traceback(caplog: pytest.LogCaptureFixture) -> None:
-    """Answers of the program are a line of another level, without one. Control characters are escaped."""
+    """Answers of the program are a line of another level, without one.
+    Control characters are escaped.
+    """
     caplog.set_level(logging.INFO, logger="penstock")
     log_failure(ValueError("broken\x1b[31m"))
     log_failure(PublicError("out of paper"))

@@ -1,4 +1,6 @@
-"""The consumer's end of a stream that is read in runs: elements that arrived together stay together, and each counts."""
+"""The consumer's end of a stream that is read in runs:
+elements that arrived together stay together, and each counts.
+"""
 
 from collections.abc import Sequence
 
@@ -23,7 +25,9 @@ def taken(buffer: RunBuffer) -> list[Sequence[bytes]]:
 
 
 def test_runs_stay_as_they_are() -> None:
-    """Runs in memory are handed over as they came, lists as copies, and single elements that follow each other as one list."""
+    """Runs in memory are handed over as they came, lists as copies, and single elements that
+    follow each other as one list.
+    """
     buffer, _ = begun(100)
     given = [b"e", b"f"]
     buffer.on_next_many(EQUAL)
@@ -35,7 +39,12 @@ def test_runs_stay_as_they_are() -> None:
     runs = taken(buffer)
     assert runs[0] is EQUAL
     assert runs[2] is SHORT
-    assert [list(run) for run in runs] == [[b"aa", b"bb"], [b"x", b"y"], [b"c", b"dd", b""], [b"e", b"f", b"z"]]
+    assert [list(run) for run in runs] == [
+        [b"aa", b"bb"],
+        [b"x", b"y"],
+        [b"c", b"dd", b""],
+        [b"e", b"f", b"z"],
+    ]
     assert given == [b"e", b"f"]
 
 
@@ -53,7 +62,9 @@ def test_the_demand_counts_elements_and_not_runs() -> None:
 
 
 def test_large_elements_behind_small_ones_are_unread_until_they_are_taken() -> None:
-    """A thousand were asked for as small ones. The reader takes each large one at once, long before it may ask for more."""
+    """A thousand were asked for as small ones. The reader takes each large one at once, long
+    before it may ask for more.
+    """
     shared, window = SharedBytes(8_000), ByteWindow(2_000, 1_000)
     shared.add(window, "this stream")
     buffer, upstream = begun(1_000, window)

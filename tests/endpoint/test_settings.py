@@ -46,8 +46,16 @@ def test_no_text_repeats_a_secret() -> None:
 
 def test_the_extensions_are_those_of_penstock() -> None:
     """Those that need no option; auth only with credentials; none if the program gives none."""
-    assert {each.name for each in settings().extensions} == {"content", "drain", "keepalive", "position", "requests"}
-    assert "auth" in {each.name for each in settings(credentials=Credentials.bearer("t")).extensions}
+    assert {each.name for each in settings().extensions} == {
+        "content",
+        "drain",
+        "keepalive",
+        "position",
+        "requests",
+    }
+    assert "auth" in {
+        each.name for each in settings(credentials=Credentials.bearer("t")).extensions
+    }
     assert settings(extensions=()).extensions == ()
 
 

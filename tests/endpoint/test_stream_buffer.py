@@ -1,4 +1,6 @@
-"""The consumer's end of a stream without I/O: demand, lists, memory, decoding, ends. tests/tck runs the rules of the kit over it."""
+"""The consumer's end of a stream without I/O: demand, lists, memory, decoding, ends. tests/tck
+runs the rules of the kit over it.
+"""
 
 from typing import Any
 
@@ -142,7 +144,13 @@ def test_cancel_drops_what_has_arrived() -> None:
     buffer.on_error(ValueError())
     assert upstream.is_cancelled
     now = buffer.statistics()
-    assert (now.state, now.received, now.taken, now.buffered, now.outstanding) == (StreamState.CANCELLED, 2, 0, 0, 0)
+    assert (now.state, now.received, now.taken, now.buffered, now.outstanding) == (
+        StreamState.CANCELLED,
+        2,
+        0,
+        0,
+        0,
+    )
     with pytest.raises(StreamEnd):
         buffer.take_batch()
 
@@ -188,7 +196,9 @@ def _taken_without_a_size() -> None:
 
 
 def test_elements_are_decoded_when_they_are_taken() -> None:
-    """Those before one that does not decode arrive; then the stream fails, and its publisher is cancelled."""
+    """Those before one that does not decode arrive;
+    then the stream fails, and its publisher is cancelled.
+    """
     buffer, upstream = begun(loader=JsonSerializer())
     buffer.on_next_many([b"1", b"2", b"{", b"4"])
     assert buffer.take_batch() == [1, 2]
@@ -229,7 +239,9 @@ def test_what_waits_is_counted_in_bytes() -> None:
 
 
 def cut_buffer(demand: int, *, taken: int) -> StreamBuffer:
-    """Return a buffer of a stream from position 5 on that has taken some of four elements when its connection is lost."""
+    """Return a buffer of a stream from position 5 on that has taken some of four elements
+    when its connection is lost.
+    """
     buffer, _ = begun(demand=demand, place=StreamPlace(PositionedName("a", 5), goes_on=True))
     if not demand:
         buffer.request(6)

@@ -22,7 +22,11 @@ def test_a_position_is_known_when_it_was_given_or_told() -> None:
     ("name", "first", "second"),
     [
         ("a", "a", "a?start=12"),
-        ("a?region=eu&start=5&stop=latest", "a?region=eu&start=5&stop=latest", "a?region=eu&start=12&stop=40"),
+        (
+            "a?region=eu&start=5&stop=latest",
+            "a?region=eu&start=5&stop=latest",
+            "a?region=eu&start=12&stop=40",
+        ),
         (PositionedName("a", "earliest", 30), "a?start=earliest&stop=30", "a?start=12&stop=30"),
         (PositionedName("a", 10, "latest"), "a?start=10&stop=latest", "a?start=12&stop=40"),
     ],

@@ -1,4 +1,5 @@
-"""Run a script like `python script.py`, but with trio's autojump clock: sleeps take no time, and a busy machine changes no output.
+"""Run a script like `python script.py`, but with trio's autojump clock: sleeps take no time, and a
+busy machine changes no output.
 
 This is a program; its argument is the path of the script.
 """

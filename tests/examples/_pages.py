@@ -4,7 +4,8 @@ Rules of this file:
 
 * A block is a fence with a language, or a ``literalinclude`` of a file.
 * A caption that is a file name (``server.py``) is the name under which a reader saves the block.
-* A caption that begins with "Excerpt" says that the block is part of a file of the repository, which does not run alone.
+* A caption that begins with "Excerpt" says that the block is part of a file of the repository,
+  which does not run alone.
 """
 
 import re
@@ -15,7 +16,9 @@ from pathlib import Path
 from typing import Final
 
 ROOT: Final = Path(__file__).parents[2]
-FENCE: Final = re.compile(r"^(?P<ticks>`{3,})(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=ticks)\s*$", re.MULTILINE | re.DOTALL)
+FENCE: Final = re.compile(
+    r"^(?P<ticks>`{3,})(?P<info>[^`\n]*)\n(?P<body>.*?)^(?P=ticks)\s*$", re.MULTILINE | re.DOTALL
+)
 OPTION: Final = re.compile(r"^:([\w-]+):[ ]*(.*)\n", re.MULTILINE)
 HEADING: Final = re.compile(r"^#+ ", re.MULTILINE)
 CUTTING: Final = {"start-at", "start-after", "end-at", "end-before", "pyobject", "lines"}
@@ -54,15 +57,22 @@ class Block:
 
     @property
     def runs_elsewhere(self) -> bool:
-        """The block is a whole file of a folder in plugins/, which `nox -s plugins` installs, or of examples/browser: `nox -s browser`."""
-        return self.source is not None and (self.source.parts[0] == "plugins" or self.source.parts[:2] == ("examples", "browser"))
+        """The block is a whole file of a folder in plugins/, which `nox -s plugins` installs, or
+        of examples/browser: `nox -s browser`.
+        """
+        return self.source is not None and (
+            self.source.parts[0] == "plugins" or self.source.parts[:2] == ("examples", "browser")
+        )
 
 
 def pages() -> list[Path]:
     """The pages whose code a reader copies, as paths from the root."""
     folders = [ROOT / "docs" / name for name in ("tutorial", "how-to", "explanation", "reference")]
     found = [path for folder in folders for path in folder.glob("[!_]*.md")]
-    return sorted(path.relative_to(ROOT) for path in (ROOT / "README.md", ROOT / "tck/README.md", ROOT / "docs/index.md", *found))
+    return sorted(
+        path.relative_to(ROOT)
+        for path in (ROOT / "README.md", ROOT / "tck/README.md", ROOT / "docs/index.md", *found)
+    )
 
 
 @cache
@@ -89,36 +99,58 @@ def read_blocks(page: Path, text: str) -> Iterator[Block]:
             body = "" if CUTTING & set(options) else (ROOT / source).read_text(encoding="utf-8")
         elif is_directive and directive != "{code-block}":
             language = directive
-        yield Block(page, text.count("\n", 0, match.start()) + 1, section, language, body, options, source)
+        yield Block(
+            page, text.count("\n", 0, match.start()) + 1, section, language, body, options, source
+        )
 
 
 def output_below(block: Block) -> str:
-    """The output that the page shows for a block: the next block, if that is ``text`` and no heading is between. Otherwise none."""
+    """The output that the page shows for a block: the next block, if that is ``text`` and no
+    heading is between. Otherwise none.
+    """
     blocks = blocks_of(block.page)
     below = blocks[blocks.index(block) + 1 :][:1]
-    return below[0].text if below and below[0].language == "text" and below[0].section == block.section else ""
+    return (
+        below[0].text
+        if below and below[0].language == "text" and below[0].section == block.section
+        else ""
+    )
 
 
 def commands_in(block: Block) -> list[str]:
-    """The commands that a block tells the reader to type: in a ``console`` block behind ``$``, in an ``sh`` block each line."""
+    """The commands that a block tells the reader to type: in a ``console`` block behind ``$``,
+    in an ``sh`` block each line.
+    """
     text = block.text.replace("\\\n", " ")
-    lines = [line.removeprefix("$ ") for line in text.splitlines() if line.startswith("$ ") or block.language == "sh"]
+    lines = [
+        line.removeprefix("$ ")
+        for line in text.splitlines()
+        if line.startswith("$ ") or block.language == "sh"
+    ]
     return [line for line in lines if line.strip() and not line.startswith("#")]
 
 
 def is_used_by_a_terminal(block: Block) -> bool:
-    """Whether a ``console`` block of the page names the file that the reader makes of this block, or its module."""
+    """Whether a ``console`` block of the page names the file
+    that the reader makes of this block, or its module.
+    """
     if block.file_name is None:
         return False
     consoles = [other for other in blocks_of(block.page) if other.language == "console"]
-    names = re.compile(rf"\b({re.escape(block.file_name)}|{re.escape(Path(block.file_name).stem)}:)")
+    names = re.compile(
+        rf"\b({re.escape(block.file_name)}|{re.escape(Path(block.file_name).stem)}:)"
+    )
     return any(names.search(command) for console in consoles for command in commands_in(console))
 
 
 def programs(page: Path) -> list[Block]:
     """The Python blocks of a page that run alone, as they stand."""
     python = [block for block in blocks_of(page) if block.language == "python"]
-    return [block for block in python if not (block.is_excerpt or block.runs_elsewhere or is_used_by_a_terminal(block))]
+    return [
+        block
+        for block in python
+        if not (block.is_excerpt or block.runs_elsewhere or is_used_by_a_terminal(block))
+    ]
 
 
 def consoles(page: Path) -> list[Block]:

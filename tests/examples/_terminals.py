@@ -1,11 +1,15 @@
-"""Terminals: runs the ``console`` blocks of a page as a reader does, each in a shell, in the order of the page.
+"""Terminals: runs the ``console`` blocks of a page as a reader does, each in a shell,
+in the order of the page.
 
 Rules of this file:
 
-* All terminals of a page work in one folder, with the files that the reader makes of the blocks with a file name.
-* A line ``^C`` says that the reader presses Ctrl-C there. Such a terminal stays open, and the next ones begin when it has printed its first
-  line. When all blocks of the page have run, it must print the lines above ``^C``, gets SIGINT, and must print those below.
-* Each port from 7000 to 7999 is replaced by a free one, in files, commands and outputs: several tests may run at a time.
+* All terminals of a page work in one folder, with the files
+  that the reader makes of the blocks with a file name.
+* A line ``^C`` says that the reader presses Ctrl-C there. Such a terminal stays open, and the next
+  ones begin when it has printed its first line. When all blocks of the page have run, it must print
+  the lines above ``^C``, gets SIGINT, and must print those below.
+* Each port from 7000 to 7999 is replaced by a free one, in files, commands and outputs:
+  several tests may run at a time.
 """
 
 import os
@@ -39,19 +43,31 @@ class Transcript:
 
 
 def shell_environment() -> dict[str, str]:
-    """The environment of a reader's shell, in which penstock is installed. Python writes each line at once, as it does to a terminal."""
+    """The environment of a reader's shell, in which penstock is installed. Python writes each
+    line at once, as it does to a terminal.
+    """
     installed = str(Path(sys.executable).parent)
     path = os.pathsep.join([installed, os.environ.get("PATH", os.defpath)])
-    return {**os.environ, "PATH": path, "PYTHONUNBUFFERED": "1", "PYTHONWARNINGS": "error", "PYTHONUTF8": "1"}
+    return {
+        **os.environ,
+        "PATH": path,
+        "PYTHONUNBUFFERED": "1",
+        "PYTHONWARNINGS": "error",
+        "PYTHONUTF8": "1",
+    }
 
 
-def run_terminals(consoles: Sequence[Block], files: Sequence[Block], folder: Path, free_ports: "FreePorts") -> list[Transcript]:
+def run_terminals(
+    consoles: Sequence[Block], files: Sequence[Block], folder: Path, free_ports: "FreePorts"
+) -> list[Transcript]:
     """Run the blocks in `folder`; return a transcript of each."""
     for file in files:
         assert file.file_name is not None
         (folder / file.file_name).write_text(free_ports.replace_in(file.text), encoding="utf-8")
     with ExitStack() as stack:
-        terminals = [stack.enter_context(_open_terminal(block, folder, free_ports)) for block in consoles]
+        terminals = [
+            stack.enter_context(_open_terminal(block, folder, free_ports)) for block in consoles
+        ]
         return [terminal.finish() for terminal in terminals]
 
 

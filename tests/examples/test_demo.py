@@ -1,4 +1,5 @@
-"""The demo: its output with and without a terminal, its table of findings, and the scenes that run on virtual time.
+"""The demo: its output with and without a terminal, its table of findings, and the scenes
+that run on virtual time.
 
 The other three scenes measure the machine or start programs, in real time. `nox -s demo` runs them.
 """
@@ -51,12 +52,16 @@ async def _watched(screen: Screen, seconds: float) -> None:
 @pytest.mark.parametrize("scene", [multicast, recovery, leaving], ids=lambda scene: scene.__name__)
 def test_scene_shows_all_its_findings(scene) -> None:
     """Each scene that runs on virtual time shows at least two findings, and all of them hold."""
-    findings = trio.run(scene.play, Screen(io.StringIO()), clock=trio.testing.MockClock(autojump_threshold=0))
+    findings = trio.run(
+        scene.play, Screen(io.StringIO()), clock=trio.testing.MockClock(autojump_threshold=0)
+    )
     assert [finding for finding in findings if not finding.shown] == []
     assert len(findings) >= 2
 
 
-async def test_stream_that_is_not_a_terminal_gets_plain_lines(autojump_clock: trio.testing.MockClock) -> None:
+async def test_stream_that_is_not_a_terminal_gets_plain_lines(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The screen prints one line a second and one at the end, without escape sequences."""
     stream = Terminal(tty=False)
     screen = Screen(stream)
@@ -66,8 +71,12 @@ async def test_stream_that_is_not_a_terminal_gets_plain_lines(autojump_clock: tr
     assert stream.getvalue().count("level 7 of 10") == 4
 
 
-async def test_terminal_gets_a_panel_that_is_redrawn(autojump_clock: trio.testing.MockClock) -> None:
-    """Each frame first moves the cursor one line up and clears the screen below it, which removes the previous frame."""
+async def test_terminal_gets_a_panel_that_is_redrawn(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Each frame first moves the cursor one line up and clears the screen below it, which
+    removes the previous frame.
+    """
     stream = Terminal()
     await _watched(Screen(stream), 1.0)
     frames = stream.getvalue().split("\x1b[1F\x1b[J")
@@ -111,7 +120,9 @@ def test_no_color_removes_colours(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def test_refused_connection_is_reported_in_words() -> None:
-    """Port 1 refuses connections. The finding is not shown, and it quotes the error of `penstock cat`."""
+    """Port 1 refuses connections.
+    The finding is not shown, and it quotes the error of `penstock cat`.
+    """
     subscriber = network.Subscriber("tcp://", "tcp://127.0.0.1:1/")
     trio.run(subscriber.watch)
     trio.run(subscriber.hurry)
@@ -121,7 +132,9 @@ def test_refused_connection_is_reported_in_words() -> None:
 
 
 def test_server_that_does_not_start_is_reported_in_words() -> None:
-    """If the server program exits before it serves, `DidNotStart` quotes the error of the program."""
+    """If the server program exits before it serves,
+    `DidNotStart` quotes the error of the program.
+    """
 
     async def start() -> None:
         async with programs.serving("tcp://256.0.0.1:0"):

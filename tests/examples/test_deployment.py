@@ -1,4 +1,6 @@
-"""The systemd unit of the page about deployment, without systemd: its command, its signal, and the limits that must fit together."""
+"""The systemd unit of the page about deployment, without systemd: its command, its signal, and
+the limits that must fit together.
+"""
 
 import configparser
 import runpy
@@ -36,7 +38,9 @@ def _log_on_the_page() -> str:
 
 
 def test_unit_command_serves_until_sigterm(tmp_path: Path) -> None:
-    """ExecStart, with the folders and the address of this test, writes the log of the page and exits with 0 after SIGTERM."""
+    """ExecStart, with the folders and the address of this test, writes the log of the page and
+    exits with 0 after SIGTERM.
+    """
     shutil.copy(PROGRAM, tmp_path)
     certificate = trustme.CA().issue_cert("localhost")
     certificate.private_key_pem.write_to_path(tmp_path / "server.key")
@@ -44,12 +48,18 @@ def test_unit_command_serves_until_sigterm(tmp_path: Path) -> None:
     ports = FreePorts()
 
     def here(text: str) -> str:
-        folders = text.replace("/srv/exchange/venv/bin/python", sys.executable).replace("/srv/exchange", str(tmp_path))
-        return ports.replace_in(folders.replace("/run/exchange", str(tmp_path)).replace("0.0.0.0", "127.0.0.1"))
+        folders = text.replace("/srv/exchange/venv/bin/python", sys.executable).replace(
+            "/srv/exchange", str(tmp_path)
+        )
+        return ports.replace_in(
+            folders.replace("/run/exchange", str(tmp_path)).replace("0.0.0.0", "127.0.0.1")
+        )
 
     expected = here(_log_on_the_page())
     command = shlex.split(here(_service()["ExecStart"]))
-    with subprocess.Popen(command, cwd="/", stderr=subprocess.PIPE, text=True, encoding="utf-8") as program:
+    with subprocess.Popen(
+        command, cwd="/", stderr=subprocess.PIPE, text=True, encoding="utf-8"
+    ) as program:
         try:
             assert program.stderr is not None
             log = program.stderr.readline() + program.stderr.readline()
@@ -62,7 +72,9 @@ def test_unit_command_serves_until_sigterm(tmp_path: Path) -> None:
 
 
 def test_unit_allows_what_the_program_needs() -> None:
-    """The unit gives the program more time than it needs to drain, and a file for each connection."""
+    """The unit gives the program more time than it needs to drain,
+    and a file for each connection.
+    """
     limits = runpy.run_path(str(PROGRAM), run_name="exchange")["LIMITS"]
     assert int(_service()["TimeoutStopSec"]) > limits.drain
     assert int(_service()["LimitNOFILE"]) > limits.max_connections

@@ -1,4 +1,6 @@
-"""The command on the page about `penstock tck` checks the service of the command line by the names of that service's publishers."""
+"""The command on the page about `penstock tck` checks the service of the command line by the
+names of that service's publishers.
+"""
 
 import argparse
 import re
@@ -16,7 +18,11 @@ PAGE = Path(__file__).parents[2] / "docs/how-to/check-a-peer.md"
 
 async def test_the_command_of_the_page_finds_no_fault(capsys, autojump_clock) -> None:
     """Nothing fails, and nothing is lacking that the command does not name."""
-    [written] = re.findall(r"^penstock tck (tcp://\S+ --publisher blocks/.*\\\n.*)$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)
+    [written] = re.findall(
+        r"^penstock tck (tcp://\S+ --publisher blocks/.*\\\n.*)$",
+        PAGE.read_text(encoding="utf-8"),
+        re.MULTILINE,
+    )
     arguments = shlex.split(written.replace("\\\n", " "))
     parser = argparse.ArgumentParser()
     add_arguments(parser)

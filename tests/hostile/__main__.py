@@ -1,4 +1,6 @@
-"""Print the tables of docs/reference/answers.md; with the argument `reactivesocket`, those of docs/reference/reactivesocket.md."""
+"""Print the tables of docs/reference/answers.md; with the argument `reactivesocket`, those of
+docs/reference/reactivesocket.md.
+"""
 
 import sys
 

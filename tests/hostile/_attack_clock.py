@@ -1,13 +1,18 @@
-"""The clock that judges an attack: wall time, less the time that the system kept this thread waiting for a processor.
+"""The clock that judges an attack: wall time, less the time
+that the system kept this thread waiting for a processor.
 
-On a machine that runs other programs, a late answer may be the fault of those programs. Linux counts for each thread how long it was
-ready to run and did not (the second figure of ``schedstat``). The rest of the wall time is what this process did with its turn, and how
-long it slept: work that was not cut into turns, a late wake-up, a lock.
+On a machine that runs other programs, a late answer may be the fault of those programs. Linux
+counts for each thread how long it was ready to run and did not (the second figure of
+``schedstat``). The rest of the wall time is what this process did with its turn, and how long it
+slept: work that was not cut into turns, a late wake-up, a lock.
 
-If the system does not count that, the clock adds the processor time of this thread and the time that trio slept until the next event.
-A call that blocks without using the processor then does not count, which is looser; the delay of a wake-up counts, which is stricter.
+If the system does not count that, the clock adds the processor time of this thread and the time
+that trio slept until the next event.
+A call that blocks without using the processor then does not count, which is looser; the delay of a
+wake-up counts, which is stricter.
 
-The attacker runs in the same loop as the server and the canary, and its work counts too. That makes each bound stricter, never looser.
+The attacker runs in the same loop as the server and the canary, and its work counts too. That makes
+each bound stricter, never looser.
 """
 
 import os

@@ -1,4 +1,6 @@
-"""Attack a client: its program reads two streams of a hostile server, one of which is attacked, and a canary of an honest server."""
+"""Attack a client: its program reads two streams of a hostile server, one of which is attacked,
+and a canary of an honest server.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -47,7 +49,9 @@ class Reader(Subscriber[Any]):
 
 @dataclass
 class ClientOutcome:
-    """The result of an attack on a client. Times are in seconds of the attack's clock, but for `waited`."""
+    """The result of an attack on a client.
+    Times are in seconds of the attack's clock, but for `waited`.
+    """
 
     goodbyes: list[str] = field(default_factory=list)
     errors: list[str] = field(default_factory=list)
@@ -63,10 +67,22 @@ class ClientOutcome:
     told: list[Exception] = field(default_factory=list)
 
 
-async def attack_client(row: Row, scheme: str, files: Certificates, stretch: float) -> tuple[ClientOutcome, Aftermath]:
+async def attack_client(
+    row: Row, scheme: str, files: Certificates, stretch: float
+) -> tuple[ClientOutcome, Aftermath]:
     """Let a hostile server do to a client what `row` says, beside a canary."""
     clock = AttackClock(stretch)
-    attack = _Attack(row, Setup(files=files, scheme=scheme, protocol=row.protocol, unstretched=row.limits, stretch=stretch), clock)
+    attack = _Attack(
+        row,
+        Setup(
+            files=files,
+            scheme=scheme,
+            protocol=row.protocol,
+            unstretched=row.limits,
+            stretch=stretch,
+        ),
+        clock,
+    )
     async with (
         serve(service(), "rsio+tcp://127.0.0.1:0", registry=REGISTRY) as honest,
         connect(honest.addresses[0], registry=REGISTRY) as peer,
@@ -76,12 +92,17 @@ async def attack_client(row: Row, scheme: str, files: Certificates, stretch: flo
             nursery.start_soon(canary.watch, ticks)
             await canary.wait_ticks()
             before = census()
-            with trio.fail_after(attack.setup.hangs_after * stretch), watch_figures(lambda: attack.attacked) as figures:
+            with (
+                trio.fail_after(attack.setup.hangs_after * stretch),
+                watch_figures(lambda: attack.attacked) as figures,
+            ):
                 # After the census, for which the canary waits.
                 canary.restart()
                 await attack.run()
             await canary.wait_ticks()
-            aftermath = Aftermath(canary.longest, {}, attack.outcome.told, stretch, figures.held, figures.longest)
+            aftermath = Aftermath(
+                canary.longest, {}, attack.outcome.told, stretch, figures.held, figures.longest
+            )
             aftermath.left = await wait_forgotten(before, clock)
             nursery.cancel_scope.cancel()
     clock.close()
@@ -111,9 +132,16 @@ class _Attack:
         address = f"{row.protocol.url_prefix}{self.setup.scheme}://127.0.0.1:{listener.socket.getsockname()[1]}"
         async with trio.open_nursery() as nursery:
             nursery.start_soon(self._serve, listener)
-            self._opened_on_the_wall = trio.current_time()  # before the connection, where the deadlines of the client start
-            options = TransportOptions(tls=self.setup.files.client_options.tls, handshake_timeout=limits.tls_timeout)
-            given: dict[str, Any] = {"options": options, "resume": row.resumes, "on_violation": outcome.told.append}
+            # Before the connection, where the deadlines of the client start.
+            self._opened_on_the_wall = trio.current_time()
+            options = TransportOptions(
+                tls=self.setup.files.client_options.tls, handshake_timeout=limits.tls_timeout
+            )
+            given: dict[str, Any] = {
+                "options": options,
+                "resume": row.resumes,
+                "on_violation": outcome.told.append,
+            }
             try:
                 async with connect(address, limits=limits, registry=REGISTRY, **given) as peer:
                     self.attacked.append(peer._connection)
@@ -128,17 +156,22 @@ class _Attack:
             self.attacked.clear()  # its objects would stand in the census
             nursery.cancel_scope.cancel()
         await listener.aclose()
-        outcome.companion_gap = max((later - one for one, later in pairwise(self._times)), default=0.0)
+        outcome.companion_gap = max(
+            (later - one for one, later in pairwise(self._times)), default=0.0
+        )
 
     def _read(self, peer: Peer) -> None:
         row, outcome = self._row, self.outcome
         victim = peer.source("victim", serializer=row.serializer)
-        # The ids of the streams must be those of the attacker: RS.io counts from 0, ReactiveSocket from 1.
+        # The ids of the streams must be those of the attacker:
+        # RS.io counts from 0, ReactiveSocket from 1.
         if row.protocol is RSIO:
             peer.source("steady").attach(outcome.companion)
             victim.attach(outcome.victim)
         else:
-            peer._requesting(row.model, "victim", peer._loader(row.serializer, None)).attach(outcome.victim)
+            peer._requesting(row.model, "victim", peer._loader(row.serializer, None)).attach(
+                outcome.victim
+            )
             peer.source("steady").attach(outcome.companion)
 
     def _begin(self) -> None:
@@ -179,9 +212,13 @@ class _Attack:
         if not self._row.says_hello:
             return
         protocol = self._row.protocol
-        await attacker.send(protocol.server_hello(*self._row.extensions) + protocol.on_subscribe(protocol.companion))
+        await attacker.send(
+            protocol.server_hello(*self._row.extensions) + protocol.on_subscribe(protocol.companion)
+        )
         nursery.start_soon(self._tick, attacker)
-        await attacker.wait(lambda: any(message[:2] == ("subscribe", "victim") for message in attacker.heard))
+        await attacker.wait(
+            lambda: any(message[:2] == ("subscribe", "victim") for message in attacker.heard)
+        )
         if self._row.accepts_victim:
             await attacker.send(protocol.on_subscribe(VICTIM, self._row.size))
 
@@ -204,9 +241,13 @@ class _Attack:
         elif row.answer is C:
             await attacker.wait(lambda: row.says != SILENCE and attacker.goodbyes)
             return
-        await attacker.wait(lambda: any(message[:2] == ("onError", PROBE) for message in attacker.heard))
+        await attacker.wait(
+            lambda: any(message[:2] == ("onError", PROBE) for message in attacker.heard)
+        )
         if row.answer is S:
-            await attacker.wait(lambda: ("cancel", VICTIM) in attacker.heard if row.cancels else victim.ends)
+            await attacker.wait(
+                lambda: ("cancel", VICTIM) in attacker.heard if row.cancels else victim.ends
+            )
         wanted = len(self._times) + 2
         while len(self._times) < wanted and not attacker.ending:  # noqa: ASYNC110 (the program receives them, not this task)
             await trio.sleep(TICK)

@@ -28,7 +28,9 @@ BROKEN = (trio.BrokenResourceError, trio.ClosedResourceError)
 class Attacker:
     """One hostile connection, on either side. `listen` decodes what the other side sends."""
 
-    def __init__(self, stream: trio.abc.Stream, clock: AttackClock, protocol: AttackerProtocol = RSIO) -> None:
+    def __init__(
+        self, stream: trio.abc.Stream, clock: AttackClock, protocol: AttackerProtocol = RSIO
+    ) -> None:
         self.stream = stream
         self.protocol = protocol
         self.heard: list[Message] = []
@@ -44,7 +46,9 @@ class Attacker:
         self._sending = trio.Lock()
 
     async def send(self, data: bytes) -> bool:
-        """Send, and return whether that was possible: the other side may have closed by now, as it should."""
+        """Send, and return whether that was possible:
+        the other side may have closed by now, as it should.
+        """
         try:
             async with self._sending:
                 await self.stream.send_all(data)
@@ -66,7 +70,9 @@ class Attacker:
         self._announce()
 
     async def receive(self, most: int) -> bytes:
-        """Receive without decoding: at most `most` bytes, none at the end. For an attacker that does not `listen`."""
+        """Receive without decoding: at most `most` bytes, none at the end.
+        For an attacker that does not `listen`.
+        """
         try:
             return bytes(await self.stream.receive_some(most))
         except BROKEN:
@@ -96,7 +102,9 @@ class Attacker:
         await self.wait(lambda: len(self.times) >= wanted)
 
     async def pause(self, seconds: float) -> None:
-        """Wait for `seconds`, stretched as the limits of the other side are, or until the connection ends."""
+        """Wait for `seconds`, stretched as the limits of the other side are,
+        or until the connection ends.
+        """
         with trio.move_on_after(seconds * self._clock.stretch):
             await self.wait(lambda: False)
 
@@ -112,7 +120,9 @@ class Attacker:
         """Open another connection to the same server, over TCP."""
         assert isinstance(self.stream, trio.SocketStream)
         address = self.stream.socket.getpeername()
-        return Attacker(await trio.open_tcp_stream(address[0], address[1]), self._clock, self.protocol)
+        return Attacker(
+            await trio.open_tcp_stream(address[0], address[1]), self._clock, self.protocol
+        )
 
     # --- ways to leave without a goodbye
 
@@ -133,7 +143,9 @@ class Attacker:
     @property
     def _transport(self) -> trio.abc.HalfCloseableStream:
         """The stream below TLS, or the stream itself."""
-        transport = self.stream.transport_stream if isinstance(self.stream, trio.SSLStream) else self.stream
+        transport = (
+            self.stream.transport_stream if isinstance(self.stream, trio.SSLStream) else self.stream
+        )
         assert isinstance(transport, trio.abc.HalfCloseableStream)
         return transport
 
@@ -142,8 +154,12 @@ class Attacker:
             await trio.aclose_forcefully(self.stream)
 
 
-async def open_stream(address: str, authorities: Path, *, without_tls: bool = False, small_buffer: bool = False) -> trio.abc.Stream:
-    """Connect to a server at its URL; `plain` leaves TLS out where it should be, `small` takes a receive buffer that fills soon."""
+async def open_stream(
+    address: str, authorities: Path, *, without_tls: bool = False, small_buffer: bool = False
+) -> trio.abc.Stream:
+    """Connect to a server at its URL; `plain` leaves TLS out where it should be, `small` takes a
+    receive buffer that fills soon.
+    """
     scheme, _, place = address.rpartition("+")[2].partition("://")
     if scheme == "unix":
         return await trio.open_unix_socket(place)

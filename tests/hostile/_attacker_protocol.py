@@ -1,4 +1,6 @@
-"""The bytes of an attacker, for each of the two protocols. The rows differ by protocol; how an attack is run and judged does not."""
+"""The bytes of an attacker, for each of the two protocols. The rows differ by protocol; how an
+attack is run and judged does not.
+"""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -11,7 +13,9 @@ from tests.hostile._rsio_wire import Message
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class AttackerProtocol:
-    """How an attacker encodes and decodes one protocol. Decoded messages have the names of RS.io for both protocols."""
+    """How an attacker encodes and decodes one protocol.
+    Decoded messages have the names of RS.io for both protocols.
+    """
 
     name: str
     url_prefix: str
@@ -51,7 +55,8 @@ REACTIVESOCKET = AttackerProtocol(
     decoder=rs.RsDecoder,
     hello=rs.hello,
     subscribe=rs.request_stream,
-    server_hello=lambda *_: b"",  # the protocol has no message for an accepted client, nor for an accepted stream
+    # The protocol has no message for an accepted client, nor for an accepted stream.
+    server_hello=lambda *_: b"",
     on_subscribe=lambda *_: b"",
     on_next=rs.response,
     accepted=lambda _: [],

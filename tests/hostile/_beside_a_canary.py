@@ -1,4 +1,6 @@
-"""Attack a server beside a canary: an honest client on another connection of the same server. A census is taken before and after."""
+"""Attack a server beside a canary: an honest client on another connection of the same server. A
+census is taken before and after.
+"""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass, replace
@@ -32,7 +34,8 @@ class Aftermath:
     """The processor time, in seconds, of the longest pass of the run loop."""
 
     def check(self, *, holds: int = 0) -> None:
-        """Assert that the canary was not kept waiting, that nothing was reported, that nothing is left, and both figures.
+        """Assert that the canary was not kept waiting, that nothing was reported,
+        that nothing is left, and both figures.
 
         A hostile connection may hold `holds` bytes more than `HELD`.
         """
@@ -60,28 +63,44 @@ async def wait_alone(server: Server) -> None:
     await wait_until(lambda: len(server._admission.open) == 1)
 
 
-async def beside_a_canary(setup: Setup, attack: Callable[[Server, AttackClock], Awaitable[None]]) -> Aftermath:
+async def beside_a_canary(
+    setup: Setup, attack: Callable[[Server, AttackClock], Awaitable[None]]
+) -> Aftermath:
     """Run `attack` on a server beside a canary, and return what came of it."""
     told: list[Exception] = []
     clock = AttackClock(setup.stretch)
     limits, files = setup.limits, setup.files
     # The canary pings no more often than the server allows, with its scaled limits.
     own = replace(Limits(), keepalive_least=limits.keepalive_least)
-    given: dict[str, Any] = {"options": files.server_options, "resume": setup.resumes, "on_violation": told.append}
+    given: dict[str, Any] = {
+        "options": files.server_options,
+        "resume": setup.resumes,
+        "on_violation": told.append,
+    }
     serving = serve(service(), setup.url, limits=limits, registry=REGISTRY, **given)
-    async with serving as server, connect(server.addresses[0], limits=own, registry=REGISTRY, options=files.client_options) as peer:
+    async with (
+        serving as server,
+        connect(
+            server.addresses[0], limits=own, registry=REGISTRY, options=files.client_options
+        ) as peer,
+    ):
         async with peer.subscribe(setup.ticks) as ticks, trio.open_nursery() as nursery:
             canary = Canary(clock)
             nursery.start_soon(canary.watch, ticks)
             await canary.wait_ticks()
             before = census()
-            with trio.fail_after(setup.hangs_after * setup.stretch), watch_figures(hostile_to(server)) as figures:
+            with (
+                trio.fail_after(setup.hangs_after * setup.stretch),
+                watch_figures(hostile_to(server)) as figures,
+            ):
                 # After the census, for which the canary waits.
                 canary.restart()
                 await attack(server, clock)
                 await wait_alone(server)
             await canary.wait_ticks()
-            aftermath = Aftermath(canary.longest, {}, told, setup.stretch, figures.held, figures.longest)
+            aftermath = Aftermath(
+                canary.longest, {}, told, setup.stretch, figures.held, figures.longest
+            )
             aftermath.left = await wait_forgotten(before, clock)
             nursery.cancel_scope.cancel()
     clock.close()

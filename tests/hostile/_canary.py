@@ -1,4 +1,6 @@
-"""The canary: an honest client of the server that is attacked. How long it waits for a tick shows how the attack disturbs others."""
+"""The canary: an honest client of the server that is attacked. How long it waits for a tick
+shows how the attack disturbs others.
+"""
 
 from typing import Any
 
@@ -8,7 +10,9 @@ from tests.hostile._attack_clock import AttackClock
 from tests.hostile._control_canary import TICK
 
 GAP = 0.1
-"""Seconds that a canary may wait for its next tick, times the stretch of the attack. Without an attack it waits for one `TICK`."""
+"""Seconds that a canary may wait for its next tick, times the stretch of the attack. Without an
+attack it waits for one `TICK`.
+"""
 
 __all__ = ["GAP", "TICK", "Canary"]
 
@@ -39,6 +43,8 @@ class Canary:
             await self._ticked.wait()
 
     def restart(self) -> None:
-        """Forget the waits until now. The one that is going on begins anew: the tests themselves may have held the loop up."""
+        """Forget the waits until now. The one that is going on begins anew:
+        the tests themselves may have held the loop up.
+        """
         self.longest = 0.0
         self._last = self._clock.now()

@@ -1,10 +1,12 @@
-"""The two figures of an attack: the bytes that the attacked side held for a hostile connection, and how long the run loop was held up.
+"""The two figures of an attack: the bytes that the attacked side held for a hostile connection, and
+how long the run loop was held up.
 
 Rules of this file:
 
-* The bytes are those that the memory budget counts (`ConnectionTask.held`), after each pass of the loop. `python tests/costs` compares
-  that count with what the process allocates.
-* The hold-up is the processor time of the longest pass. Attacker and canary run in the same loop, and their work counts too.
+* The bytes are those that the memory budget counts (`ConnectionTask.held`), after each pass of the
+  loop. `python tests/costs` compares that count with what the process allocates.
+* The hold-up is the processor time of the longest pass.
+  Attacker and canary run in the same loop, and their work counts too.
 """
 
 import gc
@@ -22,7 +24,9 @@ from tests.hostile._loop_passes import HOLD_UP, LoopPasses
 KIB: Final = 1024
 
 HELD: Final = Limits().receive_chunk + 16 * KIB
-"""Bytes that a hostile connection may hold, beside those that its row names: a chunk of received bytes, two tasks, and its messages."""
+"""Bytes that a hostile connection may hold, beside those that its row names: a chunk of received
+bytes, two tasks, and its messages.
+"""
 
 __all__ = ["HELD", "HOLD_UP", "Figures", "hostile_to", "watch_figures"]
 
@@ -44,7 +48,9 @@ class Figures(LoopPasses):
 
 
 def hostile_to(server: Server) -> Callable[[], list[Any]]:
-    """Return a function that returns the connections of a server that are not open at this moment: those of the attackers."""
+    """Return a function that returns the connections of a server that are not open at this
+    moment: those of the attackers.
+    """
     holders: Any = server._settings.budget._holders  # type: ignore[attr-defined]  # tests look inside
     honest = frozenset(holders)
     return lambda: [holder for holder in holders if holder not in honest]
@@ -52,9 +58,11 @@ def hostile_to(server: Server) -> Callable[[], list[Any]]:
 
 @contextmanager
 def watch_figures(connections: Callable[[], Iterable[Any]]) -> Iterator[Figures]:
-    """Measure in this block: the passes of the loop, and what each of `connections()` holds after each of them.
+    """Measure in this block: the passes of the loop,
+    and what each of `connections()` holds after each of them.
 
-    Without the collector: the heap of a test run grows with each attack, and one collection of it takes up to 100 ms.
+    Without the collector: the heap of a test run grows with each attack,
+    and one collection of it takes up to 100 ms.
     """
     was_enabled = gc.isenabled()
     gc.disable()

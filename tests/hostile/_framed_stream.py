@@ -1,4 +1,6 @@
-"""An attacker's stream over a transport that carries whole messages: each frame becomes one message, without its length field."""
+"""An attacker's stream over a transport that carries whole messages: each frame becomes one
+message, without its length field.
+"""
 
 import trio
 
@@ -10,7 +12,9 @@ HEADER = 16
 
 
 class FramedStream(trio.abc.HalfCloseableStream):
-    """A byte stream of ReactiveSocket frames with lengths, over a framed connection. Any other bytes become one message."""
+    """A byte stream of ReactiveSocket frames with lengths, over a framed connection.
+    Any other bytes become one message.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.connection = connection
@@ -18,7 +22,9 @@ class FramedStream(trio.abc.HalfCloseableStream):
     async def send_all(self, data: bytes) -> None:
         while data:
             size = int.from_bytes(data[:LENGTH])
-            message, data = (data[:size], data[size:]) if HEADER <= size <= len(data) else (data, b"")
+            message, data = (
+                (data[:size], data[size:]) if HEADER <= size <= len(data) else (data, b"")
+            )
             await self.connection.send(message[LENGTH:])
 
     async def receive_some(self, max_bytes: int | None = None) -> bytes:
@@ -36,16 +42,24 @@ class FramedStream(trio.abc.HalfCloseableStream):
 
 
 async def open_framed(address: str) -> FramedStream:
-    """Connect over a framed transport. The memory transport needs no task, so the nursery may close at once."""
+    """Connect over a framed transport.
+    The memory transport needs no task, so the nursery may close at once.
+    """
     url = parse_url(address)
     async with trio.open_nursery() as nursery:
-        return FramedStream(await _REGISTRY.transport(url.transport).connect(url, options=TransportOptions(), nursery=nursery))
+        return FramedStream(
+            await _REGISTRY.transport(url.transport).connect(
+                url, options=TransportOptions(), nursery=nursery
+            )
+        )
 
 
 async def open_memory(address: str) -> trio.abc.Stream:
     """Connect over the byte transport inside the process: for attacks on virtual time."""
     url = parse_url(address)
     async with trio.open_nursery() as nursery:
-        connection = await _REGISTRY.transport(url.transport).connect(url, options=TransportOptions(), nursery=nursery)
+        connection = await _REGISTRY.transport(url.transport).connect(
+            url, options=TransportOptions(), nursery=nursery
+        )
     assert isinstance(connection, ByteConnection)
     return connection.stream

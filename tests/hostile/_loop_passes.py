@@ -1,4 +1,6 @@
-"""How long the run loop is held up: the processor time of its thread in each pass, from one wait for input to the next."""
+"""How long the run loop is held up:
+the processor time of its thread in each pass, from one wait for input to the next.
+"""
 
 import gc
 from collections.abc import Iterator
@@ -12,7 +14,9 @@ HOLD_UP = 0.1
 
 
 class LoopPasses(trio.abc.Instrument):
-    """How many passes there were, and how long the longest took. It keeps no other figure: a soak has millions of passes."""
+    """How many passes there were, and how long the longest took. It keeps no other figure: a
+    soak has millions of passes.
+    """
 
     def __init__(self) -> None:
         self.count = 0
@@ -29,7 +33,9 @@ class LoopPasses(trio.abc.Instrument):
 
 @contextmanager
 def watch_passes() -> Iterator[LoopPasses]:
-    """Measure the passes of the loop in this block, without the collector: the heap of a test run is many times that of a server."""
+    """Measure the passes of the loop in this block, without the collector: the heap of a test
+    run is many times that of a server.
+    """
     was_enabled = gc.isenabled()
     gc.collect()
     gc.disable()

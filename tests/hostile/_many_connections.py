@@ -9,13 +9,23 @@ from tests.hostile._setup import REGISTRY, Certificates
 
 
 async def open_many(
-    server: Server, files: Certificates, clock: AttackClock, count: int, said: bytes = b"", *, without_tls: bool = True
+    server: Server,
+    files: Certificates,
+    clock: AttackClock,
+    count: int,
+    said: bytes = b"",
+    *,
+    without_tls: bool = True,
 ) -> list[str]:
-    """Open `count` connections, send the same on each, read each to its end, and return how they ended."""
+    """Open `count` connections, send the same on each, read each to its end,
+    and return how they ended.
+    """
     endings: list[str] = []
 
     async def open_one() -> None:
-        attacker = Attacker(await open_stream(server.addresses[0], files.authority, without_tls=without_tls), clock)
+        attacker = Attacker(
+            await open_stream(server.addresses[0], files.authority, without_tls=without_tls), clock
+        )
         if said:
             await attacker.send(said)
         await attacker.listen()
@@ -30,5 +40,7 @@ async def open_many(
 
 async def assert_served(server: Server, files: Certificates) -> None:
     """Assert that an honest client is accepted."""
-    async with connect(server.addresses[0], registry=REGISTRY, options=files.client_options) as honest:
+    async with connect(
+        server.addresses[0], registry=REGISTRY, options=files.client_options
+    ) as honest:
         await honest.wait_accepted()

@@ -1,4 +1,6 @@
-"""Renders the table of answers for the reference. ``python -m tests.hostile`` prints it, from the root of the repository."""
+"""Renders the table of answers for the reference. ``python -m tests.hostile`` prints it, from
+the root of the repository.
+"""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,7 +12,13 @@ HEAD = ["| what a peer does | answer | what it is told | by when |", "|---|---|-
 
 def render(chapters: Mapping[str, Sequence[Row]]) -> str:
     """Return all chapters with their tables."""
-    return "\n\n".join("\n".join((f"### {title}", "", *HEAD, *map(line, rows))) for title, rows in chapters.items()) + "\n"
+    return (
+        "\n\n".join(
+            "\n".join((f"### {title}", "", *HEAD, *map(line, rows)))
+            for title, rows in chapters.items()
+        )
+        + "\n"
+    )
 
 
 def line(row: Row) -> str:
@@ -23,7 +31,9 @@ def told(row: Row) -> str:
         return "nothing"
     if row.answer is Answer.STREAM and row.target is Target.CLIENT:
         return f"{_cancel(row) if row.cancels else 'nothing'}; the program gets the error"
-    error, goodbye = ("onError", "goodbye") if row.protocol is RSIO else ("ERROR", "ERROR on stream 0")
+    error, goodbye = (
+        ("onError", "goodbye") if row.protocol is RSIO else ("ERROR", "ERROR on stream 0")
+    )
     if row.answer is Answer.STREAM:
         return f'{error} "{row.says}"'
     if row.says == SILENCE:

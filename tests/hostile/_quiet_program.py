@@ -1,6 +1,8 @@
-"""A program to stop: `… serve URL` offers a stream that falls silent after one element, `… subscribe URL` reads it.
+"""A program to stop: `… serve URL` offers a stream that falls silent after one element,
+`… subscribe URL` reads it.
 
-Both write a line to standard error when the stream flows: the server its address, and the client its first element.
+Both write a line to standard error when the stream flows:
+the server its address, and the client its first element.
 """
 
 import sys

@@ -1,4 +1,6 @@
-"""Prints the two figures of each attack at the end of a test run: the largest of them, or all with `pytest -v`."""
+"""Prints the two figures of each attack at the end of a test run:
+the largest of them, or all with `pytest -v`.
+"""
 
 from collections.abc import Callable, Iterator, Mapping
 from typing import TypeAlias

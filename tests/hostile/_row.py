@@ -12,7 +12,8 @@ from tests.hostile._attacker_protocol import RSIO, AttackerProtocol
 
 KIB = 1024
 
-# Small, so that an attack is over within half a second; but no smaller than other clients of the same server need to go on undisturbed.
+# Small, so that an attack is over within half a second; but no smaller than other clients of the
+# same server need to go on undisturbed.
 # The seconds are for a quiet machine (see `stretched` in _setup.py).
 SCALED = Limits(
     handshake_timeout=0.4,
@@ -54,14 +55,18 @@ UNREAD = 2 * SCALED.outbound_high
 """Bytes that are encoded for a peer that does not read: queued, and handed to the writer."""
 LARGE = 2 * SCALED.max_element
 """What elements hold that wait to be sent in parts: two for a connection."""
-RETAINED = SCALED.resume_bytes + 2 * (SCALED.outbound_high + SCALED.max_element + SCALED.outbound_control)
+RETAINED = SCALED.resume_bytes + 2 * (
+    SCALED.outbound_high + SCALED.max_element + SCALED.outbound_control
+)
 """The most bytes that are sent and not acknowledged."""
 
 Attack = Callable[[Attacker], Awaitable[None]]
 
 
 class Answer(Enum):
-    """The three possible answers: to end the connection, to end one stream, to ignore the attack."""
+    """The three possible answers:
+    to end the connection, to end one stream, to ignore the attack.
+    """
 
     FATAL = "C"
     STREAM = "S"
@@ -87,7 +92,9 @@ class Row:
     attack: bytes | Attack
     answer: Answer
     says: str = ""
-    """The goodbye's reason (C), the error's text on the stream (S, to a server), the error in the program (S, to a client)."""
+    """The goodbye's reason (C), the error's text on the stream (S, to a server), the error in
+    the program (S, to a client).
+    """
     within: tuple[str, ...] = ()
     """The limits that add up to the deadline. None of them: the answer comes at once."""
     target: Target = Target.SERVER
@@ -118,9 +125,13 @@ class Row:
     stream_error: str = "ConnectionLost"
     """The exception that the streams of an attacked program end with when the connection ends."""
     holds: int = 0
-    """Bytes of elements and data that the attacked side may hold for the connection, beside `HELD`."""
+    """Bytes of elements and data that the attacked side may hold for the connection,
+    beside `HELD`.
+    """
     cancels: bool = True
-    """The attacked subscriber cancels the victim. False if the victim's publisher has ended it before."""
+    """The attacked subscriber cancels the victim.
+    False if the victim's publisher has ended it before.
+    """
 
     @property
     def limits(self) -> Limits:
@@ -128,12 +139,16 @@ class Row:
 
     @property
     def earliest(self) -> float:
-        """Seconds before which the answer must not come, on a quiet machine: the sum of the limits in `within`."""
+        """Seconds before which the answer must not come, on a quiet machine:
+        the sum of the limits in `within`.
+        """
         return sum(getattr(self.limits, name) for name in self.within)
 
     @property
     def id(self) -> str:
-        return ("" if self.protocol is RSIO else "rs-") + re.sub(r"[^a-z0-9]+", "-", self.title.lower()).strip("-")[:70]
+        return ("" if self.protocol is RSIO else "rs-") + re.sub(
+            r"[^a-z0-9]+", "-", self.title.lower()
+        ).strip("-")[:70]
 
     def __str__(self) -> str:
         return self.id

@@ -4,7 +4,18 @@ from typing import Any
 
 from tests.hostile._attacker import Attacker, client_hello_of_tls
 from tests.hostile._row import SILENCE, C, Row
-from tests.hostile._rsio_wire import cancel, goodbye, hello, on_next, on_subscribe, ping, request, server_hello, subscribe, varint
+from tests.hostile._rsio_wire import (
+    cancel,
+    goodbye,
+    hello,
+    on_next,
+    on_subscribe,
+    ping,
+    request,
+    server_hello,
+    subscribe,
+    varint,
+)
 
 EVERYWHERE = ("tcp", "tls", "unix")
 HTTP = b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: nobody\r\n\r\n"
@@ -15,7 +26,9 @@ async def say_nothing(attacker: Attacker) -> None:
 
 
 async def send_byte_by_byte(attacker: Attacker) -> None:
-    """Send a long hello byte by byte. Each pause is shorter than any deadline; all together are longer than `handshake_timeout`."""
+    """Send a long hello byte by byte. Each pause is shorter than any deadline; all together are
+    longer than `handshake_timeout`.
+    """
     for byte in hello(*range(100, 160)):
         if attacker.ending or attacker.goodbyes or not await attacker.send(bytes([byte])):
             return
@@ -34,8 +47,16 @@ HANDSHAKE = ("handshake_timeout",)
 
 BEFORE = [
     before("nothing at all", say_nothing, "limit:handshake", within=HANDSHAKE, schemes=EVERYWHERE),
-    before("a hello, byte by byte, without end", send_byte_by_byte, "limit:handshake", within=HANDSHAKE, schemes=EVERYWHERE),
-    before("subscribe before the hello", subscribe("ticks", 0, 1), "protocol:hello", schemes=EVERYWHERE),
+    before(
+        "a hello, byte by byte, without end",
+        send_byte_by_byte,
+        "limit:handshake",
+        within=HANDSHAKE,
+        schemes=EVERYWHERE,
+    ),
+    before(
+        "subscribe before the hello", subscribe("ticks", 0, 1), "protocol:hello", schemes=EVERYWHERE
+    ),
     before("request before the hello", request(0, 1), "protocol:hello"),
     before("cancel before the hello", cancel(0), "protocol:hello"),
     before("onSubscribe before the hello", on_subscribe(0), "protocol:hello"),
@@ -45,7 +66,11 @@ BEFORE = [
     before("the server's hello, from a client", server_hello(), "protocol:hello"),
     before("a hello of another version", hello(version=1), "version 0", schemes=EVERYWHERE),
     before("65 extensions in a hello", hello(*range(65)), "limit:extensions 65 > 64"),
-    before("2^62 extensions announced in a hello", b"\x01\x00" + varint(2**62), f"limit:extensions {2**62} > 64"),
+    before(
+        "2^62 extensions announced in a hello",
+        b"\x01\x00" + varint(2**62),
+        f"limit:extensions {2**62} > 64",
+    ),
     before(
         "more than `preauth_bytes` before the hello is complete",
         b"\x03" + varint(1000) + bytes(900),

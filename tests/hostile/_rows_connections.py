@@ -1,4 +1,6 @@
-"""Attacks by many connections at a time. `test_connections.py` has a test for each of these rows."""
+"""Attacks by many connections at a time.
+`test_connections.py` has a test for each of these rows.
+"""
 
 from typing import Any
 

@@ -1,6 +1,8 @@
-"""Attacks that last minutes, with the default limits. They run on virtual time over the memory transport, and take seconds.
+"""Attacks that last minutes, with the default limits. They run on virtual time over the memory
+transport, and take seconds.
 
-Each of them is slow enough for a limit that looks at one moment, and is caught by a limit that looks at the whole time.
+Each of them is slow enough for a limit that looks at one moment, and is caught by a limit
+that looks at the whole time.
 """
 
 from typing import Any
@@ -18,8 +20,12 @@ LIMITS = Limits()
 
 
 def minutes(title: str, attack: Any, says: str, at_least: float, **more: Any) -> tuple[Row, float]:
-    """Return a row with the default limits, and the seconds of virtual time before which the answer must not come."""
-    return Row(title=title, attack=attack, answer=C, says=says, base=LIMITS, schemes=("memory",), **more), at_least
+    """Return a row with the default limits, and the seconds of virtual time before
+    which the answer must not come.
+    """
+    return Row(
+        title=title, attack=attack, answer=C, says=says, base=LIMITS, schemes=("memory",), **more
+    ), at_least
 
 
 async def repeat(attacker: Attacker, data: bytes, pause: float) -> None:
@@ -75,8 +81,16 @@ RS: dict[str, Any] = {"protocol": REACTIVESOCKET}
 READS_SLOWLY: dict[str, Any] = {"reads": False, "holds": UNREAD}
 
 MINUTES = [
-    minutes("cancels for nothing, a little above `glitch_rate`", cancel_too_fast, "limit:glitches", 120),
-    minutes("CANCELs for nothing, a little above `glitch_rate`", rs_cancel_too_fast, "limit:glitches", 120, **RS),
+    minutes(
+        "cancels for nothing, a little above `glitch_rate`", cancel_too_fast, "limit:glitches", 120
+    ),
+    minutes(
+        "CANCELs for nothing, a little above `glitch_rate`",
+        rs_cancel_too_fast,
+        "limit:glitches",
+        120,
+        **RS,
+    ),
     minutes("nothing more, and no stream", say_nothing, "idle", 300),
     minutes("nothing more after SETUP, and no stream", say_nothing, "idle", 300, **RS),
     minutes("pings a little too often", ping_too_often, "limit:pings", 8, extensions=(1,)),

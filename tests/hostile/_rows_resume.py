@@ -1,4 +1,6 @@
-"""Attacks by the extensions *resume* and *resuming*: against connections that go on after a loss, of the attacker itself or of others."""
+"""Attacks by the extensions *resume* and *resuming*: against connections that go on after a
+loss, of the attacker itself or of others.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,7 +32,9 @@ async def listening(attacker: Attacker) -> AsyncIterator[None]:
 
 
 async def lose_a_connection(attacker: Attacker) -> tuple[bytes, int]:
-    """Open another connection and lose it. Return its token, and the number of bytes that it has received."""
+    """Open another connection and lose it.
+    Return its token, and the number of bytes that it has received.
+    """
     lost = await attacker.open_another()
     await lost.send(hello(RESUME))
     async with listening(lost):
@@ -51,7 +55,8 @@ async def use_a_token_twice(attacker: Attacker) -> None:
     await back.send(hello(RESUMING))
     async with listening(back):
         await ask_to_go_on(back, token, position)
-        await back.send(acknowledge(position) + ping())  # behind the answer, so the server knows that it has come
+        # behind the answer, so the server knows that it has come.
+        await back.send(acknowledge(position) + ping())
         await back.wait(lambda: back.found("acknowledge"))
         await attacker.send(ask(token, position))
         await attacker.wait(lambda: attacker.goodbyes)
@@ -91,7 +96,9 @@ async def ping_and_acknowledge_nothing(attacker: Attacker) -> None:
 
 
 def resume(title: str, attack: Any, says: str, *extensions: int, **more: Any) -> Row:
-    return Row(title=title, attack=attack, answer=C, says=says, extensions=extensions, resumes=True, **more)
+    return Row(
+        title=title, attack=attack, answer=C, says=says, extensions=extensions, resumes=True, **more
+    )
 
 
 MANY = together(
@@ -110,9 +117,13 @@ LOST = [
         RESUME,
         schemes=EVERYWHERE,
     ),
-    resume("an acknowledgement of another length", b"\x49" + sized(bytes(7)), "protocol:resume", RESUME),
+    resume(
+        "an acknowledgement of another length", b"\x49" + sized(bytes(7)), "protocol:resume", RESUME
+    ),
     resume("a token, from a client", TOKEN + sized(bytes(36)), "protocol:resume", RESUME),
-    resume("the same acknowledgement, without end", acknowledge_nothing_new, "limit:glitches", RESUME),
+    resume(
+        "the same acknowledgement, without end", acknowledge_nothing_new, "limit:glitches", RESUME
+    ),
     resume(
         "pings within all rates, and nothing acknowledged",
         ping_and_acknowledge_nothing,
@@ -121,7 +132,9 @@ LOST = [
         holds=RETAINED + UNREAD,
         changes={"control_burst": 10**6, "glitch_burst": 10**6, "keepalive_strikes": 10**6},
     ),
-    resume("a token that was never given", ask(bytes(32), 0), "resume", RESUMING, schemes=EVERYWHERE),
+    resume(
+        "a token that was never given", ask(bytes(32), 0), "resume", RESUMING, schemes=EVERYWHERE
+    ),
     resume("a token that was used", use_a_token_twice, "resume", RESUMING),
     resume(
         "a token, after its time",
@@ -131,11 +144,29 @@ LOST = [
         says_hello=False,
         changes={"handshake_timeout": 3.0},
     ),
-    resume("a position that does not fit, with a token", say_a_position_that_does_not_fit, "resume", RESUMING),
-    resume("a token, which another client then gives too", give_a_token_to_two_clients, SILENCE, RESUMING),
-    resume("no token, on a connection that is to go on for another one", say_nothing, "limit:handshake", RESUMING, within=HANDSHAKE),
+    resume(
+        "a position that does not fit, with a token",
+        say_a_position_that_does_not_fit,
+        "resume",
+        RESUMING,
+    ),
+    resume(
+        "a token, which another client then gives too",
+        give_a_token_to_two_clients,
+        SILENCE,
+        RESUMING,
+    ),
+    resume(
+        "no token, on a connection that is to go on for another one",
+        say_nothing,
+        "limit:handshake",
+        RESUMING,
+        within=HANDSHAKE,
+    ),
     resume("a token of another length", b"\x4a" + sized(bytes(39)), "protocol:resume", RESUMING),
-    resume("the server's answer, from a client", ANSWER + sized(bytes(40)), "protocol:resume", RESUMING),
+    resume(
+        "the server's answer, from a client", ANSWER + sized(bytes(40)), "protocol:resume", RESUMING
+    ),
     FOREIGN,
     MANY,
     resume(
@@ -146,5 +177,11 @@ LOST = [
         target=Target.CLIENT,
         schemes=("tcp", "tls"),
     ),
-    resume("a token of another length, from a server", TOKEN + sized(bytes(35)), "protocol:resume", RESUME, target=Target.CLIENT),
+    resume(
+        "a token of another length, from a server",
+        TOKEN + sized(bytes(35)),
+        "protocol:resume",
+        RESUME,
+        target=Target.CLIENT,
+    ),
 ]

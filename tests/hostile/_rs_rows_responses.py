@@ -1,4 +1,6 @@
-"""ReactiveSocket: attacks by a responder: a hostile server, whose answers a program with penstock reads."""
+"""ReactiveSocket: attacks by a responder:
+a hostile server, whose answers a program with penstock reads.
+"""
 
 from typing import Any
 
@@ -33,7 +35,15 @@ PIECE = bytes(64)
 
 
 def client(title: str, attack: Any, answer: Any, says: str = "", **more: Any) -> Row:
-    return Row(target=Target.CLIENT, protocol=REACTIVESOCKET, title=title, attack=attack, answer=answer, says=says, **more)
+    return Row(
+        target=Target.CLIENT,
+        protocol=REACTIVESOCKET,
+        title=title,
+        attack=attack,
+        answer=answer,
+        says=says,
+        **more,
+    )
 
 
 def fatal(title: str, attack: Any, says: str, **more: Any) -> Row:
@@ -114,16 +124,43 @@ BOTH = ("tcp", "tls")
 RESPONSES = [
     fatal("HTTP", HTTP, f"limit:frame {int.from_bytes(b'HTTP') - 16} > {FRAME}", **FIRST),
     fatal("another version, first of all", setup(version=1), "version 0", **FIRST),
-    fatal("ERROR on stream 0, first of all", error(0, "not you"), SILENCE, stream_error="Rejected", schemes=BOTH, **FIRST),
-    fatal("nothing, to a client that wants TLS", say_nothing, SILENCE, **NO_TLS, within=("tls_timeout",), **FIRST),
+    fatal(
+        "ERROR on stream 0, first of all",
+        error(0, "not you"),
+        SILENCE,
+        stream_error="Rejected",
+        schemes=BOTH,
+        **FIRST,
+    ),
+    fatal(
+        "nothing, to a client that wants TLS",
+        say_nothing,
+        SILENCE,
+        **NO_TLS,
+        within=("tls_timeout",),
+        **FIRST,
+    ),
     fatal("ERROR on stream 0, later", error(0, "drain"), SILENCE, schemes=BOTH),
     fatal("a thousand ERRORs on stream 0", error(0, "bye") * 1000, SILENCE),
-    fatal("the top bit of the length set", frame(RESPONSE, VICTIM, length=2**31 + 16), "protocol:reserved", schemes=BOTH),
+    fatal(
+        "the top bit of the length set",
+        frame(RESPONSE, VICTIM, length=2**31 + 16),
+        "protocol:reserved",
+        schemes=BOTH,
+    ),
     fatal("a length of 15", frame(RESPONSE, VICTIM, length=15), "protocol:length 15"),
-    fatal("a RESPONSE of 2^31-1 bytes announced", frame(RESPONSE, VICTIM, length=HUGE), f"limit:frame {HUGE - 16} > {FRAME}"),
+    fatal(
+        "a RESPONSE of 2^31-1 bytes announced",
+        frame(RESPONSE, VICTIM, length=HUGE),
+        f"limit:frame {HUGE - 16} > {FRAME}",
+    ),
     fatal("another version", frame(RESPONSE, VICTIM, b"x", version=1), "version 0"),
     fatal("an unknown type", frame(0x30, VICTIM), "protocol:type 0x0030"),
-    fatal("an extension that is not known and may not be ignored", ext(9, flags=0), "protocol:extension 9"),
+    fatal(
+        "an extension that is not known and may not be ignored",
+        ext(9, flags=0),
+        "protocol:extension 9",
+    ),
     fatal("tiny parts without end", tiny_parts, "limit:glitches", demand=10**6),
     fatal("empty parts without end", empty_parts, "limit:glitches", demand=10**6),
     fatal("elements without end after our CANCEL", elements_after_the_cancel, "limit:late"),
@@ -137,9 +174,17 @@ RESPONSES = [
     stream("RESPONSE over the limit, for one value", element(bytes(FRAME + 1)), TOO_LONG, **ONE),
     stream("RESPONSE beyond demand", element() * 3, NOT_ASKED, schemes=BOTH),
     stream("RESPONSE beyond demand, without flags", response(VICTIM, b"x", 0) * 3, NOT_ASKED),
-    stream("RESPONSE beyond demand, that completes", element() * 2 + response(VICTIM, b"x", WHOLE | COMPLETE), NOT_ASKED),
+    stream(
+        "RESPONSE beyond demand, that completes",
+        element() * 2 + response(VICTIM, b"x", WHOLE | COMPLETE),
+        NOT_ASKED,
+    ),
     stream("a thousand RESPONSEs beyond demand", element() * 1002, NOT_ASKED),
-    stream("RESPONSEs of different lengths beyond demand", b"".join(element(bytes(each)) for each in MIXED), NOT_ASKED),
+    stream(
+        "RESPONSEs of different lengths beyond demand",
+        b"".join(element(bytes(each)) for each in MIXED),
+        NOT_ASKED,
+    ),
     stream("RESPONSE without any demand", element(), NOT_ASKED, demand=0),
     stream("a part beyond demand", element() * 2 + begin(), NOT_ASKED),
     stream("RESPONSE beyond demand, of a subscription", element() * 3, NOT_ASKED, **SUBSCRIPTION),
@@ -147,25 +192,65 @@ RESPONSES = [
     stream("a second end", begin() + end() + end(), NEVER_BEGAN),
     stream("a begin within a begin", begin() + begin(), WITHIN, schemes=BOTH),
     stream("a whole element within a begin", begin() + element(), WITHIN),
-    stream("more parts than `max_parts`, without an end", begin() + more() * 64, "an element in 65 parts"),
-    stream("parts beyond `max_element`", begin(bytes(60_000)) + more(bytes(60_000)) * 2, "has 180000 bytes so far", holds=PARTS),
-    stream("an element that is not finished in time", begin() + more(), "was left unfinished", within=("partial_age",), schemes=BOTH),
+    stream(
+        "more parts than `max_parts`, without an end",
+        begin() + more() * 64,
+        "an element in 65 parts",
+    ),
+    stream(
+        "parts beyond `max_element`",
+        begin(bytes(60_000)) + more(bytes(60_000)) * 2,
+        "has 180000 bytes so far",
+        holds=PARTS,
+    ),
+    stream(
+        "an element that is not finished in time",
+        begin() + more(),
+        "was left unfinished",
+        within=("partial_age",),
+        schemes=BOTH,
+    ),
     stream("an end without a begin, for one value", end(), NEVER_BEGAN, **ONE),
-    stream("one value that is not finished in time", begin(), "was left unfinished", within=("partial_age",), **ONE),
-    stream("an element that the serializer cannot take", element(b"[" * 60_000), "", serializer="json"),
-    client("elements, parts and ends, right after our CANCEL", a_few_after_the_cancel, I, NOT_ASKED),
-    tolerated("COMPLETE on a part that is not the last", response(VICTIM, PIECE, BEGIN | COMPLETE) + end()),
-    tolerated("COMPLETE twice, an element behind it, and an ERROR", DONE + DONE + element() + error(VICTIM)),
+    stream(
+        "one value that is not finished in time",
+        begin(),
+        "was left unfinished",
+        within=("partial_age",),
+        **ONE,
+    ),
+    stream(
+        "an element that the serializer cannot take", element(b"[" * 60_000), "", serializer="json"
+    ),
+    client(
+        "elements, parts and ends, right after our CANCEL", a_few_after_the_cancel, I, NOT_ASKED
+    ),
+    tolerated(
+        "COMPLETE on a part that is not the last", response(VICTIM, PIECE, BEGIN | COMPLETE) + end()
+    ),
+    tolerated(
+        "COMPLETE twice, an element behind it, and an ERROR",
+        DONE + DONE + element() + error(VICTIM),
+    ),
     tolerated("COMPLETE for a subscription", element() + DONE, **SUBSCRIPTION),
     tolerated("a value, and then a bare COMPLETE", response(VICTIM, b"x", 0) + DONE, **ONE),
     tolerated("two values where one was asked for", element() + element(), **ONE),
     tolerated("ERROR within an element", begin() + error(VICTIM)),
     tolerated("ERROR of 60,000 bytes, and no UTF-8", frame(0x21, VICTIM, b"\xff" * 60_000)),
     tolerated("ERROR over the limit", frame(0x21, VICTIM, bytes(FRAME + 1))),
-    tolerated("RESPONSE and ERROR for a stream that was never opened", response(77, b"x") + error(77)),
+    tolerated(
+        "RESPONSE and ERROR for a stream that was never opened", response(77, b"x") + error(77)
+    ),
     tolerated("RESPONSE on stream 0", response(0, b"x") + response(0, b"x", BEGIN)),
     tolerated("SETUP, from a server", setup(b"hm") + setup(stream=VICTIM)),
-    tolerated("REQUEST_N and CANCEL for a stream that we do not serve", request_n(7, 5) + cancel(7)),
-    tolerated("an unknown type and an extension that may be ignored", frame(0x30, VICTIM, flags=0x80) + ext(9)),
-    tolerated("reserved flags", frame(RESPONSE, VICTIM, b"x", flags=WHOLE | 0x8F) + frame(CANCEL, 7, flags=0x7F)),
+    tolerated(
+        "REQUEST_N and CANCEL for a stream that we do not serve", request_n(7, 5) + cancel(7)
+    ),
+    tolerated(
+        "an unknown type and an extension that may be ignored",
+        frame(0x30, VICTIM, flags=0x80) + ext(9),
+    ),
+    tolerated(
+        "reserved flags",
+        frame(RESPONSE, VICTIM, b"x", flags=WHOLE | 0x8F) + frame(CANCEL, 7, flags=0x7F),
+    ),
 ]

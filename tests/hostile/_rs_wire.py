@@ -17,10 +17,20 @@ SETUP, RESPONSE_TO_ONE, FNF, STREAM, SUB, REQUEST_N, CANCEL, RESPONSE, ERROR, EX
     0xFFFF,
 )
 GREETING = 11
-"""The id of a request that an attacker sends with its SETUP. Its answer is the only sign that the SETUP was accepted."""
+"""The id of a request that an attacker sends with its SETUP.
+Its answer is the only sign that the SETUP was accepted.
+"""
 
 
-def frame(kind: int, stream: int, body: bytes = b"", *, flags: int = 0, version: int = 0, length: int | None = None) -> bytes:
+def frame(
+    kind: int,
+    stream: int,
+    body: bytes = b"",
+    *,
+    flags: int = 0,
+    version: int = 0,
+    length: int | None = None,
+) -> bytes:
     size = 16 + len(body) if length is None else length
     return size.to_bytes(4) + bytes((version, flags)) + kind.to_bytes(2) + stream.to_bytes(8) + body
 
@@ -75,7 +85,9 @@ def ext(number: int, body: bytes = b"", *, flags: int = IGNORE) -> bytes:
 
 
 class RsDecoder:
-    """Decodes to messages with the names of RS.io. Raises ValueError for bytes that no conforming peer sends."""
+    """Decodes to messages with the names of RS.io.
+    Raises ValueError for bytes that no conforming peer sends.
+    """
 
     def __init__(self) -> None:
         self._data = b""
@@ -89,7 +101,13 @@ class RsDecoder:
         return found
 
     def _message(self, data: bytes) -> list[Message]:
-        version, flags, kind, stream, body = data[4], data[5], int.from_bytes(data[6:8]), int.from_bytes(data[8:16]), data[16:]
+        version, flags, kind, stream, body = (
+            data[4],
+            data[5],
+            int.from_bytes(data[6:8]),
+            int.from_bytes(data[8:16]),
+            data[16:],
+        )
         if version or len(data) < 16:
             raise ValueError(f"no frame of version 0: {data[:40]!r}")
         if kind == RESPONSE:

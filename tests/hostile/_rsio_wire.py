@@ -141,7 +141,9 @@ class Decoder:
     def _message(self) -> Message:
         code = self._u8()
         if code not in self.NAMES:
-            raise ValueError(f"a message of type {code:#04x}, followed by {self._data[self._at :][:20]!r}")
+            raise ValueError(
+                f"a message of type {code:#04x}, followed by {self._data[self._at :][:20]!r}"
+            )
         name, *fields = self.NAMES[code]
         return (name, *(getattr(self, f"_{field}")() for field in fields))
 

@@ -1,4 +1,6 @@
-"""The server of an attack: certificates, transport, protocol, limits, and the service that it offers."""
+"""The server of an attack: certificates, transport, protocol, limits, and the service
+that it offers.
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass, replace
@@ -17,7 +19,9 @@ from tests.hostile._row import SCALED
 
 REGISTRY = build_registry()
 MIXED = (0, 1, 63, 64, 65, 1000, 4096, 4097, 20_000, 100_000)
-"""The lengths of the elements of `mixed`: below, at and above the bounds from which elements are joined or sent in parts."""
+"""The lengths of the elements of `mixed`:
+below, at and above the bounds from which elements are joined or sent in parts.
+"""
 
 DEADLINES = (
     "handshake_timeout",
@@ -36,14 +40,18 @@ DEADLINES = (
 
 
 class Certificates:
-    """A certificate, its authority, and a folder for sockets. Made once in a test run: making keys takes time."""
+    """A certificate, its authority, and a folder for sockets. Made once in a test run:
+    making keys takes time.
+    """
 
     def __init__(self, folder: Path) -> None:
         authority = trustme.CA()
         self.authority = folder / "ca.pem"
         self.server = folder / "server.pem"
         authority.cert_pem.write_to_path(self.authority)
-        authority.issue_cert("localhost", "127.0.0.1").private_key_and_cert_chain_pem.write_to_path(self.server)
+        authority.issue_cert("localhost", "127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
+            self.server
+        )
         self.folder = folder
 
     @property
@@ -75,7 +83,9 @@ class Setup:
     ticks: str = "ticks"
     """The stream of the canary."""
     hangs_after: float = 60
-    """Seconds after which an attack is ended that would hang, times the stretch. The slowest over a socket takes 3."""
+    """Seconds after which an attack is ended that would hang, times the stretch.
+    The slowest over a socket takes 3.
+    """
 
     @property
     def limits(self) -> Limits:
@@ -83,7 +93,11 @@ class Setup:
 
     @property
     def url(self) -> str:
-        places = {"unix": f"{self.files.folder}/s.sock", "memory-framed": "attacked", "memory": "attacked"}
+        places = {
+            "unix": f"{self.files.folder}/s.sock",
+            "memory-framed": "attacked",
+            "memory": "attacked",
+        }
         return f"{self.protocol.url_prefix or 'rsio+'}{self.scheme}://{places.get(self.scheme, '127.0.0.1:0')}"
 
 

@@ -32,5 +32,9 @@ RS_CHAPTERS: dict[str, list[Row]] = {
     "Floods, and peers that do not read or are gone": RS_FLOODS,
 }
 ROWS = [row for rows in (*CHAPTERS.values(), *RS_CHAPTERS.values()) for row in rows]
-AGAINST_SERVERS = [(row, scheme) for row in ROWS if row.target is Target.SERVER for scheme in row.schemes]
-AGAINST_CLIENTS = [(row, scheme) for row in ROWS if row.target is Target.CLIENT for scheme in row.schemes]
+AGAINST_SERVERS = [
+    (row, scheme) for row in ROWS if row.target is Target.SERVER for scheme in row.schemes
+]
+AGAINST_CLIENTS = [
+    (row, scheme) for row in ROWS if row.target is Target.CLIENT for scheme in row.schemes
+]

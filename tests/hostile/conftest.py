@@ -14,7 +14,9 @@ from tests.hostile._setup import Certificates
 
 @pytest.fixture(scope="session")
 def files(tmp_path_factory: pytest.TempPathFactory) -> Certificates:
-    """Certificates, and a folder for sockets. The folder's name is short: the path of a Unix socket has at most 107 bytes."""
+    """Certificates, and a folder for sockets. The folder's name is short: the path of a Unix
+    socket has at most 107 bytes.
+    """
     return Certificates(tmp_path_factory.mktemp("h"))
 
 
@@ -29,7 +31,9 @@ def control(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ControlCanary]
 
 @pytest.fixture(autouse=True, scope="module")
 def _objects_of_the_test_run_are_frozen() -> Iterator[None]:
-    """The garbage collector skips all older objects: a collection over the heap of pytest would pause the canary for up to 100 ms."""
+    """The garbage collector skips all older objects: a collection over the heap of pytest would
+    pause the canary for up to 100 ms.
+    """
     gc.collect()
     gc.freeze()
     yield
@@ -49,7 +53,13 @@ def report_figures(record_property: Any) -> ReportFigures:
 
 def pytest_terminal_summary(terminalreporter: Any) -> None:
     """Print the largest figures of the attacks; with `-v` those of each attack."""
-    reports = [report for outcome in ("passed", "failed") for report in terminalreporter.getreports(outcome)]
-    found = {report.nodeid: dict(report.user_properties) for report in reports if report.user_properties}
+    reports = [
+        report
+        for outcome in ("passed", "failed")
+        for report in terminalreporter.getreports(outcome)
+    ]
+    found = {
+        report.nodeid: dict(report.user_properties) for report in reports if report.user_properties
+    }
     for line in lines(found, everything=terminalreporter.verbosity > 0):
         terminalreporter.write_line(line)

@@ -1,4 +1,6 @@
-"""Attacks of minutes, with the default limits, on virtual time: a server ends each of them, and forgets the connection."""
+"""Attacks of minutes, with the default limits, on virtual time:
+a server ends each of them, and forgets the connection.
+"""
 
 import pytest
 import trio.testing
@@ -10,14 +12,22 @@ from tests.hostile._rows_of_minutes import MINUTES
 from tests.hostile._setup import Certificates
 
 ENDS = 400
-"""Seconds of virtual time within which every attack is ended. `idle_connection`, the longest limit, is 300."""
+"""Seconds of virtual time within which every attack is ended.
+`idle_connection`, the longest limit, is 300.
+"""
 
 
 @pytest.mark.parametrize(("row", "at_least"), MINUTES, ids=str)
 async def test_an_attack_of_minutes_is_ended_with_its_one_answer(
-    row: Row, at_least: float, files: Certificates, autojump_clock: trio.testing.MockClock, report_figures: ReportFigures
+    row: Row,
+    at_least: float,
+    files: Certificates,
+    autojump_clock: trio.testing.MockClock,
+    report_figures: ReportFigures,
 ) -> None:
-    """Not before its time, and not much later. The connection holds little meanwhile, nothing is reported, and nothing is left."""
+    """Not before its time, and not much later. The connection holds little meanwhile, nothing is
+    reported, and nothing is left.
+    """
     outcome, aftermath = await attack_server(row, "memory", files, stretch=1)
     report_figures(aftermath)
     assert outcome.attacker.goodbyes == ([] if row.says == SILENCE else [row.says])

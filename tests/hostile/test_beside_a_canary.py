@@ -1,4 +1,6 @@
-"""The judgement of attacks can fail: a canary that is kept waiting has a gap, and objects that are left behind are found."""
+"""The judgement of attacks can fail:
+a canary that is kept waiting has a gap, and objects that are left behind are found.
+"""
 
 from pathlib import Path
 from time import monotonic, sleep, thread_time
@@ -33,7 +35,9 @@ async def test_an_object_that_is_left_behind_is_found(files: Certificates) -> No
 
     async def attack(server: Server, clock: AttackClock) -> None:
         listener = (await trio.open_tcp_listeners(0, host="127.0.0.1"))[0]
-        kept.append(await open_stream("tcp://{}:{}".format(*listener.socket.getsockname()), files.authority))
+        kept.append(
+            await open_stream("tcp://{}:{}".format(*listener.socket.getsockname()), files.authority)
+        )
         await listener.aclose()
 
     left = (await beside_a_canary(Setup(files=files, stretch=1), attack)).left
@@ -68,7 +72,9 @@ async def test_time_in_the_queue_for_a_processor_does_not_count(tmp_path: Path) 
 
 
 async def test_without_the_count_of_the_system_work_and_sleep_count(tmp_path: Path) -> None:
-    """The clock then adds the processor time of the thread and the time that trio slept. Other time does not count."""
+    """The clock then adds the processor time of the thread and the time that trio slept.
+    Other time does not count.
+    """
     clock = AttackClock(schedstat=tmp_path / "missing")
     began, began_work = clock.now(), thread_time()
     while thread_time() - began_work < 0.02:

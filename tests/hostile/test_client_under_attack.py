@@ -1,4 +1,6 @@
-"""A client under attack by its server over real sockets, beside a canary: one test for each row that is about publishers."""
+"""A client under attack by its server over real sockets, beside a canary:
+one test for each row that is about publishers.
+"""
 
 import pytest
 
@@ -12,14 +14,21 @@ from tests.hostile._setup import Certificates
 from tests.hostile._table import AGAINST_CLIENTS
 
 SOON = 0.5
-"""Seconds that an answer may take beyond its limit, times the stretch. The slowest takes 0.2 on a quiet machine."""
+"""Seconds that an answer may take beyond its limit, times the stretch.
+The slowest takes 0.2 on a quiet machine.
+"""
 
 
 @pytest.mark.parametrize(("row", "scheme"), AGAINST_CLIENTS, ids=str)
 async def test_a_hostile_server_gets_its_one_answer_and_disturbs_no_other_connection(
-    row: Row, scheme: str, files: Certificates, control: ControlCanary, report_figures: ReportFigures
+    row: Row,
+    scheme: str,
+    files: Certificates,
+    control: ControlCanary,
+    report_figures: ReportFigures,
 ) -> None:
-    """The client gives the answer of the table within the deadline, and each stream has exactly one end.
+    """The client gives the answer of the table within the deadline,
+    and each stream has exactly one end.
 
     The canary has no gap, nothing is reported, nothing is left.
     """
@@ -41,7 +50,9 @@ def _check_times(row: Row, outcome: ClientOutcome, aftermath: Aftermath) -> None
     limits, stretch = row.limits, aftermath.stretch
     assert row.earliest * stretch * 0.9 <= outcome.waited
     assert outcome.answered <= (row.earliest + SOON) * stretch
-    assert outcome.gone - outcome.answered <= (limits.goodbye_timeout + limits.linger + SOON) * stretch
+    assert (
+        outcome.gone - outcome.answered <= (limits.goodbye_timeout + limits.linger + SOON) * stretch
+    )
     assert outcome.companion_gap <= GAP * stretch
 
 

@@ -1,4 +1,6 @@
-"""Many connections at a time: no more are kept than the limits allow, and honest clients are served before, meanwhile and after."""
+"""Many connections at a time: no more are kept than the limits allow, and honest clients are
+served before, meanwhile and after.
+"""
 
 import pytest
 import trio
@@ -10,7 +12,14 @@ from tests.hostile._beside_a_canary import beside_a_canary, wait_alone, wait_unt
 from tests.hostile._control_canary import ControlCanary
 from tests.hostile._many_connections import assert_served, open_many
 from tests.hostile._row import SCALED, Row
-from tests.hostile._rows_connections import CONNECTIONS, FROM_ONE_ADDRESS, GOODBYES, IN_ALL, PENDING, RESETS
+from tests.hostile._rows_connections import (
+    CONNECTIONS,
+    FROM_ONE_ADDRESS,
+    GOODBYES,
+    IN_ALL,
+    PENDING,
+    RESETS,
+)
 from tests.hostile._rsio_wire import goodbye, hello
 from tests.hostile._setup import Certificates, Setup
 
@@ -18,8 +27,12 @@ SCHEMES = ("tcp", "tls")
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-async def test_silent_connections_take_no_more_than_their_places(scheme: str, files: Certificates, control: ControlCanary) -> None:
-    """Of 30 silent connections, `max_pending_handshakes` are kept until their time is over; the others are closed at once."""
+async def test_silent_connections_take_no_more_than_their_places(
+    scheme: str, files: Certificates, control: ControlCanary
+) -> None:
+    """Of 30 silent connections, `max_pending_handshakes` are kept until their time is over;
+    the others are closed at once.
+    """
 
     async def attempt(stretch: float) -> None:
         most: list[int] = []
@@ -40,13 +53,19 @@ async def test_silent_connections_take_no_more_than_their_places(scheme: str, fi
         (await beside_a_canary(setup, attack)).check()
         assert len(endings) == 30
         assert max(most) == SCALED.max_pending_handshakes
-        assert endings.count("limit:handshake") == (SCALED.max_pending_handshakes if scheme == "tcp" else 0)
+        assert endings.count("limit:handshake") == (
+            SCALED.max_pending_handshakes if scheme == "tcp" else 0
+        )
 
     await control.judge(attempt)
 
 
-@pytest.mark.parametrize(("row", "most"), [(FROM_ONE_ADDRESS, SCALED.max_connections_per_address), (IN_ALL, 5)], ids=str)
-async def test_connections_beyond_a_limit_are_closed_at_once(row: Row, most: int, files: Certificates, control: ControlCanary) -> None:
+@pytest.mark.parametrize(
+    ("row", "most"), [(FROM_ONE_ADDRESS, SCALED.max_connections_per_address), (IN_ALL, 5)], ids=str
+)
+async def test_connections_beyond_a_limit_are_closed_at_once(
+    row: Row, most: int, files: Certificates, control: ControlCanary
+) -> None:
     """When one of the accepted connections has left, there is room for one again."""
     assert row in CONNECTIONS
 
@@ -68,13 +87,19 @@ async def test_connections_beyond_a_limit_are_closed_at_once(row: Row, most: int
             for guest in guests:
                 await guest.close()
 
-        (await beside_a_canary(Setup(files=files, unstretched=row.limits, stretch=stretch), attack)).check()
+        (
+            await beside_a_canary(
+                Setup(files=files, unstretched=row.limits, stretch=stretch), attack
+            )
+        ).check()
 
     await control.judge(attempt)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-async def test_each_of_90_goodbyes_is_answered(scheme: str, files: Certificates, control: ControlCanary) -> None:
+async def test_each_of_90_goodbyes_is_answered(
+    scheme: str, files: Certificates, control: ControlCanary
+) -> None:
     """Each connection gets its goodbye back, and is forgotten."""
 
     async def attempt(stretch: float) -> None:
@@ -82,28 +107,47 @@ async def test_each_of_90_goodbyes_is_answered(scheme: str, files: Certificates,
 
         async def attack(server: Server, clock: AttackClock) -> None:
             for _ in range(15):
-                endings.extend(await open_many(server, files, clock, 6, hello() + goodbye("bye") * 3, without_tls=False))
+                endings.extend(
+                    await open_many(
+                        server, files, clock, 6, hello() + goodbye("bye") * 3, without_tls=False
+                    )
+                )
 
-        (await beside_a_canary(Setup(files=files, scheme=scheme, unstretched=GOODBYES.limits, stretch=stretch), attack)).check()
-        assert set(endings) <= {"end", "cut"}  # a goodbye without a reason shows as the end that follows it
+        (
+            await beside_a_canary(
+                Setup(files=files, scheme=scheme, unstretched=GOODBYES.limits, stretch=stretch),
+                attack,
+            )
+        ).check()
+        # A goodbye without a reason shows as the end that follows it.
+        assert set(endings) <= {"end", "cut"}
         assert len(endings) == 90
 
     await control.judge(attempt)
 
 
 @pytest.mark.parametrize("scheme", SCHEMES)
-async def test_connections_that_are_reset_are_forgotten(scheme: str, files: Certificates, control: ControlCanary) -> None:
+async def test_connections_that_are_reset_are_forgotten(
+    scheme: str, files: Certificates, control: ControlCanary
+) -> None:
     """150 resets: before the hello, in the middle of it, after it, and within a TLS record."""
 
     async def attempt(stretch: float) -> None:
         async def attack(server: Server, clock: AttackClock) -> None:
             for number in range(150):
-                attacker = Attacker(await open_stream(server.addresses[0], files.authority, without_tls=True), clock)
+                attacker = Attacker(
+                    await open_stream(server.addresses[0], files.authority, without_tls=True), clock
+                )
                 await attacker.send((b"", hello()[:2], hello(), b"\x16\x03\x01")[number % 4])
                 await attacker.send_rst()
             await wait_alone(server)
             await assert_served(server, files)
 
-        (await beside_a_canary(Setup(files=files, scheme=scheme, unstretched=RESETS.limits, stretch=stretch), attack)).check()
+        (
+            await beside_a_canary(
+                Setup(files=files, scheme=scheme, unstretched=RESETS.limits, stretch=stretch),
+                attack,
+            )
+        ).check()
 
     await control.judge(attempt)

@@ -1,4 +1,6 @@
-"""The control canary measures how late the machine wakes a process, and decides which failed attacks count."""
+"""The control canary measures how late the machine wakes a process, and decides
+which failed attacks count.
+"""
 
 import os
 import signal
@@ -11,7 +13,15 @@ from time import monotonic, sleep
 
 import pytest
 
-from tests.hostile._control_canary import MAX_ATTEMPTS, MAX_STRETCH, TOLERATED_DELAY, TOLERATED_SLOWDOWN, WORK, ControlCanary, _run
+from tests.hostile._control_canary import (
+    MAX_ATTEMPTS,
+    MAX_STRETCH,
+    TOLERATED_DELAY,
+    TOLERATED_SLOWDOWN,
+    WORK,
+    ControlCanary,
+    _run,
+)
 
 HELD_UP = 0.2
 
@@ -20,7 +30,10 @@ class FakeControl(ControlCanary):
     """Reports delays and slowdowns from lists, one a question."""
 
     def __init__(self, delays: list[float], slowdowns: Iterable[float] | None = None) -> None:
-        self._delays, self._slowdowns = iter(delays), iter(repeat(1.0) if slowdowns is None else slowdowns)
+        self._delays, self._slowdowns = (
+            iter(delays),
+            iter(repeat(1.0) if slowdowns is None else slowdowns),
+        )
 
     def slowdown(self) -> float:
         return next(self._slowdowns)
@@ -37,7 +50,9 @@ def canary(tmp_path: Path) -> Iterator[ControlCanary]:
 
 
 def test_a_held_up_control_canary_reports_the_delay(canary: ControlCanary) -> None:
-    """A process that the system does not run for 200 ms is late by about as long, while it waits and when it runs again."""
+    """A process that the system does not run for 200 ms is late by about as long,
+    while it waits and when it runs again.
+    """
     began = monotonic()
     os.kill(canary._process.pid, signal.SIGSTOP)
     sleep(HELD_UP)
@@ -51,12 +66,17 @@ def test_a_held_up_control_canary_reports_the_delay(canary: ControlCanary) -> No
 
 
 def test_the_control_canary_ends_when_its_parent_has_gone(tmp_path: Path) -> None:
-    """Its loop returns as soon as its parent is another process, so a killed test run leaves no process behind."""
+    """Its loop returns as soon as its parent is another process,
+    so a killed test run leaves no process behind.
+    """
     _run(str(tmp_path / "delays"), parent=-1)
     assert (tmp_path / "delays").read_bytes() == b""
 
 
-@pytest.mark.parametrize(("delay", "stretch"), [(0.0, 1.0), (TOLERATED_DELAY, 1.0), (3 * TOLERATED_DELAY, 3.0), (60.0, MAX_STRETCH)])
+@pytest.mark.parametrize(
+    ("delay", "stretch"),
+    [(0.0, 1.0), (TOLERATED_DELAY, 1.0), (3 * TOLERATED_DELAY, 3.0), (60.0, MAX_STRETCH)],
+)
 def test_the_stretch_grows_with_the_delay(delay: float, stretch: float) -> None:
     """Deadlines are never shortened, and never stretched beyond the bound."""
     assert FakeControl([delay]).stretch(0) == pytest.approx(stretch)
@@ -88,7 +108,9 @@ async def test_a_failure_while_the_machine_was_held_up_is_tried_again_with_more_
 
 
 async def test_a_failure_of_a_process_that_hardly_ran_is_tried_again_with_more_time() -> None:
-    """A process that sleeps goes first: the control canary was on time, and this process waited for a processor."""
+    """A process that sleeps goes first:
+    the control canary was on time, and this process waited for a processor.
+    """
     attempts: list[float] = []
 
     async def attempt(stretch: float) -> None:
@@ -99,21 +121,29 @@ async def test_a_failure_of_a_process_that_hardly_ran_is_tried_again_with_more_t
     assert attempts == [1.0, 4.0]
 
 
-def test_the_slowdown_is_measured_against_the_time_of_the_processor(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_slowdown_is_measured_against_the_time_of_the_processor(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Here the processor's clock goes at a third of the speed of the wall."""
     now = count()
     monkeypatch.setattr("tests.hostile._control_canary.monotonic", lambda: next(now) * WORK / 10)
     monkeypatch.setattr("tests.hostile._control_canary.process_time", lambda: next(now) * WORK / 30)
-    assert ControlCanary.slowdown(FakeControl([])) == pytest.approx(3.0 / TOLERATED_SLOWDOWN, rel=0.2)
+    assert ControlCanary.slowdown(FakeControl([])) == pytest.approx(
+        3.0 / TOLERATED_SLOWDOWN, rel=0.2
+    )
 
 
 @pytest.mark.parametrize(("share", "attempts"), [(1.0, 1), (0.8, 1), (0.5, 2)])
 async def test_a_failed_attack_is_run_again_only_if_the_process_hardly_ran(
     share: float, attempts: int, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The work always takes a little longer than the processor says. On a quiet machine that must not count."""
+    """The work always takes a little longer than the processor says.
+    On a quiet machine that must not count.
+    """
     spent, now = [0.0], count()
-    monkeypatch.setattr("tests.hostile._control_canary.monotonic", lambda: next(now) * 1e-4 + spent[0] / share)
+    monkeypatch.setattr(
+        "tests.hostile._control_canary.monotonic", lambda: next(now) * 1e-4 + spent[0] / share
+    )
 
     def work() -> float:
         spent[0] += WORK / 100

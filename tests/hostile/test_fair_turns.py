@@ -1,4 +1,6 @@
-"""Many peers that do the same at the same time do not hold up the run loop: their work is done in turns."""
+"""Many peers that do the same at the same time do not hold up the run loop:
+their work is done in turns.
+"""
 
 import socket
 
@@ -32,7 +34,10 @@ async def _open(server: Server, count: int) -> list[socket.socket]:
 def _is_idle(server: Server) -> bool:
     """Tell whether everything was decoded, and every call that was decoded has begun."""
     connections = tuple(server._connections.running)
-    has_more = any(connection._link_switcher.current.reader._has_more or connection._parts.runner._queue for connection in connections)
+    has_more = any(
+        connection._link_switcher.current.reader._has_more or connection._parts.runner._queue
+        for connection in connections
+    )
     return not has_more and not decoding_turns().waiting
 
 
@@ -47,7 +52,9 @@ BURSTS = {
 async def test_the_bursts_of_a_hundred_peers_are_decoded_in_turns(
     burst: bytes, control: ControlCanary, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """With the default limits. Without a common budget each of the 100 had its own turn in the same pass: 200 to 570 ms."""
+    """With the default limits. Without a common budget each of the 100 had its own turn in the
+    same pass: 200 to 570 ms.
+    """
 
     async def attack(stretch: float) -> None:
         with monkeypatch.context() as patch:
@@ -68,7 +75,9 @@ async def _passes_of(burst: bytes, monkeypatch: pytest.MonkeyPatch) -> LoopPasse
         received += len(data)
         return receive(self, data, now, most=most)
 
-    async with serve(service(), "rsio+tcp://127.0.0.1:0", registry=REGISTRY, on_violation=lambda error: None) as server:
+    async with serve(
+        service(), "rsio+tcp://127.0.0.1:0", registry=REGISTRY, on_violation=lambda error: None
+    ) as server:
         peers = await _open(server, PEERS)
         monkeypatch.setattr(Session, "receive", count)
         sent = sum(peer.send(burst) for peer in peers)

@@ -1,4 +1,6 @@
-"""No client writes more into the logs than it sends, but for a constant: every kind of line that a client can cause."""
+"""No client writes more into the logs than it sends, but for a constant:
+every kind of line that a client can cause.
+"""
 
 import logging
 from collections.abc import AsyncIterator, Iterator
@@ -36,7 +38,10 @@ class Written(logging.Handler):
 def written(caplog: pytest.LogCaptureFixture) -> Iterator[Written]:
     """Both logs are on."""
     handler, log = Written(), logging.getLogger("penstock")
-    with caplog.at_level(logging.INFO, "penstock"), caplog.at_level(logging.INFO, "penstock.access"):
+    with (
+        caplog.at_level(logging.INFO, "penstock"),
+        caplog.at_level(logging.INFO, "penstock.access"),
+    ):
         log.addHandler(handler)
         yield handler
         log.removeHandler(handler)
@@ -62,21 +67,42 @@ HOSTILE = "\x1b[2J\r\nERROR forged\x9b\u202e\u2028"
 
 
 @pytest.mark.parametrize(
-    "name", ["fail/x", "make/x", "hook/x", "none/x", f"fail/{HOSTILE}", f"make/{HOSTILE}", f"none/{HOSTILE}"], ids=ascii
+    "name",
+    [
+        "fail/x",
+        "make/x",
+        "hook/x",
+        "none/x",
+        f"fail/{HOSTILE}",
+        f"make/{HOSTILE}",
+        f"none/{HOSTILE}",
+    ],
+    ids=ascii,
 )
-async def test_a_client_that_asks_again_and_again_cannot_fill_the_log(name: str, written: Written) -> None:
-    """By publishers that raise, by functions that raise, by names that are refused; and no line has a control character."""
-    subscribes = [rsio.encode(rsio.Subscribe(publisher=name, subscriber=number, demand=1)) for number in range(ATTEMPTS)]
+async def test_a_client_that_asks_again_and_again_cannot_fill_the_log(
+    name: str, written: Written
+) -> None:
+    """By publishers that raise, by functions that raise, by names that are refused;
+    and no line has a control character.
+    """
+    subscribes = [
+        rsio.encode(rsio.Subscribe(publisher=name, subscriber=number, demand=1))
+        for number in range(ATTEMPTS)
+    ]
     flood = rsio.encode(rsio.ClientHello(version=0, extensions=())) + b"".join(subscribes)
     async with serve(faulty_service(), "tcp://127.0.0.1:0") as server:
-        attacker = await trio.open_tcp_stream("127.0.0.1", int(server.addresses[0].rpartition(":")[2]))
+        attacker = await trio.open_tcp_stream(
+            "127.0.0.1", int(server.addresses[0].rpartition(":")[2])
+        )
         heard = 0
         async with trio.open_nursery() as nursery:
             nursery.start_soon(attacker.send_all, flood)
             while heard < ATTEMPTS:
                 received = bytes(await attacker.receive_some())
                 assert received
-                heard += received.count(b"no such publisher") + received.count(b"the publisher failed")
+                heard += received.count(b"no such publisher") + received.count(
+                    b"the publisher failed"
+                )
         await attacker.aclose()
     assert 0 < written.bytes < len(flood) + CONSTANT
     assert any("left out" in line for line in written.lines)

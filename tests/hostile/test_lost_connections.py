@@ -1,4 +1,6 @@
-"""Connections that are lost and can be resumed: their memory is bounded, and their tokens are good for their own principal alone."""
+"""Connections that are lost and can be resumed: their memory is bounded, and their tokens are
+good for their own principal alone.
+"""
 
 import trio
 
@@ -19,8 +21,11 @@ LOST = SCALED.max_connections_per_address - 1
 
 
 async def _lose_all(server: Server, files: Certificates, clock: AttackClock) -> None:
-    """Open `LOST` connections, read each until the server holds back because nothing is acknowledged, and reset it."""
-    # One after another: of those that are opened at the same time, `max_pending_handshakes` are kept.
+    """Open `LOST` connections, read each until the server holds back because nothing is
+    acknowledged, and reset it.
+    """
+    # One after another: of those that are opened at the same time,
+    # `max_pending_handshakes` are kept.
     for _ in range(LOST):
         attacker = Attacker(await open_stream(server.addresses[0], files.authority), clock)
         await attacker.send(hello(RESUME) + subscribe("endless", 1, UNBOUNDED))
@@ -30,8 +35,12 @@ async def _lose_all(server: Server, files: Certificates, clock: AttackClock) -> 
     await wait_until(lambda: server.statistics().suspended == LOST)
 
 
-async def test_lost_connections_hold_their_places_and_a_bounded_memory(files: Certificates, control: ControlCanary) -> None:
-    """Beside them strangers are refused. After `resume_timeout` everything is free, and an honest client is served."""
+async def test_lost_connections_hold_their_places_and_a_bounded_memory(
+    files: Certificates, control: ControlCanary
+) -> None:
+    """Beside them strangers are refused.
+    After `resume_timeout` everything is free, and an honest client is served.
+    """
 
     async def attempt(stretch: float) -> None:
         held: list[int] = []
@@ -39,7 +48,12 @@ async def test_lost_connections_hold_their_places_and_a_bounded_memory(files: Ce
         async def attack(server: Server, clock: AttackClock) -> None:
             await _lose_all(server, files, clock)
             held.append(server.statistics().buffered_bytes)
-            assert set(await open_many(server, files, clock, 30, hello())) <= {"end", "cut", "places:address", "places:connections"}
+            assert set(await open_many(server, files, clock, 30, hello())) <= {
+                "end",
+                "cut",
+                "places:address",
+                "places:connections",
+            }
             assert server.statistics().suspended == LOST
             await wait_alone(server)
             await assert_served(server, files)
@@ -52,8 +66,12 @@ async def test_lost_connections_hold_their_places_and_a_bounded_memory(files: Ce
     await control.judge(attempt)
 
 
-async def test_silent_connections_beside_lost_ones_take_no_more_than_their_places(files: Certificates, control: ControlCanary) -> None:
-    """The client of a lost connection is let in beyond the bounds; `max_pending_handshakes` bounds how many may pretend to be one."""
+async def test_silent_connections_beside_lost_ones_take_no_more_than_their_places(
+    files: Certificates, control: ControlCanary
+) -> None:
+    """The client of a lost connection is let in beyond the bounds; `max_pending_handshakes`
+    bounds how many may pretend to be one.
+    """
 
     async def attempt(stretch: float) -> None:
         most: list[int] = []
@@ -101,7 +119,9 @@ async def test_a_token_is_refused_to_another_principal(files: Certificates) -> N
         return attacker.goodbyes
 
     with trio.fail_after(HANGS_AFTER):  # with the default limits: no deadline of a test is near
-        async with serve(Service(authenticate=authenticate), "tcp://127.0.0.1:0", resume=FOREIGN.resumes) as server:
+        async with serve(
+            Service(authenticate=authenticate), "tcp://127.0.0.1:0", resume=FOREIGN.resumes
+        ) as server:
             lost = await greet(server, RESUME)
             async with listening(lost):
                 await lost.wait(lambda: lost.heard)

@@ -1,4 +1,6 @@
-"""A server under attack over real sockets, beside a canary: one test for each row of the table and each transport."""
+"""A server under attack over real sockets, beside a canary:
+one test for each row of the table and each transport.
+"""
 
 import pytest
 
@@ -13,14 +15,22 @@ from tests.hostile._setup import Certificates
 from tests.hostile._table import AGAINST_SERVERS
 
 SOON = 0.5
-"""Seconds that an answer may take beyond its limit, times the stretch. The slowest takes 0.2 on a quiet machine."""
+"""Seconds that an answer may take beyond its limit, times the stretch.
+The slowest takes 0.2 on a quiet machine.
+"""
 
 
 @pytest.mark.parametrize(("row", "scheme"), AGAINST_SERVERS, ids=str)
 async def test_an_attack_gets_its_one_answer_and_disturbs_no_other_client(
-    row: Row, scheme: str, files: Certificates, control: ControlCanary, report_figures: ReportFigures
+    row: Row,
+    scheme: str,
+    files: Certificates,
+    control: ControlCanary,
+    report_figures: ReportFigures,
 ) -> None:
-    """The server gives the answer of the table within the deadline. The canary has no gap, nothing is reported, nothing is left."""
+    """The server gives the answer of the table within the deadline. The canary has no gap,
+    nothing is reported, nothing is left.
+    """
 
     async def attempt(stretch: float) -> None:
         outcome, aftermath = await attack_server(row, scheme, files, stretch)
@@ -36,7 +46,9 @@ def _check_times(row: Row, outcome: Outcome, aftermath: Aftermath) -> None:
     limits, stretch = row.limits, aftermath.stretch
     assert row.earliest * stretch * 0.9 <= outcome.waited
     assert outcome.answered <= (row.earliest + SOON) * stretch
-    assert outcome.gone - outcome.answered <= (limits.goodbye_timeout + limits.linger + SOON) * stretch
+    assert (
+        outcome.gone - outcome.answered <= (limits.goodbye_timeout + limits.linger + SOON) * stretch
+    )
     assert outcome.companion_gap <= GAP * stretch
 
 
@@ -53,5 +65,13 @@ def _check_answer(row: Row, outcome: Outcome) -> None:
     else:
         assert errors == []
         probed = [message for message in attacker.heard if message[1] == PROBE]
-        assert probed == [*row.protocol.accepted(PROBE), ("onNext", PROBE, b"one"), ("onComplete", PROBE)]
-    assert [message for message in row.protocol.accepted(row.protocol.companion) if message not in attacker.heard] == []
+        assert probed == [
+            *row.protocol.accepted(PROBE),
+            ("onNext", PROBE, b"one"),
+            ("onComplete", PROBE),
+        ]
+    assert [
+        message
+        for message in row.protocol.accepted(row.protocol.companion)
+        if message not in attacker.heard
+    ] == []

@@ -1,4 +1,6 @@
-"""A process that is stopped (SIGSTOP) is noticed by the other side. Its system still acknowledges bytes, so TCP does not notice."""
+"""A process that is stopped (SIGSTOP) is noticed by the other side. Its system still
+acknowledges bytes, so TCP does not notice.
+"""
 
 import signal
 import subprocess
@@ -40,7 +42,9 @@ def where(transport: str, folder: Path) -> tuple[str, str]:
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_client_notices_a_server_that_is_stopped(dialect: str, transport: str, tmp_path: Path) -> None:
+async def test_a_client_notices_a_server_that_is_stopped(
+    dialect: str, transport: str, tmp_path: Path
+) -> None:
     """The stream ends with ConnectionLost, which names the limits."""
     address, mark = where(transport, tmp_path)
     with program("serve", address) as (server, url), trio.fail_after(HANGS_AFTER):
@@ -53,14 +57,17 @@ async def test_a_client_notices_a_server_that_is_stopped(dialect: str, transport
 
 @pytest.mark.parametrize("transport", TRANSPORTS)
 @pytest.mark.parametrize("dialect", DIALECTS)
-async def test_a_server_notices_a_client_that_is_stopped(dialect: str, transport: str, tmp_path: Path) -> None:
+async def test_a_server_notices_a_client_that_is_stopped(
+    dialect: str, transport: str, tmp_path: Path
+) -> None:
     """It keeps neither the connection nor its publisher."""
     address, mark = where(transport, tmp_path)
     async with serve(service, address, limits=LIMITS) as server:
         url = f"{dialect}+{server.addresses[0]}{mark}quiet"
 
         programs = program("subscribe", url)
-        client, _ = await trio.to_thread.run_sync(programs.__enter__)  # in a thread: the server must run meanwhile
+        # In a thread: the server must run meanwhile.
+        client, _ = await trio.to_thread.run_sync(programs.__enter__)
         try:
             assert len(server.peers) == 1
             client.send_signal(signal.SIGSTOP)

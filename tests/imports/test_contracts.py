@@ -1,7 +1,9 @@
-"""Each contract about imports catches a fault: faults are planted in a copy of the code, and import-linter must report each of them.
+"""Each contract about imports catches a fault: faults are planted in a copy of the code, and
+import-linter must report each of them.
 
-All imports are planted at once, each in a separate file, so that one run of import-linter judges them all: the report of the contract
-must name that file. Faults that change what other contracts see (a new folder, circles) are planted in a second copy.
+All imports are planted at once, each in a separate file, so that one run of import-linter judges
+them all: the report of the contract must name that file. Faults that change what other contracts
+see (a new folder, circles) are planted in a second copy.
 
 Run by `nox -s imports`, which installs import-linter.
 """
@@ -20,7 +22,9 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 PLACES = ("src/penstock", "tck/src/penstock_tck")
-CONTRACTS: list[dict[str, Any]] = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["importlinter"]["contracts"]
+CONTRACTS: list[dict[str, Any]] = tomllib.loads(
+    (ROOT / "pyproject.toml").read_text(encoding="utf-8")
+)["tool"]["importlinter"]["contracts"]
 
 
 class Fault(NamedTuple):
@@ -110,13 +114,21 @@ FAULTS = [
     Fault("penstock/runtime/service", "from penstock.runtime.connection import Peer", RUNTIME),
     Fault("penstock/runtime/service", "from penstock.session import Session", SERVICE),
     Fault("penstock/runtime/service", "from penstock.protocols import rsio", SERVICE),
-    Fault("penstock/runtime/service", "from penstock.runtime.connection._peer import Peer", SERVICE),
-    Fault("penstock/runtime/service", "from penstock.runtime.client._connect import connect", SERVICE),
+    Fault(
+        "penstock/runtime/service", "from penstock.runtime.connection._peer import Peer", SERVICE
+    ),
+    Fault(
+        "penstock/runtime/service", "from penstock.runtime.client._connect import connect", SERVICE
+    ),
     Fault("penstock/runtime/service", "from penstock.runtime.server._serve import serve", SERVICE),
     Fault("penstock/session", "from penstock.core import subscribe", LAYERS),
     Fault("penstock/session", "from penstock.runtime import serve", LAYERS),
     Fault("penstock/session", "from penstock.protocols.rsio import RsioDialect", SESSION),
-    Fault("penstock/session", "from penstock.protocols.reactivesocket import ReactiveSocketDialect", SESSION),
+    Fault(
+        "penstock/session",
+        "from penstock.protocols.reactivesocket import ReactiveSocketDialect",
+        SESSION,
+    ),
     Fault("penstock/session", "from time import monotonic", PURE),
     Fault("penstock/session", "import trio", PURE),
     Fault("penstock/session", "import pluggy", PURE),
@@ -142,11 +154,16 @@ def _front_door_fault(contract: Mapping[str, Any]) -> Fault:
     """A module outside all layers that imports the first private file of a protected package."""
     package = str(contract["protected_modules"][0]).removesuffix(".*")
     files = sorted((ROOT / _source(package.replace(".", "/"))).rglob("_[!_]*.py"))
-    private = files[0].relative_to((ROOT / _source(package.replace(".", "/"))).parents[package.count(".")])
+    private = files[0].relative_to(
+        (ROOT / _source(package.replace(".", "/"))).parents[package.count(".")]
+    )
     return Fault("penstock", f"import {'.'.join(private.with_suffix('').parts)}", contract["name"])
 
 
-IMPORTS = [*FAULTS, *(_front_door_fault(contract) for contract in CONTRACTS if contract["type"] == "protected")]
+IMPORTS = [
+    *FAULTS,
+    *(_front_door_fault(contract) for contract in CONTRACTS if contract["type"] == "protected"),
+]
 PLANTED = {fault: f"_planted_{number:02}" for number, fault in enumerate(IMPORTS)}
 
 UNDER_TYPE_CHECKING = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
@@ -154,15 +171,23 @@ CIRCLE = {
     "src/penstock/core/_circle_one.py": "from penstock.core import _circle_two",
     "src/penstock/core/_circle_two.py": "from penstock.core import _circle_one",
     "src/penstock/operators/_typed_one.py": "from penstock.operators import _typed_two",
-    "src/penstock/operators/_typed_two.py": f"{UNDER_TYPE_CHECKING}    from penstock.operators import _typed_one",
-    "tck/src/penstock_tck/_draft_checks/_circle_three.py": "from penstock_tck._draft_checks import _circle_four",
-    "tck/src/penstock_tck/_draft_checks/_circle_four.py": "from penstock_tck._draft_checks import _circle_three",
+    "src/penstock/operators/_typed_two.py": (
+        f"{UNDER_TYPE_CHECKING}    from penstock.operators import _typed_one"
+    ),
+    "tck/src/penstock_tck/_draft_checks/_circle_three.py": (
+        "from penstock_tck._draft_checks import _circle_four"
+    ),
+    "tck/src/penstock_tck/_draft_checks/_circle_four.py": (
+        "from penstock_tck._draft_checks import _circle_three"
+    ),
 }
 NEW_FOLDER = {"src/penstock/utils/__init__.py": "import enum"}
 
 
 def _reports(folder: Path, planted: Iterable[tuple[str, str]]) -> dict[str, str]:
-    """Plant files in a copy of the code, run import-linter there, and return the report of each broken contract by its name."""
+    """Plant files in a copy of the code, run import-linter there, and return the report of each
+    broken contract by its name.
+    """
     for place in PLACES:
         shutil.copytree(ROOT / place, folder / place, ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", folder)
@@ -170,9 +195,18 @@ def _reports(folder: Path, planted: Iterable[tuple[str, str]]) -> dict[str, str]
         (folder / name).parent.mkdir(exist_ok=True)
         (folder / name).write_text(f'"""A planted fault."""\n\n{line}\n', encoding="utf-8")
     paths = os.pathsep.join(str((folder / place).parent) for place in PLACES)
-    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUTF8": "1", "COLUMNS": "500"}  # wide, so that no name is broken over two lines
+    # wide, so that no name is broken over two lines.
+    environment = {**os.environ, "PYTHONPATH": paths, "PYTHONUTF8": "1", "COLUMNS": "500"}
     command = [str(Path(sys.executable).with_name("lint-imports")), "--no-cache"]
-    done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, encoding="utf-8", check=False)
+    done = subprocess.run(
+        command,
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+        encoding="utf-8",
+        check=False,
+    )
     broken = set(re.findall(r"^(.+) BROKEN\b", done.stdout, re.MULTILINE))
     assert (done.returncode != 0) is bool(broken), done.stdout + done.stderr
     sections = re.split(r"^(.+)\n-{3,}\n", done.stdout, flags=re.MULTILINE)
@@ -183,7 +217,9 @@ def _reports(folder: Path, planted: Iterable[tuple[str, str]]) -> dict[str, str]
 @pytest.fixture(scope="module")
 def reports_of_imports(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """The reports about a copy with one file for each forbidden import."""
-    planted = [(f"{_source(fault.folder)}/{name}.py", fault.line) for fault, name in PLANTED.items()]
+    planted = [
+        (f"{_source(fault.folder)}/{name}.py", fault.line) for fault, name in PLANTED.items()
+    ]
     return _reports(tmp_path_factory.mktemp("imports"), planted)
 
 
@@ -194,32 +230,44 @@ def reports_of_structure(tmp_path_factory: pytest.TempPathFactory) -> dict[str, 
 
 
 def test_the_code_itself_breaks_no_contract(tmp_path: Path) -> None:
-    """Without a planted fault no contract is broken: the reports in the other tests come from their faults."""
+    """Without a planted fault no contract is broken:
+    the reports in the other tests come from their faults.
+    """
     assert _reports(tmp_path, []) == {}
 
 
 @pytest.mark.parametrize("fault", IMPORTS, ids=str)
-def test_a_forbidden_import_is_reported_by_its_contract(reports_of_imports: dict[str, str], fault: Fault) -> None:
+def test_a_forbidden_import_is_reported_by_its_contract(
+    reports_of_imports: dict[str, str], fault: Fault
+) -> None:
     """The report of the contract names the planted file."""
     assert PLANTED[fault] in reports_of_imports.get(fault.contract, "")
 
 
-def test_a_folder_that_no_contract_declares_is_reported(reports_of_structure: dict[str, str]) -> None:
+def test_a_folder_that_no_contract_declares_is_reported(
+    reports_of_structure: dict[str, str],
+) -> None:
     """A new layer has to be given its place among the layers."""
     assert "utils" in reports_of_structure[LAYERS]
 
 
 @pytest.mark.parametrize("package", ["penstock.core", "penstock_tck._draft_checks"])
 def test_a_circle_is_reported(reports_of_structure: dict[str, str], package: str) -> None:
-    """Two files of a package that import one another are reported, in every package of both distributions."""
+    """Two files of a package that import one another are reported,
+    in every package of both distributions.
+    """
     assert f"No cycles are allowed in {package}." in reports_of_structure[CIRCLES]
 
 
 def test_a_circle_under_type_checking_is_reported(reports_of_structure: dict[str, str]) -> None:
-    """An import that only type checkers follow counts: the two files still cannot be understood one after the other."""
+    """An import that only type checkers follow counts:
+    the two files still cannot be understood one after the other.
+    """
     assert "No cycles are allowed in penstock.operators." in reports_of_structure[CIRCLES]
 
 
 def test_each_contract_has_a_fault_that_it_catches() -> None:
     """A contract that no planted fault breaks might guard nothing."""
-    assert sorted({contract["name"] for contract in CONTRACTS} - {fault.contract for fault in IMPORTS}) == [CIRCLES]
+    assert sorted(
+        {contract["name"] for contract in CONTRACTS} - {fault.contract for fault in IMPORTS}
+    ) == [CIRCLES]

@@ -1,6 +1,8 @@
-"""No module imports the front door of a package that it is in: the front door imports that module, so this would be a circle.
+"""No module imports the front door of a package that it is in:
+the front door imports that module, so this would be a circle.
 
-The contract about circles compares the parts of a package with one another, and the front door is not one of them.
+The contract about circles compares the parts of a package with one another,
+and the front door is not one of them.
 
 Run by `nox -s imports`, which installs import-linter and with it grimp.
 """
@@ -10,13 +12,24 @@ import grimp
 
 def imports_of_an_own_front_door(graph: grimp.ImportGraph) -> list[str]:
     """Each import of a package by a module inside it."""
-    edges = [(module, imported) for module in graph.modules for imported in graph.find_modules_directly_imported_by(module)]
-    return sorted(f"{module} imports {imported}" for module, imported in edges if module.startswith(f"{imported}."))
+    edges = [
+        (module, imported)
+        for module in graph.modules
+        for imported in graph.find_modules_directly_imported_by(module)
+    ]
+    return sorted(
+        f"{module} imports {imported}"
+        for module, imported in edges
+        if module.startswith(f"{imported}.")
+    )
 
 
 def test_no_module_imports_its_own_front_door() -> None:
     """Both distributions are free of such imports, those under TYPE_CHECKING included."""
-    assert imports_of_an_own_front_door(grimp.build_graph("penstock", "penstock_tck", cache_dir=None)) == []
+    assert (
+        imports_of_an_own_front_door(grimp.build_graph("penstock", "penstock_tck", cache_dir=None))
+        == []
+    )
 
 
 def test_an_import_of_an_own_front_door_is_found() -> None:

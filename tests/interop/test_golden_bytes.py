@@ -1,4 +1,6 @@
-"""The golden bytes of the reference, written and read by MessagePack and Protocol Buffers of Node.js, which others have made."""
+"""The golden bytes of the reference, written and read by MessagePack and Protocol Buffers of
+Node.js, which others have made.
+"""
 
 import json
 import re
@@ -18,13 +20,18 @@ from tests.browser._programs import npm_package, run_node
 HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs/reference/rsio.md"
 ROW = re.compile(r"^\| ([^|]+) \| `([0-9a-f ]+)` \| `([0-9a-f ]+)` \|$", re.MULTILINE)
-# The change of the encoding is a message of the compact one, and the body of an extension's message is bytes of its own.
+# The change of the encoding is a message of the compact one,
+# and the body of an extension's message is bytes of its own.
 OTHERS = re.compile("switchEncoding|of an extension")
 
 
 def _rows() -> dict[str, tuple[str, str]]:
     """Return the bytes in msgpack and in protobuf, by the text of the page."""
-    return {text: (msgpack, protobuf) for text, msgpack, protobuf in ROW.findall(PAGE.read_text("utf-8")) if not OTHERS.search(text)}
+    return {
+        text: (msgpack, protobuf)
+        for text, msgpack, protobuf in ROW.findall(PAGE.read_text("utf-8"))
+        if not OTHERS.search(text)
+    }
 
 
 def _message(encoding: str, data: str) -> rsio.Message:
@@ -44,14 +51,24 @@ def _value(value: object) -> dict[str, Any]:
         return {"int": str(value)}
     if isinstance(value, str):
         return {"text": value}
-    return {"bytes": value.hex()} if isinstance(value, bytes) else {"ints": [str(each) for each in value]}  # type: ignore[attr-defined]  # the ids of a hello
+    return (
+        {"bytes": value.hex()}
+        if isinstance(value, bytes)
+        else {"ints": [str(each) for each in value]}
+    )  # type: ignore[attr-defined]  # the ids of a hello
 
 
 def _question(msgpack: str, protobuf: str) -> dict[str, Any]:
     message = _message("msgpack", msgpack)
     name = re.sub("^(Client|Server)Hello$", "Hello", type(message).__name__).replace("Last", "")
     values = {name: _value(value) for name, value in attrs.asdict(message).items()}
-    return {"name": name, "type": int(msgpack[:2], 16), "values": values, "msgpack": _hex(msgpack), "protobuf": _hex(protobuf)}
+    return {
+        "name": name,
+        "type": int(msgpack[:2], 16),
+        "values": values,
+        "msgpack": _hex(msgpack),
+        "protobuf": _hex(protobuf),
+    }
 
 
 def _hex(text: str) -> str:
@@ -59,7 +76,9 @@ def _hex(text: str) -> str:
 
 
 @pytest.fixture(scope="module")
-def asked(tmp_path_factory: pytest.TempPathFactory) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
+def asked(
+    tmp_path_factory: pytest.TempPathFactory,
+) -> tuple[list[dict[str, Any]], list[dict[str, Any]]]:
     """What Node.js was asked, and its answers."""
     npm_package("@msgpack/msgpack")
     npm_package("protobufjs")
@@ -84,13 +103,17 @@ def test_penstock_reads_the_same_message_in_each_encoding(encoding: str) -> None
 
 
 @pytest.mark.parametrize("encoding", ["msgpack", "protobuf"])
-def test_node_writes_the_bytes_of_the_page(asked: tuple[list[dict[str, Any]], list[dict[str, Any]]], encoding: str) -> None:
+def test_node_writes_the_bytes_of_the_page(
+    asked: tuple[list[dict[str, Any]], list[dict[str, Any]]], encoding: str
+) -> None:
     """From the values of each message; protobufjs has read `rsio.proto` itself."""
     questions, answers = asked
     assert [each[encoding] for each in answers] == [each[encoding] for each in questions]
 
 
-def test_node_reads_the_values_from_the_bytes_of_the_page(asked: tuple[list[dict[str, Any]], list[dict[str, Any]]]) -> None:
+def test_node_reads_the_values_from_the_bytes_of_the_page(
+    asked: tuple[list[dict[str, Any]], list[dict[str, Any]]],
+) -> None:
     """The type, and each field."""
     questions, answers = asked
     for question, answer in zip(questions, answers, strict=True):

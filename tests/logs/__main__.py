@@ -1,7 +1,9 @@
-"""Crashes of a log on disk: `python tests/logs` kills a writer 200 times, and cuts its file at each byte of the last commit.
+"""Crashes of a log on disk: `python tests/logs` kills a writer 200 times,
+and cuts its file at each byte of the last commit.
 
-It also changes each bit of the last group, and each 97th bit of the rest. It prints the figures, and exits with 1 if an appended element
-was lost, or another one was served. `--kills 20 --step 50` is shorter.
+It also changes each bit of the last group, and each 97th bit of the rest. It prints the figures,
+and exits with 1 if an appended element was lost, or another one was served. `--kills 20 --step 50`
+is shorter.
 """
 
 import argparse
@@ -13,9 +15,18 @@ from tempfile import TemporaryDirectory
 
 import trio
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # `python tests/logs` puts only tests/logs on the path; `tests.logs` needs the root
+# `python tests/logs` puts only tests/logs on the path; `tests.logs` needs the root.
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
-from tests.logs._damage import Outcome, bits_of_last_group, closed_log, crashed_log, cut_outcomes, flip_outcomes, last_commit_of
+from tests.logs._damage import (
+    Outcome,
+    bits_of_last_group,
+    closed_log,
+    crashed_log,
+    cut_outcomes,
+    flip_outcomes,
+    last_commit_of,
+)
 from tests.logs._killed import after_kill, kill_writer
 
 BATCH = 1_000
@@ -31,8 +42,18 @@ async def kills(folder: Path, times: int, seed: int) -> bool:
     lost = torn = appended = 0
     for _ in range(times):
         after = await after_kill(path, kill_writer(path, chance))
-        lost, torn, appended = lost + max(0, after.promised - after.latest), torn + after.torn, after.latest
-    print(f"killed {times} times, seed {seed}: {appended:,} elements, {lost} lost, {torn} appends torn", flush=True)
+        lost, torn, appended = (
+            lost + max(0, after.promised - after.latest),
+            torn + after.torn,
+            after.latest,
+        )
+    print(
+        (
+            f"killed {times} times, seed {seed}: {appended:,} elements, {lost} lost, {torn} "
+            "appends torn"
+        ),
+        flush=True,
+    )
     return not lost and not torn
 
 
@@ -52,14 +73,20 @@ async def damage(folder: Path, step: int) -> bool:
     )
 
 
-async def _flipped(path: Path, copy: Path, ending: str, step: int, begin: int, end: int) -> Counter[Outcome]:
-    """Change each STEP-th bit of the last group, and each `REST`-th one of the rest from `begin` to `end`."""
+async def _flipped(
+    path: Path, copy: Path, ending: str, step: int, begin: int, end: int
+) -> Counter[Outcome]:
+    """Change each STEP-th bit of the last group,
+    and each `REST`-th one of the rest from `begin` to `end`.
+    """
     group = bits_of_last_group(path, ending)
     bits = [*group[::step], *(bit for bit in range(begin, end, REST * step) if bit not in group)]
     outcomes: Counter[Outcome] = Counter()
     for first in range(0, len(bits), BATCH):
         outcomes.update(await flip_outcomes(path, copy, ending, bits[first : first + BATCH]))
-    print(f"{outcomes.total():,} bits of {path.name}{ending} changed: {_text(outcomes)}", flush=True)
+    print(
+        f"{outcomes.total():,} bits of {path.name}{ending} changed: {_text(outcomes)}", flush=True
+    )
     return outcomes
 
 
@@ -73,10 +100,17 @@ async def main(argv: list[str]) -> int:
     parser.add_argument("--kills", type=int, default=200)
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--step", type=int, default=1, help="take each STEP-th byte and bit")
-    parser.add_argument("--folder", type=Path, help="where the files are made; a memory file system is fastest for bits")
+    parser.add_argument(
+        "--folder",
+        type=Path,
+        help="where the files are made; a memory file system is fastest for bits",
+    )
     options = parser.parse_args(argv)
     with TemporaryDirectory(dir=options.folder) as folder:
-        good = [await kills(Path(folder), options.kills, options.seed), await damage(Path(folder), options.step)]
+        good = [
+            await kills(Path(folder), options.kills, options.seed),
+            await damage(Path(folder), options.step),
+        ]
     return 0 if all(good) else 1
 
 

@@ -24,7 +24,9 @@ class Outcome(Enum):
 
 
 async def closed_log(folder: Path, name: str = "closed.log") -> Path:
-    """Return the path of a log that was closed, with the elements of APPENDS and one published transaction."""
+    """Return the path of a log that was closed, with the elements of APPENDS
+    and one published transaction.
+    """
     path = folder / name
     async with DiskLog(path, retention=PLENTY) as log:
         for elements in APPENDS:
@@ -53,7 +55,9 @@ def last_commit_of(crashed: Path) -> tuple[int, int]:
 
 
 def bits_of_last_group(path: Path, ending: str) -> range:
-    """Return the numbers of the bits of the last group in a file: the lengths of its elements, then the elements."""
+    """Return the numbers of the bits of the last group in a file:
+    the lengths of its elements, then the elements.
+    """
     elements = b"".join(APPENDS[-1])
     place = _beside(path, ending).read_bytes().rindex(elements)
     return range((place - 4 * len(APPENDS[-1])) * 8, (place + len(elements)) * 8)
@@ -67,7 +71,9 @@ async def cut_outcomes(path: Path, copy: Path, lengths: Iterable[int]) -> list[O
 
 async def flip_outcomes(path: Path, copy: Path, ending: str, bits: Iterable[int]) -> list[Outcome]:
     """Change each of the bits of one file in a copy, and return what becomes of the log."""
-    data = {each: _beside(path, each).read_bytes() for each in ENDINGS if _beside(path, each).exists()}
+    data = {
+        each: _beside(path, each).read_bytes() for each in ENDINGS if _beside(path, each).exists()
+    }
     outcomes = []
     for bit in bits:
         changed = bytearray(data[ending])
@@ -86,7 +92,10 @@ async def _outcome_of(path: Path, files: dict[str, bytes]) -> Outcome:
 
 async def reopened(path: Path) -> Outcome:
     """Open a log, read all its elements, append one more, and return what it had."""
-    whole, without = [each for append in APPENDS for each in append], [each for append in APPENDS[:-1] for each in append]
+    whole, without = (
+        [each for append in APPENDS for each in append],
+        [each for append in APPENDS[:-1] for each in append],
+    )
     try:
         async with DiskLog(path, retention=PLENTY) as log:
             elements = await collect(log.source("0", "earliest", "latest"))
@@ -97,7 +106,9 @@ async def reopened(path: Path) -> Outcome:
         return Outcome.REFUSED
     if latest != len(elements) or next_positions != range(latest, latest + 1):
         return Outcome.WRONG
-    return {tuple(whole): Outcome.WHOLE, tuple(without): Outcome.WITHOUT_THE_LAST}.get(tuple(elements), Outcome.WRONG)
+    return {tuple(whole): Outcome.WHOLE, tuple(without): Outcome.WITHOUT_THE_LAST}.get(
+        tuple(elements), Outcome.WRONG
+    )
 
 
 def _beside(path: Path, ending: str) -> Path:

@@ -11,7 +11,8 @@ from penstock.logs import DiskLog
 from tests._real_time import HANGS_AFTER
 from tests.logs._opening import PLENTY
 
-# Appends elements whose content is their position, from where the log ends, and prints each range when its append returned.
+# Appends elements whose content is their position, from where the log ends,
+# and prints each range when its append returned.
 WRITER = """
 import sys, trio
 from penstock import DiskLog, Retention
@@ -31,7 +32,9 @@ trio.run(main)
 
 
 class AfterKill(NamedTuple):
-    """Positions after a kill: those that the program had printed as appended, and those in the log."""
+    """Positions after a kill: those that the program had printed as appended,
+    and those in the log.
+    """
 
     promised: int
     latest: int
@@ -40,14 +43,19 @@ class AfterKill(NamedTuple):
 
 
 def kill_writer(path: Path, chance: random.Random) -> int:
-    """Run the writer, kill it after a number of appends that `chance` gives, and return the last position that it printed."""
-    with subprocess.Popen([sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True) as writer:
+    """Run the writer, kill it after a number of appends that `chance` gives,
+    and return the last position that it printed.
+    """
+    with subprocess.Popen(
+        [sys.executable, "-c", WRITER, str(path)], stdout=subprocess.PIPE, text=True
+    ) as writer:
         assert writer.stdout is not None
         promised = 0
         for _ in range(chance.randint(1, 40)):
             promised = int(writer.stdout.readline())
         writer.kill()
-        # The lines that it had printed until it was killed count as well. The last line may have been cut.
+        # The lines that it had printed until it was killed count as well.
+        # The last line may have been cut.
         for line in writer.stdout.read().split("\n")[:-1]:
             promised = max(promised, int(line))
         writer.wait(HANGS_AFTER)

@@ -13,7 +13,9 @@ NAMES = ("0",)
 
 
 @asynccontextmanager
-async def open_ring(names: Sequence[str] = NAMES, retention: Retention = PLENTY) -> AsyncIterator[Log]:
+async def open_ring(
+    names: Sequence[str] = NAMES, retention: Retention = PLENTY
+) -> AsyncIterator[Log]:
     yield RingLog(retention=retention, partitions=names)
 
 
@@ -22,8 +24,12 @@ def disk_in(folder: Path) -> OpenLog:
     numbers = count()
 
     @asynccontextmanager
-    async def open_disk(names: Sequence[str] = NAMES, retention: Retention = PLENTY) -> AsyncIterator[Log]:
-        async with DiskLog(folder / f"{next(numbers)}.log", retention=retention, partitions=names) as log:
+    async def open_disk(
+        names: Sequence[str] = NAMES, retention: Retention = PLENTY
+    ) -> AsyncIterator[Log]:
+        async with DiskLog(
+            folder / f"{next(numbers)}.log", retention=retention, partitions=names
+        ) as log:
             yield log
 
     return open_disk

@@ -1,6 +1,8 @@
-"""Files of a log that were cut, changed or lost: whole elements, or an error that says what to do, and never other elements.
+"""Files of a log that were cut, changed or lost:
+whole elements, or an error that says what to do, and never other elements.
 
-The default run takes a part of the places. `nox -s crashes` takes each byte and each bit: `python tests/logs`.
+The default run takes a part of the places. `nox -s crashes` takes each byte and each bit:
+`python tests/logs`.
 """
 
 import sqlite3
@@ -11,12 +13,23 @@ import pytest
 from penstock.api import LogDamaged
 from penstock.core import collect
 from penstock.logs import DiskLog, Retention
-from tests.logs._damage import APPENDS, Outcome, closed_log, crashed_log, cut_outcomes, flip_outcomes, last_commit_of, reopened
+from tests.logs._damage import (
+    APPENDS,
+    Outcome,
+    closed_log,
+    crashed_log,
+    cut_outcomes,
+    flip_outcomes,
+    last_commit_of,
+    reopened,
+)
 from tests.logs._opening import PLENTY, numbered
 
 
 async def test_a_cut_in_the_last_commit_loses_that_commit_or_nothing(tmp_path: Path) -> None:
-    """PATH-wal that ends in the middle of its last commit: the commits before it are whole, and no part of the last one is served."""
+    """PATH-wal that ends in the middle of its last commit: the commits before it are whole, and
+    no part of the last one is served.
+    """
     crashed = await crashed_log(tmp_path)
     begin, end = last_commit_of(crashed)
     lengths = [begin, begin + 1, *range(begin + 2, end - 1, 1_499), end - 1]
@@ -25,17 +38,25 @@ async def test_a_cut_in_the_last_commit_loses_that_commit_or_nothing(tmp_path: P
     assert await cut_outcomes(crashed, tmp_path / "whole.log", [end]) == [Outcome.WHOLE]
 
 
-async def test_a_changed_bit_in_the_last_commit_loses_that_commit_or_nothing(tmp_path: Path) -> None:
-    """A bit of the last commit in PATH-wal that was changed by a crash: that commit is not served."""
+async def test_a_changed_bit_in_the_last_commit_loses_that_commit_or_nothing(
+    tmp_path: Path,
+) -> None:
+    """A bit of the last commit in PATH-wal that was changed by a crash:
+    that commit is not served.
+    """
     crashed = await crashed_log(tmp_path)
     begin, end = last_commit_of(crashed)
-    outcomes = await flip_outcomes(crashed, tmp_path / "flipped.log", "-wal", range(begin * 8 + 3, end * 8, 6_007))
+    outcomes = await flip_outcomes(
+        crashed, tmp_path / "flipped.log", "-wal", range(begin * 8 + 3, end * 8, 6_007)
+    )
     assert set(outcomes) <= {Outcome.WITHOUT_THE_LAST, Outcome.WHOLE}
     assert Outcome.WITHOUT_THE_LAST in outcomes
 
 
 async def test_a_changed_bit_in_the_main_file_is_noticed_or_changes_nothing(tmp_path: Path) -> None:
-    """A bit of a closed log: all elements are there, or an error names the damage. None is missing without an error."""
+    """A bit of a closed log: all elements are there, or an error names the damage.
+    None is missing without an error.
+    """
     closed = await closed_log(tmp_path)
     bits = closed.stat().st_size * 8
     outcomes = await flip_outcomes(closed, tmp_path / "flipped.log", "", range(5, bits, bits // 60))
@@ -47,20 +68,29 @@ async def test_each_changed_bit_of_an_element_is_noticed(tmp_path: Path) -> None
     """The checksum of its group does not fit any more."""
     closed = await closed_log(tmp_path)
     place = closed.read_bytes().index(APPENDS[-1][-1])
-    outcomes = await flip_outcomes(closed, tmp_path / "flipped.log", "", range(place * 8, (place + 3) * 8))
+    outcomes = await flip_outcomes(
+        closed, tmp_path / "flipped.log", "", range(place * 8, (place + 3) * 8)
+    )
     assert set(outcomes) == {Outcome.REFUSED}
 
 
 async def test_a_damaged_group_does_not_keep_the_others_from_being_read(tmp_path: Path) -> None:
-    """A source that starts behind the damage hands over its elements; one that reads it fails and names the first position."""
+    """A source that starts behind the damage hands over its elements; one that reads it fails
+    and names the first position.
+    """
     closed = await closed_log(tmp_path)
     data = bytearray(closed.read_bytes())
     data[data.index(APPENDS[0][-1])] ^= 1
     closed.write_bytes(data)
     assert await reopened(closed) == Outcome.REFUSED
     async with DiskLog(closed, retention=PLENTY) as log:
-        assert await _collected(log, len(APPENDS[0])) == [element for append in APPENDS[1:] for element in append]
-        with pytest.raises(LogDamaged, match=r"partition '0' from 0 on were changed\. Put back closed\.log, closed\.log-wal"):
+        assert await _collected(log, len(APPENDS[0])) == [
+            element for append in APPENDS[1:] for element in append
+        ]
+        with pytest.raises(
+            LogDamaged,
+            match=r"partition '0' from 0 on were changed\. Put back closed\.log, closed\.log-wal",
+        ):
             await _collected(log, 0)
 
 
@@ -82,14 +112,19 @@ async def test_a_missing_main_file_is_no_empty_log(tmp_path: Path) -> None:
     """The message names the file that is missing and the one that is there."""
     closed = await closed_log(tmp_path)
     closed.unlink()
-    with pytest.raises(LogDamaged, match=r"closed\.log is missing, and closed\.log-lock beside it .* delete closed\.log-lock to begin"):
+    with pytest.raises(
+        LogDamaged,
+        match=r"closed\.log is missing, and closed\.log-lock beside it .* delete closed\.log-lock to begin",
+    ):
         await _open(closed)
     (tmp_path / "closed.log-lock").unlink()
     await _open(closed)
 
 
 async def test_a_missing_wal_is_noticed_and_can_be_accepted(tmp_path: Path) -> None:
-    """After a crash the newest elements are in PATH-wal. Without it the log opens only if the program accepts the loss."""
+    """After a crash the newest elements are in PATH-wal.
+    Without it the log opens only if the program accepts the loss.
+    """
     crashed = await crashed_log(tmp_path)
     crashed.with_name(crashed.name + "-wal").unlink()
     with pytest.raises(LogDamaged, match=r"crashed\.log-wal is missing .* accept_loss=True"):
@@ -103,7 +138,9 @@ async def test_a_file_of_another_program_or_version_is_refused(tmp_path: Path) -
     """Nothing is written to it."""
     text = tmp_path / "notes.txt"
     text.write_text("These are notes, and no database. " * 40)
-    with pytest.raises(LogDamaged, match=r"notes\.txt is damaged: SQLite says: file is not a database"):
+    with pytest.raises(
+        LogDamaged, match=r"notes\.txt is damaged: SQLite says: file is not a database"
+    ):
         await _open(text)
     assert text.read_text().startswith("These are notes")
     for pragma, message in (
@@ -117,11 +154,15 @@ async def test_a_file_of_another_program_or_version_is_refused(tmp_path: Path) -
 
 
 async def test_rows_that_another_program_changed_are_refused(tmp_path: Path) -> None:
-    """A value of another kind, a lost group, a changed name, a lost transaction: each is named when the log is opened."""
+    """A value of another kind, a lost group, a changed name, a lost transaction:
+    each is named when the log is opened.
+    """
     changes = {
         "UPDATE groups SET count = 'many'": "a record was changed",
         "DELETE FROM groups WHERE key = 20": "lacks the elements from 20 on",
-        "DELETE FROM groups WHERE key > 20": "ends at 70 in place of 100: its last elements are lost",
+        "DELETE FROM groups WHERE key > 20": (
+            "ends at 70 in place of 100: its last elements are lost"
+        ),
         "UPDATE partitions SET name = '1'": "the record of partition 0 was changed",
         "UPDATE transactions SET id = 'b'": "the record of transaction 0 was changed",
         "DELETE FROM transactions": "it has 1 partitions and 0 transactions, and recorded 1 and 1",

@@ -18,15 +18,39 @@ def _sqlite_error(code: int) -> sqlite3.Error:
 @pytest.mark.parametrize(
     ("error", "kind", "advice"),
     [
-        (_sqlite_error(sqlite3.SQLITE_FULL), LogError, "no room on the disk .* none of these elements was appended. Make room"),
-        (_sqlite_error(sqlite3.SQLITE_IOERR_FSYNC), LogError, "the disk failed .* open the log again, and append what was not appended"),
+        (
+            _sqlite_error(sqlite3.SQLITE_FULL),
+            LogError,
+            "no room on the disk .* none of these elements was appended. Make room",
+        ),
+        (
+            _sqlite_error(sqlite3.SQLITE_IOERR_FSYNC),
+            LogError,
+            "the disk failed .* open the log again, and append what was not appended",
+        ),
         (_sqlite_error(sqlite3.SQLITE_CANTOPEN), LogError, "its folder must exist"),
         (_sqlite_error(sqlite3.SQLITE_READONLY), LogError, "must be allowed to write"),
-        (_sqlite_error(sqlite3.SQLITE_BUSY), LogLocked, "close it there, or give this log another path. `fuser"),
-        (_sqlite_error(sqlite3.SQLITE_CORRUPT_VTAB), LogDamaged, "SQLite says: as SQLite says it. Put back orders.log, orders.log-wal"),
+        (
+            _sqlite_error(sqlite3.SQLITE_BUSY),
+            LogLocked,
+            "close it there, or give this log another path. `fuser",
+        ),
+        (
+            _sqlite_error(sqlite3.SQLITE_CORRUPT_VTAB),
+            LogDamaged,
+            "SQLite says: as SQLite says it. Put back orders.log, orders.log-wal",
+        ),
         (_sqlite_error(sqlite3.SQLITE_ERROR), LogDamaged, "SQLite says"),
-        (sqlite3.OperationalError("Could not decode"), LogDamaged, "Python's sqlite3 says: Could not decode"),
-        (UnicodeDecodeError("utf-8", b"\xd5", 0, 1, "invalid"), LogDamaged, "Python's sqlite3 says: .*0xd5"),
+        (
+            sqlite3.OperationalError("Could not decode"),
+            LogDamaged,
+            "Python's sqlite3 says: Could not decode",
+        ),
+        (
+            UnicodeDecodeError("utf-8", b"\xd5", 0, 1, "invalid"),
+            LogDamaged,
+            "Python's sqlite3 says: .*0xd5",
+        ),
     ],
     ids=lambda value: None if isinstance(value, type | str) else type(value).__name__,
 )

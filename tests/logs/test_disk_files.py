@@ -29,10 +29,14 @@ except LogLocked as error:
 
 
 async def test_a_second_writer_is_refused(tmp_path: Path) -> None:
-    """In the same process and in another one. When the first one has closed the log, the next one opens it."""
+    """In the same process and in another one.
+    When the first one has closed the log, the next one opens it.
+    """
     path = tmp_path / "orders.log"
     async with DiskLog(path, retention=PLENTY) as log:
-        with pytest.raises(LogLocked, match="is open for writing already, and a log has one writer"):
+        with pytest.raises(
+            LogLocked, match="is open for writing already, and a log has one writer"
+        ):
             await _open(path)
         assert "is open for writing already" in _open_in_another_process(path)
         assert await log.append([b"x"]) == range(1)
@@ -59,7 +63,10 @@ async def test_a_log_that_cannot_be_opened_leaves_no_lock(tmp_path: Path) -> Non
 
 async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
     """The error says what has to exist."""
-    with pytest.raises(LogError, match=r"nowhere/orders\.log cannot be opened for writing .*: its folder must exist"):
+    with pytest.raises(
+        LogError,
+        match=r"nowhere/orders\.log cannot be opened for writing .*: its folder must exist",
+    ):
         await _open(tmp_path / "nowhere/orders.log")
 
 
@@ -72,7 +79,8 @@ async def test_an_empty_file_becomes_a_log(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_link", [False, True])
-async def test_an_emptied_file_is_no_new_log(tmp_path: Path, is_link: bool) -> None:  # a parameter of the test
+# A parameter of the test.
+async def test_an_emptied_file_is_no_new_log(tmp_path: Path, is_link: bool) -> None:
     """It had elements, and their loss is not silent. Without PATH-lock a new log is begun."""
     path = tmp_path / "orders.log"
     async with DiskLog(path, retention=PLENTY) as log:
@@ -80,7 +88,10 @@ async def test_an_emptied_file_is_no_new_log(tmp_path: Path, is_link: bool) -> N
     path.write_bytes(b"")
     link = tmp_path / "link"
     link.symlink_to(path)
-    with pytest.raises(LogDamaged, match=r"orders\.log is empty, and orders\.log-lock beside it says that there was a log"):
+    with pytest.raises(
+        LogDamaged,
+        match=r"orders\.log is empty, and orders\.log-lock beside it says that there was a log",
+    ):
         await _open(link if is_link else path)
     beside(path, "-lock").unlink()
     await _open(path)

@@ -1,4 +1,6 @@
-"""The log in a file: its elements after it was closed and opened again, and the effects of closing."""
+"""The log in a file: its elements after it was closed and opened again,
+and the effects of closing.
+"""
 
 import sqlite3
 import threading
@@ -35,14 +37,18 @@ async def test_all_is_there_after_it_was_opened_again(tmp_path: Path) -> None:
 
 
 async def test_a_lower_retention_counts_when_the_log_is_opened(tmp_path: Path) -> None:
-    """The oldest groups go, and the positions of the others stay. The positions of an empty partition stay as well."""
+    """The oldest groups go, and the positions of the others stay.
+    The positions of an empty partition stay as well.
+    """
     path = tmp_path / "orders.log"
     async with DiskLog(path, retention=PLENTY, clock=lambda: 1_000.0) as log:
         for start in range(0, 50, 5):
             await log.append(numbered(start, start + 5))
     async with DiskLog(path, retention=Retention(max_count=12), clock=lambda: 1_000.0) as log:
         assert (log.earliest(), log.latest()) == ({"0": 40}, {"0": 50})
-    async with DiskLog(path, retention=Retention(max_count=12, max_age=10), clock=lambda: 1_011.0) as log:
+    async with DiskLog(
+        path, retention=Retention(max_count=12, max_age=10), clock=lambda: 1_011.0
+    ) as log:
         assert (log.earliest(), log.latest()) == ({"0": 50}, {"0": 50})
         assert await log.append([b"x"]) == range(50, 51)
     async with DiskLog(path, retention=PLENTY) as log:
@@ -57,7 +63,9 @@ async def test_a_closed_log_is_one_file_and_its_lock(tmp_path: Path) -> None:
 
 
 async def test_the_file_does_not_grow_while_elements_are_dropped(tmp_path: Path) -> None:
-    """The space of dropped groups is used again: four times the elements take no more than the first ones, and a quarter more."""
+    """The space of dropped groups is used again: four times the elements take no more than the
+    first ones, and a quarter more.
+    """
     path = tmp_path / "orders.log"
     sizes = []
     async with DiskLog(path, retention=Retention(max_bytes=1_000_000)) as log:
@@ -90,7 +98,9 @@ async def test_a_log_is_used_inside_of_its_block_only(tmp_path: Path) -> None:
 
 
 async def test_closing_commits_what_waits_and_ends_readers(tmp_path: Path) -> None:
-    """An append that waits for the disk returns its positions; a stream and a wait for elements fail."""
+    """An append that waits for the disk returns its positions;
+    a stream and a wait for elements fail.
+    """
     log = DiskLog(tmp_path / "orders.log", retention=PLENTY)
     appended: list[range] = []
 
@@ -129,7 +139,10 @@ async def test_a_cancelled_block_closes_the_log(tmp_path: Path) -> None:
 
 async def test_a_reader_sees_only_what_is_synced(tmp_path: Path) -> None:
     """`latest` grows when the commit has returned, and not when `append` is called."""
-    async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log, trio.open_nursery() as nursery:
+    async with (
+        DiskLog(tmp_path / "orders.log", retention=PLENTY) as log,
+        trio.open_nursery() as nursery,
+    ):
         nursery.start_soon(log.append, [b"x"])
         await trio.lowlevel.checkpoint()
         assert log.latest() == {"0": 0}
@@ -158,8 +171,12 @@ def test_its_repr_tells_whether_it_is_open(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("is_full", [True, False])
-async def test_a_publish_beside_one_that_was_cancelled_tells_the_truth(tmp_path: Path, nursery: trio.Nursery, *, is_full: bool) -> None:
-    """It waits for the commit of the first one. If that fails, it publishes its own elements; it never returns False for nothing."""
+async def test_a_publish_beside_one_that_was_cancelled_tells_the_truth(
+    tmp_path: Path, nursery: trio.Nursery, *, is_full: bool
+) -> None:
+    """It waits for the commit of the first one. If that fails, it publishes its own elements; it
+    never returns False for nothing.
+    """
     begun, may_end = trio.Event(), threading.Event()
     async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log:
         assert log._opened is not None

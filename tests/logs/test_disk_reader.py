@@ -1,4 +1,6 @@
-"""Reading groups: ranges that begin and end in the middle of a group, lists of a bounded length, dropped positions."""
+"""Reading groups: ranges that begin and end in the middle of a group, lists of a bounded length,
+dropped positions.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -15,7 +17,9 @@ from tests.logs._opening import PLENTY, numbered
 
 @asynccontextmanager
 async def _reader(path: Path, *ends: int) -> AsyncIterator[DiskReader]:
-    """A reader of a log with groups that end at these positions, and a second partition behind them."""
+    """A reader of a log with groups that end at these positions,
+    and a second partition behind them.
+    """
     async with DiskLog(path, retention=PLENTY, partitions=["a", "b"]) as log:
         for start, end in zip((0, *ends), ends, strict=False):
             await log.append(numbered(start, end), partition="a")
@@ -33,7 +37,9 @@ async def test_each_range_is_read_exactly(tmp_path: Path) -> None:
                 assert reader.read(0, "a", start, stop) == numbered(start, stop)
 
 
-async def test_a_list_is_bounded_by_elements_and_bytes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_list_is_bounded_by_elements_and_bytes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No further group is read when one of the bounds is reached."""
     async with _reader(tmp_path / "a.log", 3, 6, 9) as reader:
         monkeypatch.setattr(module, "LIST_LENGTH", 4)

@@ -1,4 +1,6 @@
-"""The tables of a log: commits that fail change nothing, a clock that goes back drops nothing, the table of ids is bounded."""
+"""The tables of a log: commits that fail change nothing, a clock that goes back drops nothing,
+the table of ids is bounded.
+"""
 
 import logging
 from pathlib import Path
@@ -36,7 +38,10 @@ async def test_a_full_disk_refuses_elements_and_the_log_stays_usable(tmp_path: P
         failures: list[LogError] = []
 
         async def fail() -> None:
-            with pytest.raises(LogError, match=r"there is no room on the disk .* none of these elements was appended\.") as refused:
+            with pytest.raises(
+                LogError,
+                match=r"there is no room on the disk .* none of these elements was appended\.",
+            ) as refused:
                 await log.append([b"x" * 100_000])
             failures.append(refused.value)
 
@@ -51,12 +56,24 @@ async def test_a_full_disk_refuses_elements_and_the_log_stays_usable(tmp_path: P
         assert await big.publish()
         assert await log.append(numbered(0, 1)) == range(11, 12)
     async with DiskLog(path, retention=PLENTY) as log:
-        assert await collect(log.source("0", 0, 12)) == [*numbered(0, 10), b"x" * 100_000, *numbered(0, 1)]
+        assert await collect(log.source("0", 0, 12)) == [
+            *numbered(0, 10),
+            b"x" * 100_000,
+            *numbered(0, 1),
+        ]
 
 
-async def test_a_clock_that_goes_back_drops_nothing_early_and_is_reported(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
-    """The ages count from the latest time that was seen; the message names the difference. It is not repeated with each commit."""
-    clock, path, retention = Clock(), tmp_path / "orders.log", Retention(max_count=1_000, max_age=60)
+async def test_a_clock_that_goes_back_drops_nothing_early_and_is_reported(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The ages count from the latest time that was seen; the message names the difference. It is
+    not repeated with each commit.
+    """
+    clock, path, retention = (
+        Clock(),
+        tmp_path / "orders.log",
+        Retention(max_count=1_000, max_age=60),
+    )
     async with DiskLog(path, retention=retention, clock=clock) as log:
         await log.append([b"first"])
         clock.now -= 500
@@ -83,15 +100,25 @@ async def test_a_table_of_ids_is_bounded(tmp_path: Path, monkeypatch: pytest.Mon
         for number in range(10):
             assert await log.transaction(str(number)).publish()
         assert len(log._opened.store.published) == 3
-        (rows,) = log._opened.store._connection.execute("SELECT count(*) FROM transactions").fetchone()
+        (rows,) = log._opened.store._connection.execute(
+            "SELECT count(*) FROM transactions"
+        ).fetchone()
         assert rows == 3
     async with DiskLog(path, retention=PLENTY) as log:
-        assert [await log.transaction(name).publish() for name in ("9", "8", "7", "6")] == [False, False, False, True]
+        assert [await log.transaction(name).publish() for name in ("9", "8", "7", "6")] == [
+            False,
+            False,
+            False,
+            True,
+        ]
 
 
 async def test_works_of_one_commit_are_applied_in_their_order(tmp_path: Path) -> None:
     """Two transactions with one id in one commit: the first one counts."""
-    async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log, trio.open_nursery() as nursery:
+    async with (
+        DiskLog(tmp_path / "orders.log", retention=PLENTY) as log,
+        trio.open_nursery() as nursery,
+    ):
         results: list[object] = []
 
         async def publish(element: bytes) -> None:

@@ -1,4 +1,6 @@
-"""The thread that writes: all that came during a sync is the next commit, and a fault of penstock reaches the tasks that wait."""
+"""The thread that writes: all that came during a sync is the next commit, and a fault of
+penstock reaches the tasks that wait.
+"""
 
 from collections.abc import Sequence
 from pathlib import Path
@@ -19,7 +21,9 @@ from tests.logs._opening import PLENTY
 
 
 class HeldCommits:
-    """Holds the first commit of a log until the test lets it go, and records how much work each commit had."""
+    """Holds the first commit of a log until the test lets it go,
+    and records how much work each commit had.
+    """
 
     def __init__(self, log: DiskLog) -> None:
         self.begun, self.go_on = Event(), Event()
@@ -35,7 +39,9 @@ class HeldCommits:
 
 
 async def test_all_that_came_during_a_sync_is_the_next_commit(tmp_path: Path) -> None:
-    """A thousand appends that come during one commit are synced by the second one, in the order of their calls."""
+    """A thousand appends that come during one commit are synced by the second one,
+    in the order of their calls.
+    """
     async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log:
         held = HeldCommits(log)
         async with trio.open_nursery() as nursery:
@@ -49,7 +55,9 @@ async def test_all_that_came_during_a_sync_is_the_next_commit(tmp_path: Path) ->
         assert await collect(log.source("0", 0, 1_001)) == [b"first", *[b"x"] * 1_000]
 
 
-async def test_a_bounded_number_of_elements_waits_for_the_disk(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_bounded_number_of_elements_waits_for_the_disk(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Above it `append` waits; the elements are appended when the disk has caught up."""
     monkeypatch.setattr(base, "MOST_AT_ONCE", 10)
     async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log:
@@ -82,7 +90,9 @@ async def test_a_fault_in_the_thread_reaches_the_tasks_that_wait(tmp_path: Path)
     async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log:
         commit, log._opened.store.commit = log._opened.store.commit, fail
         for _ in range(2):
-            with pytest.raises(InternalError, match=r"failed with ValueError: a fault; please report it"):
+            with pytest.raises(
+                InternalError, match=r"failed with ValueError: a fault; please report it"
+            ):
                 await log.append([b"x"])
         log._opened.store.commit = commit
         assert await log.append([b"x"]) == range(1)

@@ -13,7 +13,12 @@ GROUPS = [[b""], [b"", b""], [b"abc"], [b"ab", b"cd"], [b"", b"x", b"yyy", b""],
 def test_a_group_is_read_as_it_was_written(elements: list[bytes]) -> None:
     """Equal lengths, mixed lengths and empty elements."""
     row = encode_row(5, elements, 1.5)
-    assert (row.key, row.length, row.size, row.written) == (5, len(elements), sum(map(len, elements)), 1.5)
+    assert (row.key, row.length, row.size, row.written) == (
+        5,
+        len(elements),
+        sum(map(len, elements)),
+        1.5,
+    )
     assert decode_row(row) == elements
 
 
@@ -25,7 +30,10 @@ def test_any_elements_are_read_as_they_were_written(elements: list[bytes]) -> No
 
 def test_a_group_has_the_documented_bytes() -> None:
     """Four bytes for each length, least significant first, then the elements."""
-    assert encode_row(0, [b"ab", b"", b"c"], 0.0).elements == bytes.fromhex("02000000 00000000 01000000") + b"abc"
+    assert (
+        encode_row(0, [b"ab", b"", b"c"], 0.0).elements
+        == bytes.fromhex("02000000 00000000 01000000") + b"abc"
+    )
 
 
 def test_each_changed_bit_is_found() -> None:
@@ -62,4 +70,15 @@ def test_a_changed_column_is_found(changed: dict[str, object]) -> None:
 
 def test_a_checksum_of_values_depends_on_each_of_them() -> None:
     """Also a text that is not valid Unicode has one."""
-    assert len({checksum_of(1, "a"), checksum_of(1, "b"), checksum_of(2, "a"), checksum_of("1a"), checksum_of("\udc80")}) == 5
+    assert (
+        len(
+            {
+                checksum_of(1, "a"),
+                checksum_of(1, "b"),
+                checksum_of(2, "a"),
+                checksum_of("1a"),
+                checksum_of("\udc80"),
+            }
+        )
+        == 5
+    )

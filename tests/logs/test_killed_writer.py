@@ -1,4 +1,6 @@
-"""A writer that is killed with SIGKILL loses nothing that its `append` returned for. `nox -s crashes` kills it 200 times."""
+"""A writer that is killed with SIGKILL loses nothing that its `append` returned for.
+`nox -s crashes` kills it 200 times.
+"""
 
 import random
 from pathlib import Path
@@ -7,7 +9,9 @@ from tests.logs._killed import after_kill, kill_writer
 
 
 async def test_a_killed_writer_loses_nothing_that_was_appended(tmp_path: Path) -> None:
-    """Twice on one log: each append is there whole or not at all, and the second writer goes on where the log ends."""
+    """Twice on one log: each append is there whole or not at all,
+    and the second writer goes on where the log ends.
+    """
     path, chance = tmp_path / "orders.log", random.Random(1)
     before = 0
     for _ in range(2):

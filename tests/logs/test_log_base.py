@@ -12,11 +12,16 @@ from tests.logs._opening import numbered
 
 
 def _full(**bounds: int) -> RingLog:
-    return RingLog(retention=Retention(**(bounds or {"max_count": 4}), acknowledged=True), partitions=["a", "b"])
+    return RingLog(
+        retention=Retention(**(bounds or {"max_count": 4}), acknowledged=True),
+        partitions=["a", "b"],
+    )
 
 
 def test_a_log_needs_its_retention() -> None:
-    """There is no default: a program must choose between a log that grows without a bound and one that drops elements."""
+    """There is no default: a program must choose between a log that grows without a bound
+    and one that drops elements.
+    """
     with pytest.raises(UsageError, match=r"a log needs retention=Retention\(...\)"):
         RingLog(retention=None)  # type: ignore[arg-type]  # on purpose
 
@@ -33,7 +38,9 @@ async def test_each_async_method_checkpoints() -> None:
 
 
 @pytest.mark.parametrize("bounds", [{"max_count": 4}, {"max_bytes": 4}], ids=["count", "bytes"])
-async def test_appends_that_wait_go_on_in_the_order_of_their_calls(nursery: trio.Nursery, bounds: dict[str, int]) -> None:
+async def test_appends_that_wait_go_on_in_the_order_of_their_calls(
+    nursery: trio.Nursery, bounds: dict[str, int]
+) -> None:
     """A large append that waits for room is not overtaken by a small one that would fit."""
     log = _full(**bounds)
     await log.append([b"x"] * 3, partition="a")
@@ -73,17 +80,25 @@ async def _cancel_when_blocked(scope: trio.CancelScope) -> None:
     scope.cancel()
 
 
-@pytest.mark.parametrize(("bounds", "limit"), [({"max_count": 4}, "max_count"), ({"max_bytes": 4}, "max_bytes")], ids=["count", "bytes"])
+@pytest.mark.parametrize(
+    ("bounds", "limit"),
+    [({"max_count": 4}, "max_count"), ({"max_bytes": 4}, "max_bytes")],
+    ids=["count", "bytes"],
+)
 async def test_an_append_that_never_fits_is_refused(bounds: dict[str, int], limit: str) -> None:
     """Whether the log drops or waits; the message names the bound."""
     for acknowledged in (True, False):
         log = RingLog(retention=Retention(**bounds, acknowledged=acknowledged))
-        with pytest.raises(LimitExceeded, match=rf"Retention\({limit}=4\), so the log would never have room") as refused:
+        with pytest.raises(
+            LimitExceeded, match=rf"Retention\({limit}=4\), so the log would never have room"
+        ) as refused:
             await log.append([b"x"] * 5)
         assert (refused.value.limit, refused.value.value) == (limit, 4)
 
 
-async def test_latest_with_a_timeout_returns_when_the_time_is_over(autojump_clock: MockClock) -> None:
+async def test_latest_with_a_timeout_returns_when_the_time_is_over(
+    autojump_clock: MockClock,
+) -> None:
     """It returns the positions of that time, and raises nothing."""
     log = _full()
     began = trio.current_time()
@@ -141,7 +156,9 @@ async def test_a_position_that_is_gone_fails_one_stream_only() -> None:
     await log.append(numbered(0, 8))
     await log.append(numbered(8, 12))
     async with subscribe(log.source("0", 4)) as stream:
-        with pytest.raises(PositionNotRetained, match=r"does not have position 0; it has 4 up to, and not with, 12"):
+        with pytest.raises(
+            PositionNotRetained, match=r"does not have position 0; it has 4 up to, and not with, 12"
+        ):
             await collect(log.source("0", 0, 8))
         assert await anext(stream) == numbered(4, 5)[0]
 

@@ -19,7 +19,10 @@ from penstock.logs._work import PartitionState
         ({"max_count": 2.5}, "takes a positive number, not 2.5"),
         ({"max_count": True}, "takes a positive number, not True"),
         ({"max_bytes": -1}, "max_bytes=...\\) takes a positive number, not -1"),
-        ({"max_count": 1, "max_age": float("nan")}, "max_age=...\\) takes a positive number, not nan"),
+        (
+            {"max_count": 1, "max_age": float("nan")},
+            "max_age=...\\) takes a positive number, not nan",
+        ),
         ({"max_count": 1, "max_age": 60, "acknowledged": True}, "leave max_age out"),
     ],
 )
@@ -44,7 +47,9 @@ def test_bounds_that_make_no_sense_are_refused(bounds: dict[str, Any], message: 
 def test_the_first_bound_that_is_reached_drops_the_oldest_group(
     retention: Retention, count: int, size: int, written: float, dropped: bool
 ) -> None:
-    """At a bound nothing is dropped, above it the oldest group is. A log that waits for acknowledgements drops nothing for a bound."""
+    """At a bound nothing is dropped, above it the oldest group is. A log that waits for
+    acknowledgements drops nothing for a bound.
+    """
     assert retention.drops(GroupFacts(5, 5, written), count, size, 100.0, 4) is dropped
 
 
@@ -68,14 +73,24 @@ def test_a_log_within_its_bounds_reads_no_groups() -> None:
 
 def test_a_group_has_at_most_an_eighth_of_each_bound() -> None:
     """So a log that drops a whole group keeps seven eighths of its bounds."""
-    assert (Retention(max_count=800).group_count, Retention(max_bytes=800).group_bytes) == (100, 100)
+    assert (Retention(max_count=800).group_count, Retention(max_bytes=800).group_bytes) == (
+        100,
+        100,
+    )
     assert (Retention(max_count=3).group_count, Retention(max_bytes=3).group_bytes) == (1, 1)
-    assert (Retention(max_bytes=10**9).group_count, Retention(max_count=10**9).group_bytes) == (MOST_IN_GROUP, MOST_BYTES_IN_GROUP)
+    assert (Retention(max_bytes=10**9).group_count, Retention(max_count=10**9).group_bytes) == (
+        MOST_IN_GROUP,
+        MOST_BYTES_IN_GROUP,
+    )
 
 
 def test_elements_are_split_at_the_bounds_of_a_group() -> None:
     """By count, by bytes, and an element that is longer than a group alone."""
     assert list(split([b"a"] * 5, Retention(max_count=16))) == [[b"a"] * 2, [b"a"] * 2, [b"a"]]
     long = [b"aa", b"b", b"c" * 9, b"d", b"", b"e"]
-    assert list(split(long, Retention(max_bytes=24))) == [[b"aa", b"b"], [b"c" * 9], [b"d", b"", b"e"]]
+    assert list(split(long, Retention(max_bytes=24))) == [
+        [b"aa", b"b"],
+        [b"c" * 9],
+        [b"d", b"", b"e"],
+    ]
     assert list(split([], Retention(max_count=1))) == []

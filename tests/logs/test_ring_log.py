@@ -15,8 +15,12 @@ from tests.logs._opening import numbered
 
 
 @given(st.lists(st.integers(0, 40), max_size=30), st.integers(1, 60), st.integers(1, 400))
-def test_what_is_retained_is_the_end_of_what_was_appended(counts: list[int], max_count: int, max_bytes: int) -> None:
-    """After each append: positions are dense, the bounds hold, and each retained position has its element."""
+def test_what_is_retained_is_the_end_of_what_was_appended(
+    counts: list[int], max_count: int, max_bytes: int
+) -> None:
+    """After each append: positions are dense, the bounds hold,
+    and each retained position has its element.
+    """
 
     async def scenario() -> None:
         log = RingLog(retention=Retention(max_count=max_count, max_bytes=max_bytes))
@@ -32,14 +36,22 @@ def test_what_is_retained_is_the_end_of_what_was_appended(counts: list[int], max
             assert retained == [b"%d" % position for position in range(earliest, latest)]
             assert len(retained) <= max_count
             assert sum(map(len, retained)) <= max_bytes
-            # Seven eighths at least: a group has an eighth of a bound at most, and one element at least.
-            assert latest - earliest >= min(count, latest, max_count - max(1, max_count // 8) + 1, max_bytes // 2 // len(str(latest)))
+            # Seven eighths at least: a group has an eighth of a bound at most,
+            # and one element at least.
+            assert latest - earliest >= min(
+                count,
+                latest,
+                max_count - max(1, max_count // 8) + 1,
+                max_bytes // 2 // len(str(latest)),
+            )
 
     run_virtual(scenario)
 
 
 async def test_elements_are_dropped_by_age(mock_clock: MockClock) -> None:
-    """When the next elements are appended, those that are older than `max_age` go; younger ones stay."""
+    """When the next elements are appended, those that are older than `max_age` go;
+    younger ones stay.
+    """
     log = RingLog(retention=Retention(max_count=1_000, max_age=60))
     for position in range(10):
         await log.append([b"%d" % position])
@@ -60,7 +72,9 @@ async def test_elements_that_come_one_by_one_share_groups() -> None:
 
 
 async def test_dropped_elements_are_freed() -> None:
-    """A dropped element is not held, and the list of a ring that drops all the time does not grow."""
+    """A dropped element is not held, and the list of a ring
+    that drops all the time does not grow.
+    """
     log = RingLog(retention=Retention(max_count=100))
     for _ in range(100):
         await log.append([b"x" * 50] * 100)
@@ -79,12 +93,17 @@ async def test_a_following_source_waits_without_a_task_that_polls(nursery: trio.
 
 def test_its_repr_tells_its_size() -> None:
     """For messages and the debugger."""
-    assert repr(RingLog(retention=Retention(max_count=1), partitions=["a"])) == "<RingLog: 1 partitions, 0 bytes>"
+    assert (
+        repr(RingLog(retention=Retention(max_count=1), partitions=["a"]))
+        == "<RingLog: 1 partitions, 0 bytes>"
+    )
 
 
 @pytest.mark.parametrize("count", [1, 5_000])
 async def test_a_long_replay_comes_in_lists(count: int) -> None:
-    """The first list of a replay has as many elements as were requested, so they come with one call."""
+    """The first list of a replay has as many elements as were requested,
+    so they come with one call.
+    """
     log = RingLog(retention=Retention(max_count=10_000))
     await log.append(numbered(0, count))
     lists = [list(each) async for each in log.lists(0, 0, count)]

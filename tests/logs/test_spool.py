@@ -1,4 +1,6 @@
-"""A spool: elements are requested when those before them are kept, and a restart goes on where the log ends."""
+"""A spool: elements are requested when those before them are kept,
+and a restart goes on where the log ends.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from pathlib import Path
@@ -45,8 +47,12 @@ class SlowLog(RingLog):
         return await super().append(elements, partition=partition)
 
 
-async def test_no_element_is_requested_before_those_of_before_are_kept(autojump_clock: MockClock) -> None:
-    """`demand` elements are under way; after the sync as many as were kept are requested, and no more."""
+async def test_no_element_is_requested_before_those_of_before_are_kept(
+    autojump_clock: MockClock,
+) -> None:
+    """`demand` elements are under way;
+    after the sync as many as were kept are requested, and no more.
+    """
     publisher: ManualPublisher[bytes] = ManualPublisher()
     log = SlowLog()
     spool = Spool(publisher, log, demand=4)
@@ -67,7 +73,9 @@ async def test_no_element_is_requested_before_those_of_before_are_kept(autojump_
 
 
 async def test_a_full_log_stops_the_publisher(autojump_clock: MockClock) -> None:
-    """With Retention(acknowledged=True) nothing more is requested until a reader has acknowledged."""
+    """With Retention(acknowledged=True) nothing more is requested until a reader has
+    acknowledged.
+    """
     yielded = 0
 
     async def endless() -> AsyncIterator[bytes]:
@@ -92,11 +100,15 @@ async def test_a_full_log_stops_the_publisher(autojump_clock: MockClock) -> None
 
 
 async def test_a_restart_goes_on_behind_the_last_element_on_disk(tmp_path: Path) -> None:
-    """The log is closed and opened again, by another object: the mark leads to the next position of the publisher."""
+    """The log is closed and opened again, by another object:
+    the mark leads to the next position of the publisher.
+    """
     upstream = ring()
     await append(upstream, 0, 1_000)
     for end in (400, 700, 1_000):
-        async with DiskLog(tmp_path / "spool.log", retention=KEEP_ALL, partitions=PARTITIONS) as log:
+        async with DiskLog(
+            tmp_path / "spool.log", retention=KEEP_ALL, partitions=PARTITIONS
+        ) as log:
             spool = Spool(upstream.source(start=100, stop=end), log, marks="marks")
             await spool.run()
             assert spool.missed == 0
@@ -104,7 +116,9 @@ async def test_a_restart_goes_on_behind_the_last_element_on_disk(tmp_path: Path)
 
 
 async def test_a_cancelled_spool_repeats_nothing(tmp_path: Path) -> None:
-    """It is cancelled at many places, also while the disk syncs, and run again: each element is in the log once."""
+    """It is cancelled at many places, also while the disk syncs, and run again:
+    each element is in the log once.
+    """
     upstream = ring()
     await append(upstream, 0, 300)
     async with DiskLog(tmp_path / "spool.log", retention=KEEP_ALL, partitions=PARTITIONS) as log:
@@ -121,7 +135,9 @@ async def test_a_cancelled_spool_repeats_nothing(tmp_path: Path) -> None:
 
 
 async def test_what_the_publisher_dropped_is_counted(autojump_clock: MockClock) -> None:
-    """The spool was away for longer than the publisher keeps elements: it goes on with the earliest one, and tells the gap."""
+    """The spool was away for longer than the publisher keeps elements: it goes on with the
+    earliest one, and tells the gap.
+    """
     upstream, log = RingLog(retention=Retention(max_count=80)), ring()
     await append(upstream, 0, 10)
     await Spool(upstream.source(stop="latest"), log, marks="marks").run()
@@ -170,7 +186,9 @@ async def test_a_publisher_without_positions_cannot_tell_a_gap() -> None:
 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
-async def test_a_spool_over_a_network_survives_both_sides(protocol: str, autojump_clock: MockClock) -> None:
+async def test_a_spool_over_a_network_survives_both_sides(
+    protocol: str, autojump_clock: MockClock
+) -> None:
     """The server stops again and again, and so does the spool: each element is in the log once."""
     upstream, log = RingLog(retention=KEEP_ALL), ring()
     service = Service()
@@ -199,7 +217,9 @@ async def test_a_spool_over_a_network_survives_both_sides(protocol: str, autojum
 
 
 async def test_a_gap_over_a_network_is_counted(autojump_clock: MockClock) -> None:
-    """The refusal of the server leads to the earliest element that it has. A protocol without positions leaves the refusal."""
+    """The refusal of the server leads to the earliest element that it has. A protocol without
+    positions leaves the refusal.
+    """
     upstream, log = RingLog(retention=Retention(max_count=80)), ring()
     service = Service()
     service.publish("ticks", upstream)
@@ -209,7 +229,9 @@ async def test_a_gap_over_a_network_is_counted(autojump_clock: MockClock) -> Non
         for first in range(10, 500, 10):
             await append(upstream, first, first + 10)
         with pytest.raises((Rejected, PublisherFailed), match="It was dropped"):
-            await Spool(remote("reactivesocket+memory://up/ticks", stop="latest"), log, marks="marks").run()
+            await Spool(
+                remote("reactivesocket+memory://up/ticks", stop="latest"), log, marks="marks"
+            ).run()
         spool = Spool(remote("memory://up/ticks", stop="latest"), log, marks="marks")
         await spool.run()
     assert spool.missed == upstream.earliest()["0"] - 10

@@ -1,4 +1,6 @@
-"""Transactions: staged elements are published once; the bounds of staged elements. `check_log` has the rest."""
+"""Transactions: staged elements are published once; the bounds of staged elements.
+`check_log` has the rest.
+"""
 
 from contextlib import nullcontext
 from typing import Any
@@ -63,7 +65,10 @@ async def test_too_much_staged_is_refused() -> None:
     """By count and by bytes; elements that were staged before stay."""
     transaction = _log().transaction("a", max_elements=3)
     await transaction.stage([b"x"] * 3)
-    with pytest.raises(LimitExceeded, match=r"would stage 4 elements of 4 bytes, and 3 elements .* are allowed.*max_elements=") as refused:
+    with pytest.raises(
+        LimitExceeded,
+        match=r"would stage 4 elements of 4 bytes, and 3 elements .* are allowed.*max_elements=",
+    ) as refused:
         await transaction.stage([b"x"])
     assert (refused.value.limit, refused.value.value) == ("max_elements", 3)
     with pytest.raises(LimitExceeded, match="publish fewer in one transaction") as refused:
@@ -75,7 +80,9 @@ async def test_too_much_staged_is_refused() -> None:
 
 
 async def test_a_transaction_stages_what_its_bounds_allow() -> None:
-    """Without them a million elements, of 64 MiB; with them more. Each `stage` takes as much as an `append`."""
+    """Without them a million elements, of 64 MiB; with them more.
+    Each `stage` takes as much as an `append`.
+    """
     log = RingLog(retention=Retention(max_count=2_000_000))
     part, large = [b""] * 20_000, [bytes(2**20)] * 64
     for bounds, fits in (({}, False), ({"max_elements": 1_000_002, "max_bytes": 2**26 + 1}, True)):
@@ -120,7 +127,9 @@ async def test_two_tasks_that_stage_at_the_same_time_share_the_bound() -> None:
 
 
 async def test_elements_that_are_staged_during_a_publish_are_refused(nursery: trio.Nursery) -> None:
-    """Otherwise they would be dropped without a word. After a publish that was cancelled they can be staged."""
+    """Otherwise they would be dropped without a word.
+    After a publish that was cancelled they can be staged.
+    """
     log = _log()
     await log.append([b"x"] * 4)  # it is full now
     transaction = log.transaction("a")

@@ -1,6 +1,7 @@
 """Faults that are planted in the session, one at a time: the walk must find each of them.
 
-Each shows only if a step comes between two others, so a test of one order of steps can pass with it.
+Each shows only if a step comes between two others,
+so a test of one order of steps can pass with it.
 """
 
 from collections.abc import Callable, Iterator
@@ -90,7 +91,9 @@ def _drop_gathered_elements(right: Callable[..., Any]) -> Callable[..., Any]:
 
 def _refuse_late_elements(_right: Callable[..., Any]) -> Callable[..., Any]:
     def count_late(self: Any, count: int, size: int) -> None:
-        self._channel.fail_connection(ProtocolError("an element behind a cancel", reason="limit:late"))
+        self._channel.fail_connection(
+            ProtocolError("an element behind a cancel", reason="limit:late")
+        )
 
     return count_late
 
@@ -192,33 +195,61 @@ def _keep_the_publisher_waiting(right: Callable[..., Any]) -> Callable[..., Any]
 
 
 FAULTS: Final = {
-    "demand before the decision is forgotten": Fault(SendingStream, "receive_request", "a late decision", _forget_early_demand),
-    "a request replaces what is outstanding": Fault(DemandLedger, "grant", "three requests", _replace_demand),
-    "the demand of on_subscribe is sent twice": Fault(StreamTables, "_open", "a request inside on_subscribe", _send_demand_twice),
+    "demand before the decision is forgotten": Fault(
+        SendingStream, "receive_request", "a late decision", _forget_early_demand
+    ),
+    "a request replaces what is outstanding": Fault(
+        DemandLedger, "grant", "three requests", _replace_demand
+    ),
+    "the demand of on_subscribe is sent twice": Fault(
+        StreamTables, "_open", "a request inside on_subscribe", _send_demand_twice
+    ),
     "a cancel before on_subscribe leaves the publisher": Fault(
         SendingStream, "on_subscribe", "a late on_subscribe", _keep_a_late_publisher
     ),
-    "the end drops gathered elements": Fault(SendingStream, "_detach", "request, cancel, complete", _drop_gathered_elements),
+    "the end drops gathered elements": Fault(
+        SendingStream, "_detach", "request, cancel, complete", _drop_gathered_elements
+    ),
     "an element that crosses a cancel ends the connection": Fault(
         CancelledStreams, "count_late", "request, cancel, complete", _refuse_late_elements
     ),
-    "a cancel with demand outstanding keeps the id": Fault(StreamTables, "on_sending_ended", "request, cancel, complete", _keep_the_id),
-    "a goodbye that crosses another is no answer": Fault(Session, "receive_goodbye", "goodbyes that cross", _wait_for_another_goodbye),
+    "a cancel with demand outstanding keeps the id": Fault(
+        StreamTables, "on_sending_ended", "request, cancel, complete", _keep_the_id
+    ),
+    "a goodbye that crosses another is no answer": Fault(
+        Session, "receive_goodbye", "goodbyes that cross", _wait_for_another_goodbye
+    ),
     "the end of the connection spares a stream without an answer": Fault(
         ReceivingStream, "on_connection_end", "from the hello", _spare_the_undecided
     ),
-    "a cancelled stream keeps no place": Fault(CancelledStreams, "replace", "request, cancel, complete", _forget_the_place),
-    "elements are delivered behind the cancel": Fault(ReceivingStream, "cancel", "request, cancel, complete", _signal_behind_a_cancel),
-    "the writer is not woken for gathered elements": Fault(Outbox, "gather", "request, cancel, complete", _let_the_writer_sleep),
-    "a stream that waits for room is forgotten": Fault(Outbox, "block", "elements in parts", _forget_the_waiting),
+    "a cancelled stream keeps no place": Fault(
+        CancelledStreams, "replace", "request, cancel, complete", _forget_the_place
+    ),
+    "elements are delivered behind the cancel": Fault(
+        ReceivingStream, "cancel", "request, cancel, complete", _signal_behind_a_cancel
+    ),
+    "the writer is not woken for gathered elements": Fault(
+        Outbox, "gather", "request, cancel, complete", _let_the_writer_sleep
+    ),
+    "a stream that waits for room is forgotten": Fault(
+        Outbox, "block", "elements in parts", _forget_the_waiting
+    ),
     "a resumed connection repeats a piece that has come by half": Fault(
         RetainedBytes, "take_back", "a link that is resumed", _repeat_what_has_come
     ),
-    "a resumed connection counts what it sends again twice": Fault(RetainedBytes, "take_back", "a link that is resumed", _count_twice),
+    "a resumed connection counts what it sends again twice": Fault(
+        RetainedBytes, "take_back", "a link that is resumed", _count_twice
+    ),
     "an acknowledgement drops what is on its way": Fault(
-        RetainedBytes, "acknowledge", "a link that is resumed, at the bound", _drop_what_is_on_its_way
+        RetainedBytes,
+        "acknowledge",
+        "a link that is resumed, at the bound",
+        _drop_what_is_on_its_way,
     ),
     "an acknowledgement lets no publisher go on": Fault(
-        ActiveResume, "received", "a link that is resumed, at the bound", _keep_the_publisher_waiting
+        ActiveResume,
+        "received",
+        "a link that is resumed, at the bound",
+        _keep_the_publisher_waiting,
     ),
 }

@@ -1,7 +1,9 @@
-"""One number for everything that a set of objects holds, so that a state that was reached before is recognised.
+"""One number for everything that a set of objects holds, so that a state
+that was reached before is recognised.
 
-The walk follows every attribute of every object, and refers to an object that it has met before by its position. So a new attribute of a
-session counts without a change here. A state is merged with another one only if nothing differs that could decide what happens next.
+The walk follows every attribute of every object, and refers to an object that it has met before by
+its position. So a new attribute of a session counts without a change here. A state is merged with
+another one only if nothing differs that could decide what happens next.
 """
 
 from collections import deque
@@ -19,8 +21,9 @@ PLAIN = {int, str, bytes, float, bool, type(None)}
 CONSTANT = {Limits, WireLimits, DialectSettings, Script, type}
 """Objects of these classes never change, and are the same in all states of a scenario."""
 
-# These numbers only grow, and the session compares them with limits that no scenario comes near, or reports them. With them no two orders
-# of the same messages would meet in one state. A scenario is the same in all of its states.
+# These numbers only grow, and the session compares them with limits that no scenario comes near, or
+# reports them. With them no two orders of the same messages would meet in one state. A scenario is
+# the same in all of its states.
 UNCOUNTED = {
     "Outbox": {"_answer_bytes", "answers", "taken_bytes"},
     "RequestRatio": {"_free", "_late_cancels", "_paid", "_requests", "requested"},
@@ -79,7 +82,8 @@ def _add(value: Any, kind: type, facts: list[Any], waiting: list[Any]) -> None:
         waiting.extend(value)
         waiting.extend(value.values())
     elif kind is set or kind is frozenset:
-        # Sets of objects have no order that two runs share. The session has one, of places that were given up long ago.
+        # Sets of objects have no order that two runs share.
+        # The session has one, of places that were given up long ago.
         facts.append((len(value), frozenset(part for part in value if type(part) in PLAIN)))
     elif kind is MethodType or kind is BuiltinMethodType:
         facts.append(value.__qualname__)
@@ -90,7 +94,12 @@ def _add(value: Any, kind: type, facts: list[Any], waiting: list[Any]) -> None:
             waiting.extend(cell.cell_contents for cell in value.__closure__)
     else:
         names = _attributes.get(kind)
-        waiting.extend([getattr(value, name, None) for name in (_attributes_of(kind) if names is None else names)])
+        waiting.extend(
+            [
+                getattr(value, name, None)
+                for name in (_attributes_of(kind) if names is None else names)
+            ]
+        )
         more: dict[str, Any] | None = getattr(value, "__dict__", None)
         if more:
             skipped = UNCOUNTED.get(kind.__name__, NONE)
@@ -102,7 +111,9 @@ def _attributes_of(kind: type) -> tuple[str, ...]:
     """Return the slots of a class and its bases."""
     skipped = UNCOUNTED.get(kind.__name__, NONE)
     names = [name for base in kind.__mro__ for name in _slots_of(base)]
-    found = tuple(name for name in dict.fromkeys(names) if name not in skipped and not name.startswith("__"))
+    found = tuple(
+        name for name in dict.fromkeys(names) if name not in skipped and not name.startswith("__")
+    )
     _attributes[kind] = found
     return found
 

@@ -1,4 +1,6 @@
-"""The programs at both ends of a stream: a subscriber and a publisher that follow a script, and refuse a signal that breaks a rule."""
+"""The programs at both ends of a stream: a subscriber and a publisher that follow a script, and
+refuse a signal that breaks a rule.
+"""
 
 from typing import Any
 
@@ -78,10 +80,15 @@ class Reader(Subscriber[Any]):
     def on_next(self, value: Any, /) -> None:
         self._refuse_late("on_next")
         if bytes(value) != element(self.received, self.script.size):
-            raise Broken(f"element {self.received} was due, and another one came: lost, doubled or out of order")
+            raise Broken(
+                f"element {self.received} was due, and another one came: lost, doubled or out of "
+                "order"
+            )
         self.received += 1
         if self.received > self.requested:
-            raise Broken(f"{self.received} elements, and {self.requested} were requested (rule 1.1)")
+            raise Broken(
+                f"{self.received} elements, and {self.requested} were requested (rule 1.1)"
+            )
         if self.script.cancels_inside == self.received:
             self.cancel()
         elif self.made_inside < len(self.script.inside):
@@ -174,7 +181,9 @@ class Publisher(Subscription):
             return ["begin"]
         script = self.script
         if self.emitted < script.elements:
-            return [] if self.emitted >= self.requested else ["answer" if script.is_call else "emit"]
+            return (
+                [] if self.emitted >= self.requested else ["answer" if script.is_call else "emit"]
+            )
         return {Ending.COMPLETES: ["complete"], Ending.FAILS: ["fail"]}.get(script.ending, [])
 
     def emit(self) -> None:

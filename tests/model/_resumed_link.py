@@ -2,15 +2,26 @@
 
 Rules of this file, which are those of the runtime:
 
-* A loss takes the bytes under way with it; a chunk may have arrived by half. Each side decodes all that had arrived before the next link.
-* The server sends on the next link only when the client's first bytes have come. Until then that link may be lost, too.
-* Programs act while there is no link. If a program has closed its session then, no link comes, and the other session ends, too.
+* A loss takes the bytes under way with it; a chunk may have arrived by half. Each side decodes all
+  that had arrived before the next link.
+* The server sends on the next link only when the client's first bytes have come.
+  Until then that link may be lost, too.
+* Programs act while there is no link. If a program has closed its session then, no link comes, and
+  the other session ends, too.
 """
 
 from typing import TYPE_CHECKING, Final
 
 from penstock.api import ConnectionLost, Role
-from penstock.session import ActiveResume, ConnectionState, Resume, RetainedBytes, Session, retain, rewind
+from penstock.session import (
+    ActiveResume,
+    ConnectionState,
+    Resume,
+    RetainedBytes,
+    Session,
+    retain,
+    rewind,
+)
 from penstock.session._resume import ACKNOWLEDGE_SECONDS
 from tests.model._parties import Broken
 
@@ -34,7 +45,9 @@ class Keeping:
         self.is_awaiting = False
         self.retained = RetainedBytes(limit, NO_MOST)
         self.received = 0
-        """The session's count. Here, so that it tells one state from another: it decides what goes again."""
+        """The session's count. Here, so that it tells one state from another:
+        it decides what goes again.
+        """
 
     def make_extension(self) -> Resume:
         """Return the extension."""
@@ -105,14 +118,25 @@ class ResumedLink:
         """Return what may come next. `others` says that other steps are under way."""
         sides = list(self.world.sides.values())
         if any(side.session.state is not ConnectionState.OPEN for side in sides):
-            return [("give up", number) for number, side in enumerate(sides) if not self.is_up and not side.session.state.is_over]
+            return [
+                ("give up", number)
+                for number, side in enumerate(sides)
+                if not self.is_up and not side.session.state.is_over
+            ]
         found = []
-        # The time of an acknowledgement comes early for some of them, and for the others when nothing else is under way: with all orders
-        # of all of them, a walk took ten times its states.
+        # The time of an acknowledgement comes early for some of them, and for the others when
+        # nothing else is under way: with all orders of all of them, a walk took ten times its
+        # states.
         if self.early or not others:
-            found += [("acknowledge", number) for number, side in enumerate(sides) if side.keeping.is_due]
+            found += [
+                ("acknowledge", number) for number, side in enumerate(sides) if side.keeping.is_due
+            ]
         if self.losses and (self.is_up or self.is_server_back):
-            found += [("lose", half) for half in range(3) if half == 0 or len((sides[half - 1].arriving or [b""])[0]) > 1]
+            found += [
+                ("lose", half)
+                for half in range(3)
+                if half == 0 or len((sides[half - 1].arriving or [b""])[0]) > 1
+            ]
         if not self.is_up and not any(side.has_more for side in sides):
             found.append(("come back", 0 if self.is_server_back else 1))
         return found
@@ -126,13 +150,17 @@ class ResumedLink:
         elif name == "lose":
             if number:
                 half = side.arriving[0][: len(side.arriving[0]) // 2]
-                side.has_more = side.session.receive(half, 0.0, most=1 if self.world.scenario.by_message else 1 << 62)
+                side.has_more = side.session.receive(
+                    half, 0.0, most=1 if self.world.scenario.by_message else 1 << 62
+                )
             self._lose()
         elif name == "come back":
             self._come_back(side)
         else:
             side.is_closed = True
-            side.session.end_of_input(ConnectionLost("the connection was not resumed", resumable=False))
+            side.session.end_of_input(
+                ConnectionLost("the connection was not resumed", resumable=False)
+            )
 
     def _lose(self) -> None:
         self.losses -= 1
@@ -169,12 +197,19 @@ class ResumedLink:
             under_way = sum(map(len, other.arriving))
             if self.may_send(side) and retained.sent != other.session.received_bytes + under_way:
                 raise Broken(
-                    f"the {side.role.value} counts {retained.sent} bytes that it has sent; {other.session.received_bytes} have come, and "
+                    f"the {side.role.value} counts {retained.sent} bytes that it has sent; "
+                    f"{other.session.received_bytes} have come, and "
                     f"{under_way} are under way"
                 )
             if retained.acknowledged > other.session.received_bytes:
-                raise Broken(f"{retained.acknowledged} bytes are acknowledged to the {side.role.value}, and fewer have come")
-            if session.outbox.taken_bytes != retained.sent or retained.held < retained.sent - retained.acknowledged:
+                raise Broken(
+                    f"{retained.acknowledged} bytes are acknowledged to the {side.role.value}, and "
+                    "fewer have come"
+                )
+            if (
+                session.outbox.taken_bytes != retained.sent
+                or retained.held < retained.sent - retained.acknowledged
+            ):
                 raise Broken(f"the {side.role.value} keeps less than what is not acknowledged")
 
     def check_rest(self) -> None:
@@ -185,4 +220,7 @@ class ResumedLink:
                 continue
             least = retained.sent - retained.acknowledged
             if least > AN_ACKNOWLEDGEMENT * (2 + self.world.scenario.losses):
-                raise Broken(f"{least} bytes of the {side.role.value} are not acknowledged, and no acknowledgement is due")
+                raise Broken(
+                    f"{least} bytes of the {side.role.value} are not acknowledged, and no "
+                    "acknowledgement is due"
+                )

@@ -1,7 +1,9 @@
-"""The conversations that are walked: what each side may do, in every order that its own rules leave.
+"""The conversations that are walked:
+what each side may do, in every order that its own rules leave.
 
-A stream's script is what its subscriber and its publisher do. Their steps are ordered only as Reactive Streams orders them: elements follow
-demand, an end follows the elements, a cancel may come at any time.
+A stream's script is what its subscriber and its publisher do. Their steps are ordered only as
+Reactive Streams orders them: elements follow demand, an end follows the elements, a cancel may come
+at any time.
 """
 
 from enum import Enum
@@ -35,7 +37,9 @@ class Script:
     at_once: int = 0
     """Demand that the subscriber requests inside on_subscribe."""
     is_open: bool = False
-    """The subscriber has subscribed, and been accepted, before the walk begins. If not, it subscribes in a separate step."""
+    """The subscriber has subscribed, and been accepted, before the walk begins. If not, it
+    subscribes in a separate step.
+    """
     requests: tuple[int, ...] = ()
     """Later requests, each a separate step."""
     inside: tuple[int, ...] = ()
@@ -71,7 +75,9 @@ class Scenario:
     is_cut: bool = False
     """The link is lost at any time, with what is under way."""
     losses: int = 0
-    """How often the link is lost and resumed, each time at any time. With RS.io only: ReactiveSocket resumes nothing."""
+    """How often the link is lost and resumed, each time at any time. With RS.io only:
+    ReactiveSocket resumes nothing.
+    """
     early_acknowledgements: int = 0
     """How many acknowledgements come at any time; others come when nothing else is under way."""
     resume_bytes: int = 1 << 20
@@ -90,7 +96,8 @@ REACTIVESOCKET: Final = "reactivesocket"
 
 BOTH: Final = (Role.CLIENT, Role.SERVER)
 
-# An element of 40 bytes goes in three parts, because a part may have four times 4 bytes, and the outbox holds one element.
+# An element of 40 bytes goes in three parts, because a part may have four times 4 bytes,
+# and the outbox holds one element.
 IN_PARTS: Final = Limits(split_outbound_at=4, outbound_high=32, tiny_part=1)
 
 USUAL: Final = Script(requests=(1, 2), cancels=True)
@@ -103,22 +110,41 @@ SCENARIOS: Final = {
     "request, cancel, complete": Scenario(scripts=(attrs.evolve(USUAL, elements=3),)),
     "three requests": Scenario(scripts=(Script(requests=(1, 1, 1), elements=3),)),
     "request, cancel, error": Scenario(scripts=(attrs.evolve(USUAL, ending=Ending.FAILS),)),
-    "a request inside on_subscribe": Scenario(scripts=(Script(at_once=1, requests=(1,), elements=3, ending=Ending.NEVER, cancels=True),)),
+    "a request inside on_subscribe": Scenario(
+        scripts=(Script(at_once=1, requests=(1,), elements=3, ending=Ending.NEVER, cancels=True),)
+    ),
     "a late decision": Scenario(scripts=(attrs.evolve(USUAL, decides_late=True),)),
-    "a late refusal": Scenario(scripts=(attrs.evolve(USUAL, decides_late=True, ending=Ending.REFUSED),)),
+    "a late refusal": Scenario(
+        scripts=(attrs.evolve(USUAL, decides_late=True, ending=Ending.REFUSED),)
+    ),
     "a late on_subscribe": Scenario(scripts=(attrs.evolve(USUAL, attaches_late=True),)),
     "idle until demand": Scenario(scripts=(attrs.evolve(USUAL, idle_until_demand=True),)),
-    "a synchronous publisher": Scenario(scripts=(attrs.evolve(USUAL, elements=3, is_synchronous=True),)),
-    "requests inside on_next": Scenario(scripts=(Script(at_once=1, inside=(1, 1), elements=4, cancels=True),)),
-    "a cancel inside on_next": Scenario(scripts=(Script(requests=(2, 1), cancels_inside=2, elements=3),)),
+    "a synchronous publisher": Scenario(
+        scripts=(attrs.evolve(USUAL, elements=3, is_synchronous=True),)
+    ),
+    "requests inside on_next": Scenario(
+        scripts=(Script(at_once=1, inside=(1, 1), elements=4, cancels=True),)
+    ),
+    "a cancel inside on_next": Scenario(
+        scripts=(Script(requests=(2, 1), cancels_inside=2, elements=3),)
+    ),
     "elements of a fixed size": Scenario(scripts=(attrs.evolve(USUAL, size=3, is_fixed=True),)),
-    "elements in parts": Scenario(scripts=(Script(at_once=2, size=40, cancels=True),), limits=IN_PARTS),
-    "from the hello": Scenario(scripts=(Script(at_once=1, elements=1),), from_hello=True, closes=(Role.SERVER,)),
-    "goodbyes that cross": Scenario(scripts=(Script(is_open=True, requests=(1,), elements=1),), closes=BOTH),
+    "elements in parts": Scenario(
+        scripts=(Script(at_once=2, size=40, cancels=True),), limits=IN_PARTS
+    ),
+    "from the hello": Scenario(
+        scripts=(Script(at_once=1, elements=1),), from_hello=True, closes=(Role.SERVER,)
+    ),
+    "goodbyes that cross": Scenario(
+        scripts=(Script(is_open=True, requests=(1,), elements=1),), closes=BOTH
+    ),
     "a link that is lost": Scenario(scripts=(Script(at_once=1, cancels=True),), is_cut=True),
     "a link that is resumed": Scenario(scripts=(RESUMED,), losses=1),
     "a link that is resumed, at the bound": Scenario(
-        scripts=(attrs.evolve(RESUMED, at_once=2, elements=2, size=12),), losses=1, limits=NARROW, resume_bytes=10
+        scripts=(attrs.evolve(RESUMED, at_once=2, elements=2, size=12),),
+        losses=1,
+        limits=NARROW,
+        resume_bytes=10,
     ),
     "a request for one value": Scenario(scripts=(CALL,), closes=(Role.SERVER,)),
     "two streams": Scenario(
@@ -137,37 +163,70 @@ SCENARIOS: Final = {
 
 DEEP: Final = {
     "resumed: three elements at the bound": Scenario(
-        scripts=(attrs.evolve(RESUMED, at_once=3, elements=3, size=12),), losses=1, limits=NARROW, resume_bytes=20, early_acknowledgements=1
+        scripts=(attrs.evolve(RESUMED, at_once=3, elements=3, size=12),),
+        losses=1,
+        limits=NARROW,
+        resume_bytes=20,
+        early_acknowledgements=1,
     ),
-    "goodbyes that cross, and a cancel": Scenario(scripts=(Script(at_once=1, elements=1, cancels=True),), closes=BOTH),
+    "goodbyes that cross, and a cancel": Scenario(
+        scripts=(Script(at_once=1, elements=1, cancels=True),), closes=BOTH
+    ),
     "from the hello, with a cancel": Scenario(
-        scripts=(Script(at_once=1, elements=1, cancels=True),), from_hello=True, closes=(Role.SERVER,)
+        scripts=(Script(at_once=1, elements=1, cancels=True),),
+        from_hello=True,
+        closes=(Role.SERVER,),
     ),
     "one message at a time": Scenario(scripts=(USUAL,), by_message=True),
-    "a link that is lost beside a goodbye": Scenario(scripts=(Script(at_once=1, elements=1),), closes=(Role.CLIENT,), is_cut=True),
+    "a link that is lost beside a goodbye": Scenario(
+        scripts=(Script(at_once=1, elements=1),), closes=(Role.CLIENT,), is_cut=True
+    ),
     "two streams of large elements": Scenario(scripts=(LARGE, LARGE), limits=IN_PARTS),
-    "three requests, five elements": Scenario(scripts=(attrs.evolve(USUAL, requests=(1, 1, 3), elements=5),)),
+    "three requests, five elements": Scenario(
+        scripts=(attrs.evolve(USUAL, requests=(1, 1, 3), elements=5),)
+    ),
     "a late decision and a late on_subscribe": Scenario(
         depth=11, scripts=(attrs.evolve(USUAL, decides_late=True, attaches_late=True),), closes=BOTH
     ),
     "from the hello, closed by both": Scenario(
-        depth=11, scripts=(Script(at_once=1, requests=(1,), cancels=True),), from_hello=True, closes=BOTH, by_message=True
+        depth=11,
+        scripts=(Script(at_once=1, requests=(1,), cancels=True),),
+        from_hello=True,
+        closes=BOTH,
+        by_message=True,
     ),
     "cancel, goodbyes, a lost link": Scenario(depth=11, scripts=(USUAL,), closes=BOTH, is_cut=True),
     "elements in parts, closed": Scenario(
-        depth=11, scripts=(attrs.evolve(USUAL, size=40),), limits=IN_PARTS, by_message=True, closes=(Role.SERVER,)
+        depth=11,
+        scripts=(attrs.evolve(USUAL, size=40),),
+        limits=IN_PARTS,
+        by_message=True,
+        closes=(Role.SERVER,),
     ),
-    "resumed: a request and a cancel": Scenario(scripts=(attrs.evolve(RESUMED, requests=(1,), elements=2, cancels=True),), losses=1),
-    "resumed: from the subscribe": Scenario(scripts=(Script(at_once=1, elements=1, cancels=True),), losses=1, early_acknowledgements=1),
-    "resumed: an element in parts": Scenario(scripts=(attrs.evolve(RESUMED, size=40),), losses=1, limits=IN_PARTS, by_message=True),
+    "resumed: a request and a cancel": Scenario(
+        scripts=(attrs.evolve(RESUMED, requests=(1,), elements=2, cancels=True),), losses=1
+    ),
+    "resumed: from the subscribe": Scenario(
+        scripts=(Script(at_once=1, elements=1, cancels=True),), losses=1, early_acknowledgements=1
+    ),
+    "resumed: an element in parts": Scenario(
+        scripts=(attrs.evolve(RESUMED, size=40),), losses=1, limits=IN_PARTS, by_message=True
+    ),
     "resumed: twice": Scenario(scripts=(attrs.evolve(RESUMED, requests=(1,)),), losses=2),
     "resumed: closed by both": Scenario(scripts=(RESUMED,), losses=1, closes=BOTH),
     "resumed: both directions": Scenario(
-        depth=12, scripts=(attrs.evolve(RESUMED, cancels=True), attrs.evolve(RESUMED, reader=Role.SERVER)), losses=1
+        depth=12,
+        scripts=(attrs.evolve(RESUMED, cancels=True), attrs.evolve(RESUMED, reader=Role.SERVER)),
+        losses=1,
     ),
     "two calls": Scenario(scripts=(CALL, CALL), closes=(Role.CLIENT,)),
     "both directions, with a goodbye": Scenario(
-        depth=11, scripts=(Script(at_once=1, requests=(1,), cancels=True), Script(reader=Role.SERVER, at_once=2)), closes=(Role.SERVER,)
+        depth=11,
+        scripts=(
+            Script(at_once=1, requests=(1,), cancels=True),
+            Script(reader=Role.SERVER, at_once=2),
+        ),
+        closes=(Role.SERVER,),
     ),
     "three streams in two directions": Scenario(
         depth=9,

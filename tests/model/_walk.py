@@ -31,7 +31,10 @@ class FaultFound(AssertionError):
     """A rule is broken. The message has the shortest sequence of steps that breaks it."""
 
     def __init__(self, script: tuple[Step, ...], error: BaseException) -> None:
-        super().__init__(f"{type(error).__name__}: {error}\n  after {len(script)} steps: {', '.join(f'{name} {n}' for name, n in script)}")
+        super().__init__(
+            f"{type(error).__name__}: {error}\n  after {len(script)} steps: "
+            f"{', '.join(f'{name} {n}' for name, n in script)}"
+        )
         self.script = script
 
 
@@ -44,11 +47,14 @@ def replay(scenario: Scenario, protocol: str, script: tuple[Step, ...]) -> World
 
 
 def walk(scenario: Scenario, protocol: str, *, depth: int = NO_BOUND) -> Walked:
-    """Visit all states that at most `depth` steps lead to, nearest first. Raises FaultFound for the first broken rule."""
+    """Visit all states that at most `depth` steps lead to, nearest first.
+    Raises FaultFound for the first broken rule.
+    """
     began, depth = perf_counter(), min(depth, scenario.depth)
     first = World(scenario, protocol)
     seen = {fingerprint(first)}
-    # A state is the sequence of steps to it: a session cannot be copied, and a sequence of steps has one result.
+    # A state is the sequence of steps to it:
+    # a session cannot be copied, and a sequence of steps has one result.
     waiting: deque[tuple[tuple[Step, ...], list[Step]]] = deque([((), first.steps())])
     steps = ends = cut = deepest = 0
     while waiting:
@@ -67,7 +73,14 @@ def walk(scenario: Scenario, protocol: str, *, depth: int = NO_BOUND) -> Walked:
                 waiting.append((further, following))
             else:
                 cut += 1
-    return Walked(states=len(seen), steps=steps, depth=deepest, ends=ends, cut=cut, seconds=perf_counter() - began)
+    return Walked(
+        states=len(seen),
+        steps=steps,
+        depth=deepest,
+        ends=ends,
+        cut=cut,
+        seconds=perf_counter() - began,
+    )
 
 
 def _further(script: tuple[Step, ...], possible: list[Step]) -> Iterator[tuple[Step, ...]]:

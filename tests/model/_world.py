@@ -1,7 +1,8 @@
 """Two sessions, the bytes between them, and the steps that may come next.
 
-Each step is one call from outside: a delivery of bytes, a turn of a writer, or a call of a subscriber, a publisher or a service. A session
-does no I/O and reads no clock, so a sequence of steps has one result.
+Each step is one call from outside: a delivery of bytes, a turn of a writer, or a call of a
+subscriber, a publisher or a service. A session does no I/O and reads no clock, so a sequence of
+steps has one result.
 """
 
 from collections import deque
@@ -12,7 +13,14 @@ from penstock.api import ConnectionLost, PenstockError, Request, Role
 from penstock.api import Model as Shape
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import Requests, RsioDialect
-from penstock.session import ConnectionState, Dialect, DialectHost, DialectSettings, SendingStream, Session
+from penstock.session import (
+    ConnectionState,
+    Dialect,
+    DialectHost,
+    DialectSettings,
+    SendingStream,
+    Session,
+)
 from tests.model._check import check_rest, check_side, check_stream
 from tests.model._parties import Broken, Failure, Publisher, Reader
 from tests.model._resumed_link import Keeping, ResumedLink
@@ -50,16 +58,28 @@ class Side:
         self.has_more = False
         """The session has received bytes, and not acted on all of them."""
         self.is_closed = False
-        """This side has closed the transport: the other side finds its end behind the last bytes."""
+        """This side has closed the transport:
+        the other side finds its end behind the last bytes.
+        """
         self.ends = 0
         self.has_called_close = False
         self.waiting: dict[int, SendingStream] = {}
         """Streams whose service has not decided, by the index of their script."""
         self.keeping = Keeping(scenario.resume_bytes)
         extensions = [Requests()] if world.has_calls else []
-        settings = DialectSettings(extensions=[*extensions, self.keeping.make_extension()] if scenario.losses else extensions)
+        settings = DialectSettings(
+            extensions=[*extensions, self.keeping.make_extension()]
+            if scenario.losses
+            else extensions
+        )
         dialect = DIALECTS[protocol]
-        self.session = Session(self, lambda host: dialect(host, settings), role=role, limits=scenario.limits, random=float)
+        self.session = Session(
+            self,
+            lambda host: dialect(host, settings),
+            role=role,
+            limits=scenario.limits,
+            random=float,
+        )
         if scenario.losses:
             self.keeping.begin(self.session)
         self.session.start(0.0)
@@ -75,7 +95,9 @@ class Side:
     def recognise(self, principal: Any, /) -> None:
         raise Broken("a principal was recognised, and no extension does that")
 
-    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None], /) -> None:
+    def await_result(
+        self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None], /
+    ) -> None:
         raise Broken("something is awaited, and no extension does that")
 
     def on_open(self) -> None:
@@ -122,7 +144,9 @@ class World:
         self.has_calls = any(script.is_call for script in scenario.scripts) and protocol == RSIO
         self.is_cut = False
         self.readers = [Reader(index, script) for index, script in enumerate(scenario.scripts)]
-        self.publishers = [Publisher(index, script) for index, script in enumerate(scenario.scripts)]
+        self.publishers = [
+            Publisher(index, script) for index, script in enumerate(scenario.scripts)
+        ]
         self.sides = {role: Side(self, role, protocol) for role in SIDES}
         self.link = ResumedLink(self, scenario.losses)
         if not scenario.from_hello:
@@ -148,7 +172,11 @@ class World:
             found += [(name, number) for name in self._steps_of(side)]
         if self.scenario.is_cut and not self.is_cut:
             found.append(("cut", 0))
-        return [*found, *self.link.steps(others=not self.is_at_rest(found))] if self.scenario.losses else found
+        return (
+            [*found, *self.link.steps(others=not self.is_at_rest(found))]
+            if self.scenario.losses
+            else found
+        )
 
     def take(self, step: Step) -> None:
         """Take one step, and check what must be true in every state."""
@@ -182,7 +210,11 @@ class World:
             found.append("tick")
         if side.arriving or side.has_more:
             found.append("deliver")
-        if side.role in self.scenario.closes and not side.has_called_close and not session.state.is_over:
+        if (
+            side.role in self.scenario.closes
+            and not side.has_called_close
+            and not session.state.is_over
+        ):
             found.append("close")
         return found
 
@@ -202,9 +234,13 @@ class World:
         elif side.has_more:
             side.has_more = session.receive(b"", 0.0, most=1)
         elif (chunk := side.arriving.popleft()) == END:
-            session.end_of_input(ConnectionLost("cut") if self.is_cut else None, is_clean=not self.is_cut)
+            session.end_of_input(
+                ConnectionLost("cut") if self.is_cut else None, is_clean=not self.is_cut
+            )
         else:
-            side.has_more = session.receive(chunk, 0.0, most=1 if self.scenario.by_message else EVERY_MESSAGE)
+            side.has_more = session.receive(
+                chunk, 0.0, most=1 if self.scenario.by_message else EVERY_MESSAGE
+            )
 
     def _send(self, side: Side) -> None:
         """Give the writer a turn."""
@@ -239,7 +275,10 @@ class World:
         elif script.is_call:
             self.publishers[index].answer_to(stream)
         else:
-            stream.accept(element_size=script.size if script.is_fixed else 0, idle_until_demand=script.idle_until_demand)
+            stream.accept(
+                element_size=script.size if script.is_fixed else 0,
+                idle_until_demand=script.idle_until_demand,
+            )
 
     # --- facts
 
@@ -261,8 +300,12 @@ class World:
         return self.other(self.sides[self.scenario.scripts[index].reader])
 
     def _settle(self) -> None:
-        """Deliver everything: the handshake, and the subscribes of streams that are open from the start."""
-        while any(side.has_to_send or side.arriving or side.has_more for side in self.sides.values()):
+        """Deliver everything: the handshake, and the subscribes of streams
+        that are open from the start.
+        """
+        while any(
+            side.has_to_send or side.arriving or side.has_more for side in self.sides.values()
+        ):
             for side in self.sides.values():
                 for name in self._steps_of(side):
                     if name in {"send", "deliver"}:
@@ -281,7 +324,10 @@ class World:
         if not self.is_ending:
             for side in self.sides.values():
                 if side.session.state.is_closing:
-                    raise Broken(f"neither side was closed, and the {side.role.value}'s session has ended: {side.session.close_reason}")
+                    raise Broken(
+                        f"neither side was closed, and the {side.role.value}'s session has ended: "
+                        f"{side.session.close_reason}"
+                    )
 
     @staticmethod
     def is_at_rest(steps: list[Step]) -> bool:

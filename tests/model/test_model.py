@@ -1,4 +1,6 @@
-"""No order of deliveries and calls breaks a rule, in small conversations. Each planted fault is found; `nox -s model` walks larger ones."""
+"""No order of deliveries and calls breaks a rule, in small conversations. Each planted fault is
+found; `nox -s model` walks larger ones.
+"""
 
 import pytest
 
@@ -9,7 +11,10 @@ from tests.model._walk import FaultFound, replay, walk
 from tests.model._world import World
 
 
-@pytest.mark.parametrize(("name", "protocol"), [(name, protocol) for name in SCENARIOS for protocol in protocols_of(SCENARIOS[name])])
+@pytest.mark.parametrize(
+    ("name", "protocol"),
+    [(name, protocol) for name in SCENARIOS for protocol in protocols_of(SCENARIOS[name])],
+)
 def test_no_order_of_steps_breaks_a_rule(name: str, protocol: str) -> None:
     """Every state of the scenario is visited, and each of them keeps the rules."""
     walked = walk(SCENARIOS[name], protocol)
@@ -20,7 +25,9 @@ def test_no_order_of_steps_breaks_a_rule(name: str, protocol: str) -> None:
 
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(name: str) -> None:
-    """A fault in one method of the session leads to a broken rule, and the walk prints the steps."""
+    """A fault in one method of the session leads to a broken rule,
+    and the walk prints the steps.
+    """
     fault = FAULTS[name]
     with fault.planted(), pytest.raises(FaultFound, match=r"after \d+ steps: \w+ \d"):
         walk(SCENARIOS[fault.scenario], "rsio")

@@ -11,7 +11,9 @@ from tests.operators.harness import OperatorHarness, Recorder, Upstream
 
 
 def answer_at_once(harness: OperatorHarness) -> None:
-    """Make the upstreams signal inside `request`, like a synchronous publisher that bounds its recursion (rule 3.3)."""
+    """Make the upstreams signal inside `request`, like a synchronous publisher
+    that bounds its recursion (rule 3.3).
+    """
     answering: list[Upstream] = []
 
     def on_request(upstream: Upstream) -> None:
@@ -23,8 +25,12 @@ def answer_at_once(harness: OperatorHarness) -> None:
     harness.on_request = on_request  # type: ignore[method-assign]  # replaces the answer for this harness only
 
 
-async def stop_nursery(harness: OperatorHarness, operator: Operator[Any, Any], begin: Callable[[Recorder], Any]) -> Recorder:
-    """Run `operator` in its own nursery, call `begin`, wait until all tasks are blocked, and cancel the nursery."""
+async def stop_nursery(
+    harness: OperatorHarness, operator: Operator[Any, Any], begin: Callable[[Recorder], Any]
+) -> Recorder:
+    """Run `operator` in its own nursery, call `begin`, wait until all tasks are blocked,
+    and cancel the nursery.
+    """
     async with trio.open_nursery() as nursery:
         harness.scope = Scope(nursery, on_violation=harness.failures.append)
         recorder = harness.run(operator)

@@ -9,7 +9,9 @@ from tests.operators.harness import OperatorHarness, Recorder
 class NestedRecorder(Recorder):
     """Records the outer stream, and has a `Recorder` for each inner stream."""
 
-    def __init__(self, harness: OperatorHarness, *, inner_demand: int, subscribes: bool = True) -> None:
+    def __init__(
+        self, harness: OperatorHarness, *, inner_demand: int, subscribes: bool = True
+    ) -> None:
         super().__init__(harness)
         self.inner_demand = inner_demand
         self.subscribes = subscribes
@@ -23,7 +25,9 @@ class NestedRecorder(Recorder):
         super().on_next(element)
 
     def close(self) -> None:
-        """Cancel the outer stream and every inner one, and forget the streams, which keep elements."""
+        """Cancel the outer stream and every inner one, and forget the streams,
+        which keep elements.
+        """
         super().close()
         for each in self.inner:
             each.close()
@@ -39,9 +43,20 @@ class NestedRecorder(Recorder):
         return recorder
 
 
-def run_nested(harness: OperatorHarness, operator: Any, *, demand: int, inner_demand: int = 100, subscribes: bool = True) -> NestedRecorder:
-    """Attach a nested recorder to a scripted source through `operator`, and request `demand` inner streams."""
-    recorder = harness.recorder = NestedRecorder(harness, inner_demand=inner_demand, subscribes=subscribes)
+def run_nested(
+    harness: OperatorHarness,
+    operator: Any,
+    *,
+    demand: int,
+    inner_demand: int = 100,
+    subscribes: bool = True,
+) -> NestedRecorder:
+    """Attach a nested recorder to a scripted source through `operator`,
+    and request `demand` inner streams.
+    """
+    recorder = harness.recorder = NestedRecorder(
+        harness, inner_demand=inner_demand, subscribes=subscribes
+    )
     harness.run(operator)
     if demand:
         recorder.request(demand)

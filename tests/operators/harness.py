@@ -1,4 +1,5 @@
-"""The test harness of operators: scripted sources upstream, a recording subscriber downstream, and a count of the held elements.
+"""The test harness of operators: scripted sources upstream, a recording subscriber downstream, and
+a count of the held elements.
 
 ::
 
@@ -10,10 +11,11 @@
 
 Rules of this file:
 
-* Elements are `Token`s, and the harness refers to them weakly. A token that is alive and not in a running `on_next` of the recorder is
-  **held** by the operator. So memory is measured, not the operator's own counters.
-* `Upstream` and `Recorder` record every rule that the operator between them breaks. The end of the block fails on any breach, and on
-  any task, token or live source that is left.
+* Elements are `Token`s, and the harness refers to them weakly. A token that is alive and not in a
+  running `on_next` of the recorder is **held** by the operator. So memory is measured, not the
+  operator's own counters.
+* `Upstream` and `Recorder` record every rule that the operator between them breaks. The end of the
+  block fails on any breach, and on any task, token or live source that is left.
 """
 
 import weakref
@@ -30,7 +32,9 @@ from penstock.operators import Operator
 from penstock.operators._inner_source import InnerSource
 
 MAX_ELEMENTS: Final = 300
-"""How many elements an `Upstream` gives in one measurement: more than any bound of an operator here (64)."""
+"""How many elements an `Upstream` gives in one measurement:
+more than any bound of an operator here (64).
+"""
 
 
 class Token:
@@ -50,9 +54,11 @@ class ScriptedError(Exception):
 
 
 def numbers(element: Any) -> Any:
-    """Return an element with each token in it replaced by its number, and a stream by the word "stream".
+    """Return an element with each token in it replaced by its number,
+    and a stream by the word "stream".
 
-    So the recorder keeps no stream alive, and its elements do not count as held when the operator has let go of it.
+    So the recorder keeps no stream alive, and its elements do not count as held
+    when the operator has let go of it.
     """
     if isinstance(element, Source):
         return "stream"
@@ -71,7 +77,9 @@ def count_tokens(element: Any) -> int:
 
 
 def clear_tracebacks(error: BaseException | None) -> None:
-    """Drop the tracebacks of an error and its causes: their frames refer to elements, which would count as held by the operator."""
+    """Drop the tracebacks of an error and its causes: their frames refer to elements, which
+    would count as held by the operator.
+    """
     assert error is not None
     for each in (error, error.__cause__, error.__context__):
         if each is not None:
@@ -79,7 +87,9 @@ def clear_tracebacks(error: BaseException | None) -> None:
 
 
 class Upstream(Subscription):
-    """The subscription of the operator to one scripted source. It records requests, and the test signals through it."""
+    """The subscription of the operator to one scripted source.
+    It records requests, and the test signals through it.
+    """
 
     def __init__(self, harness: "OperatorHarness", name: str, subscriber: Subscriber[Any]) -> None:
         self.harness = harness
@@ -91,7 +101,9 @@ class Upstream(Subscription):
         self.sent = 0
         self._answering = False
         self.last_subscriber = subscriber
-        """The subscriber, kept after the end: a publisher may forget it late, and elements that it still holds then are a leak."""
+        """The subscriber, kept after the end: a publisher may forget it late, and elements that
+        it still holds then are a leak.
+        """
         self._subscriber: Subscriber[Any] | None = subscriber
 
     # --- called by the operator
@@ -100,7 +112,9 @@ class Upstream(Subscription):
         if type(n) is not int or n <= 0:
             self.harness.breaches.append(f"{self.name}: request({n!r}) (rule 3.9)")
         if self.over:
-            self.harness.breaches.append(f"{self.name}: request({n}) on a dead subscription (rule 2.4)")
+            self.harness.breaches.append(
+                f"{self.name}: request({n}) on a dead subscription (rule 2.4)"
+            )
         self.requests.append(n)
         self.requested += n
         self.harness.on_request(self)
@@ -138,7 +152,9 @@ class Upstream(Subscription):
             at_most -= 1
 
     def answer_in_request(self, length: int) -> None:
-        """Signal inside `request` (rule 3.10), in a loop that a `request` from inside `on_next` does not enter again (rule 3.3)."""
+        """Signal inside `request` (rule 3.10), in a loop that a `request` from inside `on_next`
+        does not enter again (rule 3.3).
+        """
         if self._answering:
             return
         self._answering = True
@@ -161,15 +177,22 @@ class Upstream(Subscription):
         signal(subscriber)
 
     def __repr__(self) -> str:
-        return f"<upstream {self.name}: {self.requested} requested, {self.sent} sent, {'over' if self.over else 'live'}>"
+        return (
+            f"<upstream {self.name}: {self.requested} requested, {self.sent} sent, "
+            f"{'over' if self.over else 'live'}>"
+        )
 
 
 class ScriptedSource(Source[Any]):
-    """A source that records its subscriptions in the harness. `script(upstream)` is called after each `on_subscribe`."""
+    """A source that records its subscriptions in the harness.
+    `script(upstream)` is called after each `on_subscribe`.
+    """
 
     __slots__ = ("_bench", "_name", "_script")
 
-    def __init__(self, harness: "OperatorHarness", name: str, script: Callable[[Upstream], None] | None) -> None:
+    def __init__(
+        self, harness: "OperatorHarness", name: str, script: Callable[[Upstream], None] | None
+    ) -> None:
         self._bench = harness
         self._name = name
         self._script = script
@@ -186,9 +209,11 @@ class ScriptedSource(Source[Any]):
 
 
 class Recorder(Subscriber[Any]):
-    """The subscriber downstream. It records each signal with the numbers of its tokens, keeps no element, and checks the rules.
+    """The subscriber downstream. It records each signal with the numbers of its tokens, keeps no
+    element, and checks the rules.
 
-    It keeps its subscription to the end of the test, as users do: elements that the subscription still refers to then are a leak.
+    It keeps its subscription to the end of the test, as users do: elements that the subscription
+    still refers to then are a leak.
     """
 
     def __init__(self, harness: "OperatorHarness") -> None:
@@ -245,7 +270,9 @@ class Recorder(Subscriber[Any]):
             self.harness.breaches.append("on_next(None) (rule 2.13)")
         self.received += 1
         if self.received > self.requested:
-            self.harness.breaches.append(f"element {self.received} of {self.requested} requested (rule 1.1)")
+            self.harness.breaches.append(
+                f"element {self.received} of {self.requested} requested (rule 1.1)"
+            )
         self.signals.append(("next", numbers(element)))
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
@@ -301,11 +328,17 @@ class OperatorHarness:
         self.scope = Scope(nursery, on_violation=self.failures.append)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> bool | None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> bool | None:
         if error is None:
             try:
                 await self._check()
-            except BaseException as found:  # passed to the nursery, whose __aexit__ must run in any case
+            except BaseException as found:
+                # Passed to the nursery, whose __aexit__ must run in any case.
                 kind, error, trace = type(found), found, found.__traceback__
         self.scope.cancel()
         try:
@@ -324,14 +357,20 @@ class OperatorHarness:
         assert self.failures == [], self.failures
         assert self.scope.running == 0, "a task outlives its stream"
         assert self.held == 0, "an element outlives its stream"
-        assert [upstream for upstream in self.upstreams if not upstream.over] == [], "a source has neither ended nor been cancelled"
+        assert [upstream for upstream in self.upstreams if not upstream.over] == [], (
+            "a source has neither ended nor been cancelled"
+        )
 
-    def source(self, name: str = "other", script: Callable[[Upstream], None] | None = None) -> Source[Any]:
+    def source(
+        self, name: str = "other", script: Callable[[Upstream], None] | None = None
+    ) -> Source[Any]:
         """Return a source. Each subscription to it is appended to `upstreams`."""
         return ScriptedSource(self, name, script)
 
     def run(self, operator: Operator[Any, Any]) -> Recorder:
-        """Attach the recorder to a source named "main" through `operator`. Normally that source is the first of `upstreams`."""
+        """Attach the recorder to a source named "main" through `operator`. Normally that source
+        is the first of `upstreams`.
+        """
         operator.attach(self.source("main"), self.recorder, self.scope)
         return self.recorder
 

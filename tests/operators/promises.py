@@ -1,7 +1,9 @@
-"""The table of the operators' promises: a row for each exported name, and one more for each variant with an async function.
+"""The table of the operators' promises:
+a row for each exported name, and one more for each variant with an async function.
 
-`test_promises.py` measures every row and compares the docstring with it. To add an operator, add its rows to `PROMISES`: a function that
-makes the operator, and the figures that differ from those of a stage that passes on one element for each request.
+`test_promises.py` measures every row and compares the docstring with it. To add an operator, add
+its rows to `PROMISES`: a function that makes the operator, and the figures that differ from those
+of a stage that passes on one element for each request.
 """
 
 from collections.abc import Callable
@@ -27,7 +29,9 @@ class NoTaps:
     def tap(self, name: str, /) -> "NoTaps":
         return self
 
-    def record(self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /) -> None:
+    def record(
+        self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /
+    ) -> None:
         """Keep nothing."""
 
 
@@ -38,7 +42,9 @@ class Promise:
     name: str
     make: Callable[[OperatorHarness], Operator[Any, Any]]
     variant: str = ""
-    """Distinguishes rows with the same name. "async": the function is async and waits for `harness.wait_unblocked()`."""
+    """Distinguishes rows with the same name. "async": the function is async and waits for
+    `harness.wait_unblocked()`.
+    """
 
     # --- demand
     idle: int = 0
@@ -48,7 +54,9 @@ class Promise:
     others: Callable[[int], int] | None = None
     """Elements requested from each further source after one ``request(n)``."""
     steady: int = STEPS
-    """Elements requested from the first source after `STEPS` times ``request(1)``, each of them answered at once."""
+    """Elements requested from the first source after `STEPS` times ``request(1)``,
+    each of them answered at once.
+    """
     pause: float = 0.0
     """Seconds to wait after each of those answers, and before held elements must have gone on."""
     demand_words: str = "1 per downstream demand"
@@ -70,13 +78,17 @@ class Promise:
     after_all: tuple[str, ...] = ("complete",)
     """Signals to downstream after every source has completed, with no element held."""
     remembered: int = 0
-    """How many of the held elements only serve a comparison or a later result, and are never passed on."""
+    """How many of the held elements only serve a comparison or a later result,
+    and are never passed on.
+    """
     room: int = 4
     """Elements that each source may give to fill the operator without ending the stream."""
     passes_on: Callable[[int], int] = lambda waiting: waiting
     """Tokens passed on when every source has completed, as a function of the number that waits."""
     raising: Callable[[Callable[..., Any]], Operator[Any, Any]] | None = None
-    """Makes the same operator with the given function, which will raise. None if the operator takes no function."""
+    """Makes the same operator with the given function, which will raise.
+    None if the operator takes no function.
+    """
 
     @property
     def max_held(self) -> int:
@@ -121,7 +133,10 @@ def _up_to_16(n: int) -> int:
 
 
 def _plain_and_async(
-    name: str, build: Callable[[Callable[..., Any]], Operator[Any, Any]], function: Callable[..., Any], **differs: Any
+    name: str,
+    build: Callable[[Callable[..., Any]], Operator[Any, Any]],
+    function: Callable[..., Any],
+    **differs: Any,
 ) -> list[Promise]:
     """Return the two rows of an operator with a plain or async function."""
     return [
@@ -144,7 +159,13 @@ def _last_token(total: Any, token: Token) -> Token:
 def _reduce() -> list[Promise]:
     """Return the rows of `reduce`, which passes on nothing before its source has completed."""
     plain, with_async = _plain_and_async(
-        "reduce", lambda function: ops.reduce(function, 0), _last_token, bound=1, remembered=1, after_complete=(), after_all=()
+        "reduce",
+        lambda function: ops.reduce(function, 0),
+        _last_token,
+        bound=1,
+        remembered=1,
+        after_complete=(),
+        after_all=(),
     )
     return [
         attrs.evolve(
@@ -154,7 +175,12 @@ def _reduce() -> list[Promise]:
             demand_words="256 with the first downstream demand, renewed by halves",
             buffer_words="none but the last result",
         ),
-        attrs.evolve(with_async, demand=lambda n: 16, steady=MAX_ELEMENTS + 12, demand_words="16 at a time with an async function"),
+        attrs.evolve(
+            with_async,
+            demand=lambda n: 16,
+            steady=MAX_ELEMENTS + 12,
+            demand_words="16 at a time with an async function",
+        ),
     ]
 
 
@@ -163,7 +189,13 @@ PROMISES: Final[list[Promise]] = [
     *_plain_and_async("map", ops.map, lambda token: token),
     *_plain_and_async("tap", ops.tap, lambda token: None),
     Promise(name="record", make=lambda harness: ops.record(NoTaps(), "x")),
-    *_plain_and_async("scan", lambda function: ops.scan(function, 0), lambda total, token: token, bound=1, remembered=1),
+    *_plain_and_async(
+        "scan",
+        lambda function: ops.scan(function, 0),
+        lambda total, token: token,
+        bound=1,
+        remembered=1,
+    ),
     Promise(
         name="pairwise",
         make=lambda harness: ops.pairwise(),
@@ -179,7 +211,14 @@ PROMISES: Final[list[Promise]] = [
     *_plain_and_async("filter", ops.filter, _even, steady=2 * STEPS),
     *_plain_and_async("take_while", ops.take_while, _below_nine, steady=9),
     *_plain_and_async("first", ops.first, _fiftieth, steady=50),
-    Promise(name="first", variant="without a predicate", make=lambda harness: ops.first(), demand=lambda n: 1, steady=1, room=0),
+    Promise(
+        name="first",
+        variant="without a predicate",
+        make=lambda harness: ops.first(),
+        demand=lambda n: 1,
+        steady=1,
+        room=0,
+    ),
     *_plain_and_async(
         "distinct_until_changed",
         ops.distinct_until_changed,
@@ -293,7 +332,11 @@ PROMISES: Final[list[Promise]] = [
     # --- _recover.py
     Promise(name="repeat", make=lambda harness: ops.repeat(2), after_complete=(), after_all=()),
     Promise(name="retry", make=lambda harness: ops.retry(3), after_error=()),
-    Promise(name="on_error_resume", make=lambda harness: ops.on_error_resume(harness.source()), after_error=()),
+    Promise(
+        name="on_error_resume",
+        make=lambda harness: ops.on_error_resume(harness.source()),
+        after_error=(),
+    ),
     # --- _combine.py
     Promise(
         name="merge",
@@ -322,10 +365,15 @@ PROMISES: Final[list[Promise]] = [
         make=lambda harness: ops.combine_latest(harness.source()),
         demand=_up_to_16,
         others=_up_to_16,
-        steady=STEPS // 2 + 1,  # both sources answer each request, which yields two elements, except for the first
-        demand_words="1 per downstream demand from each source, at most 16 ahead, and 1 more for each element that was replaced",
+        # Both sources answer each request, which yields two elements, except for the first.
+        steady=STEPS // 2 + 1,
+        demand_words=(
+            "1 per downstream demand from each source, at most 16 ahead, and 1 more for each "
+            "element that was replaced"
+        ),
         bound=2 * 16 + 2,
-        peak=2 * 16 - 2,  # the first tuple, of the latest elements, is in on_next when all others arrive
+        # The first tuple, of the latest elements, is in on_next when all others arrive.
+        peak=2 * 16 - 2,
         buffer_words="up to 16 for each source, and the latest element of each",
         remembered=2,
         passes_on=lambda waiting: 2 * waiting,
@@ -411,7 +459,13 @@ PROMISES: Final[list[Promise]] = [
             room=4,
         )
         for variant, make, bound, peak, words in (
-            ("", lambda harness: ops.group_by(_last_two_bits, max_groups=4), 4 * 16, 61, "so `max_groups` times `buffer` in all"),
+            (
+                "",
+                lambda harness: ops.group_by(_last_two_bits, max_groups=4),
+                4 * 16,
+                61,
+                "so `max_groups` times `buffer` in all",
+            ),
             (
                 "async",
                 lambda harness: ops.group_by(_slow(harness, _last_two_bits), max_groups=4),
@@ -441,14 +495,27 @@ PROMISES: Final[list[Promise]] = [
             raising=lambda function: ops.flat_map(function, concurrency=4),
             demand=lambda n: 4,
             steady=4,  # the inner streams do not end
-            demand_words="`concurrency` with the first downstream demand, then 1 for each inner stream that has ended",
+            demand_words=(
+                "`concurrency` with the first downstream demand, then 1 for each inner stream "
+                "that has ended"
+            ),
             bound=4 * 16,
             peak=peak,
             buffer_words="up to 16 for each inner stream, so 16 times `concurrency` in all",
         )
         for variant, make, peak in (
-            ("", lambda harness: ops.flat_map(lambda token: harness.source("inner"), concurrency=4), 4 * 16 - 1),
-            ("async", lambda harness: ops.flat_map(_slow(harness, lambda token: harness.source("inner")), concurrency=4), 4),
+            (
+                "",
+                lambda harness: ops.flat_map(lambda token: harness.source("inner"), concurrency=4),
+                4 * 16 - 1,
+            ),
+            (
+                "async",
+                lambda harness: ops.flat_map(
+                    _slow(harness, lambda token: harness.source("inner")), concurrency=4
+                ),
+                4,
+            ),
         )
     ),
     *(
@@ -465,8 +532,20 @@ PROMISES: Final[list[Promise]] = [
             buffer_words="up to 16",
         )
         for variant, make, steady, peak in (
-            ("", lambda harness: ops.switch_map(lambda token: harness.source("inner")), STEPS + 1, 16),
-            ("async", lambda harness: ops.switch_map(_slow(harness, lambda token: harness.source("inner"))), 2 * STEPS, 3),
+            (
+                "",
+                lambda harness: ops.switch_map(lambda token: harness.source("inner")),
+                STEPS + 1,
+                16,
+            ),
+            (
+                "async",
+                lambda harness: ops.switch_map(
+                    _slow(harness, lambda token: harness.source("inner"))
+                ),
+                2 * STEPS,
+                3,
+            ),
         )
     ),
 ]

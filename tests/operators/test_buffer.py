@@ -20,7 +20,11 @@ from tests.operators.harness import OperatorHarness, ScriptedError, clear_traceb
 
 async def test_batch_passes_on_full_lists_and_a_shorter_last_one() -> None:
     """Seven elements in batches of three make two full lists and a list of one."""
-    assert await penstock.collect(penstock.pipe(range(7), ops.batch(3))) == [[0, 1, 2], [3, 4, 5], [6]]
+    assert await penstock.collect(penstock.pipe(range(7), ops.batch(3))) == [
+        [0, 1, 2],
+        [3, 4, 5],
+        [6],
+    ]
 
 
 async def test_batch_of_an_empty_source_gives_no_list() -> None:
@@ -28,7 +32,9 @@ async def test_batch_of_an_empty_source_gives_no_list() -> None:
     assert await penstock.collect(penstock.pipe([], ops.batch(3))) == []
 
 
-@pytest.mark.parametrize(("demand", "requested"), [(1, 5), (3, 15), (2**61, UNBOUNDED), (UNBOUNDED, UNBOUNDED)])
+@pytest.mark.parametrize(
+    ("demand", "requested"), [(1, 5), (3, 15), (2**61, UNBOUNDED), (UNBOUNDED, UNBOUNDED)]
+)
 async def test_batch_requests_count_elements_per_list(demand: int, requested: int) -> None:
     """Demand is multiplied by `count` and saturates."""
     async with OperatorHarness() as harness:
@@ -92,7 +98,9 @@ async def test_batch_passes_a_short_list_on_at_completion(seconds: float | None)
 
 
 @pytest.mark.parametrize("seconds", [None, 5.0])
-async def test_a_cancel_inside_the_last_on_next_of_batch_suppresses_completion(seconds: float | None) -> None:
+async def test_a_cancel_inside_the_last_on_next_of_batch_suppresses_completion(
+    seconds: float | None,
+) -> None:
     """No signal follows the cancel (rule 1.8)."""
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.batch(3, seconds))
@@ -106,12 +114,16 @@ async def test_a_cancel_inside_the_last_on_next_of_batch_suppresses_completion(s
 @pytest.mark.parametrize("seconds", [None, 5.0])
 @pytest.mark.parametrize("demand", [1, 2, UNBOUNDED])
 async def test_batch_of_a_synchronous_source(seconds: float | None, demand: int) -> None:
-    """A source that signals inside `request` gives the same lists, for every size of the requests."""
+    """A source that signals inside `request` gives the same lists,
+    for every size of the requests.
+    """
     async with OperatorHarness() as harness:
         answer_at_once(harness)
         recorder = harness.run(ops.batch(3, seconds))
         if demand < UNBOUNDED:
-            recorder.on_element = lambda: recorder.request(demand) if recorder.received < 10 else None
+            recorder.on_element = lambda: (
+                recorder.request(demand) if recorder.received < 10 else None
+            )
         recorder.request(demand)
         assert recorder.elements[:10] == [[n, n + 1, n + 2] for n in range(1, 31, 3)]
 
@@ -119,14 +131,18 @@ async def test_batch_of_a_synchronous_source(seconds: float | None, demand: int)
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, "3", None])
 async def test_batch_refuses_a_wrong_count(count: Any) -> None:
     """The error names the operator and says what to give."""
-    with pytest.raises(UsageError, match=r"batch\(.*\): give how many elements, an integer of at least 1"):
+    with pytest.raises(
+        UsageError, match=r"batch\(.*\): give how many elements, an integer of at least 1"
+    ):
         ops.batch(count)
 
 
 @pytest.mark.parametrize("seconds", [0, -1, float("inf"), float("nan"), "1", True])
 async def test_batch_refuses_a_wrong_time(seconds: Any) -> None:
     """A time is a finite number above 0."""
-    with pytest.raises(UsageError, match=r"batch\(seconds=…\) is .*; it is a time in seconds, above 0, and finite"):
+    with pytest.raises(
+        UsageError, match=r"batch\(seconds=…\) is .*; it is a time in seconds, above 0, and finite"
+    ):
         ops.batch(3, seconds)
 
 
@@ -136,7 +152,9 @@ def test_batch_slices_the_source(length: int, count: int, demand: int) -> None:
     """For every length, count and demand the lists are the slices of the source."""
 
     async def main() -> None:
-        async with penstock.subscribe(penstock.pipe(range(length), ops.batch(count)), demand=demand) as stream:
+        async with penstock.subscribe(
+            penstock.pipe(range(length), ops.batch(count)), demand=demand
+        ) as stream:
             lists = [part async for part in stream]
         assert lists == [list(range(length))[at : at + count] for at in range(0, length, count)]
 
@@ -146,8 +164,12 @@ def test_batch_slices_the_source(length: int, count: int, demand: int) -> None:
 # --- batch with a time
 
 
-async def test_a_short_list_goes_on_when_its_time_is_over(autojump_clock: trio.testing.MockClock) -> None:
-    """The time begins with the first element of the list, not with the last one or with the list before."""
+async def test_a_short_list_goes_on_when_its_time_is_over(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The time begins with the first element of the list, not with the last one
+    or with the list before.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.batch(5, 2))
         recorder.request(3)
@@ -162,7 +184,9 @@ async def test_a_short_list_goes_on_when_its_time_is_over(autojump_clock: trio.t
         assert recorder.elements == [[1, 2]]
 
 
-async def test_a_full_list_goes_on_at_once_and_the_next_one_has_its_own_time(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_full_list_goes_on_at_once_and_the_next_one_has_its_own_time(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The time of the next list begins with its own first element."""
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.batch(2, 4))
@@ -189,8 +213,12 @@ async def test_an_empty_list_never_goes_on(autojump_clock: trio.testing.MockCloc
         assert recorder.elements == [[1]]
 
 
-async def test_a_short_list_without_demand_goes_on_with_the_next_request(autojump_clock: trio.testing.MockClock) -> None:
-    """Elements under way after a short list arrive without demand and wait. If their time is over, the next request gets them at once."""
+async def test_a_short_list_without_demand_goes_on_with_the_next_request(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Elements under way after a short list arrive without demand and wait. If their time is
+    over, the next request gets them at once.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.batch(3, 1))
         recorder.request(1)
@@ -203,7 +231,9 @@ async def test_a_short_list_without_demand_goes_on_with_the_next_request(autojum
         assert recorder.elements == [[1], [2, 3]]
 
 
-async def test_a_request_does_not_shorten_the_time_of_a_list(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_request_does_not_shorten_the_time_of_a_list(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A list that is not full waits for its time, even with demand."""
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.batch(3, 2))
@@ -219,8 +249,12 @@ async def test_a_request_does_not_shorten_the_time_of_a_list(autojump_clock: tri
         assert recorder.elements == [[1], [2]]
 
 
-async def test_timed_batch_requests_at_most_two_lists(autojump_clock: trio.testing.MockClock) -> None:
-    """Upstream is asked for at most 2·count elements, and after a short list only for the missing ones."""
+async def test_timed_batch_requests_at_most_two_lists(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Upstream is asked for at most 2·count elements,
+    and after a short list only for the missing ones.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.batch(10, 1))
         recorder.request(1)
@@ -254,8 +288,12 @@ async def test_timed_batch_holds_at_most_two_lists(autojump_clock: trio.testing.
         assert [len(part) for part in recorder.elements[50:]] == [10, 8]
 
 
-async def test_timed_batch_passes_on_held_lists_before_it_completes(autojump_clock: trio.testing.MockClock) -> None:
-    """After the completion of the source, lists go on when they are requested, without their time. The completion comes last."""
+async def test_timed_batch_passes_on_held_lists_before_it_completes(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """After the completion of the source, lists go on when they are requested, without their
+    time. The completion comes last.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.batch(3, 1))
         recorder.request(2)
@@ -272,17 +310,27 @@ async def test_timed_batch_passes_on_held_lists_before_it_completes(autojump_clo
         assert recorder.signals[3:] == [("next", [6]), ("complete",)]
 
 
-async def test_a_cancelled_nursery_fails_timed_batch(autojump_clock: trio.testing.MockClock) -> None:
-    """If the timer is cancelled from outside, the subscriber gets PublisherStopped, and upstream is cancelled."""
+async def test_a_cancelled_nursery_fails_timed_batch(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """If the timer is cancelled from outside, the subscriber gets PublisherStopped,
+    and upstream is cancelled.
+    """
     async with OperatorHarness() as harness:
-        recorder = await stop_nursery(harness, ops.batch(3, 5), lambda recorder: (recorder.request(1), harness.upstreams[0].emit()))
+        recorder = await stop_nursery(
+            harness,
+            ops.batch(3, 5),
+            lambda recorder: (recorder.request(1), harness.upstreams[0].emit()),
+        )
         assert isinstance(recorder.error, PublisherStopped)
         assert "batch(3, seconds=5) was stopped" in str(recorder.error)
         assert harness.upstreams[0].cancelled
 
 
 async def test_a_closed_nursery_fails_timed_batch() -> None:
-    """If no timer can be started, the stream fails: otherwise a short list could be held without limit."""
+    """If no timer can be started, the stream fails:
+    otherwise a short list could be held without limit.
+    """
     async with OperatorHarness() as harness:
         await close_nursery(harness)
         recorder = harness.run(ops.batch(3, 5))
@@ -303,7 +351,9 @@ async def test_timed_batch_of_1_starts_no_timer() -> None:
         assert harness.scope.running == 0
 
 
-async def test_timed_batch_drops_full_lists_on_a_cancel(autojump_clock: trio.testing.MockClock) -> None:
+async def test_timed_batch_drops_full_lists_on_a_cancel(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A full list without demand is dropped too."""
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.batch(2, 1))
@@ -347,7 +397,9 @@ def test_timed_batch_follows_its_model(pauses: list[float], count: int, demand: 
             yield number
 
     async def main() -> None:
-        async with penstock.subscribe(penstock.pipe(source, ops.batch(count, 2.25)), demand=demand) as stream:
+        async with penstock.subscribe(
+            penstock.pipe(source, ops.batch(count, 2.25)), demand=demand
+        ) as stream:
             assert [part async for part in stream] == expected_lists(pauses, count, 2.25)
 
     trio.run(main, clock=trio.testing.MockClock(autojump_threshold=0))
@@ -397,7 +449,10 @@ async def test_buffer_adds_demand_inside_on_subscribe_to_its_first_request() -> 
     """A request inside on_subscribe goes upstream together with the size."""
     async with OperatorHarness() as harness:
         subscribe = harness.recorder.on_subscribe
-        harness.recorder.on_subscribe = lambda subscription: (subscribe(subscription), harness.recorder.request(3))  # type: ignore[method-assign, assignment, func-returns-value]  # another behaviour for this recorder only
+        harness.recorder.on_subscribe = lambda subscription: (
+            subscribe(subscription),
+            harness.recorder.request(3),
+        )  # type: ignore[method-assign, assignment, func-returns-value]  # another behaviour for this recorder only
         harness.run(ops.buffer(4))
         assert harness.upstreams[0].requests == [7]
 
@@ -407,14 +462,19 @@ async def test_a_cancel_inside_on_subscribe_prevents_requests(make: Callable[[],
     """A subscriber that cancels at once causes no work."""
     async with OperatorHarness() as harness:
         subscribe = harness.recorder.on_subscribe
-        harness.recorder.on_subscribe = lambda subscription: (subscribe(subscription), harness.recorder.cancel())  # type: ignore[method-assign, assignment, func-returns-value]  # another behaviour for this recorder only
+        harness.recorder.on_subscribe = lambda subscription: (
+            subscribe(subscription),
+            harness.recorder.cancel(),
+        )  # type: ignore[method-assign, assignment, func-returns-value]  # another behaviour for this recorder only
         harness.run(make())
         assert harness.upstreams[0].requests == []
         assert harness.upstreams[0].cancelled
 
 
 async def test_buffer_keeps_its_bound_over_a_synchronous_source() -> None:
-    """With 100 elements requested inside on_next, and a source that signals inside `request`, at most 4 are held."""
+    """With 100 elements requested inside on_next, and a source that signals inside `request`,
+    at most 4 are held.
+    """
     async with OperatorHarness() as harness:
         answer_at_once(harness)
         recorder = harness.run(ops.buffer(4))
@@ -477,16 +537,24 @@ async def test_a_cancel_drops_held_elements_and_goes_upstream(make: Callable[[],
 @pytest.mark.parametrize("size", [0, -3, 2.0, False, None])
 async def test_buffer_refuses_a_wrong_size(size: Any) -> None:
     """The error names the operator and says what to give."""
-    with pytest.raises(UsageError, match=r"buffer\(.*\): give how many elements, an integer of at least 1"):
+    with pytest.raises(
+        UsageError, match=r"buffer\(.*\): give how many elements, an integer of at least 1"
+    ):
         ops.buffer(size)
 
 
 @settings(deadline=None)
 @given(
-    size=st.integers(1, 6), steps=st.lists(st.one_of(st.tuples(st.just("request"), st.integers(1, 5)), st.just(("emit", 1))), max_size=60)
+    size=st.integers(1, 6),
+    steps=st.lists(
+        st.one_of(st.tuples(st.just("request"), st.integers(1, 5)), st.just(("emit", 1))),
+        max_size=60,
+    ),
 )
 def test_buffer_follows_its_model(size: int, steps: list[tuple[str, int]]) -> None:
-    """For every order of requests and elements: requested elements that arrived have gone on, and the others, at most `size`, are held."""
+    """For every order of requests and elements: requested elements that arrived have gone on,
+    and the others, at most `size`, are held.
+    """
 
     async def main() -> None:
         async with OperatorHarness() as harness:
@@ -520,7 +588,9 @@ async def test_drop_and_latest_request_everything_at_once(make: Callable[[], Any
 
 
 async def test_drop_leaves_out_elements_without_demand() -> None:
-    """Of five elements the second and third have demand. The others go to on_drop, and none is held."""
+    """Of five elements the second and third have demand.
+    The others go to on_drop, and none is held.
+    """
     dropped: list[int] = []
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.drop(on_drop=lambda token: dropped.append(token.number)))
@@ -593,7 +663,9 @@ async def test_drop_passes_an_end_straight_through(end: str) -> None:
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
-async def test_drop_and_latest_read_a_synchronous_source_to_its_end(make: Callable[..., Any]) -> None:
+async def test_drop_and_latest_read_a_synchronous_source_to_its_end(
+    make: Callable[..., Any],
+) -> None:
     """A source that signals inside `request` gives all its elements during on_subscribe."""
     async with OperatorHarness() as harness:
         answer_at_once(harness)
@@ -605,7 +677,9 @@ async def test_drop_and_latest_read_a_synchronous_source_to_its_end(make: Callab
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
 async def test_an_on_drop_that_raises_ends_the_stream(make: Callable[..., Any]) -> None:
-    """An error of on_drop becomes the error of the stream, upstream is cancelled, and no element is held."""
+    """An error of on_drop becomes the error of the stream, upstream is cancelled,
+    and no element is held.
+    """
     error = ScriptedError("in on_drop")
 
     def refuse(_: Any) -> None:
@@ -621,7 +695,9 @@ async def test_an_on_drop_that_raises_ends_the_stream(make: Callable[..., Any]) 
 
 
 @pytest.mark.parametrize("make", [ops.drop, ops.latest])
-async def test_an_on_drop_that_returns_a_coroutine_ends_the_stream(make: Callable[..., Any]) -> None:
+async def test_an_on_drop_that_returns_a_coroutine_ends_the_stream(
+    make: Callable[..., Any],
+) -> None:
     """The coroutine is closed, and the error names the mistake."""
 
     async def log(_: Any) -> None: ...
@@ -650,13 +726,19 @@ async def an_async_function(_: Any) -> None: ...
 @pytest.mark.parametrize("on_drop", ["text", 3, an_async_function])
 async def test_on_drop_must_be_a_plain_function(name: str, on_drop: Any) -> None:
     """The error says why an async function is not accepted."""
-    with pytest.raises(UsageError, match=name + r"\(on_drop=.*\): give a plain function of one element.*nothing would bound"):
+    with pytest.raises(
+        UsageError,
+        match=name + r"\(on_drop=.*\): give a plain function of one element.*nothing would bound",
+    ):
         getattr(ops, name)(on_drop=on_drop)
 
 
 async def test_the_repr_is_the_text_of_the_call() -> None:
     """A repr shows what was written."""
-    shown = [repr(operator) for operator in (ops.batch(3), ops.batch(3, 0.5), ops.buffer(2), ops.drop(), ops.latest())]
+    shown = [
+        repr(operator)
+        for operator in (ops.batch(3), ops.batch(3, 0.5), ops.buffer(2), ops.drop(), ops.latest())
+    ]
     assert shown == [
         "<operator batch(3)>",
         "<operator batch(3, seconds=0.5)>",
@@ -669,8 +751,12 @@ async def test_the_repr_is_the_text_of_the_call() -> None:
 # --- the operators that relax demand, read through a stream
 
 
-async def read_every_tenth(source: penstock.Streamable[int], topic: penstock.Topic[int], read: Callable[..., Any]) -> list[tuple[int, int]]:
-    """Read ten elements, one every 160 ms, while `topic` publishes one every 10 ms. Return each with the newest number at that time."""
+async def read_every_tenth(
+    source: penstock.Streamable[int], topic: penstock.Topic[int], read: Callable[..., Any]
+) -> list[tuple[int, int]]:
+    """Read ten elements, one every 160 ms, while `topic` publishes one every 10 ms. Return each
+    with the newest number at that time.
+    """
     seen: list[tuple[int, int]] = []
     async with trio.open_nursery() as nursery, penstock.subscribe(source) as stream:
 
@@ -712,7 +798,9 @@ BEHIND = {
 async def test_a_slow_reader_gets_the_newest_element_behind_latest(
     autojump_clock: trio.testing.MockClock, operators: Any, read: Any
 ) -> None:
-    """At the default demand, from the first read on. The stream's own buffer holds no older element."""
+    """At the default demand, from the first read on.
+    The stream's own buffer holds no older element.
+    """
     topic = penstock.Topic[int]()
     seen = await read_every_tenth(penstock.pipe(topic, *operators), topic, read)
     assert [number for number, _ in seen] == [newest for _, newest in seen]
@@ -733,7 +821,9 @@ async def test_a_slow_reader_gets_the_newest_element_of_a_topic_that_keeps_the_l
 async def test_a_slow_reader_gets_an_element_that_came_after_it_asked_behind_drop(
     autojump_clock: trio.testing.MockClock, read: Any
 ) -> None:
-    """`drop` keeps nothing. So the element is the first that is published after the reader asked, which is the newest then."""
+    """`drop` keeps nothing. So the element is the first that is published after the reader
+    asked, which is the newest then.
+    """
     topic = penstock.Topic[int]()
     seen = await read_every_tenth(penstock.pipe(topic, ops.drop()), topic, read)
     assert [number for number, _ in seen] == [newest for _, newest in seen]
@@ -771,5 +861,7 @@ PREFETCH = {
 
 @pytest.mark.parametrize(("prefetch", "operators"), PREFETCH.values(), ids=PREFETCH)
 def test_each_operator_says_how_much_to_prefetch(prefetch: int, operators: Any) -> None:
-    """An operator passes on the prefetch of its source, or has its own. `buffer` begins anew: a buffer is what it is for."""
+    """An operator passes on the prefetch of its source, or has its own. `buffer` begins anew:
+    a buffer is what it is for.
+    """
     assert penstock.pipe(range(3), *operators).prefetch == prefetch

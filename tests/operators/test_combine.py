@@ -1,4 +1,6 @@
-"""`merge`, `zip`, `combine_latest`, `with_latest_from`: which elements go on, their order, and the completion."""
+"""`merge`, `zip`, `combine_latest`, `with_latest_from`:
+which elements go on, their order, and the completion.
+"""
 
 from typing import Any
 
@@ -10,7 +12,7 @@ from penstock.core import Topic, empty, failed, single, subscribe
 from penstock.operators._step import WINDOW
 from tests.operators.harness import OperatorHarness, ScriptedError
 
-# ---------------------------------------------------------------------------------------------------------------- merge
+# -------------------------------------------------------------------------------------------- merge
 
 
 async def test_merge_passes_elements_on_in_order_of_arrival() -> None:
@@ -38,7 +40,9 @@ async def test_waiting_sources_of_merge_take_turns() -> None:
 
 
 async def test_merge_refills_each_source_in_halves_of_the_window() -> None:
-    """A source gets one request for eight elements, and at the end of the demand one for the rest."""
+    """A source gets one request for eight elements,
+    and at the end of the demand one for the rest.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.merge(harness.source()))
         recorder.request(30)
@@ -107,11 +111,13 @@ async def test_merge_of_topics_loses_no_element_with_demand() -> None:
     assert [n for n in elements if n >= 100] == list(range(100, 120))
 
 
-# ------------------------------------------------------------------------------------------------------------------ zip
+# ---------------------------------------------------------------------------------------------- zip
 
 
 async def test_zip_pairs_elements_by_position() -> None:
-    """The first element goes with the first, the second with the second. An element waits for its partners."""
+    """The first element goes with the first, the second with the second.
+    An element waits for its partners.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.zip(harness.source()))
         main, other = harness.upstreams
@@ -123,7 +129,9 @@ async def test_zip_pairs_elements_by_position() -> None:
 
 
 async def test_zip_completes_with_the_last_element_of_an_ended_source() -> None:
-    """The tuple with that element also completes the stream, without demand. The other source is cancelled, without a further request."""
+    """The tuple with that element also completes the stream, without demand. The other source is
+    cancelled, without a further request.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.zip(harness.source()))
         main, other = harness.upstreams
@@ -147,7 +155,9 @@ async def test_zip_completes_as_soon_as_one_source_is_empty() -> None:
 
 
 async def test_zip_requests_no_element_without_a_partner() -> None:
-    """After the end of one source, the others are asked for as many elements as that source has waiting, and then cancelled."""
+    """After the end of one source, the others are asked for as many elements as that source has
+    waiting, and then cancelled.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.zip(harness.source()))
         main, other = harness.upstreams
@@ -179,7 +189,7 @@ async def test_zip_fails_at_the_first_error_of_a_source() -> None:
         assert main.cancelled
 
 
-# ------------------------------------------------------------------------------------------------------- combine_latest
+# ----------------------------------------------------------------------------------- combine_latest
 
 
 async def test_combine_latest_makes_a_tuple_for_each_element_after_the_first_tuple() -> None:
@@ -281,13 +291,15 @@ async def test_combine_latest_of_two_branches_of_one_topic_does_not_deadlock() -
 
 async def test_combine_latest_fails_at_the_first_error_of_a_source() -> None:
     """An error does not wait for tuples."""
-    async with subscribe(ops.pipe(single(1), ops.combine_latest(single(2), failed(error := ScriptedError())))) as stream:
+    async with subscribe(
+        ops.pipe(single(1), ops.combine_latest(single(2), failed(error := ScriptedError())))
+    ) as stream:
         with pytest.raises(ScriptedError) as caught:
             await anext(stream)
     assert caught.value is error
 
 
-# ----------------------------------------------------------------------------------------------------- with_latest_from
+# --------------------------------------------------------------------------------- with_latest_from
 
 
 async def test_with_latest_from_joins_each_element_with_the_latest_of_the_others() -> None:
@@ -322,7 +334,9 @@ async def test_with_latest_from_requests_from_the_source_when_each_other_has_an_
 
 
 async def test_the_other_sources_of_with_latest_from_run_at_their_own_pace() -> None:
-    """They get more demand when half of it is used, also when downstream has requested nothing more."""
+    """They get more demand when half of it is used, also
+    when downstream has requested nothing more.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.with_latest_from(harness.source("a")))
         main, a = harness.upstreams
@@ -339,7 +353,9 @@ async def test_the_other_sources_of_with_latest_from_run_at_their_own_pace() -> 
 
 
 async def test_with_latest_from_keeps_the_last_element_of_an_ended_source() -> None:
-    """An ended other source gives its last element to every tuple. The stream ends with the source."""
+    """An ended other source gives its last element to every tuple.
+    The stream ends with the source.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.with_latest_from(harness.source("a")))
         main, a = harness.upstreams
@@ -352,7 +368,9 @@ async def test_with_latest_from_keeps_the_last_element_of_an_ended_source() -> N
 
 
 async def test_with_latest_from_completes_if_no_tuple_is_possible() -> None:
-    """If another source completes without an element, the stream completes, and the source is cancelled."""
+    """If another source completes without an element, the stream completes,
+    and the source is cancelled.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.with_latest_from(harness.source("a"), harness.source("b")))
         main, a, b = harness.upstreams
@@ -377,7 +395,9 @@ async def test_an_error_of_any_source_ends_with_latest_from(failing: int) -> Non
 
 
 async def test_with_latest_from_over_sources_that_answer_inside_request() -> None:
-    """The other source runs to its end first, so every tuple has its last element. Nothing recurses."""
+    """The other source runs to its end first, so every tuple has its last element.
+    Nothing recurses.
+    """
     async with OperatorHarness() as harness:
         harness.answers_in_request, harness.source_length = True, 40
         recorder = harness.run(ops.with_latest_from(harness.source("a")))

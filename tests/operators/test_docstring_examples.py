@@ -15,16 +15,28 @@ import pytest
 import penstock
 from penstock import operators as ops
 
-NAMES = {"collect": penstock.collect, "interval": penstock.interval, "operator": operator, "ops": ops, "pipe": penstock.pipe}
+NAMES = {
+    "collect": penstock.collect,
+    "interval": penstock.interval,
+    "operator": operator,
+    "ops": ops,
+    "pipe": penstock.pipe,
+}
 """What an example may use."""
 
 LINES = re.compile(r"^>>> (await .+)\n(.+)$", re.MULTILINE)
 OPERATORS = [name for name in ops.__all__ if isinstance(getattr(ops, name), FunctionType)]
-EXAMPLES = [(name, *found) for name in OPERATORS for found in LINES.findall(inspect.getdoc(getattr(ops, name)) or "")]
+EXAMPLES = [
+    (name, *found)
+    for name in OPERATORS
+    for found in LINES.findall(inspect.getdoc(getattr(ops, name)) or "")
+]
 
 
 @pytest.mark.parametrize(("name", "line", "value"), EXAMPLES, ids=[name for name, _, _ in EXAMPLES])
-async def test_an_example_gives_the_shown_value(name: str, line: str, value: str, autojump_clock: Any) -> None:
+async def test_an_example_gives_the_shown_value(
+    name: str, line: str, value: str, autojump_clock: Any
+) -> None:
     """The line is run as it is written, on virtual time."""
     code = compile(line, f"docstring of {name}", "eval", flags=ast.PyCF_ALLOW_TOP_LEVEL_AWAIT)
     assert repr(await eval(code, {**NAMES})) == value
@@ -32,6 +44,8 @@ async def test_an_example_gives_the_shown_value(name: str, line: str, value: str
 
 def test_each_example_is_found() -> None:
     """An example in another form would not be run."""
-    prompts = [name for name in OPERATORS for _ in range((getattr(ops, name).__doc__ or "").count(">>>"))]
+    prompts = [
+        name for name in OPERATORS for _ in range((getattr(ops, name).__doc__ or "").count(">>>"))
+    ]
     assert [name for name, _, _ in EXAMPLES] == prompts
     assert "pairwise" in prompts

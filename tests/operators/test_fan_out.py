@@ -17,7 +17,9 @@ from tests.operators.harness import ScriptedError
 class Upstream(Subscription):
     """Records requests; answers each at once with as many numbers, if it is `prompt`."""
 
-    def __init__(self, fan_out: FanOut[Any], *, prompt: bool = False, last: int | None = None) -> None:
+    def __init__(
+        self, fan_out: FanOut[Any], *, prompt: bool = False, last: int | None = None
+    ) -> None:
         self.fan_out = fan_out
         self.prompt = prompt
         self.last = last
@@ -59,7 +61,9 @@ class Greedy(ManualSubscriber):
         self.request(1)
 
 
-def opened(count: int = 1, **options: Any) -> "tuple[FanOut[Any], Upstream, list[ManualSubscriber]]":
+def opened(
+    count: int = 1, **options: Any
+) -> "tuple[FanOut[Any], Upstream, list[ManualSubscriber]]":
     """Return a fan-out with its upstream and with subscribers."""
     fan_out: FanOut[Any] = FanOut(pytest.fail)
     upstream = Upstream(fan_out, **options)
@@ -94,7 +98,9 @@ def test_at_most_a_window_is_requested_at_a_time(demand: int) -> None:
 
 
 def test_elements_under_way_are_kept_for_a_late_subscriber() -> None:
-    """It gets each element that arrives after it subscribed, when it requests it; the others wait for it."""
+    """It gets each element that arrives after it subscribed, when it requests it;
+    the others wait for it.
+    """
     fan_out, upstream, (early,) = opened()
     early.request(4)
     late = ManualSubscriber("late")
@@ -177,7 +183,9 @@ def test_an_error_does_not_wait_for_kept_elements() -> None:
 
 @pytest.mark.parametrize("last", [1, 2, WINDOW, 100])
 def test_a_prompt_upstream_does_not_nest_signals(last: int) -> None:
-    """It signals inside request, and the subscribers request inside on_next: rules 1.3 and 3.3. All get everything in order."""
+    """It signals inside request, and the subscribers request inside on_next: rules 1.3 and 3.3.
+    All get everything in order.
+    """
     fan_out: FanOut[Any] = FanOut(pytest.fail)
     Upstream(fan_out, prompt=True, last=last)
     one = Greedy("one")

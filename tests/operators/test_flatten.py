@@ -1,4 +1,6 @@
-"""`concat`, `start_with`, `flat_map`, `switch_map`: which source is current, the demand of each, and failing functions."""
+"""`concat`, `start_with`, `flat_map`, `switch_map`:
+which source is current, the demand of each, and failing functions.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -9,9 +11,15 @@ import trio
 from penstock import operators as ops
 from penstock.api import PublisherStopped, UsageError
 from penstock.core import Scope, Source, collect, empty, failed, interval, single, subscribe
-from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Token, clear_tracebacks
+from tests.operators.harness import (
+    OperatorHarness,
+    Recorder,
+    ScriptedError,
+    Token,
+    clear_tracebacks,
+)
 
-# --------------------------------------------------------------------------------------------------------------- concat
+# ------------------------------------------------------------------------------------------- concat
 
 
 async def test_concat_subscribes_to_a_source_when_the_one_before_has_completed() -> None:
@@ -60,7 +68,9 @@ async def test_concat_counts_demand_during_attach_once() -> None:
 async def test_concat_attaches_no_source_after_an_error() -> None:
     """The sources after the failed one are never subscribed to."""
     async with OperatorHarness() as harness:
-        recorder = harness.run(ops.concat(failed(error := ScriptedError()), harness.source("never")))
+        recorder = harness.run(
+            ops.concat(failed(error := ScriptedError()), harness.source("never"))
+        )
         harness.upstreams[0].complete()
         assert recorder.signals == [("error", error)]
         assert [upstream.name for upstream in harness.upstreams] == ["main"]
@@ -78,16 +88,20 @@ async def test_concat_drops_its_remaining_sources_at_the_end() -> None:
 
 async def test_concat_gives_the_elements_of_itertools_chain() -> None:
     """All elements of all sources, in order, with less demand than any source has elements."""
-    piped = ops.pipe(range(10), ops.concat(iter(range(10, 20)), empty(), single(20), lambda: iter(range(21, 30))))
+    piped = ops.pipe(
+        range(10), ops.concat(iter(range(10, 20)), empty(), single(20), lambda: iter(range(21, 30)))
+    )
     async with subscribe(piped, demand=3) as stream:
         assert [element async for element in stream] == list(range(30))
 
 
-# ----------------------------------------------------------------------------------------------------------- start_with
+# --------------------------------------------------------------------------------------- start_with
 
 
 async def test_start_with_subscribes_at_once_and_requests_after_its_elements() -> None:
-    """The source is subscribed to before any demand, and gets the demand that the elements have left."""
+    """The source is subscribed to before any demand, and gets the demand
+    that the elements have left.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.start_with("a", "b"))
         assert len(harness.upstreams) == 1
@@ -115,7 +129,9 @@ async def test_start_with_answers_requests_from_inside_on_next_without_recursion
 
 
 async def test_start_with_completes_after_its_elements() -> None:
-    """Elements that were not requested before the source completed go on, and then the completion."""
+    """Elements that were not requested before the source completed go on,
+    and then the completion.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.start_with("a", "b"))
         harness.upstreams[0].complete()
@@ -149,7 +165,7 @@ def test_start_with_refuses_none() -> None:
         ops.start_with(1, None)
 
 
-# -------------------------------------------------------------------------------------------------- flat_map: the inner
+# ------------------------------------------------------------------------------ flat_map: the inner
 
 
 async def _three(n: int) -> AsyncIterator[int]:
@@ -178,7 +194,9 @@ async def test_flat_map_accepts_every_kind_of_stream(function: Any, expected: li
 
 
 async def test_flat_map_runs_at_most_concurrency_inner_streams() -> None:
-    """Upstream is asked for `concurrency` elements, and for one more when an inner stream has ended."""
+    """Upstream is asked for `concurrency` elements, and for one more
+    when an inner stream has ended.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.flat_map(lambda token: harness.source("inner"), concurrency=3))
         recorder.request(100)
@@ -210,7 +228,9 @@ async def test_flat_map_counts_an_inner_stream_until_its_last_element_has_gone_o
 
 
 async def test_flat_map_opens_no_inner_stream_without_demand() -> None:
-    """While all demand is met, upstream is not asked for elements, even with fewer inner streams than `concurrency`."""
+    """While all demand is met, upstream is not asked for elements,
+    even with fewer inner streams than `concurrency`.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.flat_map(lambda token: single(token.number), concurrency=2))
         recorder.request(1)
@@ -223,7 +243,9 @@ async def test_flat_map_opens_no_inner_stream_without_demand() -> None:
 
 
 async def test_flat_map_passes_demand_to_inner_streams_and_takes_turns() -> None:
-    """Each inner stream is asked for at most 16 elements ahead. Waiting inner streams take turns, one element each."""
+    """Each inner stream is asked for at most 16 elements ahead.
+    Waiting inner streams take turns, one element each.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.flat_map(lambda token: harness.source("inner"), concurrency=2))
         recorder.request(4)
@@ -247,7 +269,9 @@ async def test_flat_map_completes_when_upstream_and_all_inner_streams_have() -> 
             recorder = harness.run(ops.flat_map(lambda token: harness.source("inner")))
             recorder.request(1)
             harness.upstreams[0].emit()
-            for upstream in reversed(harness.upstreams) if inner_first else tuple(harness.upstreams):
+            for upstream in (
+                reversed(harness.upstreams) if inner_first else tuple(harness.upstreams)
+            ):
                 assert recorder.kinds == []
                 upstream.complete()
             assert recorder.kinds == ["complete"]
@@ -255,7 +279,9 @@ async def test_flat_map_completes_when_upstream_and_all_inner_streams_have() -> 
 
 @pytest.mark.parametrize("failing", [0, 1])
 async def test_an_error_of_any_stream_ends_flat_map(failing: int) -> None:
-    """An error of upstream or of an inner stream drops waiting elements and cancels all other streams."""
+    """An error of upstream or of an inner stream drops waiting elements
+    and cancels all other streams.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.flat_map(lambda token: harness.source("inner")))
         recorder.request(1)
@@ -269,7 +295,7 @@ async def test_an_error_of_any_stream_ends_flat_map(failing: int) -> None:
         assert harness.held == 0
 
 
-# ----------------------------------------------------------------------------------------------- flat_map: the function
+# --------------------------------------------------------------------------- flat_map: the function
 
 
 async def _fails(operator: Any) -> BaseException:
@@ -297,12 +323,20 @@ def _async_of(function: Any) -> Any:
 @pytest.mark.parametrize(
     ("result", "words"),
     [
-        (None, "returned None; it returns a stream for each element. For one without elements, return empty()"),
+        (
+            None,
+            (
+                "returned None; it returns a stream for each element. For one without elements, "
+                "return empty()"
+            ),
+        ),
         (5, "returned an object that is not a stream: 'int' cannot be subscribed to"),
         ("text", "returned an object that is not a stream: str is not streamed element by element"),
     ],
 )
-async def test_a_function_without_a_stream_as_its_result_fails_the_stream(dress: Any, result: Any, words: str) -> None:
+async def test_a_function_without_a_stream_as_its_result_fails_the_stream(
+    dress: Any, result: Any, words: str
+) -> None:
     """The error names the operator and says what to return."""
     error = await _fails(ops.flat_map(dress(lambda token: result)))
     assert isinstance(error, UsageError)
@@ -321,7 +355,9 @@ async def test_a_plain_function_that_returns_a_coroutine_fails_the_stream() -> N
 
 
 async def test_an_error_during_the_creation_of_an_inner_stream_fails_the_stream() -> None:
-    """The error may come from the function, from a generator function that it returns, or from the attach of a source."""
+    """The error may come from the function, from a generator function that it returns,
+    or from the attach of a source.
+    """
     error = ScriptedError()
 
     def broken() -> Any:
@@ -344,10 +380,16 @@ async def test_an_error_during_the_creation_of_an_inner_stream_fails_the_stream(
 
 def test_wrong_arguments_of_flat_map_are_refused() -> None:
     """The errors name the operator, the argument, and its allowed values."""
-    with pytest.raises(UsageError, match=r"flat_map\(\) was given \[1\]; it takes a function, plain or async, that returns a stream"):
+    with pytest.raises(
+        UsageError,
+        match=r"flat_map\(\) was given \[1\]; it takes a function, plain or async, that returns a stream",
+    ):
         ops.flat_map([1])  # type: ignore[arg-type]  # the mistake that is tested
     for concurrency in (0, -1, 1.5, True, None, "2"):
-        with pytest.raises(UsageError, match=r"flat_map\(concurrency=.*\): give how many inner streams may run at a time, an integer"):
+        with pytest.raises(
+            UsageError,
+            match=r"flat_map\(concurrency=.*\): give how many inner streams may run at a time, an integer",
+        ):
             ops.flat_map(single, concurrency=concurrency)  # type: ignore[arg-type]  # the mistake that is tested
 
 
@@ -366,7 +408,7 @@ async def test_a_function_that_cancels_its_own_stream_opens_no_inner_stream() ->
         assert [upstream.name for upstream in harness.upstreams] == ["main"]
 
 
-# ------------------------------------------------------------------------------------------- flat_map: async functions
+# ------------------------------------------------------------------------ flat_map: async functions
 
 
 async def test_async_functions_run_concurrently_within_the_limit() -> None:
@@ -463,7 +505,9 @@ async def test_a_cancel_cancels_running_functions_and_their_streams() -> None:
 
 
 async def test_a_cancel_before_the_task_runs_prevents_the_call_of_flat_map() -> None:
-    """If the stream ends between the first request and the first step of the task, the function is never called."""
+    """If the stream ends between the first request and the first step of the task,
+    the function is never called.
+    """
     called = []
 
     async def fetch(token: Token) -> Any:
@@ -480,7 +524,9 @@ async def test_a_cancel_before_the_task_runs_prevents_the_call_of_flat_map() -> 
 
 
 async def test_the_stream_of_a_shielded_function_is_not_attached_after_cancel() -> None:
-    """A function may finish in spite of the cancel. The stream that it returns is not subscribed to."""
+    """A function may finish in spite of the cancel.
+    The stream that it returns is not subscribed to.
+    """
 
     async def shielded(token: Token) -> Any:
         with trio.CancelScope(shield=True):
@@ -499,7 +545,9 @@ async def test_the_stream_of_a_shielded_function_is_not_attached_after_cancel() 
 
 
 async def test_a_cancel_during_attach_cancels_the_inner_stream() -> None:
-    """A source that calls on_subscribe after the cancel is cancelled, and later requests have no effect."""
+    """A source that calls on_subscribe after the cancel is cancelled,
+    and later requests have no effect.
+    """
     attached = []
 
     class CancelsFirst(Source[Any]):
@@ -517,7 +565,9 @@ async def test_a_cancel_during_attach_cancels_the_inner_stream() -> None:
         recorder.request(1)
         harness.upstreams[0].emit()
         await harness.settle()
-        assert [(upstream.name, upstream.requests, upstream.cancelled) for upstream in harness.upstreams] == [
+        assert [
+            (upstream.name, upstream.requests, upstream.cancelled) for upstream in harness.upstreams
+        ] == [
             ("main", [16], True),
             ("inner", [], True),
         ]
@@ -598,13 +648,15 @@ async def test_generators_of_flat_map_are_closed_at_its_end() -> None:
         finally:
             closed.append(n)
 
-    async with subscribe(ops.pipe(lambda: endless(0), ops.flat_map(lambda n: endless(1), concurrency=3))) as stream:
+    async with subscribe(
+        ops.pipe(lambda: endless(0), ops.flat_map(lambda n: endless(1), concurrency=3))
+    ) as stream:
         for _ in range(20):
             await anext(stream)
     assert sorted(opened) == sorted(closed) == [0, 1, 1, 1]
 
 
-# ----------------------------------------------------------------------------------------------------------- switch_map
+# --------------------------------------------------------------------------------------- switch_map
 
 
 async def test_switch_map_cancels_the_inner_stream_at_the_next_element() -> None:
@@ -624,7 +676,9 @@ async def test_switch_map_cancels_the_inner_stream_at_the_next_element() -> None
 
 
 async def test_switch_map_requests_nothing_from_upstream_without_demand() -> None:
-    """One element may be under way; the stream that it opens gets no demand before the next request."""
+    """One element may be under way;
+    the stream that it opens gets no demand before the next request.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
         recorder.request(1)
@@ -640,7 +694,9 @@ async def test_switch_map_requests_nothing_from_upstream_without_demand() -> Non
 
 
 async def test_a_switch_inside_on_next_waits_for_its_end() -> None:
-    """If upstream signals while the subscriber is in on_next, a new inner stream that answers at once does not signal inside it."""
+    """If upstream signals while the subscriber is in on_next, a new inner stream that answers at
+    once does not signal inside it.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
         recorder.request(5)
@@ -662,7 +718,9 @@ async def test_a_switch_inside_on_next_waits_for_its_end() -> None:
 
 
 async def test_a_switch_drops_the_waiting_elements_of_the_old_stream() -> None:
-    """They arrived while the subscriber was in on_next, and the next element of upstream came before that ended."""
+    """They arrived while the subscriber was in on_next,
+    and the next element of upstream came before that ended.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.switch_map(lambda token: harness.source("inner")))
         recorder.request(5)
@@ -706,7 +764,9 @@ async def test_an_error_of_upstream_or_of_the_inner_stream_ends_switch_map(faili
         assert harness.upstreams[1 - failing].cancelled
 
 
-async def test_a_newer_element_cancels_the_async_function_of_switch_map(autojump_clock: Any) -> None:
+async def test_a_newer_element_cancels_the_async_function_of_switch_map(
+    autojump_clock: Any,
+) -> None:
     """Only the call for the last of three elements returns."""
     calls: list[str] = []
 
@@ -723,10 +783,16 @@ async def test_a_newer_element_cancels_the_async_function_of_switch_map(autojump
     assert result == [2]
     # A cancelled call and the next one are two tasks: which of them runs first is not promised.
     assert [call for call in calls if call.startswith("begin")] == ["begin 0", "begin 1", "begin 2"]
-    assert [call for call in calls if call.startswith("cancelled")] == ["cancelled 0", "cancelled 1"]
+    assert [call for call in calls if call.startswith("cancelled")] == [
+        "cancelled 0",
+        "cancelled 1",
+    ]
 
 
 def test_switch_map_takes_a_function() -> None:
     """The error names the operator."""
-    with pytest.raises(UsageError, match=r"switch_map\(\) was given \[1\]; it takes a function, plain or async, that returns a stream"):
+    with pytest.raises(
+        UsageError,
+        match=r"switch_map\(\) was given \[1\]; it takes a function, plain or async, that returns a stream",
+    ):
         ops.switch_map([1])  # type: ignore[arg-type]  # the mistake that is tested

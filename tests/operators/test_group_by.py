@@ -1,4 +1,6 @@
-"""`group_by`: which group an element goes to, both bounds and the answer to elements beyond them, and the ends."""
+"""`group_by`: which group an element goes to, both bounds
+and the answer to elements beyond them, and the ends.
+"""
 
 from collections import Counter
 from typing import Any
@@ -29,7 +31,7 @@ def _keys(recorder: NestedRecorder) -> list[Any]:
     return [stream.key for stream in recorder.streams]  # type: ignore[attr-defined]  # all of them are groups
 
 
-# -------------------------------------------------------------------------------------------------------------- groups
+# ------------------------------------------------------------------------------------------- groups
 
 
 async def test_each_key_has_a_group_with_its_elements() -> None:
@@ -78,8 +80,12 @@ async def test_a_key_may_be_none() -> None:
     ],
     ids=lambda value: type(value).__name__,
 )
-async def test_a_key_that_cannot_be_hashed_fails_the_stream(key: Any, hashless: str, instead: str) -> None:
-    """The error names the function, the value that it returned, and the values that it may return."""
+async def test_a_key_that_cannot_be_hashed_fails_the_stream(
+    key: Any, hashless: str, instead: str
+) -> None:
+    """The error names the function, the value that it returned, and the values
+    that it may return.
+    """
 
     def parts(token: Any) -> Any:
         return key
@@ -90,8 +96,9 @@ async def test_a_key_that_cannot_be_hashed_fails_the_stream(key: Any, hashless: 
         assert isinstance(recorder.error, UsageError)
         kind = type(key).__name__
         assert str(recorder.error) == (
-            f"group_by({parts.__qualname__}): the function returned {key!r} of type {kind}, which cannot be a key, "
-            f"because it has no hash (unhashable type: '{hashless}'). Let the function return {instead}"
+            f"group_by({parts.__qualname__}): the function returned {key!r} of type {kind}, which "
+            f"cannot be a key, because it has no hash (unhashable type: '{hashless}'). Let the "
+            f"function return {instead}"
         )
         assert harness.upstreams[0].cancelled
         clear_tracebacks(recorder.error)
@@ -119,7 +126,7 @@ async def test_a_cancelled_group_opens_again_with_the_next_element_of_its_key() 
         assert recorder.inner[2].elements == [3]
 
 
-# -------------------------------------------------------------------------------------------------------------- demand
+# ------------------------------------------------------------------------------------------- demand
 
 
 async def test_elements_are_requested_while_a_group_or_its_elements_are() -> None:
@@ -134,14 +141,19 @@ async def test_elements_are_requested_while_a_group_or_its_elements_are() -> Non
         assert recorder.inner[0].elements == [1, 3, 5]
         assert main.requests == [16]
         recorder.inner[0].request(10)
-        assert main.requests == [16, 5]  # the other group has 4 of its 16 places taken, and 7 elements are under way
+        # The other group has 4 of its 16 places taken, and 7 elements are under way.
+        assert main.requests == [16, 5]
 
 
 async def test_with_wait_a_full_group_stops_the_others() -> None:
-    """A group that is not read holds all up when its buffer is full. When it is read or cancelled, the others go on."""
+    """A group that is not read holds all up when its buffer is full. When it is read or
+    cancelled, the others go on.
+    """
     for resume in ("request", "cancel"):
         async with OperatorHarness() as harness:
-            recorder = run_nested(harness, ops.group_by(_parity, buffer=4), demand=10, inner_demand=0)
+            recorder = run_nested(
+                harness, ops.group_by(_parity, buffer=4), demand=10, inner_demand=0
+            )
             main = harness.upstreams[0]
             main.emit()
             odd = recorder.inner[0]
@@ -163,13 +175,21 @@ async def test_with_wait_a_full_group_stops_the_others() -> None:
 
 @pytest.mark.parametrize(
     ("slow", "kept"),
-    [(SlowPolicy.DROP_OLDEST, [94, 96, 98, 100]), (SlowPolicy.DROP_NEWEST, [2, 4, 6, 8]), (SlowPolicy.LATEST, [100])],
+    [
+        (SlowPolicy.DROP_OLDEST, [94, 96, 98, 100]),
+        (SlowPolicy.DROP_NEWEST, [2, 4, 6, 8]),
+        (SlowPolicy.LATEST, [100]),
+    ],
 )
-async def test_with_the_dropping_policies_a_slow_group_does_not_stop_the_others(slow: SlowPolicy, kept: list[int]) -> None:
+async def test_with_the_dropping_policies_a_slow_group_does_not_stop_the_others(
+    slow: SlowPolicy, kept: list[int]
+) -> None:
     """It keeps the elements that the policy says."""
     async with OperatorHarness() as harness:
         options: Any = {} if slow is SlowPolicy.LATEST else {"buffer": 4}
-        recorder = run_nested(harness, ops.group_by(_parity, slow=slow, **options), demand=10, inner_demand=0)
+        recorder = run_nested(
+            harness, ops.group_by(_parity, slow=slow, **options), demand=10, inner_demand=0
+        )
         harness.upstreams[0].emit(2)
         odd, even = recorder.inner
         odd.request(100)
@@ -182,7 +202,9 @@ async def test_with_the_dropping_policies_a_slow_group_does_not_stop_the_others(
 async def test_with_fail_a_slow_group_fails_alone() -> None:
     """Its key opens a new group with the next element."""
     async with OperatorHarness() as harness:
-        recorder = run_nested(harness, ops.group_by(_parity, slow=SlowPolicy.FAIL, buffer=4), demand=2, inner_demand=0)
+        recorder = run_nested(
+            harness, ops.group_by(_parity, slow=SlowPolicy.FAIL, buffer=4), demand=2, inner_demand=0
+        )
         harness.upstreams[0].emit(2)
         odd, even = recorder.inner
         odd.request(100)
@@ -222,7 +244,7 @@ async def test_requests_of_a_group_inside_on_next_do_not_recurse() -> None:
         assert recorder.inner[0].deepest == 1
 
 
-# ---------------------------------------------------------------------------------------------------- number of groups
+# --------------------------------------------------------------------------------- number of groups
 
 
 async def test_a_key_beyond_the_bound_fails_all_streams() -> None:
@@ -231,7 +253,10 @@ async def test_a_key_beyond_the_bound_fails_all_streams() -> None:
         recorder = run_nested(harness, ops.group_by(_number, max_groups=2), demand=10)
         harness.upstreams[0].emit(3)
         assert isinstance(recorder.error, LimitExceeded)
-        assert "group_by() has 2 open groups, and the key 3 needs another one. Choose a larger max_groups" in str(recorder.error)
+        assert (
+            "group_by() has 2 open groups, and the key 3 needs another one. Choose a larger "
+            "max_groups"
+        ) in str(recorder.error)
         assert (recorder.error.limit, recorder.error.value) == ("max_groups", 2)
         assert [inner.error for inner in recorder.inner] == [recorder.error] * 2
         assert harness.upstreams[0].cancelled
@@ -253,15 +278,24 @@ async def test_evict_completes_the_group_that_was_silent_longest() -> None:
     """Its key opens a new group later."""
     async with OperatorHarness() as harness:
         keys = iter("abacb")
-        recorder = run_nested(harness, ops.group_by(lambda token: next(keys), max_groups=2, evict=True), demand=10)
+        recorder = run_nested(
+            harness, ops.group_by(lambda token: next(keys), max_groups=2, evict=True), demand=10
+        )
         harness.upstreams[0].emit(5)
         assert _keys(recorder) == ["a", "b", "c", "b"]
-        assert [inner.kinds[-1] for inner in recorder.inner] == ["complete", "complete", "next", "next"]
+        assert [inner.kinds[-1] for inner in recorder.inner] == [
+            "complete",
+            "complete",
+            "next",
+            "next",
+        ]
         assert [inner.elements for inner in recorder.inner] == [[1, 3], [2], [4], [5]]
 
 
 async def test_evicted_groups_that_were_not_requested_are_bounded() -> None:
-    """At most `max_groups` groups wait for demand. They are passed on later, with their elements and their completion."""
+    """At most `max_groups` groups wait for demand.
+    They are passed on later, with their elements and their completion.
+    """
     async with OperatorHarness() as harness:
         recorder = run_nested(harness, ops.group_by(_number, max_groups=3, evict=True), demand=1)
         main = harness.upstreams[0]
@@ -270,10 +304,12 @@ async def test_evicted_groups_that_were_not_requested_are_bounded() -> None:
         sent = main.sent
         recorder.request(100)
         assert _keys(recorder) == list(range(1, sent + 1))
-        assert [inner.elements for inner in recorder.inner] == [[number] for number in range(1, sent + 1)]
+        assert [inner.elements for inner in recorder.inner] == [
+            [number] for number in range(1, sent + 1)
+        ]
 
 
-# ---------------------------------------------------------------------------------------------------------------- ends
+# --------------------------------------------------------------------------------------------- ends
 
 
 @pytest.mark.parametrize("end", ["complete", "fail"])
@@ -352,11 +388,13 @@ async def test_an_error_of_the_function_reaches_the_groups() -> None:
         clear_tracebacks(error)
 
 
-# --------------------------------------------------------------------------------------------------------------- whole
+# -------------------------------------------------------------------------------------------- whole
 
 
 async def test_groups_can_be_read_by_tasks_of_their_own() -> None:
-    """The usual way without operators: a task for each group, in a nursery inside the block of the outer stream."""
+    """The usual way without operators:
+    a task for each group, in a nursery inside the block of the outer stream.
+    """
     counts: Counter[str] = Counter()
 
     async def read(group: ops.Group[str, str]) -> None:
@@ -365,7 +403,10 @@ async def test_groups_can_be_read_by_tasks_of_their_own() -> None:
                 counts[group.key] += 1
 
     words = ["the", "cat", "and", "the", "hat", "and", "the", "mat"]
-    async with subscribe(ops.pipe(words, ops.group_by(str))) as groups, trio.open_nursery() as nursery:
+    async with (
+        subscribe(ops.pipe(words, ops.group_by(str))) as groups,
+        trio.open_nursery() as nursery,
+    ):
         async for group in groups:
             nursery.start_soon(read, group)
     assert counts == {"the": 3, "cat": 1, "and": 2, "hat": 1, "mat": 1}
@@ -378,8 +419,12 @@ async def test_groups_can_be_read_by_tasks_of_their_own() -> None:
     st.sampled_from([1, 2, 256]),
     st.booleans(),
 )
-def test_the_groups_have_every_element_once(numbers: list[int], buffer: int, demand: int, inner_demand: int, is_async: bool) -> None:
-    """For any elements, buffer and demand: the groups in order of their first elements, each with its elements in order."""
+def test_the_groups_have_every_element_once(
+    numbers: list[int], buffer: int, demand: int, inner_demand: int, is_async: bool
+) -> None:
+    """For any elements, buffer and demand: the groups in order of their first elements, each
+    with its elements in order.
+    """
 
     async def main() -> None:
         found: dict[int, list[int]] = {}
@@ -394,22 +439,33 @@ def test_the_groups_have_every_element_once(numbers: list[int], buffer: int, dem
             await trio.lowlevel.checkpoint()
             return numbers[place]
 
-        grouped: Any = ops.group_by(later if is_async else numbers.__getitem__, max_groups=6, buffer=buffer)
-        async with subscribe(ops.pipe(range(len(numbers)), grouped), demand=demand) as groups, trio.open_nursery() as nursery:
+        grouped: Any = ops.group_by(
+            later if is_async else numbers.__getitem__, max_groups=6, buffer=buffer
+        )
+        async with (
+            subscribe(ops.pipe(range(len(numbers)), grouped), demand=demand) as groups,
+            trio.open_nursery() as nursery,
+        ):
             async for group in groups:
                 nursery.start_soon(read, group)
-        assert found == {key: [place for place, other in enumerate(numbers) if other == key] for key in dict.fromkeys(numbers)}
+        assert found == {
+            key: [place for place, other in enumerate(numbers) if other == key]
+            for key in dict.fromkeys(numbers)
+        }
 
     trio.run(main)
 
 
-# ----------------------------------------------------------------------------------------------------------- arguments
+# ---------------------------------------------------------------------------------------- arguments
 
 
 @pytest.mark.parametrize(
     ("options", "words"),
     [
-        ({"max_groups": 0}, r"group_by\(max_groups=0\): give how many groups may be open, an integer of at least 1"),
+        (
+            {"max_groups": 0},
+            r"group_by\(max_groups=0\): give how many groups may be open, an integer of at least 1",
+        ),
         ({"max_groups": True}, r"group_by\(max_groups=True\)"),
         ({"buffer": 0}, r"group_by\(buffer=0\): give how many elements may wait"),
         ({"slow": "wait"}, r"group_by\(slow='wait'\): choose one of SlowPolicy.WAIT"),
@@ -423,5 +479,7 @@ def test_wrong_arguments_are_refused(options: Any, words: str) -> None:
 
 def test_the_key_is_a_function() -> None:
     """The error names the operator."""
-    with pytest.raises(UsageError, match=r"group_by\(\) was given 5; it takes a function, plain or async"):
+    with pytest.raises(
+        UsageError, match=r"group_by\(\) was given 5; it takes a function, plain or async"
+    ):
         ops.group_by(5)  # type: ignore[call-overload]  # the mistake that is tested

@@ -100,7 +100,11 @@ async def test_calls_and_signals_after_the_end_are_reported() -> None:
 
     with pytest.raises(AssertionError) as caught:
         await _run_in_harness(drive)
-    for words in ("request(1) on a dead subscription", "cancel() on a dead subscription", "on_complete after the end"):
+    for words in (
+        "request(1) on a dead subscription",
+        "cancel() on a dead subscription",
+        "on_complete after the end",
+    ):
         assert words in str(caught.value)
 
 

@@ -27,7 +27,9 @@ class WatchedOwner:
         self.watch.remove(subscriber)
 
 
-async def test_a_subscriber_fails_after_its_own_bound(nursery: trio.Nursery, autojump_clock) -> None:
+async def test_a_subscriber_fails_after_its_own_bound(
+    nursery: trio.Nursery, autojump_clock
+) -> None:
     """Each has the bound of its scope; one without a bound never fails."""
     owner = WatchedOwner(nursery)
     for name, bound in (("late", 9), ("early", 4), ("local", inf)):
@@ -35,11 +37,16 @@ async def test_a_subscriber_fails_after_its_own_bound(nursery: trio.Nursery, aut
     owner.watch.update(["late", "early", "local"])
     await trio.sleep(100)
     assert owner.failed == [("early", 4), ("late", 9)]
-    assert [(error.limit, error.value) for error in owner.errors] == [("max_hold_up", 4), ("max_hold_up", 9)]
+    assert [(error.limit, error.value) for error in owner.errors] == [
+        ("max_hold_up", 4),
+        ("max_hold_up", 9),
+    ]
     owner.watch.stop()
 
 
-async def test_the_bound_of_the_operator_is_that_of_each_subscriber(nursery: trio.Nursery, autojump_clock) -> None:
+async def test_the_bound_of_the_operator_is_that_of_each_subscriber(
+    nursery: trio.Nursery, autojump_clock
+) -> None:
     """Also of those inside the process."""
     owner = WatchedOwner(nursery, asked=3)
     owner.watch.add("local", inf)
@@ -64,7 +71,9 @@ async def test_a_request_begins_the_bound_anew(nursery: trio.Nursery, autojump_c
     owner.watch.stop()
 
 
-async def test_a_subscriber_that_holds_up_nothing_any_more_does_not_fail(nursery: trio.Nursery, autojump_clock) -> None:
+async def test_a_subscriber_that_holds_up_nothing_any_more_does_not_fail(
+    nursery: trio.Nursery, autojump_clock
+) -> None:
     """The others may have stopped to want elements."""
     owner = WatchedOwner(nursery, asked=3)
     owner.watch.add("slow", inf)

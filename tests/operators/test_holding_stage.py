@@ -12,7 +12,9 @@ from tests.operators.harness import OperatorHarness, ScriptedError
 
 
 class OneAtATime(HoldingStage[Any, Any]):
-    """Holds all elements, requests one at a time, and records how many elements it held at each request."""
+    """Holds all elements, requests one at a time,
+    and records how many elements it held at each request.
+    """
 
     __slots__ = ("held", "held_at_request")
 
@@ -50,7 +52,9 @@ def one_at_a_time() -> tuple[StageOperator, list[OneAtATime]]:
 
 
 async def test_a_request_inside_on_next_is_answered_after_it() -> None:
-    """A subscriber that requests one more in each on_next is never signalled inside it (rules 1.3, 3.3)."""
+    """A subscriber that requests one more in each on_next is never signalled inside it (rules
+    1.3, 3.3).
+    """
     async with OperatorHarness() as harness:
         operator, _ = one_at_a_time()
         recorder = harness.run(operator)
@@ -65,7 +69,9 @@ async def test_a_request_inside_on_next_is_answered_after_it() -> None:
 
 
 async def test_an_element_inside_on_next_goes_on_after_it() -> None:
-    """If the subscriber makes the source signal, as with a topic, downstream signals stay serial."""
+    """If the subscriber makes the source signal, as with a topic,
+    downstream signals stay serial.
+    """
     async with OperatorHarness() as harness:
         operator, _ = one_at_a_time()
         recorder = harness.run(operator)
@@ -133,7 +139,9 @@ async def test_completion_without_held_elements_passes_at_once() -> None:
 
 
 async def test_upstream_is_not_called_after_its_completion() -> None:
-    """Requests and cancels that come while held elements go on do not reach the ended source (rule 2.4)."""
+    """Requests and cancels that come while held elements go on do not reach the ended source
+    (rule 2.4).
+    """
     async with OperatorHarness() as harness:
         operator, made = one_at_a_time()
         recorder = harness.run(operator)
@@ -177,7 +185,9 @@ async def test_signals_and_requests_after_a_cancel_have_no_effect(signal: str) -
 
 
 async def test_a_cancel_inside_on_next_drops_held_elements() -> None:
-    """If the subscriber cancels at the first of three requested elements, the other two are dropped and no more are requested."""
+    """If the subscriber cancels at the first of three requested elements, the other two are
+    dropped and no more are requested.
+    """
     async with OperatorHarness() as harness:
         operator, made = one_at_a_time()
         recorder = harness.run(operator)

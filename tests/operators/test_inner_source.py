@@ -1,4 +1,6 @@
-"""`InnerSource`: a stream for one subscriber. The tests of `window` and `group_by` cover how it is filled."""
+"""`InnerSource`: a stream for one subscriber.
+The tests of `window` and `group_by` cover how it is filled.
+"""
 
 from typing import Any
 
@@ -36,7 +38,9 @@ async def test_elements_before_the_subscriber_reach_it() -> None:
 
 
 async def test_a_second_subscriber_is_refused() -> None:
-    """It gets an error that says what to use. The first one is not affected, also not after its end."""
+    """It gets an error that says what to use.
+    The first one is not affected, also not after its end.
+    """
     async with OperatorHarness() as harness:
         queue, source = _made()
         source.attach(harness.recorder, harness.scope)
@@ -44,7 +48,10 @@ async def test_a_second_subscriber_is_refused() -> None:
             second = Recorder(harness)
             source.attach(second, harness.scope)
             assert isinstance(second.error, UsageError)
-            assert "<window> has a subscriber, and can have only one. For several, use share()" in str(second.error)
+            assert (
+                "<window> has a subscriber, and can have only one. For several, use share()"
+                in str(second.error)
+            )
             if not harness.recorder.over:
                 harness.recorder.request(1)
                 queue.push(1)

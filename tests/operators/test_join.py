@@ -1,4 +1,6 @@
-"""`JoinStage`: one loop, one end, and no reference or call after the end. For `merge`, `zip`, `combine_latest`, `concat` and `flat_map`."""
+"""`JoinStage`: one loop, one end, and no reference or call after the end. For `merge`, `zip`,
+`combine_latest`, `concat` and `flat_map`.
+"""
 
 import sys
 from collections.abc import Callable
@@ -14,7 +16,12 @@ from penstock.operators._join import JoinInput
 from penstock.operators._stage import CANCELLED_SUBSCRIBER
 from tests.operators.harness import OperatorHarness, ScriptedError, Upstream
 
-JOINS: list[Callable[..., Operator[Any, Any]]] = [ops.merge, ops.zip, ops.combine_latest, ops.concat]
+JOINS: list[Callable[..., Operator[Any, Any]]] = [
+    ops.merge,
+    ops.zip,
+    ops.combine_latest,
+    ops.concat,
+]
 SIDE_BY_SIDE = [ops.merge, ops.zip, ops.combine_latest]
 each_join = pytest.mark.parametrize("join", JOINS)
 each_side_by_side = pytest.mark.parametrize("join", SIDE_BY_SIDE)
@@ -52,19 +59,24 @@ def _stack_depth() -> int:
     return depth
 
 
-# ------------------------------------------------------------------------------------------------------------ arguments
+# ---------------------------------------------------------------------------------------- arguments
 
 
 @each_join
 def test_an_argument_that_is_not_a_source_is_refused(join: Any) -> None:
     """The error names the operator, the position of the argument, and its allowed values."""
-    with pytest.raises(UsageError, match=r"^(merge|zip|combine_latest|concat)\(\), argument 2: 'int' cannot be subscribed to: give"):
+    with pytest.raises(
+        UsageError,
+        match=r"^(merge|zip|combine_latest|concat)\(\), argument 2: 'int' cannot be subscribed to: give",
+    ):
         join([1], 5)
 
 
 @each_join
 async def test_a_join_without_other_sources_is_the_source(join: Any) -> None:
-    """`merge()` passes the elements of its source on; `zip()` and `combine_latest()` put them into tuples of one."""
+    """`merge()` passes the elements of its source on;
+    `zip()` and `combine_latest()` put them into tuples of one.
+    """
     async with subscribe(ops.pipe([1, 2], join())) as stream:
         elements = [element async for element in stream]
     assert elements in ([1, 2], [(1,), (2,)])
@@ -87,12 +99,14 @@ async def test_each_subscriber_of_a_join_gets_new_streams(join: Any) -> None:
     assert results[0] == results[1] != []
 
 
-# ------------------------------------------------------------------------------------------------------------- one loop
+# ----------------------------------------------------------------------------------------- one loop
 
 
 @pytest.mark.parametrize("join", [*SIDE_BY_SIDE, lambda other: ops.flat_map(lambda token: other)])
 async def test_signals_never_nest_if_sources_answer_inside_request(join: Any) -> None:
-    """A subscriber that requests in on_next gets the next element after that on_next has returned (rules 1.3, 3.3)."""
+    """A subscriber that requests in on_next gets the next element after
+    that on_next has returned (rules 1.3, 3.3).
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(join(harness.source()))
         harness.answers_in_request, harness.source_length = True, 10_000
@@ -125,7 +139,9 @@ async def test_concat_of_thousands_of_synchronous_sources_needs_no_stack(step: i
 
 @pytest.mark.parametrize("step", [1, 7, 10**6])
 async def test_flat_map_of_thousands_of_synchronous_streams_needs_no_stack(step: int) -> None:
-    """10,000 elements that are there at once, each a stream that signals inside request, run at one stack depth."""
+    """10,000 elements that are there at once, each a stream that signals inside request,
+    run at one stack depth.
+    """
     depths = set()
     async with OperatorHarness() as harness:
         recorder = harness.recorder
@@ -136,7 +152,9 @@ async def test_flat_map_of_thousands_of_synchronous_streams_needs_no_stack(step:
             recorder.request(step)
 
         recorder.on_element = request_more
-        harness.run(ops.flat_map(lambda token: single(token.number) if token.number % 3 else empty()))
+        harness.run(
+            ops.flat_map(lambda token: single(token.number) if token.number % 3 else empty())
+        )
         harness.answers_in_request, harness.source_length = True, 10_000
         recorder.request(step)
         assert recorder.elements == [n for n in range(1, 10_001) if n % 3]
@@ -153,7 +171,7 @@ async def test_thousands_of_sources_that_end_at_once_need_no_stack(join: Any) ->
         assert recorder.kinds == ["complete"]
 
 
-# ------------------------------------------------------------------------------------------------------------------ end
+# ---------------------------------------------------------------------------------------------- end
 
 
 @each_join
@@ -201,7 +219,9 @@ async def test_a_source_that_fails_at_once_prevents_further_attaches(join: Any) 
 @each_join
 @pytest.mark.parametrize("subscribes", [False, True])
 async def test_a_source_whose_attach_raises_fails_the_stream(join: Any, subscribes: bool) -> None:
-    """An error from `attach` of a user's source becomes on_error, before or after its on_subscribe."""
+    """An error from `attach` of a user's source becomes on_error, before
+    or after its on_subscribe.
+    """
     async with OperatorHarness() as harness:
         error = ScriptedError()
         recorder = harness.run(join(_Raising(error, subscribes=subscribes)))
@@ -236,7 +256,12 @@ async def test_an_error_inside_on_next_is_signalled_after_it(join: Any) -> None:
         def break_a_source() -> None:
             live = [upstream for upstream in harness.upstreams if not upstream.over]
             live[-1].fail()
-            seen.append((recorder.kinds[-1], [upstream for upstream in harness.upstreams if not upstream.over]))
+            seen.append(
+                (
+                    recorder.kinds[-1],
+                    [upstream for upstream in harness.upstreams if not upstream.over],
+                )
+            )
 
         recorder.request(5)
         harness.upstreams[0].emit()
@@ -246,7 +271,8 @@ async def test_an_error_inside_on_next_is_signalled_after_it(join: Any) -> None:
         if not seen:
             harness.upstreams[0].emit()
         assert recorder.kinds.count("error") == 1
-        if join is not ops.concat:  # concat has one source at a time and passes its signals straight through
+        # concat has one source at a time and passes its signals straight through.
+        if join is not ops.concat:
             assert seen == [("next", [])]
 
 
@@ -299,7 +325,9 @@ async def test_neither_side_is_referenced_after_the_end(join: Any, end: str) -> 
             if end == "cancel":
                 recorder.cancel()
             else:
-                upstream: Upstream = next(upstream for upstream in harness.upstreams if not upstream.over)
+                upstream: Upstream = next(
+                    upstream for upstream in harness.upstreams if not upstream.over
+                )
                 getattr(upstream, end)()
         assert stage._downstream is CANCELLED_SUBSCRIBER
         assert stage._inputs == {}
@@ -307,7 +335,9 @@ async def test_neither_side_is_referenced_after_the_end(join: Any, end: str) -> 
 
 
 def test_a_closed_input_cancels_a_late_subscription() -> None:
-    """A source that calls on_subscribe after the end is cancelled, and its signals have no effect."""
+    """A source that calls on_subscribe after the end is cancelled,
+    and its signals have no effect.
+    """
     input_ = JoinInput(ops.merge()._make_stage(CANCELLED_SUBSCRIBER, None))  # type: ignore[attr-defined]  # the stage, without a stream around it
     input_.close()
     subscription = _Counting()

@@ -1,4 +1,6 @@
-"""The methods of `Source` are the operators: the same names, parameters and first sentences, and the same streams."""
+"""The methods of `Source` are the operators:
+the same names, parameters and first sentences, and the same streams.
+"""
 
 import inspect
 import re
@@ -25,7 +27,9 @@ def _parameters(function: Callable[..., Any]) -> list[tuple[str, Any, Any]]:
 
 @pytest.mark.parametrize("name", NAMES)
 def test_each_operator_is_a_method_with_the_same_parameters(name: str) -> None:
-    """Names, kinds and defaults agree, so a chain of methods can be rewritten as a pipe, and the other way round."""
+    """Names, kinds and defaults agree, so a chain of methods can be rewritten as a pipe,
+    and the other way round.
+    """
     assert hasattr(Source, name), f"add the method {name} to Source in core/_source.py"
     assert _parameters(getattr(Source, name)) == _parameters(getattr(ops, name))
 
@@ -40,7 +44,9 @@ def test_the_docstring_of_a_method_is_the_first_sentence_of_its_operator(name: s
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_a_method_passes_each_argument_to_its_operator(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_method_passes_each_argument_to_its_operator(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """No argument is lost or swapped. The result is what the operator returns for the source."""
     operator, method = getattr(ops, name), getattr(Source, name)
     passed: dict[str, Any] = {}
@@ -70,15 +76,23 @@ def test_a_method_passes_each_argument_to_its_operator(name: str, monkeypatch: p
 
 
 def test_a_source_has_no_other_methods() -> None:
-    """A sink is a function and no method: `subscribe`, `collect`, `first` and `for_each` take everything that can be streamed."""
-    public = {name for name, value in vars(Source).items() if inspect.isfunction(value) and not name.startswith("_")}
+    """A sink is a function and no method: `subscribe`, `collect`, `first` and `for_each` take
+    everything that can be streamed.
+    """
+    public = {
+        name
+        for name, value in vars(Source).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    }
     assert public == set(NAMES) | OWN
 
 
 async def test_a_chain_of_methods_is_the_pipe_of_the_same_operators() -> None:
     """The same elements in the same order, and the same repr."""
     chain = from_iterable([1, 2, 3, 4]).map(lambda n: n * 10).filter(lambda n: n > 10).take(2)
-    piped = ops.pipe([1, 2, 3, 4], ops.map(lambda n: n * 10), ops.filter(lambda n: n > 10), ops.take(2))
+    piped = ops.pipe(
+        [1, 2, 3, 4], ops.map(lambda n: n * 10), ops.filter(lambda n: n > 10), ops.take(2)
+    )
     assert await collect(chain) == await collect(piped) == [20, 30]
     assert repr(chain) == repr(piped)
 

@@ -1,6 +1,7 @@
 """The joins of several sources compared with plain Python models, under generated schedules.
 
-There are two kinds of schedule. The scripted ones are any order of requests, elements, ends and cancels, checked after each step.
+There are two kinds of schedule. The scripted ones are any order of requests, elements, ends and
+cancels, checked after each step.
 The others use real sources of every kind, plain and async, and a consumer with its own demand.
 """
 
@@ -20,14 +21,19 @@ from penstock.core import single, subscribe
 from penstock.operators._step import WINDOW
 from tests.operators.harness import OperatorHarness, Upstream
 
-# ------------------------------------------------------------------------------------------------------------- scripted
+# ----------------------------------------------------------------------------------------- scripted
 
 ACTIONS = st.lists(
-    st.tuples(st.sampled_from(["request", "emit", "emit", "emit", "emit", "complete", "fail", "cancel"]), st.integers(0, 40)),
+    st.tuples(
+        st.sampled_from(["request", "emit", "emit", "emit", "emit", "complete", "fail", "cancel"]),
+        st.integers(0, 40),
+    ),
     max_size=80,
 )
 ONE_IN = {"fail": 10, "cancel": 10, "complete": 3}
-"""Only one in this number of such actions is done. Otherwise most schedules would end before elements wait."""
+"""Only one in this number of such actions is done.
+Otherwise most schedules would end before elements wait.
+"""
 
 
 class _Model:
@@ -58,14 +64,18 @@ class _Merge(_Model):
         recorder = self.harness.recorder
         arrived = [number for upstream, number in self.arrived if upstream in self.inner()]
         if not recorder.over:
-            assert recorder.received == min(recorder.requested, len(arrived)), "no element waits while there is demand"
+            assert recorder.received == min(recorder.requested, len(arrived)), (
+                "no element waits while there is demand"
+            )
         for upstream in self.inner():
             own = set(self.of(upstream))
             passed = [number for number in recorder.elements if number in own]
             assert passed == self.of(upstream)[: len(passed)], "the order of each source is kept"
         assert len(set(recorder.elements)) == recorder.received
         if self.unmet():
-            assert all(upstream.outstanding for upstream in self.inner() if not upstream.over), "every live source has demand"
+            assert all(upstream.outstanding for upstream in self.inner() if not upstream.over), (
+                "every live source has demand"
+            )
 
 
 class _FlatMap(_Merge):
@@ -77,22 +87,32 @@ class _FlatMap(_Merge):
     def check(self) -> None:
         super().check()
         passed = set(self.harness.recorder.elements)
-        used = [upstream for upstream in self.inner() if not upstream.over or not passed.issuperset(self.of(upstream))]
+        used = [
+            upstream
+            for upstream in self.inner()
+            if not upstream.over or not passed.issuperset(self.of(upstream))
+        ]
         if not self.harness.recorder.over:
             assert len(used) + self.harness.upstreams[0].outstanding <= self.concurrency
         if self.unmet() and not self.harness.upstreams[0].over:
-            assert len(used) + self.harness.upstreams[0].outstanding == self.concurrency, "upstream is asked for every free inner stream"
+            assert len(used) + self.harness.upstreams[0].outstanding == self.concurrency, (
+                "upstream is asked for every free inner stream"
+            )
 
 
 class _SwitchMap(_Model):
     def check(self) -> None:
         recorder = self.harness.recorder
         main, *inner = self.harness.upstreams
-        assert recorder.elements == [number for upstream, number in self.arrived if upstream is not main], "no element waits"
+        assert recorder.elements == [
+            number for upstream, number in self.arrived if upstream is not main
+        ], "no element waits"
         assert all(upstream.over for upstream in inner[:-1]), "only the newest inner stream is live"
         if self.unmet():
             assert main.over or main.outstanding == 1, "the next element of upstream is requested"
-            assert all(upstream.outstanding for upstream in inner[-1:] if not upstream.over), "the inner stream has demand"
+            assert all(upstream.outstanding for upstream in inner[-1:] if not upstream.over), (
+                "the inner stream has demand"
+            )
 
 
 class _WithLatest(_Model):
@@ -107,7 +127,9 @@ class _WithLatest(_Model):
                 rows.append((number, latest[a], latest[b]))
         assert recorder.elements == rows, "no element of the source waits or is left out"
         if not recorder.over and recorder.requested:
-            assert all(upstream.outstanding for upstream in (a, b) if not upstream.over), "the other sources always have demand"
+            assert all(upstream.outstanding for upstream in (a, b) if not upstream.over), (
+                "the other sources always have demand"
+            )
         if self.unmet() and len(latest.keys() & {a, b}) == 2:
             assert main.over or main.outstanding
 
@@ -122,9 +144,15 @@ class _Zip(_Model):
         else:
             assert recorder.elements == rows[: recorder.requested]
         if self.unmet():
-            lacking = [upstream for upstream in self.harness.upstreams if len(self.of(upstream)) == recorder.received]
+            lacking = [
+                upstream
+                for upstream in self.harness.upstreams
+                if len(self.of(upstream)) == recorder.received
+            ]
             assert lacking
-            assert all(upstream.outstanding for upstream in lacking), "each source that the row lacks has demand"
+            assert all(upstream.outstanding for upstream in lacking), (
+                "each source that the row lacks has demand"
+            )
 
 
 class _CombineLatest(_Model):
@@ -141,7 +169,9 @@ class _CombineLatest(_Model):
         else:
             assert recorder.elements == rows[: recorder.requested]
         if self.unmet():
-            assert all(upstream.outstanding for upstream in self.harness.upstreams if not upstream.over)
+            assert all(
+                upstream.outstanding for upstream in self.harness.upstreams if not upstream.over
+            )
 
 
 class _Concat(_Model):
@@ -153,7 +183,9 @@ class _Concat(_Model):
 
 
 async def _play(
-    make: Callable[[OperatorHarness], ops.Operator[Any, Any]], model_of: Callable[[OperatorHarness], _Model], actions: list[Any]
+    make: Callable[[OperatorHarness], ops.Operator[Any, Any]],
+    model_of: Callable[[OperatorHarness], _Model],
+    actions: list[Any],
 ) -> None:
     async with OperatorHarness() as harness:
         recorder = harness.run(make(harness))
@@ -175,14 +207,20 @@ async def _play(
             elif live:  # all sources may have completed while elements are held
                 getattr(live[n % len(live)], action)()
             model.check()
-            assert model_of is _Concat or all(upstream.outstanding <= WINDOW for upstream in harness.upstreams)
-            assert harness.held <= (0 if model_of is _Concat else (WINDOW + 1) * len(harness.upstreams))
+            assert model_of is _Concat or all(
+                upstream.outstanding <= WINDOW for upstream in harness.upstreams
+            )
+            assert harness.held <= (
+                0 if model_of is _Concat else (WINDOW + 1) * len(harness.upstreams)
+            )
         if not recorder.over:
             _complete_all(harness, model)
 
 
 def _complete_all(harness: OperatorHarness, model: _Model) -> None:
-    """Complete every source and request everything: held elements arrive, and then the completion."""
+    """Complete every source and request everything:
+    held elements arrive, and then the completion.
+    """
     harness.recorder.request(1000)
     while live := [upstream for upstream in harness.upstreams if not upstream.over]:
         live[0].complete()
@@ -190,31 +228,41 @@ def _complete_all(harness: OperatorHarness, model: _Model) -> None:
     assert harness.recorder.kinds[-1] == "complete"
 
 
-def _with_two_others(join: Callable[..., ops.Operator[Any, Any]]) -> Callable[[OperatorHarness], ops.Operator[Any, Any]]:
+def _with_two_others(
+    join: Callable[..., ops.Operator[Any, Any]],
+) -> Callable[[OperatorHarness], ops.Operator[Any, Any]]:
     return lambda harness: join(harness.source("a"), harness.source("b"))
 
 
 @given(ACTIONS)
 def test_merge_follows_its_model(actions: list[Any]) -> None:
-    """For every schedule: no element is lost, doubled or reordered within its source, and none is held while there is demand."""
+    """For every schedule: no element is lost, doubled or reordered within its source, and none
+    is held while there is demand.
+    """
     trio.run(_play, _with_two_others(ops.merge), _Merge, actions)
 
 
 @given(ACTIONS)
 def test_zip_follows_its_model(actions: list[Any]) -> None:
-    """For every schedule: the rows of Python's zip, each as soon as it is complete and requested."""
+    """For every schedule: the rows of Python's zip, each as soon as it is complete
+    and requested.
+    """
     trio.run(_play, _with_two_others(ops.zip), _Zip, actions)
 
 
 @given(ACTIONS)
 def test_combine_latest_follows_its_model(actions: list[Any]) -> None:
-    """For every schedule: after the first element of each source, one row per element, in order of arrival."""
+    """For every schedule: after the first element of each source, one row per element,
+    in order of arrival.
+    """
     trio.run(_play, _with_two_others(ops.combine_latest), _CombineLatest, actions)
 
 
 @given(ACTIONS)
 def test_concat_follows_its_model(actions: list[Any]) -> None:
-    """For every schedule: every element at once, and the live source has exactly the unmet demand."""
+    """For every schedule: every element at once,
+    and the live source has exactly the unmet demand.
+    """
     trio.run(_play, _with_two_others(ops.concat), _Concat, actions)
 
 
@@ -226,17 +274,31 @@ def test_with_latest_from_follows_its_model(actions: list[Any]) -> None:
 
 @given(ACTIONS)
 def test_switch_map_follows_its_model(actions: list[Any]) -> None:
-    """For every schedule: every element of the newest inner stream at once, and one element of upstream is outstanding."""
-    trio.run(_play, lambda harness: ops.switch_map(lambda token: harness.source("inner")), _SwitchMap, actions)
+    """For every schedule: every element of the newest inner stream at once,
+    and one element of upstream is outstanding.
+    """
+    trio.run(
+        _play,
+        lambda harness: ops.switch_map(lambda token: harness.source("inner")),
+        _SwitchMap,
+        actions,
+    )
 
 
 @given(ACTIONS)
 def test_flat_map_follows_its_model(actions: list[Any]) -> None:
-    """For every schedule: as `merge`, with exactly as many inner streams as concurrency and demand allow."""
-    trio.run(_play, lambda harness: ops.flat_map(lambda token: harness.source("inner"), concurrency=3), _FlatMap, actions)
+    """For every schedule: as `merge`, with exactly as many inner streams as concurrency
+    and demand allow.
+    """
+    trio.run(
+        _play,
+        lambda harness: ops.flat_map(lambda token: harness.source("inner"), concurrency=3),
+        _FlatMap,
+        actions,
+    )
 
 
-# --------------------------------------------------------------------------------------------------------- real sources
+# ------------------------------------------------------------------------------------- real sources
 
 
 class _Synchronous(Publisher[int], Subscription):
@@ -299,7 +361,11 @@ KINDS: list[Callable[[list[int]], Any]] = [
     lambda elements: single(elements[0]) if len(elements) == 1 else elements,
 ]
 
-SOURCES = st.lists(st.tuples(st.lists(st.none(), max_size=40).map(len), st.sampled_from(KINDS)), min_size=1, max_size=4)
+SOURCES = st.lists(
+    st.tuples(st.lists(st.none(), max_size=40).map(len), st.sampled_from(KINDS)),
+    min_size=1,
+    max_size=4,
+)
 DEMAND = st.sampled_from([1, 2, 3, 16, 17, 256])
 
 
@@ -329,22 +395,34 @@ def test_merge_of_real_sources_is_their_union(sources: list[Any], demand: int) -
 
 
 @given(SOURCES, DEMAND)
-def test_zip_of_real_sources_gives_the_rows_of_the_builtin_zip(sources: list[Any], demand: int) -> None:
+def test_zip_of_real_sources_gives_the_rows_of_the_builtin_zip(
+    sources: list[Any], demand: int
+) -> None:
     """The rows are those of Python's zip."""
     lists, (first, *others) = _numbered(sources)
-    assert trio.run(_read, ops.pipe(first, ops.zip(*others)), demand) == list(zip(*lists, strict=False))
+    assert trio.run(_read, ops.pipe(first, ops.zip(*others)), demand) == list(
+        zip(*lists, strict=False)
+    )
 
 
 @given(SOURCES, DEMAND)
-def test_concat_of_real_sources_gives_the_elements_of_itertools_chain(sources: list[Any], demand: int) -> None:
+def test_concat_of_real_sources_gives_the_elements_of_itertools_chain(
+    sources: list[Any], demand: int
+) -> None:
     """All elements in order."""
     lists, (first, *others) = _numbered(sources)
-    assert trio.run(_read, ops.pipe(first, ops.concat(*others)), demand) == list(itertools.chain(*lists))
+    assert trio.run(_read, ops.pipe(first, ops.concat(*others)), demand) == list(
+        itertools.chain(*lists)
+    )
 
 
 @given(SOURCES, DEMAND)
-def test_combine_latest_of_real_sources_ends_with_the_last_of_each(sources: list[Any], demand: int) -> None:
-    """Each row differs from the row before in one place, by the next element of that source. An empty source makes no rows."""
+def test_combine_latest_of_real_sources_ends_with_the_last_of_each(
+    sources: list[Any], demand: int
+) -> None:
+    """Each row differs from the row before in one place, by the next element of that source. An
+    empty source makes no rows.
+    """
     lists, (first, *others) = _numbered(sources)
     rows = trio.run(_read, ops.pipe(first, ops.combine_latest(*others)), demand)
     if not all(lists):
@@ -359,7 +437,9 @@ def test_combine_latest_of_real_sources_ends_with_the_last_of_each(sources: list
 
 
 @given(SOURCES, DEMAND, st.booleans())
-def test_switch_map_of_real_sources_ends_with_the_whole_last_one(sources: list[Any], demand: int, is_async: bool) -> None:
+def test_switch_map_of_real_sources_ends_with_the_whole_last_one(
+    sources: list[Any], demand: int, is_async: bool
+) -> None:
     """Of each inner stream a beginning, in order, and the whole last one."""
     lists, inner = _numbered(sources)
 
@@ -367,15 +447,26 @@ def test_switch_map_of_real_sources_ends_with_the_whole_last_one(sources: list[A
         await trio.lowlevel.checkpoint()
         return inner[place]
 
-    result = trio.run(_read, ops.pipe(range(len(inner)), ops.switch_map(later if is_async else inner.__getitem__)), demand)
+    result = trio.run(
+        _read,
+        ops.pipe(range(len(inner)), ops.switch_map(later if is_async else inner.__getitem__)),
+        demand,
+    )
     assert result == sorted(result)
-    assert all([number for number in result if number in each] == each[: len(set(each) & set(result))] for each in lists)
+    assert all(
+        [number for number in result if number in each] == each[: len(set(each) & set(result))]
+        for each in lists
+    )
     assert result[len(result) - len(lists[-1]) :] == lists[-1]
 
 
 @given(SOURCES, DEMAND, st.integers(1, 5), st.booleans())
-def test_flat_map_of_real_sources_is_their_union(sources: list[Any], demand: int, concurrency: int, is_async: bool) -> None:
-    """Every element once, those of one inner stream in their order, with plain and async functions."""
+def test_flat_map_of_real_sources_is_their_union(
+    sources: list[Any], demand: int, concurrency: int, is_async: bool
+) -> None:
+    """Every element once, those of one inner stream in their order, with plain
+    and async functions.
+    """
     lists, inner = _numbered(sources)
 
     async def later(place: int) -> Any:

@@ -1,4 +1,6 @@
-"""`OperatorBase`: the base class of operators with a stage, and the source that a call of one returns."""
+"""`OperatorBase`: the base class of operators with a stage, and the source
+that a call of one returns.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -41,14 +43,25 @@ def test_an_operator_class_must_have_attach() -> None:
 
 
 def test_the_type_of_operators_is_no_base_class() -> None:
-    """A class that derives from it by mistake fails when an object of it is made, and not when a stream begins."""
+    """A class that derives from it by mistake fails when an object of it is made, and not
+    when a stream begins.
+    """
     with pytest.raises(TypeError, match=r"abstract.*__call__"):
         type("Nothing", (Operator,), {"attach": lambda *_: None})()
 
 
 @pytest.mark.parametrize(
     "operator",
-    [ops.take(1), ops.retry(1), ops.merge([1]), ops.concat([1]), ops.on_error_resume([1]), ops.batch(2), ops.zip([1]), ops.map(str)],
+    [
+        ops.take(1),
+        ops.retry(1),
+        ops.merge([1]),
+        ops.concat([1]),
+        ops.on_error_resume([1]),
+        ops.batch(2),
+        ops.zip([1]),
+        ops.map(str),
+    ],
     ids=repr,
 )
 async def test_every_kind_of_operator_can_be_called(operator: Any) -> None:
@@ -100,7 +113,9 @@ SHOWN: list[tuple[Callable[[], Any], str]] = [
 
 @pytest.mark.parametrize(("make", "text"), SHOWN, ids=[text for _, text in SHOWN])
 def test_each_operator_shows_its_call(make: Callable[[], Any], text: str) -> None:
-    """Errors and reports name an operator in this way. One that joins sources shows how many they are."""
+    """Errors and reports name an operator in this way.
+    One that joins sources shows how many they are.
+    """
     assert repr(make()) == f"<operator {text}>"
 
 

@@ -1,4 +1,6 @@
-"""`OutputQueue`: demand, waiting elements and the end of one subscriber. `share`, `window` and `group_by` are tested with it too."""
+"""`OutputQueue`: demand, waiting elements and the end of one subscriber. `share`, `window` and
+`group_by` are tested with it too.
+"""
 
 from typing import Any
 
@@ -120,7 +122,9 @@ async def test_unbounded_demand_is_not_used_up() -> None:
     ],
 )
 async def test_each_policy_keeps_the_right_elements(slow: SlowPolicy, kept: list[int]) -> None:
-    """Four elements arrive and two have room. With WAIT the owner sees to it that this does not happen, and nothing is dropped."""
+    """Four elements arrive and two have room. With WAIT the owner sees to it that this does not
+    happen, and nothing is dropped.
+    """
     bench = Bench(slow, 2)
     recorder = bench.start()
     bench.push(1, 2, 3, 4)
@@ -149,7 +153,10 @@ async def test_fail_ends_a_subscriber_that_lags_too_far() -> None:
 
 async def test_a_completion_waits_for_elements_and_an_error_does_not() -> None:
     """Errors overtake (rule 4.2)."""
-    for error, expected in ((None, ["next", "next", "complete"]), (ScriptedError(), ["next", "error"])):
+    for error, expected in (
+        (None, ["next", "next", "complete"]),
+        (ScriptedError(), ["next", "error"]),
+    ):
         bench = Bench()
         recorder = bench.start(demand=1)
         bench.push(1, 2)

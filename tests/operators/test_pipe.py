@@ -9,7 +9,9 @@ from penstock.core import Source, single, subscribe
 
 async def test_operators_apply_in_written_order() -> None:
     """The first operator is next to the source."""
-    piped = ops.pipe([1, 2, 3, 4], ops.map(lambda n: n * 10), ops.filter(lambda n: n > 10), ops.take(2))
+    piped = ops.pipe(
+        [1, 2, 3, 4], ops.map(lambda n: n * 10), ops.filter(lambda n: n > 10), ops.take(2)
+    )
     async with subscribe(piped) as stream:
         assert [element async for element in stream] == [20, 30]
 
@@ -44,12 +46,18 @@ def test_a_pipe_without_operators_is_its_source() -> None:
 
 def test_the_repr_of_a_pipe_names_its_parts() -> None:
     """The repr names the source and each operator, in order."""
-    assert repr(ops.pipe(single(1), ops.take(2), ops.map(str))) == "<source single> | <operator take(2)> | <operator map(str)>"
+    assert (
+        repr(ops.pipe(single(1), ops.take(2), ops.map(str)))
+        == "<source single> | <operator take(2)> | <operator map(str)>"
+    )
 
 
 def test_a_function_instead_of_an_operator_is_refused() -> None:
     """The most likely mistake gets an error that says how to write it."""
-    with pytest.raises(UsageError, match=r"pipe\(\) was given str, which is not an operator: it returned .*write map\(str\)"):
+    with pytest.raises(
+        UsageError,
+        match=r"pipe\(\) was given str, which is not an operator: it returned .*write map\(str\)",
+    ):
         ops.pipe([1], str)  # type: ignore[call-overload]  # the mistake that is tested
 
 

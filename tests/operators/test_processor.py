@@ -1,4 +1,6 @@
-"""A processor object: a subscriber of one publisher, and a publisher of the operators' elements. The kit verifies its rules."""
+"""A processor object: a subscriber of one publisher, and a publisher of the operators' elements.
+The kit verifies its rules.
+"""
 
 from typing import Any
 
@@ -16,11 +18,20 @@ async def test_a_processor_stands_between_a_publisher_and_subscribers() -> None:
     """Each gets all elements, through operators that run once."""
     ran: list[int] = []
     async with trio.open_nursery() as nursery:
-        processor = penstock.processor(nursery, ops.tap(ran.append), ops.map(lambda number: number * 2), ops.filter(lambda n: n % 4 == 0))
+        processor = penstock.processor(
+            nursery,
+            ops.tap(ran.append),
+            ops.map(lambda number: number * 2),
+            ops.filter(lambda n: n % 4 == 0),
+        )
         assert isinstance(processor, Processor)
         async with penstock.subscribe(processor) as one, penstock.subscribe(processor) as other:
             penstock.from_iterable(range(10)).publisher(nursery).subscribe(processor)
-            assert [number async for number in one] == [number async for number in other] == [0, 4, 8, 12, 16]
+            assert (
+                [number async for number in one]
+                == [number async for number in other]
+                == [0, 4, 8, 12, 16]
+            )
     assert ran == list(range(10))
 
 
@@ -78,8 +89,9 @@ async def test_a_subscriber_after_the_nursery_has_closed_gets_an_error() -> None
     processor.subscribe(late)
     assert isinstance(late.error, UsageError)
     assert str(late.error) == (
-        "the nursery of <processor <processor> | <operator take(3)>: <fan-out live: 1 subscribers>> has closed, so no further subscriber "
-        "can be served. Keep that nursery open for as long as the processor is used, or make a new processor in a nursery that is open"
+        "the nursery of <processor <processor> | <operator take(3)>: <fan-out live: 1 "
+        "subscribers>> has closed, so no further subscriber can be served. Keep that nursery open "
+        "for as long as the processor is used, or make a new processor in a nursery that is open"
     )
     with pytest.raises(UsageError, match="has closed, so no further subscriber can be served"):
         await penstock.collect(processor)
@@ -134,7 +146,9 @@ async def test_a_retry_in_a_processor_says_that_it_cannot_subscribe_again() -> N
         upstream.fail(ValueError("it failed"))
         await trio.testing.wait_all_tasks_blocked()
     assert isinstance(probe.error, AlreadySubscribed)
-    assert str(probe.error).endswith("Put retry() into the pipe of the publisher, where a new subscription can be made")
+    assert str(probe.error).endswith(
+        "Put retry() into the pipe of the publisher, where a new subscription can be made"
+    )
     assert isinstance(probe.error.__cause__, ValueError)
 
 
@@ -161,9 +175,20 @@ async def test_an_operator_that_ignores_its_source_gets_no_publisher() -> None:
 @pytest.mark.parametrize(
     ("arguments", "options", "message"),
     [
-        ((5,), {}, r"^processor\(\) was given 5; give the nursery that shall run the tasks of its operators first"),
+        (
+            (5,),
+            {},
+            r"^processor\(\) was given 5; give the nursery that shall run the tasks of its operators first",
+        ),
         ((ops.take(1),), {}, r"^processor\(\) was given .*; give the nursery"),
-        ((None, str), {}, "which is not an operator: it returned .* and not a source; to apply a function to each element, write map"),
+        (
+            (None, str),
+            {},
+            (
+                "which is not an operator: it returned .* and not a source; to apply a function "
+                "to each element, write map"
+            ),
+        ),
         ((None,), {"on_violation": 5}, "on_violation is 5"),
         ((None,), {"cleanup_timeout": -1}, "cleanup_timeout is -1"),
     ],
@@ -180,4 +205,7 @@ async def test_a_processor_shows_its_operators_and_its_subscribers() -> None:
     """The repr lists the operators, and the number of subscribers."""
     async with trio.open_nursery() as nursery:
         processor = penstock.processor(nursery, ops.take(3))
-        assert repr(processor) == "<processor <processor> | <operator take(3)>: <fan-out live: 0 subscribers>>"
+        assert (
+            repr(processor)
+            == "<processor <processor> | <operator take(3)>: <fan-out live: 0 subscribers>>"
+        )

@@ -1,4 +1,6 @@
-"""The promises of each operator, measured: demand, buffer, and the reaction to error, completion and cancel."""
+"""The promises of each operator, measured:
+demand, buffer, and the reaction to error, completion and cancel.
+"""
 
 import re
 from typing import Any
@@ -17,7 +19,8 @@ each_promise = pytest.mark.parametrize("promise", PROMISES, ids=str)
 
 
 async def _answer_three_times(harness: OperatorHarness, at_most: int) -> None:
-    """Let each upstream signal some of the requested elements, three times, because an answer may lead to a new request.
+    """Let each upstream signal some of the requested elements, three times,
+    because an answer may lead to a new request.
 
     Inner streams answer before their upstream, because its next element may replace them.
     """
@@ -35,44 +38,66 @@ async def _filled(harness: OperatorHarness, promise: Promise) -> int:
 
 
 def _tokens(elements: list[Any]) -> list[int]:
-    """Return the numbers of all tokens in the received elements, also of those in tuples and lists."""
-    return [number for element in elements for number in (_tokens(list(element)) if isinstance(element, tuple | list) else [element])]
+    """Return the numbers of all tokens in the received elements, also of those in tuples
+    and lists.
+    """
+    return [
+        number
+        for element in elements
+        for number in (_tokens(list(element)) if isinstance(element, tuple | list) else [element])
+    ]
 
 
-# --------------------------------------------------------------------------------------------------------------- demand
+# ------------------------------------------------------------------------------------------- demand
 
 
 @each_promise
-async def test_no_demand_goes_upstream_before_downstream_requests(promise: Promise, autojump_clock: Any) -> None:
-    """Demand begins downstream. The row of an operator that relaxes demand says how much it requests by itself."""
+async def test_no_demand_goes_upstream_before_downstream_requests(
+    promise: Promise, autojump_clock: Any
+) -> None:
+    """Demand begins downstream. The row of an operator
+    that relaxes demand says how much it requests by itself.
+    """
     async with OperatorHarness() as harness:
         harness.run(promise.make(harness))
         await harness.settle()
-        assert [upstream.requested for upstream in harness.upstreams if upstream.name == "main"] == [promise.idle]
+        assert [
+            upstream.requested for upstream in harness.upstreams if upstream.name == "main"
+        ] == [promise.idle]
 
 
 @each_promise
 @pytest.mark.parametrize("n", [1, 3, 16, 100, UNBOUNDED])
-async def test_the_first_request_leads_to_the_promised_demand(promise: Promise, n: int, autojump_clock: Any) -> None:
+async def test_the_first_request_leads_to_the_promised_demand(
+    promise: Promise, n: int, autojump_clock: Any
+) -> None:
     """`request(n)` from downstream becomes the promised demand on each source."""
     async with OperatorHarness() as harness:
         harness.run(promise.make(harness)).request(n)
         await harness.settle()
         main, *others = harness.upstreams
         assert min(main.requested, UNBOUNDED) == min(promise.demand(n), UNBOUNDED)
-        assert {upstream.requested for upstream in others} == ({promise.others(n)} if promise.others else set())
+        assert {upstream.requested for upstream in others} == (
+            {promise.others(n)} if promise.others else set()
+        )
 
 
 @each_promise
-async def test_single_requests_lead_to_the_promised_demand(promise: Promise, autojump_clock: Any) -> None:
-    """`STEPS` requests of 1, each answered at once, lead to exactly the promised demand in total."""
+async def test_single_requests_lead_to_the_promised_demand(
+    promise: Promise, autojump_clock: Any
+) -> None:
+    """`STEPS` requests of 1, each answered at once,
+    lead to exactly the promised demand in total.
+    """
     async with OperatorHarness() as harness:
         harness.unblock()
         recorder = harness.run(promise.make(harness))
         for step in range(STEPS):
             recorder.request(1)
             # The limit is for an operator that passes on nothing before its source has completed.
-            while recorder.received <= step and any(each.outstanding and each.sent < MAX_ELEMENTS for each in harness.upstreams):
+            while recorder.received <= step and any(
+                each.outstanding and each.sent < MAX_ELEMENTS for each in harness.upstreams
+            ):
                 for upstream in reversed(tuple(harness.upstreams)):
                     upstream.answer(1)
                     await harness.settle()
@@ -80,12 +105,16 @@ async def test_single_requests_lead_to_the_promised_demand(promise: Promise, aut
         assert harness.upstreams[0].requested == promise.steady
 
 
-# --------------------------------------------------------------------------------------------------------------- buffer
+# ------------------------------------------------------------------------------------------- buffer
 
 
 @each_promise
-async def test_the_operator_never_holds_more_than_promised(promise: Promise, autojump_clock: Any) -> None:
-    """In each scenario the number of held elements stays within the bound, and the largest is exactly the promised peak."""
+async def test_the_operator_never_holds_more_than_promised(
+    promise: Promise, autojump_clock: Any
+) -> None:
+    """In each scenario the number of held elements stays within the bound,
+    and the largest is exactly the promised peak.
+    """
     peaks = []
     for scenario in (_slow_consumer, _others_first, _sources_answer_inside_on_next):
         async with OperatorHarness() as harness:
@@ -124,12 +153,16 @@ async def _sources_answer_inside_on_next(harness: OperatorHarness) -> None:
     await _answer_three_times(harness, 1)
 
 
-# ----------------------------------------------------------------------------------------------------------------- ends
+# --------------------------------------------------------------------------------------------- ends
 
 
 @each_promise
-async def test_an_error_leads_to_the_promised_signals(promise: Promise, autojump_clock: Any) -> None:
-    """An error does not wait for held elements, needs no demand, arrives as the same object, and ends all sources at once."""
+async def test_an_error_leads_to_the_promised_signals(
+    promise: Promise, autojump_clock: Any
+) -> None:
+    """An error does not wait for held elements, needs no demand, arrives as the same object,
+    and ends all sources at once.
+    """
     async with OperatorHarness() as harness:
         await _filled(harness, promise)
         seen = len(harness.recorder.signals)
@@ -142,7 +175,9 @@ async def test_an_error_leads_to_the_promised_signals(promise: Promise, autojump
 
 
 @each_promise
-async def test_completion_leads_to_the_promised_signals(promise: Promise, autojump_clock: Any) -> None:
+async def test_completion_leads_to_the_promised_signals(
+    promise: Promise, autojump_clock: Any
+) -> None:
     """If no element is held, completion passes without demand."""
     async with OperatorHarness() as harness:
         harness.run(promise.make(harness))
@@ -157,8 +192,12 @@ async def test_completion_leads_to_the_promised_signals(promise: Promise, autoju
 
 
 @each_promise
-async def test_held_elements_are_passed_on_before_completion(promise: Promise, autojump_clock: Any) -> None:
-    """Elements that arrived before the completion, and were not left out, arrive before it downstream."""
+async def test_held_elements_are_passed_on_before_completion(
+    promise: Promise, autojump_clock: Any
+) -> None:
+    """Elements that arrived before the completion, and were not left out,
+    arrive before it downstream.
+    """
     async with OperatorHarness() as harness:
         held = await _filled(harness, promise)
         seen = len(_tokens(harness.recorder.elements))
@@ -171,12 +210,18 @@ async def test_held_elements_are_passed_on_before_completion(promise: Promise, a
             await trio.sleep(promise.pause)
         assert harness.recorder.kinds[-1] == "complete"
         if promise.raising is None:  # a function may leave elements out
-            assert len(_tokens(harness.recorder.elements)) - seen == promise.passes_on(held - promise.remembered)
+            assert len(_tokens(harness.recorder.elements)) - seen == promise.passes_on(
+                held - promise.remembered
+            )
 
 
 @each_promise
-async def test_a_cancel_after_completion_does_not_reach_the_sources(promise: Promise, autojump_clock: Any) -> None:
-    """A subscription must not be called after its end, and a cancel drops the held elements. The harness checks both."""
+async def test_a_cancel_after_completion_does_not_reach_the_sources(
+    promise: Promise, autojump_clock: Any
+) -> None:
+    """A subscription must not be called after its end, and a cancel drops the held elements.
+    The harness checks both.
+    """
     async with OperatorHarness() as harness:
         await _filled(harness, promise)
         while live := [upstream for upstream in harness.upstreams if not upstream.over]:
@@ -190,7 +235,9 @@ async def test_a_cancel_after_completion_does_not_reach_the_sources(promise: Pro
 
 @each_promise
 async def test_a_cancel_ends_everything_at_once(promise: Promise, autojump_clock: Any) -> None:
-    """When `cancel()` returns, every source is cancelled and no element is held. No signal follows within an hour."""
+    """When `cancel()` returns, every source is cancelled and no element is held.
+    No signal follows within an hour.
+    """
     async with OperatorHarness() as harness:
         await _filled(harness, promise)
         seen = list(harness.recorder.kinds)
@@ -204,7 +251,9 @@ async def test_a_cancel_ends_everything_at_once(promise: Promise, autojump_clock
 
 
 @pytest.mark.parametrize("promise", [row for row in PROMISES if row.raising], ids=str)
-async def test_a_function_that_raises_fails_the_stream(promise: Promise, autojump_clock: Any) -> None:
+async def test_a_function_that_raises_fails_the_stream(
+    promise: Promise, autojump_clock: Any
+) -> None:
     """The subscriber gets the same error object, and upstream is cancelled."""
     error = ScriptedError()
 
@@ -226,7 +275,7 @@ async def test_a_function_that_raises_fails_the_stream(promise: Promise, autojum
         clear_tracebacks(error)
 
 
-# ------------------------------------------------------------------------------------------------------------ docstrings
+# --------------------------------------------------------------------------------------- docstrings
 
 
 def test_every_operator_has_a_row() -> None:
@@ -253,12 +302,16 @@ def _sentences(name: str) -> tuple[str, str]:
 
 @each_promise
 def test_the_docstring_says_what_was_measured(promise: Promise) -> None:
-    """The words and numbers in the docstring are those of the row, and the tests above measure the row."""
+    """The words and numbers in the docstring are those of the row,
+    and the tests above measure the row.
+    """
     demand, buffer = _sentences(promise.name)
     assert promise.demand_words in demand
     assert promise.buffer_words in buffer
     for figure in re.findall(r"\d+", promise.buffer_words):
-        assert (promise.bound - promise.remembered) % int(figure) == 0, f"{figure} does not divide the bound {promise.bound}"
+        assert (promise.bound - promise.remembered) % int(figure) == 0, (
+            f"{figure} does not divide the bound {promise.bound}"
+        )
     assert (promise.bound == promise.remembered) == promise.buffer_words.startswith("none")
 
 

@@ -1,4 +1,6 @@
-"""`ReattachingStage`: demand and signals of several sources in a row. The tests of `retry` and `repeat` cover its use."""
+"""`ReattachingStage`: demand and signals of several sources in a row.
+The tests of `retry` and `repeat` cover its use.
+"""
 
 from typing import Any
 
@@ -74,7 +76,9 @@ async def test_a_source_whose_attach_raises_fails_the_stream() -> None:
         operator, made = attaching()
         recorder = harness.run(operator)
         harness.upstreams[0].cancel()
-        made[0]._upstream = type("Ended", (), {"cancel": lambda self: None, "request": lambda self, n: None})()
+        made[0]._upstream = type(
+            "Ended", (), {"cancel": lambda self: None, "request": lambda self, n: None}
+        )()
         made[0].attach_next(harness.source("raising", refuse))
         assert recorder.error is error
         error.__traceback__ = None

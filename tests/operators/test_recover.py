@@ -16,9 +16,13 @@ from tests.operators.harness import OperatorHarness, ScriptedError, clear_traceb
 
 
 class Fails:
-    """A generator function that gives `first` elements and, in its first `times` runs, then fails."""
+    """A generator function that gives `first` elements and, in its first `times` runs,
+    then fails.
+    """
 
-    def __init__(self, times: float, *, first: int = 0, error: type[Exception] = ScriptedError) -> None:
+    def __init__(
+        self, times: float, *, first: int = 0, error: type[Exception] = ScriptedError
+    ) -> None:
         self.times = times
         self.first = first
         self.error = error
@@ -36,7 +40,10 @@ class Fails:
 
     def waits(self) -> list[float]:
         """Return the time between each run and the run before it."""
-        return [round(late - early, 9) for early, late in zip(self.start_times, self.start_times[1:], strict=False)]
+        return [
+            round(late - early, 9)
+            for early, late in zip(self.start_times, self.start_times[1:], strict=False)
+        ]
 
     def source(self) -> Source[int]:
         """Return a source that calls this function for each subscriber."""
@@ -53,8 +60,12 @@ BOTH = [
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_unanswered_demand_goes_to_the_next_source(make: Callable[[OperatorHarness], Any]) -> None:
-    """Of five requested elements two arrive before the error: the next source gets one request for three, and later requests are added."""
+async def test_unanswered_demand_goes_to_the_next_source(
+    make: Callable[[OperatorHarness], Any],
+) -> None:
+    """Of five requested elements two arrive before the error: the next source gets one request
+    for three, and later requests are added.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(make(harness))
         recorder.request(5)
@@ -71,7 +82,9 @@ async def test_unanswered_demand_goes_to_the_next_source(make: Callable[[Operato
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_without_demand_the_next_source_gets_no_request(make: Callable[[OperatorHarness], Any]) -> None:
+async def test_without_demand_the_next_source_gets_no_request(
+    make: Callable[[OperatorHarness], Any],
+) -> None:
     """It is asked for elements at the next downstream request."""
     async with OperatorHarness() as harness:
         recorder = harness.run(make(harness))
@@ -85,7 +98,9 @@ async def test_without_demand_the_next_source_gets_no_request(make: Callable[[Op
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_demand_between_two_sources_goes_to_the_next_source(make: Callable[[OperatorHarness], Any]) -> None:
+async def test_demand_between_two_sources_goes_to_the_next_source(
+    make: Callable[[OperatorHarness], Any],
+) -> None:
     """The failed source is not called again, and the demand waits."""
     async with OperatorHarness() as harness:
         recorder = harness.run(make(harness))
@@ -122,7 +137,9 @@ async def test_downstream_gets_one_on_subscribe(make: Callable[[OperatorHarness]
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_without_an_error_signals_and_demand_pass_unchanged(make: Callable[[OperatorHarness], Any]) -> None:
+async def test_without_an_error_signals_and_demand_pass_unchanged(
+    make: Callable[[OperatorHarness], Any],
+) -> None:
     """Without an error the operator has no task, no buffer, and no additional demand."""
     async with OperatorHarness() as harness:
         recorder = harness.run(make(harness))
@@ -136,7 +153,9 @@ async def test_without_an_error_signals_and_demand_pass_unchanged(make: Callable
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_a_cancel_before_the_next_source_is_attached_prevents_it(make: Callable[[OperatorHarness], Any]) -> None:
+async def test_a_cancel_before_the_next_source_is_attached_prevents_it(
+    make: Callable[[OperatorHarness], Any],
+) -> None:
     """Between two sources a cancel has no source to go to, and the next one is never attached."""
     async with OperatorHarness() as harness:
         recorder = harness.run(make(harness))
@@ -151,7 +170,9 @@ async def test_a_cancel_before_the_next_source_is_attached_prevents_it(make: Cal
 
 @pytest.mark.parametrize("make", BOTH)
 async def test_a_cancel_goes_to_the_live_source(make: Callable[[OperatorHarness], Any]) -> None:
-    """After a change of sources the new one is cancelled. A cancel of the failed one would be a breach."""
+    """After a change of sources the new one is cancelled.
+    A cancel of the failed one would be a breach.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(make(harness))
         harness.upstreams[0].fail()
@@ -162,7 +183,9 @@ async def test_a_cancel_goes_to_the_live_source(make: Callable[[OperatorHarness]
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_an_error_that_is_not_an_exception_passes_at_once(make: Callable[[OperatorHarness], Any]) -> None:
+async def test_an_error_that_is_not_an_exception_passes_at_once(
+    make: Callable[[OperatorHarness], Any],
+) -> None:
     """A KeyboardInterrupt is neither retried nor replaced."""
     async with OperatorHarness() as harness:
         recorder = harness.run(make(harness))
@@ -173,11 +196,19 @@ async def test_an_error_that_is_not_an_exception_passes_at_once(make: Callable[[
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_an_error_in_a_cancelled_nursery_becomes_publisher_stopped(make: Callable[[OperatorHarness], Any]) -> None:
-    """The recovery task is cancelled before its first step, and the subscriber learns what was cancelled."""
+async def test_an_error_in_a_cancelled_nursery_becomes_publisher_stopped(
+    make: Callable[[OperatorHarness], Any],
+) -> None:
+    """The recovery task is cancelled before its first step,
+    and the subscriber learns what was cancelled.
+    """
     async with OperatorHarness() as harness:
         recorder = await stop_nursery(
-            harness, make(harness), lambda recorder: harness.upstreams[0].fail() or harness.scope._nursery.cancel_scope.cancel()
+            harness,
+            make(harness),
+            lambda recorder: (
+                harness.upstreams[0].fail() or harness.scope._nursery.cancel_scope.cancel()
+            ),
         )
         assert isinstance(recorder.error, PublisherStopped)
         assert "was stopped: the nursery that ran it was cancelled" in str(recorder.error)
@@ -196,7 +227,9 @@ async def test_an_error_in_a_closed_nursery_passes(make: Callable[[OperatorHarne
 
 
 @pytest.mark.parametrize("make", BOTH)
-async def test_an_error_after_a_cancel_has_no_effect(make: Callable[[OperatorHarness], Any]) -> None:
+async def test_an_error_after_a_cancel_has_no_effect(
+    make: Callable[[OperatorHarness], Any],
+) -> None:
     """It starts no task, and the subscriber gets no signal (rule 2.8)."""
     async with OperatorHarness() as harness:
         recorder = harness.run(make(harness))
@@ -231,7 +264,9 @@ def resume_with_second(breaks: Breaks) -> Any:
 
 @pytest.mark.parametrize("operator", ["retry", "resume"])
 async def test_an_attach_that_raises_ends_the_stream(operator: str) -> None:
-    """The recovery task has no caller for the error, so the stream fails with it, and the nursery does not."""
+    """The recovery task has no caller for the error, so the stream fails with it,
+    and the nursery does not.
+    """
 
     def refuse(_: Any) -> None:
         raise ScriptedError("in attach")
@@ -241,14 +276,20 @@ async def test_an_attach_that_raises_ends_the_stream(operator: str) -> None:
         if operator == "retry":
             ops.retry(3).attach(breaks, harness.recorder, harness.scope)
         else:
-            resume_with_second(breaks).attach(harness.source("first", lambda upstream: upstream.fail()), harness.recorder, harness.scope)
+            resume_with_second(breaks).attach(
+                harness.source("first", lambda upstream: upstream.fail()),
+                harness.recorder,
+                harness.scope,
+            )
         await harness.settle()
         assert str(harness.recorder.error) == "in attach"
         assert harness.scope.running == 0
 
 
 async def test_a_subscription_after_the_cancel_is_cancelled() -> None:
-    """If the subscriber cancels during attach, a later on_subscribe of the source is answered with a cancel (rule 2.6)."""
+    """If the subscriber cancels during attach, a later on_subscribe of the source is answered
+    with a cancel (rule 2.6).
+    """
     async with OperatorHarness() as harness:
 
         def second(subscriber: Any) -> None:
@@ -265,7 +306,9 @@ async def test_a_subscription_after_the_cancel_is_cancelled() -> None:
 
 
 async def test_retry_subscribes_again_until_the_source_succeeds() -> None:
-    """With two failures and three attempts the third run succeeds. Elements passed on before a failure stay passed on."""
+    """With two failures and three attempts the third run succeeds.
+    Elements passed on before a failure stay passed on.
+    """
     fails = Fails(2, first=1)
     assert await penstock.collect(penstock.pipe(fails.source(), ops.retry(3))) == [0, 0, 0, 100]
     assert fails.runs == 3
@@ -295,7 +338,9 @@ async def test_all_errors_of_the_stream_count() -> None:
     assert fails.runs == 4
 
 
-async def test_consecutive_counts_errors_without_an_element_between(autojump_clock: trio.testing.MockClock) -> None:
+async def test_consecutive_counts_errors_without_an_element_between(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """With ``consecutive=True`` each element resets the count and the backoff."""
     fails = Fails(6, first=1)
     operator = ops.retry(1, backoff=2, jitter=None, consecutive=True)
@@ -310,7 +355,9 @@ async def test_consecutive_gives_up_without_an_element_between() -> None:
         await penstock.collect(penstock.pipe(fails.source(), ops.retry(3, consecutive=True)))
 
 
-async def test_the_wait_grows_by_the_factor_up_to_the_longest(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_wait_grows_by_the_factor_up_to_the_longest(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """1, 3, 9, 20, 20 seconds."""
     fails = Fails(5)
     operator = ops.retry(5, backoff=1, factor=3, max_backoff=20, jitter=None)
@@ -322,7 +369,9 @@ async def test_jitter_multiplies_each_wait(autojump_clock: trio.testing.MockCloc
     """The function is called once for each wait and returns a factor from 0 to 1."""
     factors = iter([1.0, 0.5, 0.0, 0.25])
     fails = Fails(4)
-    await penstock.collect(penstock.pipe(fails.source(), ops.retry(4, backoff=8, jitter=lambda: next(factors))))
+    await penstock.collect(
+        penstock.pipe(fails.source(), ops.retry(4, backoff=8, jitter=lambda: next(factors)))
+    )
     assert fails.waits() == [8, 8, 0, 7.5]
 
 
@@ -337,7 +386,9 @@ async def test_the_default_jitter_is_random(autojump_clock: trio.testing.MockClo
 async def test_a_cancel_ends_the_wait(autojump_clock: trio.testing.MockClock) -> None:
     """A stream that waits for its next attempt can be left without delay."""
     fails = Fails(5)
-    async with penstock.subscribe(penstock.pipe(fails.source(), ops.retry(5, backoff=1000, max_backoff=1000, jitter=None))):
+    async with penstock.subscribe(
+        penstock.pipe(fails.source(), ops.retry(5, backoff=1000, max_backoff=1000, jitter=None))
+    ):
         await trio.sleep(1)
         start = trio.current_time()
     assert trio.current_time() == start
@@ -348,14 +399,20 @@ async def test_a_cancelled_nursery_ends_the_wait(autojump_clock: trio.testing.Mo
     """The subscriber gets PublisherStopped."""
     async with OperatorHarness() as harness:
         operator = ops.retry(5, backoff=30, jitter=None)
-        recorder = await stop_nursery(harness, operator, lambda recorder: harness.upstreams[0].fail())
+        recorder = await stop_nursery(
+            harness, operator, lambda recorder: harness.upstreams[0].fail()
+        )
         assert isinstance(recorder.error, PublisherStopped)
         assert "retry(5) was stopped" in str(recorder.error)
 
 
-@pytest.mark.parametrize("when", [ValueError, (KeyError, ValueError), lambda error: isinstance(error, ValueError)])
+@pytest.mark.parametrize(
+    "when", [ValueError, (KeyError, ValueError), lambda error: isinstance(error, ValueError)]
+)
 async def test_an_error_that_when_excludes_passes_at_once(when: Any) -> None:
-    """`when` may be a type, a tuple or a function. Another error passes without a scheduler pass (rule 4.2)."""
+    """`when` may be a type, a tuple or a function.
+    Another error passes without a scheduler pass (rule 4.2).
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.retry(5, when=when))
         harness.upstreams[0].fail(ValueError())
@@ -384,7 +441,11 @@ async def test_when_is_not_called_after_the_last_attempt() -> None:
     """Without a further attempt its result would have no effect."""
     seen: list[Exception] = []
     with pytest.raises(ScriptedError, match="failure 2"):
-        await penstock.collect(penstock.pipe(Fails(100).source(), ops.retry(1, when=lambda error: seen.append(error) or True)))
+        await penstock.collect(
+            penstock.pipe(
+                Fails(100).source(), ops.retry(1, when=lambda error: seen.append(error) or True)
+            )
+        )
     assert len(seen) == 1
 
 
@@ -406,7 +467,11 @@ async def test_a_function_of_retry_that_raises_ends_the_stream(kind: str) -> Non
     async def asynchronous(_: Any) -> Any:
         raise wrong
 
-    arguments = {"plain": {"when": plain}, "async": {"when": asynchronous}, "jitter": {"backoff": 1, "jitter": plain}}[kind]
+    arguments = {
+        "plain": {"when": plain},
+        "async": {"when": asynchronous},
+        "jitter": {"backoff": 1, "jitter": plain},
+    }[kind]
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.retry(5, **arguments))
         error = ScriptedError("first")
@@ -423,7 +488,9 @@ async def test_a_when_that_returns_a_coroutine_ends_the_stream() -> None:
         return False
 
     with pytest.raises(UsageError, match=r"retry\(5\) returned a coroutine, so it is async"):
-        await penstock.collect(penstock.pipe(Fails(100).source(), ops.retry(5, when=lambda error: no(error.args))))
+        await penstock.collect(
+            penstock.pipe(Fails(100).source(), ops.retry(5, when=lambda error: no(error.args)))
+        )
 
 
 @pytest.mark.parametrize("asynchronous", [False, True])
@@ -439,7 +506,9 @@ async def test_when_may_cancel_its_own_stream(asynchronous: bool) -> None:
         return True
 
     async with OperatorHarness() as harness:
-        recorder = harness.run(ops.retry(5, backoff=20, jitter=None, when=awaited if asynchronous else plain))
+        recorder = harness.run(
+            ops.retry(5, backoff=20, jitter=None, when=awaited if asynchronous else plain)
+        )
         harness.upstreams[0].fail()
         assert harness.scope.running == asynchronous
         await harness.settle()
@@ -469,7 +538,9 @@ async def test_an_error_of_when_during_cancellation_goes_to_the_scope() -> None:
 
 
 async def test_10_000_failures_at_once_need_no_stack_and_let_other_tasks_run() -> None:
-    """A source that fails inside `attach` is attached 10,001 times; another task gets more than 10,000 steps meanwhile."""
+    """A source that fails inside `attach` is attached 10,001 times;
+    another task gets more than 10,000 steps meanwhile.
+    """
     steps_of_the_other = 0
 
     async def other_task() -> None:
@@ -554,7 +625,10 @@ async def test_an_error_of_the_other_source_passes_at_once() -> None:
 async def test_resume_streams_the_result_of_its_function() -> None:
     """The function is called with the error and may return anything that can be streamed."""
     operator: Any = ops.on_error_resume(lambda error: [str(error), "second"])
-    assert await penstock.collect(penstock.pipe(Fails(1).source(), operator)) == ["failure 1", "second"]
+    assert await penstock.collect(penstock.pipe(Fails(1).source(), operator)) == [
+        "failure 1",
+        "second",
+    ]
 
 
 async def test_the_function_of_resume_may_be_async() -> None:
@@ -574,7 +648,9 @@ async def test_a_function_without_an_argument_is_a_source() -> None:
     async def function() -> AsyncIterator[int]:
         yield 7
 
-    assert await penstock.collect(penstock.pipe(Fails(1).source(), ops.on_error_resume(function))) == [7]
+    assert await penstock.collect(
+        penstock.pipe(Fails(1).source(), ops.on_error_resume(function))
+    ) == [7]
 
 
 class WithoutSignature:
@@ -600,7 +676,10 @@ async def test_the_function_of_resume_may_be_an_async_generator_function() -> No
         yield "yielded"
 
     operator: Any = ops.on_error_resume(function)
-    assert await penstock.collect(penstock.pipe(Fails(1).source(), operator)) == ["failure 1", "yielded"]
+    assert await penstock.collect(penstock.pipe(Fails(1).source(), operator)) == [
+        "failure 1",
+        "yielded",
+    ]
 
 
 async def test_an_error_raised_again_passes_unchanged() -> None:
@@ -656,9 +735,15 @@ async def test_the_function_of_resume_may_cancel_its_own_stream() -> None:
 
 @pytest.mark.parametrize(
     ("result", "message"),
-    [(None, "'NoneType' cannot be subscribed to"), (7, "'int' cannot be subscribed to"), ("text", "not streamed element by element")],
+    [
+        (None, "'NoneType' cannot be subscribed to"),
+        (7, "'int' cannot be subscribed to"),
+        ("text", "not streamed element by element"),
+    ],
 )
-async def test_a_function_of_resume_without_a_stream_as_its_result_ends_the_stream(result: Any, message: str) -> None:
+async def test_a_function_of_resume_without_a_stream_as_its_result_ends_the_stream(
+    result: Any, message: str
+) -> None:
     """The error says what can be streamed."""
     operator: Any = ops.on_error_resume(lambda _: result)
     with pytest.raises(UsageError, match=message):
@@ -695,13 +780,20 @@ def test_the_repr_of_resume_names_its_source_or_function() -> None:
 async def test_timeout_retry_and_resume_together(autojump_clock: trio.testing.MockClock) -> None:
     """Two more attempts, then another source: how these operators are used together."""
     fails = Fails(100)
-    source = penstock.pipe(fails.source(), ops.timeout(60), ops.retry(2, backoff=1, jitter=None), ops.on_error_resume([1]))
+    source = penstock.pipe(
+        fails.source(),
+        ops.timeout(60),
+        ops.retry(2, backoff=1, jitter=None),
+        ops.on_error_resume([1]),
+    )
     assert await penstock.collect(source) == [1]
     assert fails.waits() == [1, 2]
 
 
 async def test_a_retry_of_one_iterator_says_why_it_cannot_begin_again() -> None:
-    """An iterator has one subscriber. It is not read on in the middle as if that were the beginning; the error names the first failure."""
+    """An iterator has one subscriber. It is not read on in the middle as if that were the
+    beginning; the error names the first failure.
+    """
     piped = ops.pipe(iter(range(6)), ops.map(lambda number: 6 // (number - 2)), ops.retry(3))
     with pytest.raises(AlreadySubscribed) as caught:
         await penstock.collect(piped)

@@ -35,7 +35,9 @@ async def test_an_empty_source_can_be_repeated_ten_thousand_times() -> None:
     assert await collect(ops.pipe(empty(), ops.repeat(10_000))) == []
 
 
-async def test_an_endless_repetition_of_an_empty_source_can_be_cancelled(autojump_clock: Any) -> None:
+async def test_an_endless_repetition_of_an_empty_source_can_be_cancelled(
+    autojump_clock: Any,
+) -> None:
     """Each run costs a scheduler pass, so other tasks run and a cancel has an effect."""
     async with OperatorHarness() as harness:
         recorder = harness.recorder
@@ -142,7 +144,9 @@ async def test_a_cancelled_nursery_fails_the_stream(autojump_clock: Any) -> None
     """If the nursery is cancelled during a pause, the subscriber gets PublisherStopped."""
     async with OperatorHarness() as harness:
         recorder = await stop_nursery(
-            harness, ops.repeat(2, pause=5), lambda recorder: (recorder.request(1), harness.upstreams[0].complete())
+            harness,
+            ops.repeat(2, pause=5),
+            lambda recorder: (recorder.request(1), harness.upstreams[0].complete()),
         )
         assert isinstance(recorder.error, PublisherStopped)
         assert "repeat(2) was stopped" in str(recorder.error)
@@ -169,6 +173,8 @@ def test_a_count_is_an_integer_of_at_least_1(count: Any) -> None:
 
 def test_a_pause_is_a_time() -> None:
     """The error names the argument; 0 is allowed."""
-    with pytest.raises(UsageError, match=r"repeat\(pause=…\) is -1; it is a time in seconds, 0 or more"):
+    with pytest.raises(
+        UsageError, match=r"repeat\(pause=…\) is -1; it is a time in seconds, 0 or more"
+    ):
         ops.repeat(2, pause=-1)
     assert repr(ops.repeat(2, pause=0)) == "<operator repeat(2)>"

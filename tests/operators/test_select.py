@@ -1,4 +1,6 @@
-"""`filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`: which elements go on, and when the stream ends."""
+"""`filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`: which elements go
+on, and when the stream ends.
+"""
 
 from typing import Any
 
@@ -48,7 +50,9 @@ async def _is_small(n: int) -> bool:
     ],
     ids=str,
 )
-async def test_the_selected_elements_go_on(operator: Operator[int, int], expected: list[int]) -> None:
+async def test_the_selected_elements_go_on(
+    operator: Operator[int, int], expected: list[int]
+) -> None:
     """Each operator over the numbers from 0 to 5."""
     assert await _collect_through(operator, range(6)) == expected
 
@@ -65,8 +69,12 @@ async def test_filter_and_distinct_accept_any_result() -> None:
     assert await _collect_through(ops.distinct_until_changed(lambda n: None), [1, 2]) == [1]
 
 
-@pytest.mark.parametrize("operator", [ops.take(1), ops.first(), ops.first(lambda token: True)], ids=str)
-async def test_take_and_first_complete_with_their_last_element(operator: Operator[Any, Any]) -> None:
+@pytest.mark.parametrize(
+    "operator", [ops.take(1), ops.first(), ops.first(lambda token: True)], ids=str
+)
+async def test_take_and_first_complete_with_their_last_element(
+    operator: Operator[Any, Any],
+) -> None:
     """The completion needs no demand, and upstream is cancelled at once."""
     async with OperatorHarness() as harness:
         recorder = harness.run(operator)
@@ -136,7 +144,9 @@ async def test_filter_requests_again_what_it_leaves_out() -> None:
 
 
 async def test_filter_refuses_a_coroutine() -> None:
-    """A coroutine is always true, so an async predicate inside a lambda would let every element pass."""
+    """A coroutine is always true, so an async predicate inside a lambda would let every element
+    pass.
+    """
     with pytest.raises(UsageError, match="so the function is async"):
         await _collect_through(ops.filter(lambda n: _is_even(n)), [1])  # noqa: PLW0108 (the lambda is the mistake that is tested)
 
@@ -145,12 +155,18 @@ async def test_filter_refuses_a_coroutine() -> None:
 @pytest.mark.parametrize("count", [-1, 1.5, "3", None, True])
 def test_a_count_is_a_non_negative_integer(operator: Any, count: Any) -> None:
     """The error names the operator, the argument, and its allowed values."""
-    with pytest.raises(UsageError, match=r"(take|skip)\(.*\): give how many elements, an integer of at least 0"):
+    with pytest.raises(
+        UsageError, match=r"(take|skip)\(.*\): give how many elements, an integer of at least 0"
+    ):
         operator(count)
 
 
-@pytest.mark.parametrize("operator", [ops.filter, ops.take_while, ops.first, ops.distinct_until_changed])
+@pytest.mark.parametrize(
+    "operator", [ops.filter, ops.take_while, ops.first, ops.distinct_until_changed]
+)
 def test_an_argument_that_is_not_a_function_is_refused(operator: Any) -> None:
     """The error names the operator and the argument."""
-    with pytest.raises(UsageError, match=r"\w+\(\) was given 5; it takes a function, plain or async"):
+    with pytest.raises(
+        UsageError, match=r"\w+\(\) was given 5; it takes a function, plain or async"
+    ):
         operator(5)

@@ -1,4 +1,6 @@
-"""`share`: when a run begins and ends, the demand that the subscribers make together, and the policies for slow ones."""
+"""`share`: when a run begins and ends, the demand that the subscribers make together,
+and the policies for slow ones.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -28,7 +30,7 @@ class Shared:
         return recorder
 
 
-# ----------------------------------------------------------------------------------------------------------------- runs
+# --------------------------------------------------------------------------------------------- runs
 
 
 async def test_the_source_is_subscribed_to_once() -> None:
@@ -114,7 +116,9 @@ async def test_a_subscriber_that_cancels_during_attach_ends_the_run() -> None:
                 recorder.cancel()
                 source.attach(subscriber, scope)
 
-        ops.pipe(harness.source("main"), Late(), ops.share(harness.nursery)).attach(recorder, harness.scope)
+        ops.pipe(harness.source("main"), Late(), ops.share(harness.nursery)).attach(
+            recorder, harness.scope
+        )
         assert harness.upstreams[0].cancelled
 
 
@@ -150,7 +154,7 @@ async def test_a_source_whose_attach_raises_fails_its_subscriber() -> None:
         error.__traceback__ = None
 
 
-# --------------------------------------------------------------------------------------------------------------- demand
+# ------------------------------------------------------------------------------------------- demand
 
 
 async def test_nothing_is_requested_beyond_the_subscriber_that_requested_most() -> None:
@@ -183,7 +187,9 @@ async def test_at_most_16_elements_are_requested_ahead(slow: SlowPolicy) -> None
 
 
 async def test_with_wait_the_slowest_subscriber_sets_the_pace() -> None:
-    """A fast one is at most `buffer` elements ahead. When the slow one leaves, the fast one goes on."""
+    """A fast one is at most `buffer` elements ahead.
+    When the slow one leaves, the fast one goes on.
+    """
     async with OperatorHarness() as harness:
         harness.recorder.over = True
         shared = Shared(harness, buffer=4)
@@ -221,9 +227,15 @@ async def test_with_wait_a_new_subscriber_has_room_for_the_elements_under_way() 
 
 @pytest.mark.parametrize(
     ("slow", "kept"),
-    [(SlowPolicy.DROP_OLDEST, [97, 98, 99, 100]), (SlowPolicy.DROP_NEWEST, [1, 2, 3, 4]), (SlowPolicy.LATEST, [100])],
+    [
+        (SlowPolicy.DROP_OLDEST, [97, 98, 99, 100]),
+        (SlowPolicy.DROP_NEWEST, [1, 2, 3, 4]),
+        (SlowPolicy.LATEST, [100]),
+    ],
 )
-async def test_with_the_dropping_policies_the_fastest_sets_the_pace(slow: SlowPolicy, kept: list[int]) -> None:
+async def test_with_the_dropping_policies_the_fastest_sets_the_pace(
+    slow: SlowPolicy, kept: list[int]
+) -> None:
     """The slow subscriber keeps the elements that its policy says."""
     async with OperatorHarness() as harness:
         harness.recorder.over = True
@@ -284,7 +296,7 @@ async def test_a_subscriber_that_raises_in_on_next_leaves_the_run_usable() -> No
         a.cancel()
 
 
-# ---------------------------------------------------------------------------------------------------------------- owner
+# -------------------------------------------------------------------------------------------- owner
 
 
 async def _numbers() -> AsyncIterator[int]:
@@ -294,7 +306,9 @@ async def _numbers() -> AsyncIterator[int]:
 
 
 async def test_the_nursery_owns_the_tasks_of_the_source(autojump_clock: Any) -> None:
-    """The first subscriber may leave its block while the second reads on. At the end the nursery has no task left."""
+    """The first subscriber may leave its block while the second reads on.
+    At the end the nursery has no task left.
+    """
     seen: list[int] = []
 
     async def read() -> None:
@@ -367,13 +381,16 @@ async def test_two_streams_of_a_shared_generator_get_the_same_elements(autojump_
     assert begun == [1]
 
 
-# ------------------------------------------------------------------------------------------------------------ arguments
+# ---------------------------------------------------------------------------------------- arguments
 
 
 @pytest.mark.parametrize("wrong", [None, 5, trio])
 def test_the_owner_is_a_nursery(wrong: Any) -> None:
     """The error says what to give."""
-    with pytest.raises(UsageError, match=r"share\(\) was given .*; give the nursery that shall run the tasks of the source"):
+    with pytest.raises(
+        UsageError,
+        match=r"share\(\) was given .*; give the nursery that shall run the tasks of the source",
+    ):
         ops.share(wrong)
 
 
@@ -383,7 +400,10 @@ def test_the_owner_is_a_nursery(wrong: Any) -> None:
         ({"slow": "wait"}, r"share\(slow='wait'\): choose one of SlowPolicy.WAIT, "),
         ({"buffer": 0}, r"share\(buffer=0\): give how many elements may wait"),
         ({"buffer": True}, r"share\(buffer=True\): give how many elements may wait"),
-        ({"slow": SlowPolicy.LATEST, "buffer": 3}, r"share\(buffer=3\) with SlowPolicy.LATEST, which keeps exactly one element"),
+        (
+            {"slow": SlowPolicy.LATEST, "buffer": 3},
+            r"share\(buffer=3\) with SlowPolicy.LATEST, which keeps exactly one element",
+        ),
         ({"on_violation": 5}, r"on_violation is 5"),
     ],
 )
@@ -401,7 +421,9 @@ async def test_a_bound_on_the_hold_up_is_refused_with_a_policy_that_never_waits(
             ops.share(nursery, slow=SlowPolicy.FAIL, max_hold_up=3)
 
 
-async def test_the_bound_counts_while_another_subscriber_wants_elements(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_bound_counts_while_another_subscriber_wants_elements(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A subscriber without room holds up no other one while the others want nothing."""
     async with OperatorHarness() as harness:
         harness.recorder.over = True
@@ -420,7 +442,9 @@ async def test_the_bound_counts_while_another_subscriber_wants_elements(autojump
         other.cancel()
 
 
-async def test_the_timer_of_a_run_ends_with_its_nursery(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_timer_of_a_run_ends_with_its_nursery(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The subscribers get the error of a source that was stopped, and the source is cancelled."""
     async with trio.open_nursery() as outer, trio.open_nursery() as owner:
         topic: Topic[int] = Topic()

@@ -1,11 +1,19 @@
-"""`Stage`: passes everything on, ends once, and drops the references to both neighbours at the end."""
+"""`Stage`: passes everything on, ends once, and drops the references to both neighbours at the
+end.
+"""
 
 import gc
 import weakref
 from typing import Any
 
 from penstock.api import PublisherStopped
-from penstock.operators._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM, Stage, StageOperator, stopped_error
+from penstock.operators._stage import (
+    CANCELLED_SUBSCRIBER,
+    ENDED_UPSTREAM,
+    Stage,
+    StageOperator,
+    stopped_error,
+)
 from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Upstream
 
 
@@ -54,7 +62,9 @@ async def test_an_error_passes_as_the_same_object() -> None:
 
 
 async def test_a_stage_is_released_once_at_its_end() -> None:
-    """After the first end, no other end has an effect: from upstream, from downstream, or from the stage itself."""
+    """After the first end, no other end has an effect:
+    from upstream, from downstream, or from the stage itself.
+    """
     for end in ("on_complete", "cancel", "_complete"):
         async with OperatorHarness() as harness:
             stage, upstream, recorder = _run(harness)
@@ -120,7 +130,10 @@ def test_the_cancelled_subscriber_ignores_signals() -> None:
 
 def test_the_repr_of_an_operator_is_its_name() -> None:
     """The repr is the text of the call."""
-    assert repr(StageOperator("take(3)", lambda downstream, scope: Stage(downstream))) == "<operator take(3)>"
+    assert (
+        repr(StageOperator("take(3)", lambda downstream, scope: Stage(downstream)))
+        == "<operator take(3)>"
+    )
 
 
 def test_stopped_error_says_what_was_cancelled() -> None:

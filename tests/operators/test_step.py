@@ -1,4 +1,6 @@
-"""`Step`: plain functions run inside `on_next`, async functions in one task. Both keep order, demand, and the rules after the end."""
+"""`Step`: plain functions run inside `on_next`, async functions in one task. Both keep order,
+demand, and the rules after the end.
+"""
 
 import functools
 from typing import Any
@@ -9,8 +11,21 @@ import trio
 from penstock import operators as ops
 from penstock.api import PublisherStopped, UsageError
 from penstock.core import Scope, subscribe
-from penstock.operators._step import FINISHED_STEP, WINDOW, Step, checked_element, is_async, step_operator
-from tests.operators.harness import OperatorHarness, Recorder, ScriptedError, Token, clear_tracebacks
+from penstock.operators._step import (
+    FINISHED_STEP,
+    WINDOW,
+    Step,
+    checked_element,
+    is_async,
+    step_operator,
+)
+from tests.operators.harness import (
+    OperatorHarness,
+    Recorder,
+    ScriptedError,
+    Token,
+    clear_tracebacks,
+)
 
 
 async def _async(element: Any) -> Any:
@@ -191,7 +206,9 @@ async def test_a_cancel_cancels_the_function() -> None:
 
 
 async def test_a_cancel_before_the_task_runs_prevents_the_call() -> None:
-    """If the stream ends between the first element and the first step of the task, the function is never called."""
+    """If the stream ends between the first element and the first step of the task,
+    the function is never called.
+    """
     slow = _Slow()
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.map(slow))
@@ -250,8 +267,12 @@ async def test_an_error_during_cancellation_goes_to_the_scope() -> None:
     ],
     ids=["take_while", "first"],
 )
-async def test_an_async_predicate_can_end_the_stream(operator: Any, numbers: int, expected: list[str]) -> None:
-    """The element that decides also ends the stream. Later elements are dropped, and upstream is cancelled."""
+async def test_an_async_predicate_can_end_the_stream(
+    operator: Any, numbers: int, expected: list[str]
+) -> None:
+    """The element that decides also ends the stream.
+    Later elements are dropped, and upstream is cancelled.
+    """
 
     async def below_three(token: Token) -> bool:
         return token.number < 3
@@ -277,7 +298,9 @@ async def test_a_cancelled_nursery_fails_the_stream() -> None:
             nursery.cancel_scope.cancel()
         assert recorder.kinds == ["next", "error"]
         assert isinstance(recorder.error, PublisherStopped)
-        assert "map(_async) was stopped: the nursery that ran it was cancelled" in str(recorder.error)
+        assert "map(_async) was stopped: the nursery that ran it was cancelled" in str(
+            recorder.error
+        )
         assert harness.upstreams[0].cancelled
         harness.recorder.over = True  # it was not used
 
@@ -292,7 +315,10 @@ async def test_a_closed_nursery_fails_the_stream() -> None:
         recorder.request(2)
         harness.upstreams[0].emit()
         assert recorder.kinds == ["error"]
-        assert "penstock map(_async) cannot start: the nursery that this publisher was bound to has closed" in str(recorder.error)
+        assert (
+            "penstock map(_async) cannot start: the nursery that this publisher was bound to "
+            "has closed"
+        ) in str(recorder.error)
         assert harness.upstreams[0].cancelled
         clear_tracebacks(recorder.error)
         harness.recorder.over = True  # it was not used
@@ -301,12 +327,16 @@ async def test_a_closed_nursery_fails_the_stream() -> None:
 def test_none_and_coroutines_are_not_elements() -> None:
     """Every other value is accepted."""
     assert checked_element(0, "map(f)") == 0
-    with pytest.raises(UsageError, match=r"^map\(f\) returned None, which is never an element \(rule 2.13\)"):
+    with pytest.raises(
+        UsageError, match=r"^map\(f\) returned None, which is never an element \(rule 2.13\)"
+    ):
         checked_element(None, "map(f)")
     coroutine = _async(1)
     with pytest.raises(UsageError, match=r"^map\(f\) returned a coroutine"):
         checked_element(coroutine, "map(f)")
-    assert coroutine.cr_frame is None, "the coroutine is closed, so that Python does not warn about it"
+    assert coroutine.cr_frame is None, (
+        "the coroutine is closed, so that Python does not warn about it"
+    )
 
 
 def test_a_step_must_define_decide() -> None:
@@ -319,11 +349,16 @@ def test_a_step_must_define_decide() -> None:
 def test_the_repr_of_a_step_operator_names_the_function() -> None:
     """Reprs and messages show the text of the call."""
     assert repr(step_operator("map", len, lambda: Step(len))) == "<operator map(len)>"
-    assert repr(step_operator("map", _AsyncObject(), lambda: Step(len))) == "<operator map(_AsyncObject)>"
+    assert (
+        repr(step_operator("map", _AsyncObject(), lambda: Step(len)))
+        == "<operator map(_AsyncObject)>"
+    )
 
 
 async def test_a_chain_of_async_and_plain_functions_keeps_every_element() -> None:
     """Stages of both kinds compose, with less demand than elements."""
-    piped = ops.pipe(range(500), ops.map(_async), ops.filter(lambda n: n % 2), ops.map(_async), ops.tap(_async))
+    piped = ops.pipe(
+        range(500), ops.map(_async), ops.filter(lambda n: n % 2), ops.map(_async), ops.tap(_async)
+    )
     async with subscribe(piped, demand=7) as stream:
         assert [element async for element in stream] == list(range(1, 500, 2))

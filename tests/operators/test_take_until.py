@@ -1,4 +1,6 @@
-"""`take_until`: when it ends, what it asks of both sources, and a `stop` that has its element at hand, over all kinds of sources."""
+"""`take_until`: when it ends, what it asks of both sources, and a `stop` that has its element at
+hand, over all kinds of sources.
+"""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 from typing import Any
@@ -93,7 +95,9 @@ async def test_an_error_of_the_source_or_of_stop_ends_take_until(failing: int) -
 
 @pytest.mark.parametrize("end", ["emit", "fail"])
 async def test_an_end_by_stop_inside_on_next_is_signalled_after_it(end: str) -> None:
-    """The source is cancelled at once. The end follows the element during which it was caused (rule 1.3)."""
+    """The source is cancelled at once.
+    The end follows the element during which it was caused (rule 1.3).
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.take_until(harness.source("stop")))
         stop, main = harness.upstreams
@@ -110,7 +114,9 @@ async def test_an_end_by_stop_inside_on_next_is_signalled_after_it(end: str) -> 
 
 
 async def test_take_until_stops_a_source_that_answers_inside_request() -> None:
-    """An element of `stop` inside on_next ends the loop of such a source. Requests from inside on_next do not recurse."""
+    """An element of `stop` inside on_next ends the loop of such a source.
+    Requests from inside on_next do not recurse.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.take_until(harness.source("stop")))
         stop, main = harness.upstreams
@@ -128,7 +134,7 @@ async def test_take_until_stops_a_source_that_answers_inside_request() -> None:
         assert recorder.deepest == 1
 
 
-# ------------------------------------------------------------------------------------------------- a stop that is at hand
+# --------------------------------------------------------------------------- a stop that is at hand
 
 
 async def now() -> AsyncIterator[str]:
@@ -213,7 +219,8 @@ SOURCES: dict[str, Callable[[trio.Nursery], Streamable[Any]]] = {
 @pytest.mark.parametrize("make", SOURCES.values(), ids=SOURCES)
 @pytest.mark.parametrize("make_stop", AT_HAND.values(), ids=AT_HAND)
 async def test_a_stop_that_is_at_hand_lets_no_element_through(
-    make_stop: Callable[[trio.Nursery], Streamable[Any]], make: Callable[[trio.Nursery], Streamable[Any]]
+    make_stop: Callable[[trio.Nursery], Streamable[Any]],
+    make: Callable[[trio.Nursery], Streamable[Any]],
 ) -> None:
     """With every kind of stop and of source, in each order in which trio may run their tasks."""
     async with trio.open_nursery() as nursery:
@@ -255,7 +262,9 @@ async def test_the_end_of_the_source_needs_no_head_start() -> None:
         assert recorder.signals == [("complete",)]
 
 
-async def test_other_streams_that_begin_tasks_all_the_time_do_not_prolong_the_head_start_without_end() -> None:
+async def test_other_streams_that_begin_tasks_all_the_time_do_not_prolong_the_head_start_without_end() -> (
+    None
+):
     """They share a scope, for example inside flat_map."""
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.take_until(waits))
@@ -284,4 +293,6 @@ async def test_a_stop_in_a_nursery_that_has_closed_fails_the_stream() -> None:
 
     as_source([1]).take_until(Foreign()).attach(probe, scope)
     assert isinstance(probe.error, UsageError)
-    assert "cannot start: the nursery that this publisher was bound to has closed" in str(probe.error)
+    assert "cannot start: the nursery that this publisher was bound to has closed" in str(
+        probe.error
+    )

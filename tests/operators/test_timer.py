@@ -14,7 +14,9 @@ from penstock.operators._timer import Timer
 
 
 class TimedOwner:
-    """Owns a timer. Records the times of its callbacks, relative to the start, and the errors that it reported."""
+    """Owns a timer. Records the times of its callbacks, relative to the start,
+    and the errors that it reported.
+    """
 
     def __init__(self, scope: Scope) -> None:
         self.start = trio.current_time()
@@ -32,7 +34,9 @@ async def a_scope() -> AsyncIterator[Scope]:
         yield Scope(nursery)
 
 
-async def test_the_callback_runs_once_at_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_callback_runs_once_at_the_deadline(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A timer set to 3 seconds calls back after 3 seconds, and never again."""
     async with a_scope() as scope:
         owner = TimedOwner(scope)
@@ -42,8 +46,12 @@ async def test_the_callback_runs_once_at_the_deadline(autojump_clock: trio.testi
         owner.timer.stop()
 
 
-async def test_a_timer_starts_one_task_at_its_first_set(autojump_clock: trio.testing.MockClock) -> None:
-    """A timer that was never set has no task. Moving it, and setting it again after a callback, start no second task."""
+async def test_a_timer_starts_one_task_at_its_first_set(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A timer that was never set has no task.
+    Moving it, and setting it again after a callback, start no second task.
+    """
     async with a_scope() as scope:
         owner = TimedOwner(scope)
         assert scope.running == 0
@@ -57,7 +65,9 @@ async def test_a_timer_starts_one_task_at_its_first_set(autojump_clock: trio.tes
         owner.timer.stop()
 
 
-async def test_the_deadline_can_be_moved_later_while_the_task_sleeps(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_deadline_can_be_moved_later_while_the_task_sleeps(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Each `set` replaces the deadline, so the callback runs 2 seconds after the last of five."""
     async with a_scope() as scope:
         owner = TimedOwner(scope)
@@ -69,7 +79,9 @@ async def test_the_deadline_can_be_moved_later_while_the_task_sleeps(autojump_cl
         owner.timer.stop()
 
 
-async def test_the_deadline_can_be_moved_earlier_while_the_task_sleeps(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_deadline_can_be_moved_earlier_while_the_task_sleeps(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A task that sleeps until 100 s wakes at 3 s when the deadline moves there."""
     async with a_scope() as scope:
         owner = TimedOwner(scope)
@@ -81,7 +93,9 @@ async def test_the_deadline_can_be_moved_earlier_while_the_task_sleeps(autojump_
         owner.timer.stop()
 
 
-async def test_clear_prevents_the_callback_until_the_next_set(autojump_clock: trio.testing.MockClock) -> None:
+async def test_clear_prevents_the_callback_until_the_next_set(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A cleared deadline never calls back; a deadline set afterwards does."""
     async with a_scope() as scope:
         owner = TimedOwner(scope)
@@ -96,8 +110,12 @@ async def test_clear_prevents_the_callback_until_the_next_set(autojump_clock: tr
         owner.timer.stop()
 
 
-async def test_a_set_between_wake_up_and_callback_counts(mock_clock: trio.testing.MockClock) -> None:
-    """If the deadline moves after the sleep has ended and before the task runs, the old deadline does not call back."""
+async def test_a_set_between_wake_up_and_callback_counts(
+    mock_clock: trio.testing.MockClock,
+) -> None:
+    """If the deadline moves after the sleep has ended and before the task runs,
+    the old deadline does not call back.
+    """
     async with a_scope() as scope:
         owner = TimedOwner(scope)
         owner.timer.set(2)
@@ -130,8 +148,12 @@ async def test_the_callback_may_set_the_timer_again(autojump_clock: trio.testing
         owner.timer.stop()
 
 
-@pytest.mark.parametrize("when", ["before set", "while the task sleeps", "at the deadline", "after the callback"])
-async def test_stop_ends_the_task_without_a_callback(when: str, mock_clock: trio.testing.MockClock) -> None:
+@pytest.mark.parametrize(
+    "when", ["before set", "while the task sleeps", "at the deadline", "after the callback"]
+)
+async def test_stop_ends_the_task_without_a_callback(
+    when: str, mock_clock: trio.testing.MockClock
+) -> None:
     """`stop` ends the task, prevents callback and error, and drops the references to the owner."""
     async with a_scope() as scope:
         owner = TimedOwner(scope)
@@ -151,7 +173,9 @@ async def test_stop_ends_the_task_without_a_callback(when: str, mock_clock: trio
         assert owner.timer._on_deadline is owner.timer._fail is None
 
 
-async def test_stop_inside_the_callback_ends_the_task(autojump_clock: trio.testing.MockClock) -> None:
+async def test_stop_inside_the_callback_ends_the_task(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A callback that stops the timer ends its task."""
     async with a_scope() as scope:
         owner = TimedOwner(scope)
@@ -163,7 +187,9 @@ async def test_stop_inside_the_callback_ends_the_task(autojump_clock: trio.testi
 
 
 async def test_a_cancelled_nursery_fails_the_owner(autojump_clock: trio.testing.MockClock) -> None:
-    """If the timer task is cancelled with its nursery, the owner gets PublisherStopped and does not hang."""
+    """If the timer task is cancelled with its nursery, the owner gets PublisherStopped
+    and does not hang.
+    """
     async with trio.open_nursery() as nursery:
         owner = TimedOwner(Scope(nursery))
         owner.timer.set(2)
@@ -186,8 +212,12 @@ async def test_a_closed_nursery_fails_the_owner() -> None:
     assert "has closed" in str(error)
 
 
-async def test_moving_the_deadline_later_leaves_the_sleep_scope_alone(autojump_clock: trio.testing.MockClock) -> None:
-    """Moving later only stores a number, because stages do it for each element. The sleep scope keeps its own deadline."""
+async def test_moving_the_deadline_later_leaves_the_sleep_scope_alone(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Moving later only stores a number, because stages do it for each element.
+    The sleep scope keeps its own deadline.
+    """
     async with a_scope() as scope:
         owner = TimedOwner(scope)
         owner.timer.set(2)

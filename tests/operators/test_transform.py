@@ -34,7 +34,9 @@ async def test_map_awaits_an_async_function() -> None:
 
 async def test_map_refuses_none() -> None:
     """None is never an element; the error says which operator to use."""
-    with pytest.raises(UsageError, match=r"map\(.*\) returned None, which is never an element.*Use filter\(\)"):
+    with pytest.raises(
+        UsageError, match=r"map\(.*\) returned None, which is never an element.*Use filter\(\)"
+    ):
         await _collect_through(ops.map(lambda n: None), [1])
 
 
@@ -44,7 +46,9 @@ async def test_map_refuses_a_coroutine() -> None:
     async def double(n: int) -> int:
         return 2 * n
 
-    with pytest.raises(UsageError, match=r"so the function is async\. Give the `async def` function itself"):
+    with pytest.raises(
+        UsageError, match=r"so the function is async\. Give the `async def` function itself"
+    ):
         await _collect_through(ops.map(lambda n: double(n)), [1])  # noqa: PLW0108 (the lambda is the mistake that is tested)
 
 
@@ -77,7 +81,11 @@ async def test_tap_refuses_a_coroutine() -> None:
 
 async def test_scan_passes_on_the_running_result_without_the_initial_one() -> None:
     """There are as many results as elements."""
-    assert await _collect_through(ops.scan(lambda total, n: total + n, 10), [1, 2, 3]) == [11, 13, 16]
+    assert await _collect_through(ops.scan(lambda total, n: total + n, 10), [1, 2, 3]) == [
+        11,
+        13,
+        16,
+    ]
 
 
 async def test_scan_awaits_an_async_function() -> None:
@@ -100,7 +108,9 @@ async def test_scan_refuses_none_as_result_and_as_initial_value() -> None:
 @pytest.mark.parametrize("operator", [ops.map, ops.tap, lambda function: ops.scan(function, 0)])
 def test_an_argument_that_is_not_a_function_is_refused(operator: Any) -> None:
     """The error names the operator and the argument."""
-    with pytest.raises(UsageError, match=r"(map|tap|scan)\(\) was given 5; it takes a function, plain or async"):
+    with pytest.raises(
+        UsageError, match=r"(map|tap|scan)\(\) was given 5; it takes a function, plain or async"
+    ):
         operator(5)
 
 
@@ -121,19 +131,25 @@ async def test_a_function_that_cancels_its_own_stream_stops_it_at_once() -> None
     assert later == []
 
 
-# ------------------------------------------------------------------------------------------------------------- pairwise
+# ----------------------------------------------------------------------------------------- pairwise
 
 
 @pytest.mark.parametrize(
-    ("elements", "expected"), [([], []), ([1], []), ([1, 2], [(1, 2)]), (range(5), [(0, 1), (1, 2), (2, 3), (3, 4)])], ids=str
+    ("elements", "expected"),
+    [([], []), ([1], []), ([1, 2], [(1, 2)]), (range(5), [(0, 1), (1, 2), (2, 3), (3, 4)])],
+    ids=str,
 )
 async def test_pairwise_gives_the_pairs_of_itertools(elements: Any, expected: list[Any]) -> None:
-    """One tuple less than there are elements; each element but the first and the last is in two tuples."""
+    """One tuple less than there are elements;
+    each element but the first and the last is in two tuples.
+    """
     assert await _collect_through(ops.pairwise(), elements) == expected
 
 
 async def test_pairwise_requests_one_more_only_once() -> None:
-    """The element before the first pair is requested with the first demand. Later demand goes up unchanged."""
+    """The element before the first pair is requested with the first demand.
+    Later demand goes up unchanged.
+    """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.pairwise())
         recorder.request(2)
@@ -156,7 +172,7 @@ async def test_pairwise_starts_anew_for_each_subscriber() -> None:
     assert await collect(pairs) == [(1, 2)]
 
 
-# --------------------------------------------------------------------------------------------------------------- reduce
+# ------------------------------------------------------------------------------------------- reduce
 
 
 async def _add(total: int, n: int) -> int:
@@ -167,8 +183,12 @@ async def _add(total: int, n: int) -> int:
 @pytest.mark.parametrize("function", [operator.add, _add])
 @pytest.mark.parametrize("length", [0, 1, 2, 255, 256, 257, 1000])
 async def test_reduce_passes_on_one_result(function: Any, length: int) -> None:
-    """The result covers every element, for lengths around the number that is requested at a time. Without elements it is `initial`."""
-    assert await _collect_through(ops.reduce(function, 7), range(length)) == [7 + sum(range(length))]
+    """The result covers every element, for lengths around the number that is requested at a
+    time. Without elements it is `initial`.
+    """
+    assert await _collect_through(ops.reduce(function, 7), range(length)) == [
+        7 + sum(range(length))
+    ]
 
 
 async def test_reduce_waits_for_a_request_at_the_end() -> None:
@@ -195,7 +215,9 @@ async def test_reduce_requests_nothing_more_for_a_second_request() -> None:
 
 
 async def test_reduce_over_a_source_that_answers_inside_request() -> None:
-    """A source that signals inside `request`, to its end, leads to the same result, without recursion."""
+    """A source that signals inside `request`, to its end, leads to the same result,
+    without recursion.
+    """
     async with OperatorHarness() as harness:
         harness.answers_in_request = True
         recorder = harness.run(ops.reduce(lambda total, token: total + 1, 0))

@@ -1,4 +1,6 @@
-"""`window`: when a window opens and completes, which elements it has, and what an end does to it."""
+"""`window`: when a window opens and completes, which elements it has,
+and what an end does to it.
+"""
 
 from typing import Any
 
@@ -17,10 +19,15 @@ KINDS = {"complete": "complete", "fail": "error"}
 
 def _lists(windows: Any) -> Any:
     """Return a pipe with a list for each window."""
-    return ops.pipe(windows, ops.flat_map(lambda part: ops.pipe(part, ops.reduce(lambda total, n: [*total, n], [])), concurrency=1))
+    return ops.pipe(
+        windows,
+        ops.flat_map(
+            lambda part: ops.pipe(part, ops.reduce(lambda total, n: [*total, n], [])), concurrency=1
+        ),
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------ by number
+# ---------------------------------------------------------------------------------------- by number
 
 
 @pytest.mark.parametrize("count", [1, 2, 3, 7])
@@ -96,7 +103,7 @@ async def test_an_end_reaches_the_open_window_and_the_outer_stream(end: str) -> 
         assert recorder.error is recorder.inner[0].error
 
 
-# -------------------------------------------------------------------------------------------------------------- cancel
+# ------------------------------------------------------------------------------------------- cancel
 
 
 async def test_a_cancel_without_a_read_window_cancels_upstream() -> None:
@@ -167,7 +174,7 @@ async def test_a_subscriber_that_cancels_both_inside_on_next_ends_everything() -
         assert recorder.inner[0].kinds == ["next", "next"]
 
 
-# -------------------------------------------------------------------------------------------------------------- by time
+# ------------------------------------------------------------------------------------------ by time
 
 
 async def test_a_window_completes_when_its_time_is_over(autojump_clock: Any) -> None:
@@ -203,7 +210,9 @@ async def test_a_full_window_leaves_its_deadline_behind(autojump_clock: Any) -> 
 
 
 async def test_elements_without_demand_for_a_window_wait(autojump_clock: Any) -> None:
-    """A window that its time has ended uses up demand. The elements under way are held, and go into the next window together."""
+    """A window that its time has ended uses up demand. The elements under way are held, and go
+    into the next window together.
+    """
     async with OperatorHarness() as harness:
         recorder = run_nested(harness, ops.window(3, 2), demand=1)
         main = harness.upstreams[0]
@@ -231,7 +240,9 @@ async def test_held_elements_at_an_end(end: str, autojump_clock: Any) -> None:
         recorder.request(1)
         if end == "complete":
             assert recorder.inner[1].kinds == ["next", "next", "complete"]
-        assert recorder.kinds == (["next", "next", "complete"] if end == "complete" else ["next", "error"])
+        assert recorder.kinds == (
+            ["next", "next", "complete"] if end == "complete" else ["next", "error"]
+        )
 
 
 async def test_no_more_than_two_windows_are_requested_at_a_time(autojump_clock: Any) -> None:
@@ -259,7 +270,9 @@ async def test_after_a_cancel_the_time_still_ends_the_open_window(autojump_clock
         assert harness.scope.running == 0
 
 
-async def test_a_cancelled_nursery_fails_the_window_and_the_outer_stream(autojump_clock: Any) -> None:
+async def test_a_cancelled_nursery_fails_the_window_and_the_outer_stream(
+    autojump_clock: Any,
+) -> None:
     """Both get PublisherStopped, and upstream is cancelled."""
     async with OperatorHarness() as harness:
         inner: list[Recorder] = []
@@ -295,7 +308,9 @@ def _watched(operator: Any, inner: list[Recorder], harness: OperatorHarness) -> 
     return _Watched(operator, inner, harness)
 
 
-async def test_a_cancelled_nursery_fails_a_window_that_outlives_the_outer_stream(autojump_clock: Any) -> None:
+async def test_a_cancelled_nursery_fails_a_window_that_outlives_the_outer_stream(
+    autojump_clock: Any,
+) -> None:
     """The window gets the error, and upstream is cancelled."""
     async with OperatorHarness() as harness:
         inner: list[Recorder] = []
@@ -327,11 +342,16 @@ async def test_a_closed_nursery_fails_the_stream() -> None:
 async def test_windows_of_a_second(autojump_clock: Any) -> None:
     """A stream of one element every 0.3 s, in windows of one second that begin with an element."""
     ticks = ops.pipe(interval(0.3), ops.take(8))
-    assert await collect(_lists(ops.pipe(ticks, ops.window(100, 1)))) == [[0, 1, 2, 3], [4, 5, 6, 7]]
+    assert await collect(_lists(ops.pipe(ticks, ops.window(100, 1)))) == [
+        [0, 1, 2, 3],
+        [4, 5, 6, 7],
+    ]
 
 
 async def test_windows_can_be_read_in_nested_blocks() -> None:
-    """The usual way without operators: a block for the outer stream, and one for each window in it."""
+    """The usual way without operators:
+    a block for the outer stream, and one for each window in it.
+    """
     seen = []
     async with subscribe(ops.pipe(range(5), ops.window(2)), demand=1) as windows:
         async for each in windows:
@@ -343,13 +363,17 @@ async def test_windows_can_be_read_in_nested_blocks() -> None:
 @pytest.mark.parametrize("count", [0, -1, 1.5, True, None])
 def test_a_count_is_an_integer_of_at_least_1(count: Any) -> None:
     """The error names the operator."""
-    with pytest.raises(UsageError, match=r"window\(.*\): give how many elements, an integer of at least 1"):
+    with pytest.raises(
+        UsageError, match=r"window\(.*\): give how many elements, an integer of at least 1"
+    ):
         ops.window(count)
 
 
 def test_a_time_is_above_0() -> None:
     """The error names the argument."""
-    with pytest.raises(UsageError, match=r"window\(seconds=…\) is 0; it is a time in seconds, above 0"):
+    with pytest.raises(
+        UsageError, match=r"window\(seconds=…\) is 0; it is a time in seconds, above 0"
+    ):
         ops.window(1, 0)
 
 

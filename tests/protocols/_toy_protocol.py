@@ -1,8 +1,11 @@
-"""The toy: a third protocol, as a plugin would bring it. It is small, and differs in many points from RS.io and ReactiveSocket.
+"""The toy: a third protocol, as a plugin would bring it. It is small, and differs in many points
+from RS.io and ReactiveSocket.
 
-Tests install this file as a distribution. It imports the front doors of penstock, and penstock does not mention it.
+Tests install this file as a distribution.
+It imports the front doors of penstock, and penstock does not mention it.
 
-A frame is 4 bytes of length (left out in a message of the transport), a letter, 4 bytes of id, and a body:
+A frame is 4 bytes of length (left out in a message of the transport), a letter, 4 bytes of id,
+and a body:
 
     H 0   version                    the hello of either side; the client sends it first
     S id  demand name                opens a stream: its elements come back on this id
@@ -18,15 +21,33 @@ Rules of this file:
 
 * Both sides share one space of ids: the client takes odd ids, the server even ones.
 * A frame grants less than 2^31. Demand above that is owed, and granted as elements arrive.
-* A channel has two halves, one in each direction. The second half begins with its first grant, and each half ends by itself. A subscribe to
-  a name that begins with ``channel/`` takes the second half of a channel of that name if the peer has opened one; else it opens a channel.
+* A channel has two halves, one in each direction. The second half begins with its first grant, and
+  each half ends by itself. A subscribe to a name that begins with ``channel/`` takes the second
+  half of a channel of that name if the peer has opened one; else it opens a channel.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any, ClassVar, Final
 
-from penstock.api import NO_SUCH, UNBOUNDED, ConnectionLost, Model, ProtocolError, PublisherFailed, Rejected, Role, UsageError
-from penstock.session import REFUSED, ConnectionState, DialectSettings, Fault, ReceivingStream, Session
+from penstock.api import (
+    NO_SUCH,
+    UNBOUNDED,
+    ConnectionLost,
+    Model,
+    ProtocolError,
+    PublisherFailed,
+    Rejected,
+    Role,
+    UsageError,
+)
+from penstock.session import (
+    REFUSED,
+    ConnectionState,
+    DialectSettings,
+    Fault,
+    ReceivingStream,
+    Session,
+)
 from penstock.spi import Factory, hookimpl
 
 HELLO, STREAM, CHANNEL, REQUEST, CANCEL, NEXT, DONE, FAILED, KEEPALIVE = b"HSCRXNDFK"
@@ -65,7 +86,9 @@ class Grants:
         return self.take_grant()
 
     def take_grant(self) -> int:
-        """Return how much to grant: as much of `owed` as fits, but nothing before half of `largest` is used up."""
+        """Return how much to grant:
+        as much of `owed` as fits, but nothing before half of `largest` is used up.
+        """
         n = min(self.owed, self.largest - self.open)
         if n < self.owed and n <= self.largest // 2:
             return 0
@@ -94,15 +117,21 @@ class ToyDialect:
         """The protocol has no parts."""
         self._session = session
         self._framed = settings.framed
-        self._longest = HEAD + LENGTH + max(limits.max_element, limits.max_name, limits.max_error_text)
+        self._longest = (
+            HEAD + LENGTH + max(limits.max_element, limits.max_name, limits.max_error_text)
+        )
         self._buffer = bytearray()
         self._last_id = -1 if session.channel.role is Role.CLIENT else 0
         self._last_peer_id = 0 if session.channel.role is Role.CLIENT else -1
         self._grants: dict[int, Grants] = {}
         self.channels: dict[int, str] = {}
-        """Channels that this side has opened, and whose second half has not begun. This side serves the second half."""
+        """Channels that this side has opened, and whose second half has not begun.
+        This side serves the second half.
+        """
         self.halves: dict[int, str] = {}
-        """Channels that the peer has opened, and whose second half has not begun. This side may subscribe to the second half."""
+        """Channels that the peer has opened, and whose second half has not begun. This side may
+        subscribe to the second half.
+        """
         self._received_at = self._pinged_at = session.channel.now
         self._receivers: dict[int, Callable[[int, bytes], None]] = {
             HELLO: self._receive_hello,
@@ -128,7 +157,9 @@ class ToyDialect:
             self._greet()
 
     def overdue(self) -> None:
-        self._session.close_protocol_error(ProtocolError("the peer sent no hello", reason="limit:handshake"))
+        self._session.close_protocol_error(
+            ProtocolError("the peer sent no hello", reason="limit:handshake")
+        )
 
     def next_id(self, target: Any) -> int:
         half = next((stream_id for stream_id, name in self.halves.items() if name == target), 0)
@@ -136,7 +167,9 @@ class ToyDialect:
             del self.halves[half]
             return half
         if self._last_id + 2 > LARGEST_GRANT:
-            self._session.close("limit:ids", ConnectionLost("every id of this connection was used; connect again"))
+            self._session.close(
+                "limit:ids", ConnectionLost("every id of this connection was used; connect again")
+            )
         self._last_id += 2
         return self._last_id
 
@@ -164,7 +197,9 @@ class ToyDialect:
         return b""
 
     def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
-        return bytearray().join(part for element in elements for part in (head(NEXT, stream_id, len(element)), element))
+        return bytearray().join(
+            part for element in elements for part in (head(NEXT, stream_id, len(element)), element)
+        )
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
         return head(NEXT, stream_id, len(element)) + element + self.complete(stream_id)
@@ -196,7 +231,9 @@ class ToyDialect:
 
     def tick(self, now: float) -> float | None:
         if now >= self._received_at + self.ping_timeout:
-            self._session.close_protocol_error(ProtocolError(f"nothing came for {self.ping_timeout} s", reason="limit:keepalive"))
+            self._session.close_protocol_error(
+                ProtocolError(f"nothing came for {self.ping_timeout} s", reason="limit:keepalive")
+            )
             return None
         if now >= self._pinged_at + self.ping_interval:
             self._pinged_at = now
@@ -219,10 +256,15 @@ class ToyDialect:
         at = decoded = 0
         try:
             while decoded < most and len(self._buffer) - at >= LENGTH:
-                end = at + LENGTH + self._check_length(int.from_bytes(self._buffer[at : at + LENGTH]))
+                end = (
+                    at + LENGTH + self._check_length(int.from_bytes(self._buffer[at : at + LENGTH]))
+                )
                 if len(self._buffer) < end:
                     return False
-                kind, stream_id = self._buffer[at + LENGTH], int.from_bytes(self._buffer[at + LENGTH + 1 : at + LENGTH + HEAD])
+                kind, stream_id = (
+                    self._buffer[at + LENGTH],
+                    int.from_bytes(self._buffer[at + LENGTH + 1 : at + LENGTH + HEAD]),
+                )
                 body, at, decoded = bytes(self._buffer[at + LENGTH + HEAD : end]), end, decoded + 1
                 self._dispatch(kind, stream_id, body)
         finally:
@@ -245,20 +287,26 @@ class ToyDialect:
 
     def _check_length(self, length: int) -> int:
         if not HEAD <= length <= self._longest:
-            raise ProtocolError(f"a frame of {length} bytes; {self._longest} is the most", reason="limit:frame")
+            raise ProtocolError(
+                f"a frame of {length} bytes; {self._longest} is the most", reason="limit:frame"
+            )
         return length
 
     def _receive_hello(self, _: int, body: bytes) -> None:
         session = self._session
         if session.channel.state is ConnectionState.OPEN or body != VERSION:
-            raise ProtocolError("a second hello" if body == VERSION else "another version", reason="protocol:hello")
+            raise ProtocolError(
+                "a second hello" if body == VERSION else "another version", reason="protocol:hello"
+            )
         if session.channel.role is Role.SERVER:
             self._greet()
         session.receive_hello()
 
     def _receive_stream(self, stream_id: int, body: bytes, refusal: str | None = None) -> None:
         if self._is_ours(stream_id) or not self._last_peer_id < stream_id <= LARGEST_GRANT:
-            raise ProtocolError(f"id {stream_id} is not the peer's next", reason=f"protocol:id {stream_id}")
+            raise ProtocolError(
+                f"id {stream_id} is not the peer's next", reason=f"protocol:id {stream_id}"
+            )
         self._last_peer_id = stream_id
         demand, name = _number(body), body[4:].decode(errors="backslashreplace")
         if demand > LARGEST_GRANT or len(name) > self._session.channel.limits.max_name:
@@ -266,7 +314,11 @@ class ToyDialect:
         self._session.streams.receive_subscribe(stream_id, name, demand, refusal)
 
     def _receive_channel(self, stream_id: int, body: bytes) -> None:
-        self._receive_stream(stream_id, body, REFUSED if len(self.halves) >= self._session.channel.limits.max_subscriptions else None)
+        self._receive_stream(
+            stream_id,
+            body,
+            REFUSED if len(self.halves) >= self._session.channel.limits.max_subscriptions else None,
+        )
         if stream_id in self._session.streams.serving:  # else it was refused, with both halves
             self.halves[stream_id] = body[4:].decode(errors="backslashreplace")
 
@@ -277,7 +329,9 @@ class ToyDialect:
         if name is None:
             self._session.streams.receive_request(stream_id, n if n <= LARGEST_GRANT else 0)
         else:
-            self._session.streams.receive_subscribe(stream_id, name, n, None if 0 < n <= LARGEST_GRANT else "illegal demand")
+            self._session.streams.receive_subscribe(
+                stream_id, name, n, None if 0 < n <= LARGEST_GRANT else "illegal demand"
+            )
 
     def _receive_cancel(self, stream_id: int, _: bytes) -> None:
         self._check_known(stream_id)
@@ -301,7 +355,10 @@ class ToyDialect:
         self._end_stream(stream_id, None)
 
     def _receive_failure(self, stream_id: int, body: bytes) -> None:
-        code, text = _number(body), body[4:].decode(errors="replace")[: self._session.channel.limits.max_error_text]
+        code, text = (
+            _number(body),
+            body[4:].decode(errors="replace")[: self._session.channel.limits.max_error_text],
+        )
         if not stream_id:
             self._session.receive_goodbye(f"{CODE_NAMES.get(code, hex(code))} {text}".strip())
         elif code == CODES[Fault.REFUSED]:
@@ -328,7 +385,10 @@ class ToyDialect:
 
     def _check_known(self, stream_id: int) -> None:
         if not 0 < stream_id <= (self._last_id if self._is_ours(stream_id) else self._last_peer_id):
-            raise ProtocolError(f"a frame for stream {stream_id}, which was never opened", reason=f"protocol:id {stream_id}")
+            raise ProtocolError(
+                f"a frame for stream {stream_id}, which was never opened",
+                reason=f"protocol:id {stream_id}",
+            )
 
     def _stream(self, stream_id: int) -> ReceivingStream | None:
         self._check_known(stream_id)

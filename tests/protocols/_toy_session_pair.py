@@ -11,9 +11,17 @@ Frame = tuple[str, int, bytes]
 
 
 class ToyDelegate(RecordingDelegate):
-    def __init__(self, role: Role, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
+    def __init__(
+        self, role: Role, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect
+    ) -> None:
         super().__init__(role, limits)
-        self.session = Session(self, lambda session: kind(session, DialectSettings()), role=role, limits=limits, random=lambda: 0.5)
+        self.session = Session(
+            self,
+            lambda session: kind(session, DialectSettings()),
+            role=role,
+            limits=limits,
+            random=lambda: 0.5,
+        )
         self.session.start(0.0)
 
     @property
@@ -42,7 +50,10 @@ class ToyPair:
 
     def settle(self, *, cut: int = 1 << 30) -> None:
         while True:
-            sent = {side.session.channel.role: bytes(side.session.take()) for side in (self.client, self.server)}
+            sent = {
+                side.session.channel.role: bytes(side.session.take())
+                for side in (self.client, self.server)
+            }
             if not any(sent.values()):
                 return
             for role, data in sent.items():
@@ -53,7 +64,10 @@ class ToyPair:
 
     @property
     def is_idle(self) -> bool:
-        return not any(side.session.streams.opened or side.session.streams.serving for side in (self.client, self.server))
+        return not any(
+            side.session.streams.opened or side.session.streams.serving
+            for side in (self.client, self.server)
+        )
 
     def frames(self, role: Role) -> list[Frame]:
         return frames(self.sent[role])
@@ -62,7 +76,9 @@ class ToyPair:
 class RawToy:
     """One real session, and a peer that sends raw frames."""
 
-    def __init__(self, role: Role = Role.SERVER, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect) -> None:
+    def __init__(
+        self, role: Role = Role.SERVER, limits: Limits = LIMITS, kind: type[ToyDialect] = ToyDialect
+    ) -> None:
         self.delegate = ToyDelegate(role, limits, kind)
         self.session = self.delegate.session
 
@@ -84,6 +100,12 @@ def frames(data: bytes) -> list[Frame]:
     found: list[Frame] = []
     while data:
         end = LENGTH + int.from_bytes(data[:LENGTH])
-        found.append((chr(data[LENGTH]), int.from_bytes(data[LENGTH + 1 : LENGTH + 5]), data[LENGTH + 5 : end]))
+        found.append(
+            (
+                chr(data[LENGTH]),
+                int.from_bytes(data[LENGTH + 1 : LENGTH + 5]),
+                data[LENGTH + 5 : end],
+            )
+        )
         data = data[end:]
     return found

@@ -13,10 +13,13 @@ CODE = Path(penstock.protocols.__file__).parent  # in the installed wheel, too
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
 def test_each_cited_section_is_on_the_page(protocol: str) -> None:
-    """`wire §Messages` names a heading of docs/reference/rsio.md, or of reactivesocket.md, word for word."""
+    """`wire §Messages` names a heading of docs/reference/rsio.md, or of reactivesocket.md,
+    word for word.
+    """
     page = (ROOT / f"docs/reference/{protocol}.md").read_text(encoding="utf-8")
     headings = set(re.findall(r"^## (.+)$", page, re.MULTILINE))
-    # Other words may follow a citation in its line, so it is compared with the headings instead of parsed.
+    # Other words may follow a citation in its line, so it is compared with the headings instead of
+    # parsed.
     cited = [
         text[match.end() : match.end() + 60]
         for path in (CODE / protocol).rglob("*.py")

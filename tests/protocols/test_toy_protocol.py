@@ -1,4 +1,6 @@
-"""The toy on an unchanged session: a shared space of ids, demand of 31 bits, channels, error codes, and a timer of its own."""
+"""The toy on an unchanged session: a shared space of ids, demand of 31 bits, channels, error
+codes, and a timer of its own.
+"""
 
 import inspect
 from itertools import pairwise
@@ -7,10 +9,25 @@ from pathlib import Path
 import pytest
 
 import penstock
-from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, PublicError, PublisherFailed, Rejected, Role
+from penstock.api import (
+    UNBOUNDED,
+    ConnectionLost,
+    ProtocolError,
+    PublicError,
+    PublisherFailed,
+    Rejected,
+    Role,
+)
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import RsioDialect
-from penstock.session import ConnectionState, Dialect, DialectFactory, DialectSettings, Session, protocol_detector
+from penstock.session import (
+    ConnectionState,
+    Dialect,
+    DialectFactory,
+    DialectSettings,
+    Session,
+    protocol_detector,
+)
 from tests.protocols._toy_protocol import (
     CANCEL,
     CHANNEL,
@@ -47,7 +64,11 @@ def granted(said: list[tuple[str, int, bytes]]) -> list[int]:
 
 def test_the_toy_has_every_method_of_a_dialect() -> None:
     """With the same parameters, in the same order."""
-    methods = [name for name, value in vars(Dialect).items() if inspect.isfunction(value) and not name.startswith("_")]
+    methods = [
+        name
+        for name, value in vars(Dialect).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    ]
     for name in methods:
         due = list(inspect.signature(getattr(Dialect, name)).parameters)
         assert list(inspect.signature(getattr(ToyDialect, name)).parameters) == due, name
@@ -211,8 +232,12 @@ def channel() -> tuple[ToyPair, "Ends"]:
     """A channel that the client has opened, with both halves on id 1."""
     pair = ToyPair()
     ends = Ends(pair)
-    assert set(pair.client.session.streams.opened) == set(pair.client.session.streams.serving) == {1}
-    assert set(pair.server.session.streams.opened) == set(pair.server.session.streams.serving) == {1}
+    assert (
+        set(pair.client.session.streams.opened) == set(pair.client.session.streams.serving) == {1}
+    )
+    assert (
+        set(pair.server.session.streams.opened) == set(pair.server.session.streams.serving) == {1}
+    )
     return pair, ends
 
 
@@ -235,7 +260,9 @@ def test_a_channel_carries_elements_and_demand_both_ways_on_one_id() -> None:
     assert (ends.below.elements, ends.above.elements) == ([b"down"], [b"up"])
     assert ("C", 1, b"\0\0\0\5channel/a") in pair.frames(Role.CLIENT)
     assert ("R", 1, b"\0\0\0\5") in pair.frames(Role.SERVER)
-    assert {stream_id for _, stream_id, _ in pair.frames(Role.CLIENT) + pair.frames(Role.SERVER)} == {0, 1}
+    assert {
+        stream_id for _, stream_id, _ in pair.frames(Role.CLIENT) + pair.frames(Role.SERVER)
+    } == {0, 1}
 
 
 @pytest.mark.parametrize("first", ["down", "up"])
@@ -336,7 +363,9 @@ def test_an_error_has_the_code_of_its_cause() -> None:
     ]
 
 
-@pytest.mark.parametrize(("code", "kind"), [(0x202, Rejected), (0x201, PublisherFailed), (0x777, PublisherFailed)])
+@pytest.mark.parametrize(
+    ("code", "kind"), [(0x202, Rejected), (0x201, PublisherFailed), (0x777, PublisherFailed)]
+)
 def test_a_code_decides_the_exception(code: int, kind: type[Exception]) -> None:
     """An unknown code is a failure."""
     raw = RawToy(Role.CLIENT).handshake()
@@ -354,7 +383,9 @@ ILLEGAL = [
 
 
 @pytest.mark.parametrize(("said", "answer"), ILLEGAL, ids=["grant", "first grant", "long name"])
-def test_a_fault_of_one_stream_ends_that_stream(said: bytes, answer: tuple[str, int, bytes]) -> None:
+def test_a_fault_of_one_stream_ends_that_stream(
+    said: bytes, answer: tuple[str, int, bytes]
+) -> None:
     """For example a demand with its 32nd bit. The connection stays open."""
     raw = RawToy().handshake()
     raw.delegate.publish("s")
@@ -371,9 +402,18 @@ WRONG = {
     "a length that is too short": ([HELLO_FRAME, bytes([0, 0, 0, 4])], "limit:frame"),
     "a length that is too long": ([HELLO_FRAME, b"\xff\xff\xff\xff"], "limit:frame"),
     "an id of ours": ([HELLO_FRAME, frame(STREAM, 2, b"\0\0\0\1s")], "protocol:id 2"),
-    "an id again": ([HELLO_FRAME, frame(STREAM, 3, b"\0\0\0\1s"), frame(STREAM, 3, b"\0\0\0\1s")], "protocol:id 3"),
-    "an id that is lower": ([HELLO_FRAME, frame(STREAM, 3, b"\0\0\0\1s"), frame(STREAM, 1, b"\0\0\0\1s")], "protocol:id 1"),
-    "an id of 32 bits": ([HELLO_FRAME, frame(STREAM, 2**31 + 1, b"\0\0\0\1s")], f"protocol:id {2**31 + 1}"),
+    "an id again": (
+        [HELLO_FRAME, frame(STREAM, 3, b"\0\0\0\1s"), frame(STREAM, 3, b"\0\0\0\1s")],
+        "protocol:id 3",
+    ),
+    "an id that is lower": (
+        [HELLO_FRAME, frame(STREAM, 3, b"\0\0\0\1s"), frame(STREAM, 1, b"\0\0\0\1s")],
+        "protocol:id 1",
+    ),
+    "an id of 32 bits": (
+        [HELLO_FRAME, frame(STREAM, 2**31 + 1, b"\0\0\0\1s")],
+        f"protocol:id {2**31 + 1}",
+    ),
     "no demand": ([HELLO_FRAME, frame(STREAM, 1, b"\0\0")], "protocol:frame"),
     "a grant for nothing": ([HELLO_FRAME, frame(REQUEST, 1, b"\0\0\0\1")], "protocol:id 1"),
     "a cancel of nothing": ([HELLO_FRAME, frame(CANCEL, 2)], "protocol:id 2"),
@@ -446,7 +486,9 @@ def every_kind_of_frame() -> ToyPair:
 
 
 def replayed(pieces: list[bytes]) -> tuple[RawToy, list[object]]:
-    """A server that receives these pieces, and subscribes when the channel is open. Return it and its outcome."""
+    """A server that receives these pieces, and subscribes when the channel is open.
+    Return it and its outcome.
+    """
     raw = RawToy()
     source = raw.delegate.publish("channel/a")
     raw.delegate.publish("s")
@@ -526,10 +568,16 @@ KINDS: list[DialectFactory] = [RsioDialect, ReactiveSocketDialect, ToyDialect]
 @pytest.mark.parametrize("size", [1, 3, 100])
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.name)
 @pytest.mark.parametrize("turn", range(3))
-def test_each_protocol_is_recognised_by_its_first_bytes(kind: DialectFactory, turn: int, size: int) -> None:
+def test_each_protocol_is_recognised_by_its_first_bytes(
+    kind: DialectFactory, turn: int, size: int
+) -> None:
     """For each order of the offered protocols, and chunks of any size."""
     client = Session(
-        RecordingDelegate(Role.CLIENT), lambda s: kind(s, DialectSettings()), role=Role.CLIENT, limits=limits_with(), random=lambda: 0.5
+        RecordingDelegate(Role.CLIENT),
+        lambda s: kind(s, DialectSettings()),
+        role=Role.CLIENT,
+        limits=limits_with(),
+        random=lambda: 0.5,
     )
     client.start(0.0)
     hello = bytes(client.take())

@@ -1,4 +1,6 @@
-"""The toy over `serve` and `connect`, as an installed plugin: in URLs, on every transport, and beside the other protocols."""
+"""The toy over `serve` and `connect`, as an installed plugin: in URLs, on every transport, and
+beside the other protocols.
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import replace
@@ -66,7 +68,9 @@ async def peer_of(server: Server) -> Peer:
 async def test_a_url_selects_the_toy(registry: Registry, place: str) -> None:
     """On transports of bytes, with the length of a frame, and of messages, without it."""
     async with serve(words_service(*WORDS), f"toy+{place}", registry=registry) as server:
-        async with subscribe(f"{toy(server)}/words", serializer="text", registry=registry) as stream:
+        async with subscribe(
+            f"{toy(server)}/words", serializer="text", registry=registry
+        ) as stream:
             assert [word async for word in stream] == WORDS
         async with subscribe(f"{toy(server)}/large", registry=registry) as stream:
             assert [element async for element in stream] == [bytes(100_000), b"small"]
@@ -80,17 +84,25 @@ async def test_without_its_distribution_the_toy_is_refused() -> None:
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_one_port_serves_all_three_protocols(registry: Registry, place: str) -> None:
-    """Each client is recognised by its first bytes, and gets large elements whole or in parts, as its protocol requires."""
+    """Each client is recognised by its first bytes, and gets large elements whole or in parts,
+    as its protocol requires.
+    """
     async with serve(words_service(*WORDS), place, registry=registry) as server:
         for protocol in ("rsio", "reactivesocket", "toy"):
-            async with subscribe(f"{protocol}+{server.addresses[0]}/words", serializer="text", registry=registry) as stream:
+            async with subscribe(
+                f"{protocol}+{server.addresses[0]}/words", serializer="text", registry=registry
+            ) as stream:
                 assert [word async for word in stream] == WORDS, protocol
-            async with subscribe(f"{protocol}+{server.addresses[0]}/large", registry=registry) as stream:
+            async with subscribe(
+                f"{protocol}+{server.addresses[0]}/large", registry=registry
+            ) as stream:
                 assert [element async for element in stream] == [bytes(100_000), b"small"], protocol
 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
-async def test_a_client_of_another_protocol_is_refused_in_its_own_protocol(registry: Registry, protocol: str) -> None:
+async def test_a_client_of_another_protocol_is_refused_in_its_own_protocol(
+    registry: Registry, protocol: str
+) -> None:
     """The port serves the toy only."""
     async with serve(words_service(), "toy+tcp://127.0.0.1:0", registry=registry) as server:
         address = server.addresses[0].removeprefix("toy+")
@@ -100,8 +112,12 @@ async def test_a_client_of_another_protocol_is_refused_in_its_own_protocol(regis
 
 
 @pytest.mark.parametrize("place", PLACES)
-async def test_a_channel_carries_streams_both_ways_on_one_id(registry: Registry, place: str) -> None:
-    """Each side has a publisher of that name and subscribes to the other. Each direction ends by itself."""
+async def test_a_channel_carries_streams_both_ways_on_one_id(
+    registry: Registry, place: str
+) -> None:
+    """Each side has a publisher of that name and subscribes to the other.
+    Each direction ends by itself.
+    """
     async with (
         serve(words_service(*WORDS), f"toy+{place}", registry=registry) as server,
         connect(toy(server), service=words_service("uno", "dos"), registry=registry) as peer,
@@ -121,13 +137,17 @@ async def test_a_channel_carries_streams_both_ways_on_one_id(registry: Registry,
 
 @pytest.mark.parametrize("place", PLACES)
 async def test_a_channel_can_echo_element_by_element(registry: Registry, place: str) -> None:
-    """The server sends each element that it gets through the same channel, so demand crosses in both directions."""
+    """The server sends each element that it gets through the same channel,
+    so demand crosses in both directions.
+    """
     asked, answers = trio.open_memory_channel[str](1)
     service, answering = Service(), Service()
 
     @service.publisher("channel/echo", serializer="text")
     async def echo() -> AsyncIterator[str]:
-        async with (await peer_of(server)).subscribe("channel/echo", serializer="text", demand=1) as words:
+        async with (await peer_of(server)).subscribe(
+            "channel/echo", serializer="text", demand=1
+        ) as words:
             async for word in words:
                 yield word.upper()
 
@@ -152,7 +172,9 @@ async def test_a_failure_and_a_refusal_arrive_as_different_exceptions(registry: 
     """Their codes differ. The text of the exception of a publisher is not sent."""
     violations: list[BaseException] = []
     async with (
-        serve(words_service(), "toy+memory://toy", registry=registry, on_violation=violations.append) as server,
+        serve(
+            words_service(), "toy+memory://toy", registry=registry, on_violation=violations.append
+        ) as server,
         connect(toy(server), registry=registry) as peer,
     ):
         with pytest.raises(Rejected, match="refused: 'no such publisher'"):
@@ -175,20 +197,27 @@ async def test_a_server_that_ends_sends_the_goodbye_of_the_toy(registry: Registr
         while (data := await raw.receive()) is not None:
             heard.extend(data)
             if heard.endswith(b"shutdown"):
-                await raw.send(toy_protocol.frame(toy_protocol.FAILED, 0, toy_protocol.CLOSED.to_bytes(4)))
+                await raw.send(
+                    toy_protocol.frame(toy_protocol.FAILED, 0, toy_protocol.CLOSED.to_bytes(4))
+                )
         await raw.abort()
 
-    async with trio.open_nursery() as nursery, serve(words_service(), "toy+memory://toy", registry=registry) as server:
+    async with (
+        trio.open_nursery() as nursery,
+        serve(words_service(), "toy+memory://toy", registry=registry) as server,
+    ):
         raw = await raw_connection(nursery, "memory://toy")
         await raw.send(toy_protocol.frame(toy_protocol.HELLO, 0, toy_protocol.VERSION))
         await peer_of(server)
         nursery.start_soon(listen, raw)
-    assert bytes(heard) == toy_protocol.frame(toy_protocol.HELLO, 0, toy_protocol.VERSION) + toy_protocol.frame(
-        toy_protocol.FAILED, 0, b"\0\0\1\1shutdown"
-    )
+    assert bytes(heard) == toy_protocol.frame(
+        toy_protocol.HELLO, 0, toy_protocol.VERSION
+    ) + toy_protocol.frame(toy_protocol.FAILED, 0, b"\0\0\1\1shutdown")
 
 
-async def test_the_keepalive_uses_the_clock_of_the_connection(registry: Registry, autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_keepalive_uses_the_clock_of_the_connection(
+    registry: Registry, autojump_clock: trio.testing.MockClock
+) -> None:
     """Two idle peers ping each other and stay connected. A silent peer is disconnected."""
     silence = Service()
 
@@ -198,7 +227,10 @@ async def test_the_keepalive_uses_the_clock_of_the_connection(registry: Registry
         yield b"at last"
 
     async with serve(silence, "toy+memory://toy", registry=registry) as server:
-        async with connect(toy(server), registry=registry) as peer, peer.subscribe("silence") as stream:
+        async with (
+            connect(toy(server), registry=registry) as peer,
+            peer.subscribe("silence") as stream,
+        ):
             assert await anext(stream) == b"at last"
         async with trio.open_nursery() as nursery:
             raw = await raw_connection(nursery, "memory://toy")
@@ -221,14 +253,24 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> TransportOptions:
     folder, ca = tmp_path_factory.mktemp("certificates"), trustme.CA()
     ca.cert_pem.write_to_path(folder / "ca.pem")
     ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
-    return TransportOptions(tls=Tls(certificate=folder / "server.pem", authorities=folder / "ca.pem", client_may_be_unknown=True))
+    return TransportOptions(
+        tls=Tls(
+            certificate=folder / "server.pem",
+            authorities=folder / "ca.pem",
+            client_may_be_unknown=True,
+        )
+    )
 
 
 async def chosen_by_server(address: str, options: TransportOptions, offered: str) -> str | None:
     """Return the protocol that a server selects if a client offers one name."""
     assert options.tls is not None
     host, port = address.rpartition("//")[2].split(":")
-    stream = trio.SSLStream(await trio.open_tcp_stream(host, int(port)), options.tls.client_context([offered]), server_hostname=host)
+    stream = trio.SSLStream(
+        await trio.open_tcp_stream(host, int(port)),
+        options.tls.client_context([offered]),
+        server_hostname=host,
+    )
     await stream.do_handshake()
     chosen = stream.selected_alpn_protocol()
     await stream.transport_stream.aclose()
@@ -236,20 +278,31 @@ async def chosen_by_server(address: str, options: TransportOptions, offered: str
 
 
 @pytest.mark.parametrize("prefix", ["", "rsio+", "reactivesocket+", "toy+"])
-async def test_a_server_offers_the_protocols_of_its_url_in_alpn(registry: Registry, certified: TransportOptions, prefix: str) -> None:
-    """One protocol if the URL names one, else all, plugins included. Other names are not selected."""
-    async with serve(Service(), f"{prefix}tls://127.0.0.1:0", registry=registry, options=certified) as server:
+async def test_a_server_offers_the_protocols_of_its_url_in_alpn(
+    registry: Registry, certified: TransportOptions, prefix: str
+) -> None:
+    """One protocol if the URL names one, else all, plugins included.
+    Other names are not selected.
+    """
+    async with serve(
+        Service(), f"{prefix}tls://127.0.0.1:0", registry=registry, options=certified
+    ) as server:
         for name, alpn in NAMES.items():
             expected = alpn if prefix in ("", f"{name}+") else None
             assert await chosen_by_server(server.addresses[0], certified, alpn) == expected
         assert await chosen_by_server(server.addresses[0], certified, "h2") is None
 
 
-async def test_each_url_of_a_server_offers_its_own_protocol(registry: Registry, certified: TransportOptions) -> None:
+async def test_each_url_of_a_server_offers_its_own_protocol(
+    registry: Registry, certified: TransportOptions
+) -> None:
     """Two ports, two protocols."""
     urls = ("toy+tls://127.0.0.1:0", "reactivesocket+tls://127.0.0.1:0")
     async with serve(Service(), *urls, registry=registry, options=certified) as server:
-        chosen = [[await chosen_by_server(at, certified, alpn) for alpn in NAMES.values()] for at in server.addresses]
+        chosen = [
+            [await chosen_by_server(at, certified, alpn) for alpn in NAMES.values()]
+            for at in server.addresses
+        ]
         assert chosen == [[None, None, "toy/1"], [None, "reactivesocket/0", None]]
 
 
@@ -275,21 +328,33 @@ async def offered_by_client(url: str, registry: Registry, options: TransportOpti
     return chosen[0]
 
 
-async def test_a_client_offers_the_protocol_of_its_url_in_alpn(registry: Registry, certified: TransportOptions) -> None:
+async def test_a_client_offers_the_protocol_of_its_url_in_alpn(
+    registry: Registry, certified: TransportOptions
+) -> None:
     """RS.io if the URL names none. `TransportOptions.protocols` replaces it, also with nothing."""
     assert await offered_by_client("tls", registry, certified) == "rsio/0"
     for name, alpn in NAMES.items():
         assert await offered_by_client(f"{name}+tls", registry, certified) == alpn
-    assert await offered_by_client("toy+tls", registry, replace(certified, protocols=("mine",))) == "mine"
+    assert (
+        await offered_by_client("toy+tls", registry, replace(certified, protocols=("mine",)))
+        == "mine"
+    )
     assert await offered_by_client("toy+tls", registry, replace(certified, protocols=())) is None
 
 
 @pytest.mark.parametrize("protocol", NAMES)
-async def test_each_protocol_can_be_selected_on_one_tls_port(registry: Registry, certified: TransportOptions, protocol: str) -> None:
+async def test_each_protocol_can_be_selected_on_one_tls_port(
+    registry: Registry, certified: TransportOptions, protocol: str
+) -> None:
     """The selected protocol is the one that both sides speak."""
-    async with serve(words_service(*WORDS), "tls://127.0.0.1:0", registry=registry, options=certified) as server:
+    async with serve(
+        words_service(*WORDS), "tls://127.0.0.1:0", registry=registry, options=certified
+    ) as server:
         url = f"{protocol}+{server.addresses[0]}"
-        async with connect(url, registry=registry, options=certified) as peer, peer.subscribe("words", serializer="text") as stream:
+        async with (
+            connect(url, registry=registry, options=certified) as peer,
+            peer.subscribe("words", serializer="text") as stream,
+        ):
             assert [word async for word in stream] == WORDS
             assert peer._connection.connection.stream.selected_alpn_protocol() == NAMES[protocol]
 
@@ -304,8 +369,17 @@ async def test_a_protocol_without_an_alpn_name_works_without_alpn(
         shelf.install(f"penstock-{entry}", code, entry=entry)
     registry = build_registry(environ={})
     assert {"toy", "mute"} <= set(registry.dialects)
-    async with serve(words_service(*WORDS), "tls://127.0.0.1:0", registry=registry, options=certified) as server:
-        chosen = [await chosen_by_server(server.addresses[0], certified, alpn) for alpn in NAMES.values()]
+    async with serve(
+        words_service(*WORDS), "tls://127.0.0.1:0", registry=registry, options=certified
+    ) as server:
+        chosen = [
+            await chosen_by_server(server.addresses[0], certified, alpn) for alpn in NAMES.values()
+        ]
         assert chosen == ["rsio/0", "reactivesocket/0", None]
-        async with subscribe(f"toy+{server.addresses[0]}/words", serializer="text", registry=registry, options=certified) as stream:
+        async with subscribe(
+            f"toy+{server.addresses[0]}/words",
+            serializer="text",
+            registry=registry,
+            options=certified,
+        ) as stream:
             assert [word async for word in stream] == WORDS

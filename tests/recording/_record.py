@@ -9,7 +9,9 @@ import pyarrow.parquet as pq
 
 def rows_of(folder: Path) -> list[dict[str, int]]:
     """Return all recorded rows of a folder, in the order of their subscriptions."""
-    table = pa.concat_tables([pq.read_table(path) for path in sorted(folder.glob("signals-*.parquet"))])
+    table = pa.concat_tables(
+        [pq.read_table(path) for path in sorted(folder.glob("signals-*.parquet"))]
+    )
     rows: list[dict[str, int]] = table.to_pylist()
     return sorted(rows, key=lambda row: (row["subscription"], row["seq"]))
 

@@ -13,7 +13,14 @@ from tests._real_time import HANGS_AFTER
 from tests.recording._record import facts_of, rows_of
 
 RECORDED = StreamFacts(
-    subscription=7, connection=2, stream=3, outbound=True, publisher="ticks/EURUSD", pattern="ticks/{symbol}", peer="::1", began=5
+    subscription=7,
+    connection=2,
+    stream=3,
+    outbound=True,
+    publisher="ticks/EURUSD",
+    pattern="ticks/{symbol}",
+    peer="::1",
+    began=5,
 )
 
 
@@ -44,7 +51,9 @@ def test_a_file_has_the_columns_of_its_version(tmp_path: Path) -> None:
             "longest": 13,
         }
     ]
-    (told,) = pq.read_table(tmp_path / "subscriptions-0000000000000009-000000000007.parquet").to_pylist()
+    (told,) = pq.read_table(
+        tmp_path / "subscriptions-0000000000000009-000000000007.parquet"
+    ).to_pylist()
     assert told == {
         "process": 9,
         "subscription": 7,
@@ -87,7 +96,12 @@ def test_the_file_of_the_process_is_replaced(tmp_path: Path) -> None:
     files.write_process(rows=1, dropped=2, streams_left_out=3, is_over=False)
     files.write_process(rows=4, dropped=2, streams_left_out=3, is_over=True)
     facts = facts_of(tmp_path)
-    assert (facts["rows"], facts["dropped"], facts["streams_left_out"], facts["process"]) == (4, 2, 3, 9)
+    assert (facts["rows"], facts["dropped"], facts["streams_left_out"], facts["process"]) == (
+        4,
+        2,
+        3,
+        9,
+    )
     assert facts["ended"] >= facts["began"]
 
 
@@ -101,6 +115,12 @@ recorder = Recorder({str(tmp_path)!r})
 recorder.tap("x").record(2, 1, 0, 1, 2, 3)
 del recorder
 """
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, timeout=HANGS_AFTER, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER,
+        check=True,
+    )
     assert done.stderr == ""
     assert len(rows_of(tmp_path)) == 1

@@ -1,4 +1,6 @@
-"""A process that is forked records as a process of its own, and leaves the files of its parent alone."""
+"""A process that is forked records as a process of its own,
+and leaves the files of its parent alone.
+"""
 
 import json
 import logging
@@ -64,27 +66,49 @@ worker.join()
 
 
 def _run(program: str, folder: Path) -> str:
-    done = subprocess.run([sys.executable, "-c", program, str(folder)], capture_output=True, text=True, timeout=HANGS_AFTER, check=True)
+    done = subprocess.run(
+        [sys.executable, "-c", program, str(folder)],
+        capture_output=True,
+        text=True,
+        timeout=HANGS_AFTER,
+        check=True,
+    )
     return done.stderr
 
 
 def _facts(folder: Path) -> dict[int, dict[str, int]]:
-    return {facts["process"]: facts for facts in (json.loads(path.read_text()) for path in folder.glob("process-*.json"))}
+    return {
+        facts["process"]: facts
+        for facts in (json.loads(path.read_text()) for path in folder.glob("process-*.json"))
+    }
 
 
 def _names(folder: Path) -> dict[tuple[int, int], str]:
-    rows = [row for path in folder.glob("subscriptions-*.parquet") for row in pq.read_table(path).to_pylist()]
+    rows = [
+        row
+        for path in folder.glob("subscriptions-*.parquet")
+        for row in pq.read_table(path).to_pylist()
+    ]
     return {(row["process"], row["subscription"]): row["publisher"] for row in rows}
 
 
 def test_both_sides_of_a_fork_record_in_files_of_their_own(tmp_path: Path) -> None:
-    """The parent's file is whole, and the child's rows are in another one. The row of the parent's stream is counted, and told."""
+    """The parent's file is whole, and the child's rows are in another one. The row of the
+    parent's stream is counted, and told.
+    """
     told = _run(IN_CHILD, tmp_path)
     names = _names(tmp_path)
-    rows = [(row["process"], names[row["process"], row["subscription"]], row["seq"]) for row in rows_of(tmp_path)]
+    rows = [
+        (row["process"], names[row["process"], row["subscription"]], row["seq"])
+        for row in rows_of(tmp_path)
+    ]
     of_child, of_parent = sorted(_facts(tmp_path).values(), key=lambda facts: facts["rows"])
     assert sorted(rows) == sorted(
-        [(of_parent["process"], "before", 0), (of_parent["process"], "behind", 0), (of_child["process"], "in the child", 0)]
+        [
+            (of_parent["process"], "before", 0),
+            (of_parent["process"], "behind", 0),
+            (of_child["process"], "in the child", 0),
+        ]
     )
     assert (of_parent["rows"], of_parent["dropped"]) == (2, 0)
     assert (of_child["rows"], of_child["dropped"]) == (1, 1)
@@ -103,9 +127,16 @@ def test_a_process_of_multiprocessing_writes_its_last_rows(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("uses_multiprocessing", [False, True])
 def test_a_recorder_begins_anew_in_a_forked_process(
-    tmp_path: Path, stopped: None, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch, *, uses_multiprocessing: bool
+    tmp_path: Path,
+    stopped: None,
+    caplog: pytest.LogCaptureFixture,
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    uses_multiprocessing: bool,
 ) -> None:
-    """Here without a fork: what the child does. Rows of the parent's stream start the thread, which counts them."""
+    """Here without a fork: what the child does.
+    Rows of the parent's stream start the thread, which counts them.
+    """
     if uses_multiprocessing:
         monkeypatch.setitem(sys.modules, "multiprocessing.util", util)
     else:

@@ -39,7 +39,9 @@ async def _read_numbers(**options: Any) -> None:
 
 
 async def test_a_recorder_writes_the_streams_of_a_connection(tmp_path: Path) -> None:
-    """Two rows at each end at least, with dense numbers; the index tells what each subscription was."""
+    """Two rows at each end at least, with dense numbers;
+    the index tells what each subscription was.
+    """
     recorder = Recorder(tmp_path)
     await _read_numbers(registry=build_registry([recorder]))
     recorder.close()
@@ -49,9 +51,16 @@ async def test_a_recorder_writes_the_streams_of_a_connection(tmp_path: Path) -> 
     assert sum(row["n"] for row in rows if row["kind"] == SignalKind.ON_NEXT) == 1_000
     assert sum(row["size"] for row in rows) == sum(len(str(number)) for number in range(1_000))
     assert (rows[0]["kind"], rows[-1]["kind"]) == (SignalKind.ON_SUBSCRIBE, SignalKind.ON_COMPLETE)
-    (index,) = [pq.read_table(path).to_pylist() for path in tmp_path.glob("subscriptions-*.parquet")]
+    (index,) = [
+        pq.read_table(path).to_pylist() for path in tmp_path.glob("subscriptions-*.parquet")
+    ]
     (told,) = index
-    assert (told["publisher"], told["pattern"], told["outbound"], told["subscription"]) == ("numbers", "numbers", True, 1)
+    assert (told["publisher"], told["pattern"], told["outbound"], told["subscription"]) == (
+        "numbers",
+        "numbers",
+        True,
+        1,
+    )
     assert told["peer"] != ""
     assert not list(tmp_path.glob("*.part"))
     facts = facts_of(tmp_path)
@@ -72,7 +81,9 @@ async def test_serve_takes_a_folder_or_a_recorder(tmp_path: Path) -> None:
 
 
 async def test_a_sample_leaves_streams_out(tmp_path: Path) -> None:
-    """A share is taken evenly; a function decides by itself; a stream that is left out has no object in front of it."""
+    """A share is taken evenly; a function decides by itself;
+    a stream that is left out has no object in front of it.
+    """
     with Recorder(tmp_path, sample=0.25) as recorder:
         assert [recorder.tap("x") is not None for _ in range(8)] == [False, False, False, True] * 2
     with Recorder(tmp_path, sample=lambda event: event.publisher == "wanted") as recorder:
@@ -82,9 +93,19 @@ async def test_a_sample_leaves_streams_out(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "options", [{"sample": 2.0}, {"sample": -1}, {"detail": "all"}, {"rotate_seconds": 0}, {"rotate_bytes": 0}, {"max_rows": 0}]
+    "options",
+    [
+        {"sample": 2.0},
+        {"sample": -1},
+        {"detail": "all"},
+        {"rotate_seconds": 0},
+        {"rotate_bytes": 0},
+        {"max_rows": 0},
+    ],
 )
-def test_a_recorder_refuses_options_that_cannot_be_meant(options: dict[str, object], tmp_path: Path) -> None:
+def test_a_recorder_refuses_options_that_cannot_be_meant(
+    options: dict[str, object], tmp_path: Path
+) -> None:
     """A mistake is told when the recorder is made."""
     with pytest.raises(UsageError, match="Recorder"):
         Recorder(tmp_path, **options)  # type: ignore[arg-type]  # each option has its own type

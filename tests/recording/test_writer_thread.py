@@ -26,7 +26,9 @@ def test_the_rows_of_a_subscription_stand_together(tmp_path: Path, stopped: None
     assert table["subscription"].to_pylist() == [1] * 10 + [2] * 10 + [3] * 10
 
 
-def test_a_disk_that_refuses_costs_rows_and_no_stream(tmp_path: Path, stopped: None, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_disk_that_refuses_costs_rows_and_no_stream(
+    tmp_path: Path, stopped: None, caplog: pytest.LogCaptureFixture
+) -> None:
     """The rows are counted as dropped, and one line names the folder and the cause."""
     folder = tmp_path / "record"
     folder.write_text("a file, where the folder should be")
@@ -70,7 +72,9 @@ def test_files_end_after_a_time_after_a_size_and_after_many_streams(
 def test_a_disk_that_works_again_gets_the_later_rows(
     tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """The first file is refused as a whole, and counted; after the pause the next rows have a file."""
+    """The first file is refused as a whole, and counted;
+    after the pause the next rows have a file.
+    """
     monkeypatch.setattr(_writer_thread, "PAUSE", 0.0)
     recorder = Recorder(tmp_path)
     tap = recorder.tap("x")
@@ -96,7 +100,9 @@ def test_a_disk_that_works_again_gets_the_later_rows(
 def test_what_a_stream_was_is_kept_until_it_is_written(
     tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch, refused: str, lost: int
 ) -> None:
-    """Its later rows are in a file, and so is its name. Rows of a file that is whole are not counted as dropped."""
+    """Its later rows are in a file, and so is its name.
+    Rows of a file that is whole are not counted as dropped.
+    """
     monkeypatch.setattr(_writer_thread, "PAUSE", 0.0)
     recorder = Recorder(tmp_path)
     tap, thread = recorder.tap("x"), recorder._thread
@@ -117,8 +123,12 @@ def test_what_a_stream_was_is_kept_until_it_is_written(
     recorder.close()
 
 
-def test_streams_that_begin_while_the_disk_refuses_have_a_bound(tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Those that wait for their file, and those that wait for the thread; the others are counted. At the end all are written."""
+def test_streams_that_begin_while_the_disk_refuses_have_a_bound(
+    tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Those that wait for their file, and those that wait for the thread; the others are
+    counted. At the end all are written.
+    """
     monkeypatch.setattr(_writer_thread, "PAUSE", 0.0)
     monkeypatch.setattr(_writer_thread, "MOST_NEW", 3)
     recorder = Recorder(tmp_path, max_rows=4)
@@ -133,17 +143,25 @@ def test_streams_that_begin_while_the_disk_refuses_have_a_bound(tmp_path: Path, 
             thread._end_file()
     assert recorder.streams_left_out == 20 - 3 - 4
     recorder.close()
-    rows = [row for path in tmp_path.glob("subscriptions-*.parquet") for row in pq.read_table(path).to_pylist()]
+    rows = [
+        row
+        for path in tmp_path.glob("subscriptions-*.parquet")
+        for row in pq.read_table(path).to_pylist()
+    ]
     assert len(rows) == 7
 
 
-def test_a_disk_that_is_full_at_the_end_leaves_the_counts(tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_disk_that_is_full_at_the_end_leaves_the_counts(
+    tmp_path: Path, stopped: None, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The file of the process is small, and is written when the rows were refused."""
     with Recorder(tmp_path) as recorder:
         tap = recorder.tap("x")
         assert tap is not None
         tap.record(SignalKind.REQUEST, 1, 0, 1, 2, 3)
-        monkeypatch.setattr(_files.RecordFiles, "write_signals", lambda files, blocks: _refuse(blocks))
+        monkeypatch.setattr(
+            _files.RecordFiles, "write_signals", lambda files, blocks: _refuse(blocks)
+        )
     facts = facts_of(tmp_path)
     assert (facts["rows"], facts["dropped"]) == (0, 1)
     assert facts["ended"]

@@ -1,6 +1,7 @@
 """The repository as data for its tests: files, packages and syntax trees.
 
-Nothing in this file asks git, so the tests give the same result in a clone, in an unpacked archive and in an uncommitted change.
+Nothing in this file asks git, so the tests give the same result in a clone, in an unpacked archive
+and in an uncommitted change.
 """
 
 import ast
@@ -22,7 +23,8 @@ GENERATED = {"__pycache__", "build", "dist", "htmlcov", "_build", "node_modules"
 GENERATED_SUFFIXES = {".pyc", ".egg-info"}
 
 PACKAGE_ROOTS = {"penstock": SRC, "penstock_tck": TCK}
-# Each folder of a shelf is a package with a front door of its own. The folders of every other layer are internal to that layer.
+# Each folder of a shelf is a package with a front door of its own. The folders of every other layer
+# are internal to that layer.
 SHELVES = {"protocols"}
 
 
@@ -35,7 +37,9 @@ def refuse(offenders: Iterable[object], rule: str) -> None:
 
 @cache
 def all_files() -> tuple[Path, ...]:
-    """Every file of the repository, as a path from the root. Dot-folders of tools are left out; `.ci` and `.gitignore` are included."""
+    """Every file of the repository, as a path from the root. Dot-folders of tools are left out;
+    `.ci` and `.gitignore` are included.
+    """
     return tuple(sorted(path.relative_to(ROOT) for path in _walk(ROOT)))
 
 
@@ -43,9 +47,13 @@ def _walk(folder: Path) -> Iterator[Path]:
     for entry in os.scandir(folder):
         path = Path(entry.path)
         if entry.is_dir(follow_symlinks=False):
-            if not is_generated(path) and (not path.name.startswith(".") or path.name in {".ci", ".github"}):
+            if not is_generated(path) and (
+                not path.name.startswith(".") or path.name in {".ci", ".github"}
+            ):
                 yield from _walk(path)
-        elif not is_generated(path) and (not path.name.startswith(".") or path.name == ".gitignore"):
+        elif not is_generated(path) and (
+            not path.name.startswith(".") or path.name == ".gitignore"
+        ):
             yield path
 
 
@@ -76,7 +84,11 @@ def helpers_and_tests() -> list[Path]:
 
 def files_with_tests() -> list[Path]:
     """The files that pytest collects tests or fixtures from."""
-    return [path for path in helpers_and_tests() if path.name.startswith("test_") or path.name == "conftest.py"]
+    return [
+        path
+        for path in helpers_and_tests()
+        if path.name.startswith("test_") or path.name == "conftest.py"
+    ]
 
 
 @cache
@@ -89,14 +101,19 @@ def text_of(path: Path) -> str:
 def tree_of(path: Path) -> ast.Module:
     """The syntax tree of a Python file, by its path from the root."""
     parsed = ast.parse(text_of(path), filename=str(path))
-    # Kept from the collector: the trees have millions of nodes, and other tests of this process run the collector.
+    # Kept from the collector: the trees have millions of nodes,
+    # and other tests of this process run the collector.
     gc.freeze()
     return parsed
 
 
 def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
     """Each function of a file, methods and inner functions included."""
-    return (node for node in ast.walk(tree_of(path)) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef))
+    return (
+        node
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)
+    )
 
 
 def functions_that_test(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
@@ -112,7 +129,9 @@ def imports_of(path: Path) -> set[str]:
 
 
 def layers() -> list[str]:
-    """The folders of the package that hold code. An old checkout may contain an empty folder: it is not a layer."""
+    """The folders of the package that hold code. An old checkout may contain an empty folder:
+    it is not a layer.
+    """
     return sorted({path.parent.name for path in SRC.glob("*/*.py")})
 
 
@@ -122,15 +141,25 @@ def packages_in(layer: str) -> list[str]:
 
 
 def front_doors() -> list[str]:
-    """The packages of penstock that other layers import from: each layer, and each folder of a shelf. Dotted, below `penstock`."""
+    """The packages of penstock that other layers import from: each layer, and each folder of a
+    shelf. Dotted, below `penstock`.
+    """
     return sorted(
-        door for layer in layers() for door in ([f"{layer}.{each}" for each in packages_in(layer)] if layer in SHELVES else [layer])
+        door
+        for layer in layers()
+        for door in (
+            [f"{layer}.{each}" for each in packages_in(layer)] if layer in SHELVES else [layer]
+        )
     )
 
 
 def public_packages() -> list[str]:
-    """The packages that a user may import from: the two roots, the layers, the folders of a shelf, the public folders of the test kit."""
-    inside_tck = [f"penstock_tck.{path.parent.name}" for path in sorted(TCK.glob("[!_]*/__init__.py"))]
+    """The packages that a user may import from: the two roots, the layers, the folders of a
+    shelf, the public folders of the test kit.
+    """
+    inside_tck = [
+        f"penstock_tck.{path.parent.name}" for path in sorted(TCK.glob("[!_]*/__init__.py"))
+    ]
     inside_penstock = sorted({f"penstock.{name}" for name in (*layers(), *front_doors())})
     return ["penstock", *inside_penstock, "penstock_tck", *inside_tck]
 

@@ -1,4 +1,5 @@
-"""Check the installed wheels: penstock is imported from them, and they are complete. `nox -s build` runs this before the tests.
+"""Check the installed wheels: penstock is imported from them, and they are complete. `nox -s build`
+runs this before the tests.
 
 Called with the path of the repository, from which nothing may be imported.
 """
@@ -18,8 +19,13 @@ def check(name: str, sources: Path, package: str, repository: Path) -> str:
     if spec is None or spec.origin is None:
         sys.exit(f"{package} is not installed: the wheel of {name} lacks its package")
     origin = Path(spec.origin).resolve()
-    if not origin.is_relative_to(Path(sys.prefix).resolve()) or origin.is_relative_to(repository / "src"):
-        sys.exit(f"{package} was found at {origin}, and must come from the wheel installed under {sys.prefix}")
+    if not origin.is_relative_to(Path(sys.prefix).resolve()) or origin.is_relative_to(
+        repository / "src"
+    ):
+        sys.exit(
+            f"{package} was found at {origin}, and must come from the wheel installed under "
+            f"{sys.prefix}"
+        )
     shipped = {str(path) for path in distribution(name).files or ()}
     if missing := files_of(sources, package) - shipped:
         sys.exit(f"the wheel of {name} lacks {', '.join(sorted(missing))}")
@@ -28,7 +34,11 @@ def check(name: str, sources: Path, package: str, repository: Path) -> str:
 
 def files_of(sources: Path, package: str) -> set[str]:
     """Return each file of a package, as its wheel has to name it."""
-    files = (path for path in (sources / package).rglob("*") if path.is_file() and "__pycache__" not in path.parts)
+    files = (
+        path
+        for path in (sources / package).rglob("*")
+        if path.is_file() and "__pycache__" not in path.parts
+    )
     return {path.relative_to(sources).as_posix() for path in files}
 
 

@@ -14,10 +14,19 @@ IMPORTED_AS = {"attrs": {"attrs", "attr"}}  # where the name to import is not th
 
 LIBRARY_ENTRIES: list[str] = [
     *PROJECT["project"]["dependencies"],
-    *(entry for entries in PROJECT["project"]["optional-dependencies"].values() for entry in entries),
+    *(
+        entry
+        for entries in PROJECT["project"]["optional-dependencies"].values()
+        for entry in entries
+    ),
 ]
 TCK_ENTRIES: list[str] = TCK["project"]["dependencies"]
-TOOL_ENTRIES = [entry for entries in PROJECT["dependency-groups"].values() for entry in entries if isinstance(entry, str)]
+TOOL_ENTRIES = [
+    entry
+    for entries in PROJECT["dependency-groups"].values()
+    for entry in entries
+    if isinstance(entry, str)
+]
 ENTRIES = [*LIBRARY_ENTRIES, *TCK_ENTRIES, *TOOL_ENTRIES]
 
 
@@ -27,26 +36,41 @@ def _name(entry: str) -> str:
 
 def test_each_dependency_has_a_lower_bound() -> None:
     """Without one, "works with trio" would promise every release of trio."""
-    refuse((entry for entry in ENTRIES if not BOUNDED.fullmatch(entry)), "give these dependencies a lower bound:")
+    refuse(
+        (entry for entry in ENTRIES if not BOUNDED.fullmatch(entry)),
+        "give these dependencies a lower bound:",
+    )
 
 
 def test_the_library_itself_has_no_upper_bound() -> None:
     """An upper bound in a library locks its users out of fixes in the libraries below it."""
-    refuse((entry for entry in LIBRARY_ENTRIES if "<" in entry or "~=" in entry), "remove the upper bound of:")
+    refuse(
+        (entry for entry in LIBRARY_ENTRIES if "<" in entry or "~=" in entry),
+        "remove the upper bound of:",
+    )
 
 
 def test_each_runtime_dependency_is_imported() -> None:
     """A dependency that no file imports does not have to be installed."""
     for entries, folder in ((LIBRARY_ENTRIES, "src/penstock"), (TCK_ENTRIES, "tck/src")):
-        imported = {name.split(".")[0] for path in python_files(folder) for name in imports_of(path)}
-        unused = [entry for entry in entries if not IMPORTED_AS.get(_name(entry), {_name(entry)}) & imported]
+        imported = {
+            name.split(".")[0] for path in python_files(folder) for name in imports_of(path)
+        }
+        unused = [
+            entry
+            for entry in entries
+            if not IMPORTED_AS.get(_name(entry), {_name(entry)}) & imported
+        ]
         refuse(unused, f"no file of {folder} imports:")
 
 
 def test_each_dependency_has_its_reason() -> None:
     """docs/explanation/dependencies.md says for each dependency what it is for."""
     reasons = text_of(Path("docs/explanation/dependencies.md"))
-    refuse(sorted({_name(entry) for entry in ENTRIES if f"`{_name(entry)}`" not in reasons}), "docs/explanation/dependencies.md lacks:")
+    refuse(
+        sorted({_name(entry) for entry in ENTRIES if f"`{_name(entry)}`" not in reasons}),
+        "docs/explanation/dependencies.md lacks:",
+    )
 
 
 def test_the_same_dependency_has_the_same_bound_everywhere() -> None:
@@ -54,7 +78,9 @@ def test_the_same_dependency_has_the_same_bound_everywhere() -> None:
     bounds: dict[str, set[str]] = {}
     for entry in ENTRIES:
         bounds.setdefault(_name(entry), set()).add(entry)
-    refuse((sorted(entries) for entries in bounds.values() if len(entries) > 1), "these bounds differ:")
+    refuse(
+        (sorted(entries) for entries in bounds.values() if len(entries) > 1), "these bounds differ:"
+    )
 
 
 def test_both_distributions_have_one_version() -> None:

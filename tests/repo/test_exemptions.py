@@ -17,13 +17,22 @@ WITHOUT_REASON = (
 def bare_lines(text: str) -> list[str]:
     """The lines that silence a tool without a reason, each with its number."""
     lines = enumerate(text.splitlines(), 1)
-    return [f"{number}: {line.strip()}" for number, line in lines if any(pattern.search(line) for pattern in WITHOUT_REASON)]
+    return [
+        f"{number}: {line.strip()}"
+        for number, line in lines
+        if any(pattern.search(line) for pattern in WITHOUT_REASON)
+    ]
 
 
 def test_each_exemption_in_code_tells_its_reason() -> None:
-    """A line that silences a tool says why in the same line: `# noqa: A001 (the name is the standard's)`."""
+    """A line that silences a tool says why in the same line:
+    `# noqa: A001 (the name is the standard's)`.
+    """
     sources = [path for path in all_files() if path.suffix == ".py" and path != HERE]
-    refuse((f"{path}:{line}" for path in sources for line in bare_lines(text_of(path))), "give these exemptions a reason:")
+    refuse(
+        (f"{path}:{line}" for path in sources for line in bare_lines(text_of(path))),
+        "give these exemptions a reason:",
+    )
 
 
 def test_an_exemption_passes_only_with_a_reason() -> None:
@@ -35,13 +44,21 @@ def test_an_exemption_passes_only_with_a_reason() -> None:
         "x = y  # pyright: ignore[reportPrivateUsage]  # the test looks inside",
         "if x:  # pragma: no cover (only on Windows)",
     ]
-    bad = ["x = 1  # noqa", "x = 1  # noqa: A001", "x = y  # type: ignore[arg-type]", "if x:  # pragma: no cover", "y  # pyright: ignore"]
+    bad = [
+        "x = 1  # noqa",
+        "x = 1  # noqa: A001",
+        "x = y  # type: ignore[arg-type]",
+        "if x:  # pragma: no cover",
+        "y  # pyright: ignore",
+    ]
     assert bare_lines("\n".join(good)) == []
     assert len(bare_lines("\n".join(bad))) == len(bad)
 
 
 def _configured_exemptions() -> list[str]:
-    """Each line of pyproject.toml that exempts something: ignored rules, ignored warnings, lines left out of coverage."""
+    """Each line of pyproject.toml that exempts something:
+    ignored rules, ignored warnings, lines left out of coverage.
+    """
     lines, inside = [], False
     for line in text_of(Path("pyproject.toml")).splitlines():
         if re.match(r'(ignore|filterwarnings|exclude_also|"[\w/*.]+") = \[', line):
@@ -57,7 +74,9 @@ def _configured_exemptions() -> list[str]:
 
 def test_each_exemption_in_the_configuration_tells_its_reason() -> None:
     """Each exempting line of pyproject.toml has a comment."""
-    assert len(_configured_exemptions()) > 20  # the reader of pyproject.toml sees the lists that it is there for
+    # The reader of pyproject.toml sees the lists that it is there for.
+    assert len(_configured_exemptions()) > 20
     refuse(
-        (line for line in _configured_exemptions() if not re.search(r"#\s*\S.{3,}", line)), "give these lines of pyproject.toml a reason:"
+        (line for line in _configured_exemptions() if not re.search(r"#\s*\S.{3,}", line)),
+        "give these lines of pyproject.toml a reason:",
     )

@@ -18,7 +18,9 @@ def test_a_port_is_given_once() -> None:
 
 
 @pytest.mark.parametrize("kind", [socket.SOCK_DGRAM, socket.SOCK_STREAM])
-def test_a_taken_port_is_not_given(kind: socket.SocketKind, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_taken_port_is_not_given(
+    kind: socket.SocketKind, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Neither one that another process has reserved, nor one at which a server listens."""
     other = free_port()
     with socket.socket(type=kind) as taken:

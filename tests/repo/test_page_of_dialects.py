@@ -1,4 +1,6 @@
-"""The page on dialects agrees with the code: it names each member of a dialect, each call of the session, and files that exist."""
+"""The page on dialects agrees with the code: it names each member of a dialect, each call of the
+session, and files that exist.
+"""
 
 import ast
 import inspect
@@ -16,29 +18,48 @@ SHARED_BY_ALL_PROTOCOLS = ("src/penstock/session", "src/penstock/wire")
 
 
 def _members(cls: type) -> set[str]:
-    return {name for name in [*vars(cls), *getattr(cls, "__annotations__", {})] if not name.startswith("_")}
+    return {
+        name
+        for name in [*vars(cls), *getattr(cls, "__annotations__", {})]
+        if not name.startswith("_")
+    }
 
 
 DIALECT, FACTORY = _members(Dialect), _members(DialectFactory)
 
 
 def _methods(cls: type) -> set[str]:
-    return {name for name, value in vars(cls).items() if inspect.isfunction(value) and not name.startswith("_")}
+    return {
+        name
+        for name, value in vars(cls).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    }
 
 
 # The rest of the channel and of the tables is for the streams, the runtime and extensions.
 FOR_A_DIALECT = (
     _methods(DialectHost)
     | {f"channel.{name}" for name in ("send", "answer", "count_oddity", "spend_control_token")}
-    | {f"streams.{name}" for name in _methods(StreamTables) if name.startswith("receive_") or name == "ask"}
+    | {
+        f"streams.{name}"
+        for name in _methods(StreamTables)
+        if name.startswith("receive_") or name == "ask"
+    }
 )
 """The calls of a dialect to its session, by the names that the page uses."""
 
 
 def _calls_of_the_dialects() -> set[str]:
-    """Return the methods of the session, of its channel and of its tables that the dialects of penstock call."""
+    """Return the methods of the session, of its channel and of its tables
+    that the dialects of penstock call.
+    """
     calls = set()
-    nodes = [node for path in python_files("src/penstock/protocols") for node in ast.walk(tree_of(path)) if isinstance(node, ast.Attribute)]
+    nodes = [
+        node
+        for path in python_files("src/penstock/protocols")
+        for node in ast.walk(tree_of(path))
+        if isinstance(node, ast.Attribute)
+    ]
     for node in nodes:
         owner = ast.unparse(node.value)
         if owner.endswith("session") and node.attr in _methods(Session):
@@ -51,20 +72,33 @@ def _calls_of_the_dialects() -> set[str]:
 
 
 def test_each_member_of_a_dialect_has_a_row() -> None:
-    """The tables of the page have a row for each member of `Dialect`. The text names each member of `DialectFactory`."""
-    refuse(sorted(name for name in DIALECT if f"| `{name}` |" not in PAGE), "the tables of the page lack:")
+    """The tables of the page have a row for each member of `Dialect`.
+    The text names each member of `DialectFactory`.
+    """
+    refuse(
+        sorted(name for name in DIALECT if f"| `{name}` |" not in PAGE),
+        "the tables of the page lack:",
+    )
     refuse(sorted(name for name in FACTORY if f"`{name}`" not in PAGE), "the page lacks:")
 
 
 def test_each_row_is_about_a_member_that_exists() -> None:
     """A row names a member of a dialect or of its factory, or a call of a dialect."""
     assert len(ROWS) > 30
-    refuse(sorted(ROWS - DIALECT - FACTORY - FOR_A_DIALECT), "these rows are about nothing that exists:")
+    refuse(
+        sorted(ROWS - DIALECT - FACTORY - FOR_A_DIALECT),
+        "these rows are about nothing that exists:",
+    )
 
 
 def test_the_page_has_each_call_of_a_dialect() -> None:
-    """All methods of `DialectHost`, four of `Channel`, and `ask` and the `receive_…` methods of `StreamTables`."""
-    refuse(sorted(name for name in FOR_A_DIALECT if f"`{name}`" not in PAGE), "the page lacks these calls:")
+    """All methods of `DialectHost`, four of `Channel`, and `ask`
+    and the `receive_…` methods of `StreamTables`.
+    """
+    refuse(
+        sorted(name for name in FOR_A_DIALECT if f"`{name}`" not in PAGE),
+        "the page lacks these calls:",
+    )
 
 
 def test_a_dialect_calls_nothing_that_the_page_lacks() -> None:
@@ -78,7 +112,10 @@ def test_each_file_of_the_session_that_is_named_exists() -> None:
     """A file name in brackets is a file in the folder `session`."""
     named = re.findall(r"\(`(_\w+\.py)`\)", PAGE)
     assert named
-    refuse((name for name in named if not (ROOT / "src/penstock/session" / name).is_file()), "src/penstock/session lacks:")
+    refuse(
+        (name for name in named if not (ROOT / "src/penstock/session" / name).is_file()),
+        "src/penstock/session lacks:",
+    )
 
 
 def test_each_test_file_that_is_named_exists() -> None:
@@ -89,11 +126,19 @@ def test_each_test_file_that_is_named_exists() -> None:
 
 
 def test_the_plan_of_a_third_protocol_leaves_shared_files_alone() -> None:
-    """A file that would change exists, a new one does not, and none is a file of the session or of the shared decoding."""
+    """A file that would change exists, a new one does not, and none is a file of the session
+    or of the shared decoding.
+    """
     assert len(PLAN) > 15
-    refuse((path for path, how in PLAN if (ROOT / path).is_file() is not (how == "changed")), "these rows of the plan are wrong:")
+    refuse(
+        (path for path, how in PLAN if (ROOT / path).is_file() is not (how == "changed")),
+        "these rows of the plan are wrong:",
+    )
     shared = [path for path, _ in PLAN if path.startswith(SHARED_BY_ALL_PROTOCOLS)]
-    refuse(shared, "a protocol belongs into a folder of src/penstock/protocols, the plan must not need:")
+    refuse(
+        shared,
+        "a protocol belongs into a folder of src/penstock/protocols, the plan must not need:",
+    )
 
 
 def test_the_facts_of_the_page_are_the_properties_of_a_dialect() -> None:

@@ -11,10 +11,12 @@ from tests.repo._tree import ROOT, imports_of, python_files, refuse, text_of
 
 FOLDERS = sorted(path.parent.relative_to(ROOT) for path in ROOT.glob("plugins/*/pyproject.toml"))
 MAY_IMPORT = {"penstock.spi", "penstock.api"}
-# An encoding is written on the decoder that all protocols share, and calls the sink of the protocol.
+# An encoding is written on the decoder that all protocols share,
+# and calls the sink of the protocol.
 OF_ENCODINGS = {"penstock.protocols.rsio", "penstock.wire"}
 ENCODINGS = {Path("plugins/penstock-msgpack"), Path("plugins/penstock-protobuf")}
-# It reads the files of a record, and connects without trio; Spark loads it, and no registry does, so it has no hooks.
+# It reads the files of a record, and connects without trio;
+# Spark loads it, and no registry does, so it has no hooks.
 OF_SPARK = {"penstock.recording", "penstock.blocking"}
 SPARK = Path("plugins/penstock-spark")
 WITH_HOOKS = [folder for folder in FOLDERS if folder != SPARK]
@@ -41,40 +43,93 @@ def test_a_plugin_has_the_shape_that_all_plugins_have() -> None:
         path
         for folder in FOLDERS
         for package in [_package(folder)]
-        for path in (folder / "README.md", package / "__init__.py", package / "py.typed", folder / "tests")
+        for path in (
+            folder / "README.md",
+            package / "__init__.py",
+            package / "py.typed",
+            folder / "tests",
+        )
     ]
     wanted += [_package(folder) / "_hooks.py" for folder in WITH_HOOKS]
     refuse((path for path in wanted if not (ROOT / path).exists()), "these files are missing:")
 
 
 def test_a_plugin_is_found_by_its_entry_point() -> None:
-    """Its name begins with `penstock-`, and it has one entry point in the group `penstock`, which leads to its package."""
+    """Its name begins with `penstock-`, and it has one entry point in the group `penstock`,
+    which leads to its package.
+    """
     projects = {folder: _project(folder) for folder in FOLDERS}
-    refuse((folder for folder, project in projects.items() if not project["name"].startswith("penstock-")), "rename to penstock-...:")
-    entries = {folder: list(projects[folder]["entry-points"]["penstock"].values()) for folder in WITH_HOOKS}
-    refuse((folder for folder, values in entries.items() if values != [_package(folder).name]), "correct the entry point of:")
+    refuse(
+        (
+            folder
+            for folder, project in projects.items()
+            if not project["name"].startswith("penstock-")
+        ),
+        "rename to penstock-...:",
+    )
+    entries = {
+        folder: list(projects[folder]["entry-points"]["penstock"].values()) for folder in WITH_HOOKS
+    }
+    refuse(
+        (folder for folder, values in entries.items() if values != [_package(folder).name]),
+        "correct the entry point of:",
+    )
 
 
 def test_each_dependency_of_a_plugin_has_a_lower_bound() -> None:
     """`penstock` is among the dependencies, and each has a lower bound."""
     dependencies = {folder: _project(folder)["dependencies"] for folder in FOLDERS}
-    refuse((folder for folder, rows in dependencies.items() if not any(row.startswith("penstock>=") for row in rows)), "not on penstock:")
+    refuse(
+        (
+            folder
+            for folder, rows in dependencies.items()
+            if not any(row.startswith("penstock>=") for row in rows)
+        ),
+        "not on penstock:",
+    )
     rows = [(folder, row) for folder, entries in dependencies.items() for row in entries]
-    refuse((f"{folder}: {row}" for folder, row in rows if not re.fullmatch(r"[\w.-]+>=[\d.]+(,<[\d.]+)?", row)), "no lower bound:")
+    refuse(
+        (
+            f"{folder}: {row}"
+            for folder, row in rows
+            if not re.fullmatch(r"[\w.-]+>=[\d.]+(,<[\d.]+)?", row)
+        ),
+        "no lower bound:",
+    )
 
 
 def test_a_plugin_imports_the_plugin_surface_only() -> None:
-    """Of penstock, a plugin imports `penstock.spi` and `penstock.api`, and one with an encoding the front doors that this needs."""
+    """Of penstock, a plugin imports `penstock.spi` and `penstock.api`, and one with an encoding
+    the front doors that this needs.
+    """
     deep = []
     for folder in FOLDERS:
-        allowed = MAY_IMPORT | (OF_ENCODINGS if folder in ENCODINGS else OF_SPARK if folder == SPARK else set())
-        imports = [(path, name) for path in python_files(str(_package(folder))) for name in imports_of(path)]
-        deep += [f"{path}: {name}" for path, name in imports if name.split(".")[0] == "penstock" and name not in allowed]
+        allowed = MAY_IMPORT | (
+            OF_ENCODINGS if folder in ENCODINGS else OF_SPARK if folder == SPARK else set()
+        )
+        imports = [
+            (path, name)
+            for path in python_files(str(_package(folder)))
+            for name in imports_of(path)
+        ]
+        deep += [
+            f"{path}: {name}"
+            for path, name in imports
+            if name.split(".")[0] == "penstock" and name not in allowed
+        ]
     refuse(deep, f"a plugin may import {sorted(MAY_IMPORT)} of penstock:")
 
 
 @pytest.mark.parametrize(("template", "guide"), GUIDES)
 def test_a_guide_shows_every_file_of_its_template(template: str, guide: str) -> None:
-    """The guide includes each Python and TOML file of the template, so it describes the files that the tests install."""
-    shown = set(re.findall(rf"\{{literalinclude\}} \.\./\.\./({template}/\S+)", text_of(Path(guide))))
-    assert shown == {str(path.relative_to(ROOT)) for path in (ROOT / template).rglob("*") if path.suffix in {".py", ".toml"}}
+    """The guide includes each Python and TOML file of the template,
+    so it describes the files that the tests install.
+    """
+    shown = set(
+        re.findall(rf"\{{literalinclude\}} \.\./\.\./({template}/\S+)", text_of(Path(guide)))
+    )
+    assert shown == {
+        str(path.relative_to(ROOT))
+        for path in (ROOT / template).rglob("*")
+        if path.suffix in {".py", ".toml"}
+    }

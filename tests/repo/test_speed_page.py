@@ -11,9 +11,14 @@ RECORDED = _pages.Run.from_json(text_of(DOCS / _pages.FIGURES))
 
 
 def test_the_pages_and_the_plot_are_made_from_the_recorded_figures() -> None:
-    """The pages are generated, not edited. `python tests/bench --render docs/explanation` generates them again."""
+    """The pages are generated, not edited.
+    `python tests/bench --render docs/explanation` generates them again.
+    """
     made = _pages.pages(RECORDED, bench.GROUPS)
-    refuse((DOCS / name for name, text in made.items() if text_of(DOCS / name) != text), "generate these files again:")
+    refuse(
+        (DOCS / name for name, text in made.items() if text_of(DOCS / name) != text),
+        "generate these files again:",
+    )
 
 
 def test_every_contender_and_every_amount_is_among_the_figures() -> None:

@@ -1,4 +1,6 @@
-"""The words that people search for are on the pages that answer them, so the search of the documentation finds these pages."""
+"""The words that people search for are on the pages that answer them, so the search of the
+documentation finds these pages.
+"""
 
 from pathlib import Path
 
@@ -6,7 +8,8 @@ import pytest
 
 from tests.repo._tree import text_of
 
-# The search compares stems: `authenticate` is found by `authentication`. The pages must still have the word itself.
+# The search compares stems: `authenticate` is found by `authentication`.
+# The pages must still have the word itself.
 WORDS = {
     "asyncio": ["docs/how-to/asyncio.md"],
     "authentication": ["docs/how-to/authenticate.md"],

@@ -1,6 +1,8 @@
-"""Kill and stall connections over real sockets 1,000 times, and cut a conversation at every byte in virtual time. Print the figures.
+"""Kill and stall connections over real sockets 1,000 times, and cut a conversation at every byte in
+virtual time. Print the figures.
 
-`python tests/resume` takes some ten minutes. It exits with 1 if an element was lost or repeated, or if a connection was not resumed.
+`python tests/resume` takes some ten minutes. It exits with 1 if an element was lost or repeated, or
+if a connection was not resumed.
 """
 
 import argparse
@@ -13,7 +15,8 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from time import monotonic
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # so that `python tests/resume` can import `tests.resume`
+# So that `python tests/resume` can import `tests.resume`.
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import trio
 
@@ -40,7 +43,16 @@ def kill(scheme: str, kills: int, encoding: str | None) -> int:
     """Kill and stall one connection; return how many elements were lost or repeated."""
     with TemporaryDirectory() as folder:
         options = tls_options(Path(folder)) if scheme in TLS else None
-        figures = trio.run(partial(run_kills, kills, scheme=scheme, folder=Path(folder), options=options, encoding=encoding))
+        figures = trio.run(
+            partial(
+                run_kills,
+                kills,
+                scheme=scheme,
+                folder=Path(folder),
+                options=options,
+                encoding=encoding,
+            )
+        )
     print(f"{scheme}{f' in {encoding}' if encoding else ''}: {figures}", flush=True)
     return figures.lost + figures.repeated + (figures.most_retained > figures.bound)
 
@@ -48,13 +60,33 @@ def kill(scheme: str, kills: int, encoding: str | None) -> int:
 def main(argv: list[str]) -> int:
     """Run, print the figures, and return the exit code."""
     parser = argparse.ArgumentParser(prog="tests/resume", description=__doc__)
-    parser.add_argument("--kills", type=int, default=1000, help="kills and stalls for each transport; one of 50 is a stall (default: 1000)")
     parser.add_argument(
-        "--schemes", nargs="*", default=["tcp", "tls", "unix"], help="the transports (default: tcp tls unix; with the plugin also ws wss)"
+        "--kills",
+        type=int,
+        default=1000,
+        help="kills and stalls for each transport; one of 50 is a stall (default: 1000)",
     )
-    parser.add_argument("--encoding", help="the encoding of a plugin, for the kills (default: compact)")
-    parser.add_argument("--every", type=int, default=1, help="cut at one of so many places (default: 1, at each); 0 cuts nowhere")
-    parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1, help="processes for the cuts (default: one for each core)")
+    parser.add_argument(
+        "--schemes",
+        nargs="*",
+        default=["tcp", "tls", "unix"],
+        help="the transports (default: tcp tls unix; with the plugin also ws wss)",
+    )
+    parser.add_argument(
+        "--encoding", help="the encoding of a plugin, for the kills (default: compact)"
+    )
+    parser.add_argument(
+        "--every",
+        type=int,
+        default=1,
+        help="cut at one of so many places (default: 1, at each); 0 cuts nowhere",
+    )
+    parser.add_argument(
+        "--jobs",
+        type=int,
+        default=os.cpu_count() or 1,
+        help="processes for the cuts (default: one for each core)",
+    )
     options = parser.parse_args(argv)
     wrong = sum(kill(scheme, options.kills, options.encoding) for scheme in options.schemes)
     if options.every:

@@ -1,10 +1,13 @@
-"""A conversation in both directions over connections that are cut, in virtual time: each side must get every element, once and in order.
+"""A conversation in both directions over connections that are cut, in virtual time: each side must
+get every element, once and in order.
 
 Rules of this file:
 
-* Both sides publish and subscribe at the same time: small elements, elements in parts, elements of a fixed size, and requests.
+* Both sides publish and subscribe at the same time: small elements, elements in parts, elements of
+  a fixed size, and requests.
 * A run is compared with the elements that were published, and not with another run.
-* A connection that is cut before the client has its token cannot go on. That, and nothing else, may end a run with ConnectionLost.
+* A connection that is cut before the client has its token cannot go on. That, and nothing else, may
+  end a run with ConnectionLost.
 """
 
 from collections.abc import AsyncIterator, Callable, Sequence
@@ -26,7 +29,13 @@ LARGE: Final = [bytes([number]) * 300 for number in range(4)]
 NAMES: Final = ("small", "large")
 EXPECTED: Final = {"small": SMALL, "large": LARGE}
 LIMITS: Final = replace(
-    Limits(), split_outbound_at=100, keepalive=2.0, keepalive_timeout=2.0, keepalive_least=0.1, resume_timeout=30.0, resume_bytes=4096
+    Limits(),
+    split_outbound_at=100,
+    keepalive=2.0,
+    keepalive_timeout=2.0,
+    keepalive_least=0.1,
+    resume_timeout=30.0,
+    resume_bytes=4096,
 )
 
 
@@ -46,13 +55,25 @@ class Run:
     @property
     def is_whole(self) -> bool:
         """Every stream has completed with its elements, and the request has its answer."""
-        wanted = {f"{side} {name}": EXPECTED[name] for side in ("client", "server") for name in NAMES}
-        return self.received == wanted and self.answers == ["answer"] and set(self.ends.values()) == {"completed"} and len(self.ends) == 4
+        wanted = {
+            f"{side} {name}": EXPECTED[name] for side in ("client", "server") for name in NAMES
+        }
+        return (
+            self.received == wanted
+            and self.answers == ["answer"]
+            and set(self.ends.values()) == {"completed"}
+            and len(self.ends) == 4
+        )
 
     @property
     def is_honest(self) -> bool:
-        """The elements that came are the first ones that were published: none is missing in between, and none came twice."""
-        return all(elements == EXPECTED[key.split()[1]][: len(elements)] for key, elements in self.received.items())
+        """The elements that came are the first ones that were published: none is missing in
+        between, and none came twice.
+        """
+        return all(
+            elements == EXPECTED[key.split()[1]][: len(elements)]
+            for key, elements in self.received.items()
+        )
 
 
 class CutNetwork(Network):
@@ -119,7 +140,9 @@ async def _serve_side(run: Run, server: Server) -> None:
     await _read_all(run, "server", server.peers[0])
 
 
-async def _converse(cuts: Sequence[Cut | None], act: Callable[[Run, Peer, Server], Any] | None, seconds: float) -> Run:
+async def _converse(
+    cuts: Sequence[Cut | None], act: Callable[[Run, Peer, Server], Any] | None, seconds: float
+) -> Run:
     run, network = Run(), CutNetwork(cuts)
     NETWORK.set(network)
     before = set(live_tasks())
@@ -128,12 +151,21 @@ async def _converse(cuts: Sequence[Cut | None], act: Callable[[Run, Peer, Server
         run.violations.append(repr(error))
 
     with trio.fail_after(seconds):
-        async with serve(_service(), URL, limits=LIMITS, registry=REGISTRY, resume=True, on_violation=note) as server:
+        async with serve(
+            _service(), URL, limits=LIMITS, registry=REGISTRY, resume=True, on_violation=note
+        ) as server:
             with trio.CancelScope() as of_server:
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(_serve_side, run, server)
                     async with (
-                        connect(URL, limits=LIMITS, registry=REGISTRY, resume=True, service=_service(), on_violation=note) as peer,
+                        connect(
+                            URL,
+                            limits=LIMITS,
+                            registry=REGISTRY,
+                            resume=True,
+                            service=_service(),
+                            on_violation=note,
+                        ) as peer,
                         trio.open_nursery() as reading,
                     ):
                         reading.start_soon(_read_all, run, "client", peer)
@@ -157,8 +189,15 @@ async def _wait_for_server(run: Run, peer: Peer, of_server: trio.CancelScope) ->
             return
 
 
-def converse(*cuts: Cut | None, seed: int = 0, act: Callable[[Run, Peer, Server], Any] | None = None, seconds: float = 600.0) -> Run:
-    """Run the conversation over connections that are cut as `cuts` says, one for each connection."""
+def converse(
+    *cuts: Cut | None,
+    seed: int = 0,
+    act: Callable[[Run, Peer, Server], Any] | None = None,
+    seconds: float = 600.0,
+) -> Run:
+    """Run the conversation over connections that are cut as `cuts` says,
+    one for each connection.
+    """
     return run_virtual(_converse, cuts, act, seconds, seed=seed)
 
 
@@ -168,7 +207,11 @@ HANDSHAKE_BYTES: Final = 64
 
 def was_never_resumable(run: Run) -> bool:
     """Return whether the client had no token when its connection was cut."""
-    return all(isinstance(error, ConnectionLost) and (error.resumable is None or "gave it a token" in str(error)) for error in run.errors)
+    return all(
+        isinstance(error, ConnectionLost)
+        and (error.resumable is None or "gave it a token" in str(error))
+        for error in run.errors
+    )
 
 
 def faults_of(run: Run, cuts: Sequence[Cut]) -> list[str]:
@@ -176,11 +219,15 @@ def faults_of(run: Run, cuts: Sequence[Cut]) -> list[str]:
     faults = [] if run.is_honest else [f"elements are missing or repeated: {run.received}"]
     if not run.is_whole and (cuts[0].after >= HANDSHAKE_BYTES or not was_never_resumable(run)):
         faults.append(f"not whole: {run.ends}, answers {run.answers}, {run.errors[:1]}")
-    return [f"{', '.join(map(str, cuts))}: {fault}" for fault in (*faults, *run.violations, *run.leaks)]
+    return [
+        f"{', '.join(map(str, cuts))}: {fault}" for fault in (*faults, *run.violations, *run.leaks)
+    ]
 
 
 def try_cuts(cuts: tuple[Cut, ...]) -> list[str]:
-    """Return what is wrong with a conversation whose connections are cut so, also if it raises. For a pool of processes."""
+    """Return what is wrong with a conversation whose connections are cut so, also if it raises.
+    For a pool of processes.
+    """
     try:
         return faults_of(converse(*cuts), cuts)
     except Exception as error:  # each run is one line of the result
@@ -202,7 +249,9 @@ def every_cut(*, every: int = 1, modes: Sequence[CutMode] = tuple(CutMode)) -> l
 
 
 def every_second_cut(*, every: int = 1) -> list[tuple[Cut, ...]]:
-    """Return pairs of cuts: of a connection at one place, and of the next one at each place of its handshake and a little behind."""
+    """Return pairs of cuts: of a connection at one place, and of the next one at each place of
+    its handshake and a little behind.
+    """
     first = Cut(direction=Direction.TO_CLIENT, after=700, mode=CutMode.RST)
     pairs = [
         (first, Cut(direction=direction, after=after, mode=mode))

@@ -1,4 +1,6 @@
-"""A conversation that is cut at any byte goes on: nothing is lost, and nothing comes twice. `nox -s resume` cuts at every byte."""
+"""A conversation that is cut at any byte goes on: nothing is lost, and nothing comes twice.
+`nox -s resume` cuts at every byte.
+"""
 
 from collections.abc import Iterator
 
@@ -16,7 +18,9 @@ def _cheap_collections() -> Iterator[None]:
 
 
 def test_a_cut_costs_no_element() -> None:
-    """Each stream completes with all elements, in order, in both directions; the request has its answer, and no task is left."""
+    """Each stream completes with all elements, in order, in both directions; the request has its
+    answer, and no task is left.
+    """
     cuts = every_cut(every=101)
     faults = [fault for cut in cuts for fault in faults_of(converse(cut), (cut,))]
     assert faults == []
@@ -24,7 +28,9 @@ def test_a_cut_costs_no_element() -> None:
 
 
 def test_a_cut_while_a_connection_is_resumed_costs_no_element() -> None:
-    """The second connection is cut within its hellos, within the question and the answer, and right behind them."""
+    """The second connection is cut within its hellos, within the question and the answer,
+    and right behind them.
+    """
     runs = every_second_cut(every=13)
     faults = [fault for cuts in runs for fault in faults_of(converse(*cuts), cuts)]
     assert faults == []
@@ -34,14 +40,19 @@ def test_a_cut_while_a_connection_is_resumed_costs_no_element() -> None:
 def test_many_cuts_of_one_conversation_cost_no_element() -> None:
     """Twelve connections, each cut a little behind its handshake."""
     modes = (CutMode.FIN, CutMode.RST)
-    cuts = [Cut(direction=Direction.TO_CLIENT, after=70 + 5 * number, mode=modes[number % 2]) for number in range(12)]
+    cuts = [
+        Cut(direction=Direction.TO_CLIENT, after=70 + 5 * number, mode=modes[number % 2])
+        for number in range(12)
+    ]
     run = converse(*cuts)
     assert run.is_whole, run
     assert run.connections > 8
 
 
 def test_the_comparison_finds_a_lost_and_a_repeated_element() -> None:
-    """A run passes only if each stream got the first elements that were published, without a gap."""
+    """A run passes only if each stream got the first elements that were published,
+    without a gap.
+    """
     cut = Cut(direction=Direction.TO_CLIENT, after=500, mode=CutMode.RST)
     run = converse(cut)
     assert faults_of(run, (cut,)) == []
@@ -55,7 +66,9 @@ def test_the_comparison_finds_a_lost_and_a_repeated_element() -> None:
 
 @pytest.mark.parametrize("after", [70, 90])
 def test_pings_that_are_sent_again_together_are_no_flood(after: int) -> None:
-    """Six transports in a row fall silent. The ping that had no answer on the first one is the question on all of them."""
+    """Six transports in a row fall silent.
+    The ping that had no answer on the first one is the question on all of them.
+    """
     cuts = [Cut(direction=Direction.TO_SERVER, after=after, mode=CutMode.SILENCE)] * 6
     run = converse(*cuts)
     assert faults_of(run, cuts) == []

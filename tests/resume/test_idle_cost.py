@@ -12,13 +12,17 @@ from penstock.runtime import Service, connect, serve
 
 CONNECTIONS = 32
 AT_MOST = 1 << 10
-"""Bytes for one side of one connection: the token, the counts, and the last bytes that are not acknowledged. Measured: 860."""
+"""Bytes for one side of one connection: the token, the counts, and the last bytes that are not
+acknowledged. Measured: 860.
+"""
 
 OWN = str(Path(penstock.__file__).parent)
 """The code whose allocations count."""
 
 STALE_DEADLINES = 2_500
-"""With so many trio tidies its heap of deadlines, which keeps the tasks of those that are over: noise of several KiB."""
+"""With so many trio tidies its heap of deadlines, which keeps the tasks of those that are over:
+noise of several KiB.
+"""
 
 
 def _held() -> int:
@@ -28,7 +32,11 @@ def _held() -> int:
             pass
     gc.collect()
     # Not with `filter_traces`, which takes ten times as long.
-    return sum(trace.size for trace in tracemalloc.take_snapshot().traces if OWN in trace.traceback[0].filename)
+    return sum(
+        trace.size
+        for trace in tracemalloc.take_snapshot().traces
+        if OWN in trace.traceback[0].filename
+    )
 
 
 async def _bytes_of_connections(*, resume: bool) -> float:
@@ -47,12 +55,17 @@ async def _bytes_of_connections(*, resume: bool) -> float:
         return (_held() - before) / CONNECTIONS
 
 
-async def test_an_idle_connection_with_resume_costs_no_kibibyte_more(autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_idle_connection_with_resume_costs_no_kibibyte_more(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """On each side, in the objects of penstock."""
     tracemalloc.start()
     try:
         await _bytes_of_connections(resume=True)  # objects of the process are made once
-        without, with_resume = await _bytes_of_connections(resume=False), await _bytes_of_connections(resume=True)
+        without, with_resume = (
+            await _bytes_of_connections(resume=False),
+            await _bytes_of_connections(resume=True),
+        )
     finally:
         tracemalloc.stop()
     assert 0 < with_resume - without <= 2 * AT_MOST, (without, with_resume)

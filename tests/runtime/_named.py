@@ -35,7 +35,11 @@ class Records(Serializer):
 
     def dumps(self, element: object, /) -> bytes:
         try:
-            return json.dumps(asdict(element) if is_dataclass(element) and not isinstance(element, type) else element).encode()
+            return json.dumps(
+                asdict(element)
+                if is_dataclass(element) and not isinstance(element, type)
+                else element
+            ).encode()
         except TypeError as error:
             raise UsageError(f"records: {error}") from None
 

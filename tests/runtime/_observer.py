@@ -1,4 +1,6 @@
-"""A plugin that keeps every event it gets, as an outsider would write one, and a registry with it."""
+"""A plugin that keeps every event it gets, as an outsider would write one,
+and a registry with it.
+"""
 
 from penstock.spi import (
     ConnectionClosed,

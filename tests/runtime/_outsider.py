@@ -1,13 +1,22 @@
-"""A distribution of an outsider: a transport, a serializer, and an extension that changes the meaning of elements.
+"""A distribution of an outsider: a transport, a serializer, and an extension
+that changes the meaning of elements.
 
-Tests install this file as a separate distribution. It imports only modules that a plugin may import.
+Tests install this file as a separate distribution.
+It imports only modules that a plugin may import.
 """
 
 from typing import ClassVar
 
 import trio
 
-from penstock.api import ActiveExtension, ConnectionLost, ExtensionLink, ProtocolError, Role, UsageError
+from penstock.api import (
+    ActiveExtension,
+    ConnectionLost,
+    ExtensionLink,
+    ProtocolError,
+    Role,
+    UsageError,
+)
 from penstock.spi import (
     ByteConnection,
     Connection,
@@ -43,7 +52,9 @@ class Pairs(Serializer):
 
 
 class Masked:
-    """Masks the elements of the server: it declares the key, and goes on when the client has agreed."""
+    """Masks the elements of the server:
+    it declares the key, and goes on when the client has agreed.
+    """
 
     id: int = 200
     name: str = "masked"
@@ -88,14 +99,18 @@ class PlainTransport(Transport):
 
     schemes: ClassVar[tuple[str, ...]] = ("plain",)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         try:
             stream = await trio.open_tcp_stream(url.host or "", url.port or 0)
         except OSError as error:
             raise ConnectionLost(f"nobody is there: {error}") from error
         return ByteConnection(stream, peer=PeerIdentity(address=str(url.address)), options=options)
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
         (listener,) = await trio.open_tcp_listeners(url.port or 0, host=url.host)
         return _PlainListener(listener, url, options)
 

@@ -1,4 +1,6 @@
-"""A service with a handler for each kind of request. It keeps the messages and the identities that it gets."""
+"""A service with a handler for each kind of request.
+It keeps the messages and the identities that it gets.
+"""
 
 from collections.abc import AsyncIterator
 

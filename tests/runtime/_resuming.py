@@ -1,4 +1,6 @@
-"""Servers and clients whose connections are cut, and a client that speaks the messages of *resume* by hand."""
+"""Servers and clients whose connections are cut, and a client
+that speaks the messages of *resume* by hand.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -85,11 +87,17 @@ class RawClient:
     async def begin(self, *more: rsio.Message | bytes) -> bytes:
         """Say hello, and return the token."""
         await self.send(rsio.ClientHello(extensions=(RESUME,)), *more)
-        (token,) = [each.body[:32] for each in await self.read() if isinstance(each, rsio.ExtensionMessage) and each.type == TOKEN]
+        (token,) = [
+            each.body[:32]
+            for each in await self.read()
+            if isinstance(each, rsio.ExtensionMessage) and each.type == TOKEN
+        ]
         return token
 
     async def ask(self, token: bytes, received: int) -> list[rsio.Message]:
-        """Say hello as a client that resumes, and ask. Return what the server says behind its hello."""
+        """Say hello as a client that resumes, and ask.
+        Return what the server says behind its hello.
+        """
         await self.send(rsio.ClientHello(extensions=(RESUMING,)))
         await self.read()
         await self.send(rsio.ExtensionMessage(type=ASK, body=token + received.to_bytes(8)))
@@ -98,7 +106,11 @@ class RawClient:
 
 def body_of(messages: list[rsio.Message], kind: int) -> bytes:
     """Return the body of the only message of an extension with that type."""
-    (body,) = [each.body for each in messages if isinstance(each, rsio.ExtensionMessage) and each.type == kind]
+    (body,) = [
+        each.body
+        for each in messages
+        if isinstance(each, rsio.ExtensionMessage) and each.type == kind
+    ]
     return body
 
 
@@ -109,7 +121,9 @@ async def raw_clients() -> AsyncIterator[Callable[[], Awaitable[RawClient]]]:
     async with trio.open_nursery() as nursery:
 
         async def connect() -> RawClient:
-            return RawClient(await transport.connect(url, options=TransportOptions(), nursery=nursery))
+            return RawClient(
+                await transport.connect(url, options=TransportOptions(), nursery=nursery)
+            )
 
         yield connect
         nursery.cancel_scope.cancel()

@@ -1,4 +1,6 @@
-"""A peer written from the reference page alone: sockets and the codec of the page. It uses no code of penstock."""
+"""A peer written from the reference page alone: sockets and the codec of the page.
+It uses no code of penstock.
+"""
 
 from collections.abc import Callable
 
@@ -45,7 +47,9 @@ class SpecPeer:
         return self._heard.pop(0)
 
     async def part(self) -> list[Message]:
-        """Say goodbye in good order: read until the goodbye of the other side, then close. Return the messages read."""
+        """Say goodbye in good order: read until the goodbye of the other side, then close.
+        Return the messages read.
+        """
         await self.say(("goodbye", ""))
         heard = [message async for message in self]
         await self._stream.aclose()

@@ -26,7 +26,9 @@ class ListTap:
         self.each_signal = each_signal
         self.rows: list[Row] = []
 
-    def record(self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /) -> None:
+    def record(
+        self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /
+    ) -> None:
         self.rows.append(Row(kind, n, size, first, last, longest))
 
     @property
@@ -41,7 +43,9 @@ class ListTap:
         return sum(row.size for row in self.rows)
 
     def most_beyond_demand(self) -> int:
-        """Return the largest number of elements that came without a request; 0 or less on a sound stream."""
+        """Return the largest number of elements that came without a request;
+        0 or less on a sound stream.
+        """
         demand = elements = most = 0
         for row in self.rows:
             demand += row.n if row.kind is SignalKind.REQUEST else 0

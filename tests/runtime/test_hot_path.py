@@ -1,4 +1,6 @@
-"""How many files of the project one request and its response pass, on each side: each is a file to read for a person who follows it."""
+"""How many files of the project one request and its response pass, on each side: each is a file
+to read for a person who follows it.
+"""
 
 import sys
 from collections.abc import AsyncIterator, Callable
@@ -72,17 +74,25 @@ async def _subscribe(peer: Peer) -> None:
     ("protocol", "act", "client", "server"),
     [
         ("reactivesocket", _request, 12, 12),
-        # One of them is the window of bytes, which a request for one value does not have, and two are the choice of what reads elements.
+        # One of them is the window of bytes, which a request for one value does not have, and two
+        # are the choice of what reads elements.
         ("reactivesocket", _subscribe, 18, 25),
-        # The stream is announced, by an extension: that is seven files at the client, and four at the server.
+        # The stream is announced, by an extension:
+        # that is seven files at the client, and four at the server.
         ("rsio", _subscribe, 27, 32),
     ],
     ids=["request", "stream of one", "stream of one, RS.io"],
 )
 async def test_a_request_passes_few_files(
-    protocol: str, act: Callable[[Peer], object], client: int, server: int, mock_clock: trio.testing.MockClock
+    protocol: str,
+    act: Callable[[Peer], object],
+    client: int,
+    server: int,
+    mock_clock: trio.testing.MockClock,
 ) -> None:
-    """`client` and `server` are bounds for all layers together, without the transport. Time stands still: no timer is due."""
+    """`client` and `server` are bounds for all layers together, without the transport. Time
+    stands still: no timer is due.
+    """
     files = Files()
 
     async def run_server(task_status: trio.TaskStatus[str]) -> None:
@@ -111,4 +121,6 @@ async def test_a_request_passes_few_files(
     for side, bound in (("client", client), ("server", server)):
         passed = files.of[side] - TRANSPORT
         assert len(passed) <= bound, sorted(passed)
-        assert 0 < len([file for file in passed if file.startswith("runtime/")]) <= RUNTIME_FILES, sorted(passed)
+        assert 0 < len([file for file in passed if file.startswith("runtime/")]) <= RUNTIME_FILES, (
+            sorted(passed)
+        )

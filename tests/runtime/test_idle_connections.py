@@ -1,4 +1,5 @@
-"""A connection that is used for minutes is not closed as idle, over both protocols and by neither side; one that is not used is closed.
+"""A connection that is used for minutes is not closed as idle, over both protocols and by neither
+side; one that is not used is closed.
 
 `Limits.idle_connection` is 300 s. Each test lets 20 minutes of virtual time pass.
 """
@@ -16,7 +17,9 @@ from penstock.runtime import Peer, Service, connect, serve
 RSIO, REACTIVESOCKET = "rsio+memory://test", "reactivesocket+memory://test"
 MINUTES = 20
 PAUSES = [7.0, 150.0, 290.0]
-"""Seconds between two uses: more often than a look at the clock, and nearly as seldom as a connection may stay unused."""
+"""Seconds between two uses: more often than a look at the clock, and nearly as seldom as a
+connection may stay unused.
+"""
 
 
 def offering() -> Service:
@@ -58,16 +61,30 @@ async def use_for_minutes(peer: Peer, use: Callable[[Peer], Awaitable[None]], pa
         await trio.sleep(pause)
 
 
-USES = [(RSIO, request), (RSIO, short_stream), (REACTIVESOCKET, request), (REACTIVESOCKET, short_stream), (REACTIVESOCKET, message)]
+USES = [
+    (RSIO, request),
+    (RSIO, short_stream),
+    (REACTIVESOCKET, request),
+    (REACTIVESOCKET, short_stream),
+    (REACTIVESOCKET, message),
+]
 
 
 @pytest.mark.parametrize("pause", PAUSES)
 @pytest.mark.parametrize(("url", "use"), USES)
 async def test_a_client_that_uses_its_connection_keeps_it(
-    url: str, use: Callable[[Peer], Awaitable[None]], pause: float, autojump_clock: trio.testing.MockClock
+    url: str,
+    use: Callable[[Peer], Awaitable[None]],
+    pause: float,
+    autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """Also without a keepalive: requests and short streams begin and end between two looks at the clock."""
-    async with serve(offering(), url, extensions=()) as server, connect(server.addresses[0], extensions=()) as peer:
+    """Also without a keepalive: requests and short streams begin
+    and end between two looks at the clock.
+    """
+    async with (
+        serve(offering(), url, extensions=()) as server,
+        connect(server.addresses[0], extensions=()) as peer,
+    ):
         await use_for_minutes(peer, use, pause)
         assert peer.is_connected
         assert len(server.peers) == 1
@@ -76,7 +93,10 @@ async def test_a_client_that_uses_its_connection_keeps_it(
 @pytest.mark.parametrize("pause", PAUSES)
 @pytest.mark.parametrize(("url", "use"), USES)
 async def test_a_server_that_uses_the_connection_of_a_client_keeps_it(
-    url: str, use: Callable[[Peer], Awaitable[None]], pause: float, autojump_clock: trio.testing.MockClock
+    url: str,
+    use: Callable[[Peer], Awaitable[None]],
+    pause: float,
+    autojump_clock: trio.testing.MockClock,
 ) -> None:
     """The client publishes, and the server subscribes and asks."""
     async with (
@@ -93,16 +113,26 @@ async def test_a_server_that_uses_the_connection_of_a_client_keeps_it(
 async def test_a_publishing_server_and_its_client_are_not_idle_with_a_keepalive(
     extensions: list[Extension] | None, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Neither side closes although nothing is asked: pings show that both are alive, and a stream may begin at any time."""
-    async with serve(offering(), RSIO, extensions=extensions) as server, connect(server.addresses[0], extensions=extensions) as peer:
+    """Neither side closes although nothing is asked: pings show that both are alive, and a
+    stream may begin at any time.
+    """
+    async with (
+        serve(offering(), RSIO, extensions=extensions) as server,
+        connect(server.addresses[0], extensions=extensions) as peer,
+    ):
         await trio.sleep(MINUTES * 60)
         await request(peer)
 
 
 @pytest.mark.parametrize("url", [RSIO, REACTIVESOCKET])
-async def test_an_unused_connection_without_a_keepalive_is_closed(url: str, autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_unused_connection_without_a_keepalive_is_closed(
+    url: str, autojump_clock: trio.testing.MockClock
+) -> None:
     """It is closed 300 s after its last use, and not at the first look after it."""
-    async with serve(offering(), url, extensions=()) as server, connect(server.addresses[0], extensions=()) as peer:
+    async with (
+        serve(offering(), url, extensions=()) as server,
+        connect(server.addresses[0], extensions=()) as peer,
+    ):
         await trio.sleep(200)
         await request(peer)
         await trio.sleep(299)
@@ -113,7 +143,9 @@ async def test_an_unused_connection_without_a_keepalive_is_closed(url: str, auto
             await request(peer)
 
 
-async def test_a_server_that_offers_nothing_and_asks_nothing_closes_an_unused_connection(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_server_that_offers_nothing_and_asks_nothing_closes_an_unused_connection(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Its peer is alive, but no stream has ever begun, and none can begin on the server's side."""
     async with serve(Service(), RSIO) as server, connect(server.addresses[0]) as peer:
         await trio.sleep(310)

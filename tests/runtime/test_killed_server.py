@@ -1,4 +1,6 @@
-"""A server with a log on disk is killed with SIGKILL while a subscriber reads: the subscriber gets each element once."""
+"""A server with a log on disk is killed with SIGKILL while a subscriber reads:
+the subscriber gets each element once.
+"""
 
 import subprocess
 import sys
@@ -11,7 +13,8 @@ from tests._real_time import HANGS_AFTER
 KILLS = 5
 ELEMENTS = 20_000
 
-# Serves a log at the address that it is given, and appends numbers to it, from where the log ends up to ELEMENTS.
+# Serves a log at the address that it is given, and appends numbers to it,
+# from where the log ends up to ELEMENTS.
 SERVER = """
 import sys, trio
 from penstock import DiskLog, Retention, Service, serve
@@ -41,7 +44,9 @@ class KilledServer:
 
     def start(self) -> None:
         arguments = [str(self._path), self.address, str(ELEMENTS)]
-        self._process = subprocess.Popen([sys.executable, "-c", SERVER, *arguments], stdout=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            [sys.executable, "-c", SERVER, *arguments], stdout=subprocess.PIPE, text=True
+        )
         assert self._process.stdout is not None
         self.address = self._process.stdout.readline().strip()
 
@@ -51,7 +56,9 @@ class KilledServer:
 
 
 async def test_a_subscriber_survives_the_kills_of_its_server(tmp_path: Path) -> None:
-    """Killed with elements flowing: lost 0, repeated 0, and the stream says that it never began anew."""
+    """Killed with elements flowing:
+    lost 0, repeated 0, and the stream says that it never began anew.
+    """
     server = KilledServer(tmp_path / "orders.log")
     received: list[int] = []
     try:

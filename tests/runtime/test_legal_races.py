@@ -1,4 +1,6 @@
-"""Messages that cross on the wire are legal, and never end a connection, however long it is in use."""
+"""Messages that cross on the wire are legal, and never end a connection,
+however long it is in use.
+"""
 
 from dataclasses import replace
 
@@ -12,7 +14,9 @@ from penstock.runtime import Peer
 PROTOCOLS = ("rsio", "reactivesocket")
 TIMEOUT = 0.05
 SECONDS = 15
-"""With 33 oddities and 33 short streams a second after 1,000, a connection in such use once ended within 8 seconds."""
+"""With 33 oddities and 33 short streams a second after 1,000,
+a connection in such use once ended within 8 seconds.
+"""
 
 
 def slow_service() -> Service:
@@ -48,9 +52,14 @@ async def ask_for_seconds(peer: Peer, payload: bytes) -> int:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_eight_tasks_with_short_deadlines_keep_their_connection(protocol: str, autojump_clock: MockClock) -> None:
+async def test_eight_tasks_with_short_deadlines_keep_their_connection(
+    protocol: str, autojump_clock: MockClock
+) -> None:
     """Each gives up after 50 ms: 2,400 requests, most of which are cancelled."""
-    async with serve(slow_service(), "memory://r") as server, connect(f"{protocol}+{server.addresses[0]}") as peer:
+    async with (
+        serve(slow_service(), "memory://r") as server,
+        connect(f"{protocol}+{server.addresses[0]}") as peer,
+    ):
         passed: list[int] = []
 
         async def work(number: int) -> None:
@@ -64,7 +73,9 @@ async def test_eight_tasks_with_short_deadlines_keep_their_connection(protocol: 
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_streams_that_are_left_early_keep_their_connection(protocol: str, autojump_clock: MockClock) -> None:
+async def test_streams_that_are_left_early_keep_their_connection(
+    protocol: str, autojump_clock: MockClock
+) -> None:
     """300 streams, each with an element of many parts under way when its reader leaves."""
     service = Service()
 
@@ -74,7 +85,10 @@ async def test_streams_that_are_left_early_keep_their_connection(protocol: str, 
             yield bytes(100_000)
 
     limits = replace(Limits(), glitch_burst=20, glitch_rate=1e-9)
-    async with serve(service, "memory://l") as server, connect(f"{protocol}+{server.addresses[0]}", limits=limits) as peer:
+    async with (
+        serve(service, "memory://l") as server,
+        connect(f"{protocol}+{server.addresses[0]}", limits=limits) as peer,
+    ):
         for _ in range(300):
             async with peer.subscribe("large", demand=2) as stream:
                 async for _ in stream:
@@ -84,7 +98,9 @@ async def test_streams_that_are_left_early_keep_their_connection(protocol: str, 
 
 
 async def test_the_data_of_refused_requests_costs_nothing(autojump_clock: MockClock) -> None:
-    """64 requests of 1 MiB at once: most are refused while their parts are on the way, over and over."""
+    """64 requests of 1 MiB at once:
+    most are refused while their parts are on the way, over and over.
+    """
     service = Service()
 
     @service.request("size")

@@ -1,6 +1,8 @@
-"""Limits of a connection and of a server that only trio can enforce: each is reached, scaled down, in virtual time.
+"""Limits of a connection and of a server that only trio can enforce:
+each is reached, scaled down, in virtual time.
 
-The limits of the session are in tests/session; the table of all limits is in tests/api/test_limits.py.
+The limits of the session are in tests/session;
+the table of all limits is in tests/api/test_limits.py.
 """
 
 from collections.abc import AsyncIterator
@@ -22,9 +24,14 @@ HELLO = rsio.encode(rsio.ClientHello())
 
 
 @asynccontextmanager
-async def serving(limits: Limits, service: Service | None = None) -> AsyncIterator[tuple[Server, trio.Nursery]]:
+async def serving(
+    limits: Limits, service: Service | None = None
+) -> AsyncIterator[tuple[Server, trio.Nursery]]:
     """A server at memory://test, and a nursery for raw connections to it."""
-    async with trio.open_nursery() as nursery, serve(service or numbers_service(), "memory://test", limits=limits) as server:
+    async with (
+        trio.open_nursery() as nursery,
+        serve(service or numbers_service(), "memory://test", limits=limits) as server,
+    ):
         yield server, nursery
 
 
@@ -43,8 +50,12 @@ async def seconds_until_closed(raw: Connection) -> float:
     return trio.current_time() - began
 
 
-async def test_the_handshake_of_a_transport_has_a_deadline(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """A TLS client that sends nothing is closed after `tls_timeout`, well before `handshake_timeout`."""
+async def test_the_handshake_of_a_transport_has_a_deadline(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A TLS client that sends nothing is closed after `tls_timeout`,
+    well before `handshake_timeout`.
+    """
 
     async def hang(self: Connection, nursery: trio.Nursery) -> None:
         await trio.sleep_forever()
@@ -57,8 +68,13 @@ async def test_the_handshake_of_a_transport_has_a_deadline(autojump_clock: trio.
 
 
 async def test_a_hello_has_a_deadline(autojump_clock: trio.testing.MockClock) -> None:
-    """From the accept on, also if part of it has arrived; then a goodbye gives the reason, for `goodbye_timeout` and `linger` at most."""
-    async with serving(Limits(handshake_timeout=0.25, goodbye_timeout=0.5, linger=0.1)) as (server, nursery):
+    """From the accept on, also if part of it has arrived; then a goodbye gives the reason, for
+    `goodbye_timeout` and `linger` at most.
+    """
+    async with serving(Limits(handshake_timeout=0.25, goodbye_timeout=0.5, linger=0.1)) as (
+        server,
+        nursery,
+    ):
         raw = await raw_connection(nursery)
         await raw.send(HELLO[:1])
         began = trio.current_time()
@@ -87,7 +103,9 @@ async def test_accepting_keeps_its_rate(autojump_clock: trio.testing.MockClock) 
     assert welcomed == pytest.approx([0, 0, 0, 0.5, 1, 1.5], abs=0.05)
 
 
-async def test_the_answering_side_waits_for_the_other_to_close(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_answering_side_waits_for_the_other_to_close(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """For `linger` at most: closed too early, the answer might be lost."""
     async with serving(Limits(linger=0.5)) as (server, nursery):
         raw = await greeted(nursery)
@@ -100,11 +118,15 @@ async def test_the_answering_side_waits_for_the_other_to_close(autojump_clock: t
 
 
 @pytest.mark.parametrize("seconds", [0.5, 3.0])
-async def test_a_goodbye_without_an_answer_is_waited_for_until_its_deadline(seconds: float, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_goodbye_without_an_answer_is_waited_for_until_its_deadline(
+    seconds: float, autojump_clock: trio.testing.MockClock
+) -> None:
     """When a server leaves, no longer than `linger` besides."""
     raws = []
     async with trio.open_nursery() as nursery:
-        async with serve(numbers_service(), "memory://test", limits=Limits(goodbye_timeout=seconds, linger=0.25)):
+        async with serve(
+            numbers_service(), "memory://test", limits=Limits(goodbye_timeout=seconds, linger=0.25)
+        ):
             raws.append(await greeted(nursery))
             began = trio.current_time()
         assert seconds <= trio.current_time() - began <= seconds + 0.3
@@ -112,7 +134,9 @@ async def test_a_goodbye_without_an_answer_is_waited_for_until_its_deadline(seco
 
 
 @pytest.mark.parametrize(("drain", "seconds"), [(1.0, 1.0), (25.0, 4.0)])
-async def test_a_shutdown_takes_no_longer_than_its_drain(drain: float, seconds: float, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_shutdown_takes_no_longer_than_its_drain(
+    drain: float, seconds: float, autojump_clock: trio.testing.MockClock
+) -> None:
     """A publisher's cleanup of four seconds gets them, or the seconds of `drain`."""
     service = Service()
 
@@ -157,7 +181,9 @@ async def test_a_receive_takes_no_more_than_the_chunk(monkeypatch: pytest.Monkey
 
 
 @pytest.mark.parametrize(("turn", "is_fair"), [(1e-9, True), (1e9, False)])
-async def test_other_tasks_get_a_turn_while_a_chunk_is_decoded(turn: float, is_fair: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_tasks_get_a_turn_while_a_chunk_is_decoded(
+    turn: float, is_fair: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """After MESSAGES_PER_TURN messages, once `turn` is over; not before."""
     turns, helpings = 0, []
 
@@ -182,10 +208,15 @@ async def test_other_tasks_get_a_turn_while_a_chunk_is_decoded(turn: float, is_f
     assert len(set(helpings)) == (11 if is_fair else 1)
 
 
-async def test_a_message_of_a_framed_transport_is_bounded(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_message_of_a_framed_transport_is_bounded(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """By the largest message of the protocol: before it is decoded, if the transport can."""
     limits = Limits(max_frame=3000, outbound_high=1000, split_outbound_at=500, outbound_control=500)
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory-framed://test", limits=limits) as server:
+    async with (
+        trio.open_nursery() as nursery,
+        serve(numbers_service(), "memory-framed://test", limits=limits) as server,
+    ):
         raws = [await raw_connection(nursery, "memory-framed://test") for _ in range(2)]
         for raw, size in zip(raws, (3000, 3001), strict=True):
             await raw.send(HELLO)

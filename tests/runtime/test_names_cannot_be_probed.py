@@ -1,4 +1,6 @@
-"""A peer cannot tell a name that it may not have from one that does not exist: the bytes are the same, and the passes of the run loop."""
+"""A peer cannot tell a name that it may not have from one that does not exist: the bytes are the
+same, and the passes of the run loop.
+"""
 
 from collections.abc import AsyncIterator, Callable, Iterator
 
@@ -63,7 +65,9 @@ class Passes(trio.abc.Instrument):
 
 
 async def answer_to(opening: list[bytes], asking: bytes) -> tuple[bytes, int]:
-    """Return the bytes that answer `asking`, and the passes of the run loop until the first of them came."""
+    """Return the bytes that answer `asking`, and the passes of the run loop until the first of
+    them came.
+    """
     async with serve(guarded_service(), "memory://probe"), trio.open_nursery() as nursery:
         connection = await raw_connection(nursery, "memory://probe")
         for message in opening:
@@ -87,18 +91,24 @@ async def answer_to(opening: list[bytes], asking: bytes) -> tuple[bytes, int]:
 
 
 def fewest_passes(opening: list[bytes], asking: bytes) -> int:
-    """Return the fewest passes of eight runs: a reader that polls before it sleeps adds some, and how many depends on the real time."""
+    """Return the fewest passes of eight runs: a reader that polls before it sleeps adds some,
+    and how many depends on the real time.
+    """
     return min(run_virtual(answer_to, opening, asking)[1] for _ in range(8))
 
 
 def rsio_stream(name: str) -> tuple[list[bytes], bytes]:
-    return [rsio.encode(rsio.ClientHello(version=0, extensions=(7,)))], rsio.encode(rsio.Subscribe(publisher=name, subscriber=3, demand=5))
+    return [rsio.encode(rsio.ClientHello(version=0, extensions=(7,)))], rsio.encode(
+        rsio.Subscribe(publisher=name, subscriber=3, demand=5)
+    )
 
 
 def rsio_request(name: str) -> tuple[list[bytes], bytes]:
     data = name.encode()
     body = bytes([3, len(data)]) + data
-    return [rsio.encode(rsio.ClientHello(version=0, extensions=(7,)))], bytes([0x4C, len(body)]) + body
+    return [rsio.encode(rsio.ClientHello(version=0, extensions=(7,)))], bytes(
+        [0x4C, len(body)]
+    ) + body
 
 
 def reactivesocket_stream(name: str) -> tuple[list[bytes], bytes]:
@@ -128,9 +138,13 @@ def ask(request: pytest.FixtureRequest) -> Iterator[Callable[[str], tuple[list[b
 
 @pytest.mark.parametrize("name", AT_ONCE + IN_ITS_OWN_CODE)
 async def test_a_denied_name_is_answered_with_the_bytes_of_a_missing_one(
-    name: str, ask: Callable[[str], tuple[list[bytes], bytes]], autojump_clock: trio.testing.MockClock
+    name: str,
+    ask: Callable[[str], tuple[list[bytes], bytes]],
+    autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """By the hook, by a function, by a generator and by a handler; in both protocols; as a stream and as a request."""
+    """By the hook, by a function, by a generator and by a handler; in both protocols;
+    as a stream and as a request.
+    """
     missing, _ = await answer_to(*ask(MISSING))
     denied, _ = await answer_to(*ask(name))
     assert b"no such publisher" in missing
@@ -141,18 +155,27 @@ async def test_a_denied_name_is_answered_with_the_bytes_of_a_missing_one(
 def test_a_name_that_is_denied_at_once_takes_the_passes_of_a_missing_one(
     name: str, ask: Callable[[str], tuple[list[bytes], bytes]]
 ) -> None:
-    """The time of the answer tells nothing either. The order of tasks follows from a seed, so the count can be repeated."""
+    """The time of the answer tells nothing either.
+    The order of tasks follows from a seed, so the count can be repeated.
+    """
     assert fewest_passes(*ask(name)) == fewest_passes(*ask(MISSING))
 
 
 def test_a_handler_that_denies_without_waiting_takes_the_passes_of_a_missing_name() -> None:
     """It runs in the pass in which its request is decoded."""
-    assert fewest_passes(*reactivesocket_request("asks/7")) == fewest_passes(*reactivesocket_request(MISSING))
+    assert fewest_passes(*reactivesocket_request("asks/7")) == fewest_passes(
+        *reactivesocket_request(MISSING)
+    )
 
 
-async def test_a_subscribe_without_demand_is_accepted_before_its_generator_runs(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_subscribe_without_demand_is_accepted_before_its_generator_runs(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """So a generator cannot hide its name from such a peer; `may_open` can."""
-    hello, subscribe = rsio_stream("flow/7")[0], rsio.encode(rsio.Subscribe(publisher="flow/7", subscriber=3, demand=0))
+    hello, subscribe = (
+        rsio_stream("flow/7")[0],
+        rsio.encode(rsio.Subscribe(publisher="flow/7", subscriber=3, demand=0)),
+    )
     accepted, _ = await answer_to(hello, subscribe)
     assert accepted == rsio.encode_on_subscribe(3, 0)
     denied, _ = await answer_to(hello, subscribe.replace(b"flow", b"hook"))
@@ -169,7 +192,10 @@ async def test_not_available_behind_an_element_ends_the_stream_with_the_same_tex
         yield b"one"
         raise NotAvailable("sold")
 
-    async with serve(service, "memory://brief", on_violation=told.append) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, "memory://brief", on_violation=told.append) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with peer.subscribe("brief") as stream:
             assert await anext(stream) == b"one"
             with pytest.raises(Exception, match="no such publisher") as ended:
@@ -179,7 +205,9 @@ async def test_not_available_behind_an_element_ends_the_stream_with_the_same_tex
 
 
 async def test_a_generator_that_fails_before_its_first_element_was_accepted() -> None:
-    """Only NotAvailable is a refusal: every other failure is the failure of a publisher that exists."""
+    """Only NotAvailable is a refusal:
+    every other failure is the failure of a publisher that exists.
+    """
     service = Service()
 
     @service.publisher("broken")
@@ -193,7 +221,10 @@ async def test_a_generator_that_fails_before_its_first_element_was_accepted() ->
         for nothing in ():
             yield nothing
 
-    async with serve(service, "memory://broken", on_violation=lambda _: None) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, "memory://broken", on_violation=lambda _: None) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         with pytest.raises(Exception, match=r"^the publisher failed"):
             async with peer.subscribe("broken") as stream:
                 await anext(stream)
@@ -202,7 +233,9 @@ async def test_a_generator_that_fails_before_its_first_element_was_accepted() ->
 
 
 async def test_the_hook_gets_names_in_one_spelling_and_the_identity() -> None:
-    """No escape and no kind of request passes it by; data that is not a name is given as the request."""
+    """No escape and no kind of request passes it by;
+    data that is not a name is given as the request.
+    """
     asked = list[tuple[str | Request, str]]()
 
     def may_open(target: str | Request, peer: PeerIdentity) -> bool:
@@ -223,7 +256,10 @@ async def test_the_hook_gets_names_in_one_spelling_and_the_identity() -> None:
     async def note(data: bytes) -> None:
         raise AssertionError
 
-    async with serve(service, "memory://hook") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+    async with (
+        serve(service, "memory://hook") as server,
+        connect("reactivesocket+" + server.addresses[0]) as peer,
+    ):
         with pytest.raises(Exception, match="no such publisher"):
             await peer.request("pr%69ce/%45UR", b"payload")
         for data in (b"price/EUR?x=%61+b", b"\xff\xfe"):
@@ -233,7 +269,10 @@ async def test_the_hook_gets_names_in_one_spelling_and_the_identity() -> None:
         with pytest.raises(Exception, match="no such publisher"):
             async with peer.request_stream("pr%69ce/%45UR") as stream:
                 await anext(stream)
-    targets = [target if isinstance(target, str) else (target.model.value, target.data) for target, _ in asked]
+    targets = [
+        target if isinstance(target, str) else (target.model.value, target.data)
+        for target, _ in asked
+    ]
     assert targets == [
         "price/EUR",
         "price/EUR?x=a+b",

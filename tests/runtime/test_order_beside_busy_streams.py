@@ -1,4 +1,6 @@
-"""Elements of a publisher that signals inside `request` keep their order beside busy streams, and all counts return to zero."""
+"""Elements of a publisher that signals inside `request` keep their order beside busy streams,
+and all counts return to zero.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -16,7 +18,9 @@ LARGE = 20_000
 
 
 class InsideRequest(Publisher[bytes], Subscription):
-    """Signals numbered elements inside `request`, as rule 3.2 allows. Each `every`-th of them is large."""
+    """Signals numbered elements inside `request`, as rule 3.2 allows.
+    Each `every`-th of them is large.
+    """
 
     def __init__(self, every: int) -> None:
         self._every = every
@@ -63,7 +67,9 @@ def _service() -> Service:
 
 
 @pytest.mark.parametrize("every", [0, 3], ids=["small elements", "every third is large"])
-@pytest.mark.parametrize("url", ["tcp://127.0.0.1:0", "reactivesocket+tcp://127.0.0.1:0", "rsio+memory://order"])
+@pytest.mark.parametrize(
+    "url", ["tcp://127.0.0.1:0", "reactivesocket+tcp://127.0.0.1:0", "rsio+memory://order"]
+)
 async def test_elements_keep_their_order(url: str, every: int) -> None:
     """And none of them waits for the busy streams."""
     async with serve(_service(), url) as server, connect(server.addresses[0]) as peer:
@@ -71,14 +77,21 @@ async def test_elements_keep_their_order(url: str, every: int) -> None:
             for _ in range(3):
                 nursery.start_soon(_read, peer)
             async with peer.subscribe(f"inside/{every}", demand=1024) as stream:
-                numbers = [int(await anext(stream)) for _ in range(COUNT if not every else COUNT // 10)]
+                numbers = [
+                    int(await anext(stream)) for _ in range(COUNT if not every else COUNT // 10)
+                ]
             nursery.cancel_scope.cancel()
         assert numbers == list(range(1, len(numbers) + 1))
 
 
-async def test_requests_that_waited_for_room_owe_nothing_at_the_end(autojump_clock: trio.testing.MockClock) -> None:
+async def test_requests_that_waited_for_room_owe_nothing_at_the_end(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A debt that is left lowers the share of every later publisher of the connection."""
-    async with serve(_service(), "rsio+memory://owed") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(_service(), "rsio+memory://owed") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with trio.open_nursery() as busy:
             for _ in range(3):
                 busy.start_soon(_read, peer)

@@ -1,4 +1,6 @@
-"""`share`, and a processor, with subscribers over a network: one that requests nothing does not stop the source for the others."""
+"""`share`, and a processor, with subscribers over a network: one that requests nothing does not
+stop the source for the others.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from math import inf
@@ -52,16 +54,26 @@ async def _read(stream: Any, into: list[bytes]) -> None:
 @pytest.mark.parametrize("bound", [4.0, None])
 @pytest.mark.parametrize("fan_out", FAN_OUTS.values(), ids=FAN_OUTS)
 async def test_a_subscriber_that_requests_nothing_holds_up_the_others_for_a_time(
-    fan_out: Callable[..., Published], bound: float | None, dialect: str, autojump_clock: trio.testing.MockClock
+    fan_out: Callable[..., Published],
+    bound: float | None,
+    dialect: str,
+    autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """By default for 10 s. Then its stream fails with a reason, the server reports it, and the others get every element."""
+    """By default for 10 s. Then its stream fails with a reason, the server reports it,
+    and the others get every element.
+    """
     limits = Limits() if bound is None else Limits(max_hold_up=bound)
     service, told, got = Service(), list[Exception](), list[bytes]()
     async with trio.open_nursery() as owner:
         service.publish("numbers", fan_out(owner))
-        async with serve(service, f"{dialect}+memory://shared", limits=limits, on_violation=told.append) as server:
+        async with serve(
+            service, f"{dialect}+memory://shared", limits=limits, on_violation=told.append
+        ) as server:
             async with connect(server.addresses[0]) as one, connect(server.addresses[0]) as other:
-                async with one.subscribe("numbers", demand=1) as mute, other.subscribe("numbers", demand=8) as quick:
+                async with (
+                    one.subscribe("numbers", demand=1) as mute,
+                    other.subscribe("numbers", demand=8) as quick,
+                ):
                     began = trio.current_time()
                     with trio.fail_after(60):
                         await _read(quick, got)
@@ -81,8 +93,15 @@ async def test_without_a_bound_the_slowest_remote_subscriber_sets_the_pace(
     service, got = Service(), list[bytes]()
     async with trio.open_nursery() as owner:
         service.publish("numbers", fan_out(owner, max_hold_up=inf))
-        async with serve(service, "rsio+memory://shared") as server, connect(server.addresses[0]) as peer:
-            async with peer.subscribe("numbers", demand=1) as slow, peer.subscribe("numbers") as quick, trio.open_nursery() as nursery:
+        async with (
+            serve(service, "rsio+memory://shared") as server,
+            connect(server.addresses[0]) as peer,
+        ):
+            async with (
+                peer.subscribe("numbers", demand=1) as slow,
+                peer.subscribe("numbers") as quick,
+                trio.open_nursery() as nursery,
+            ):
                 nursery.start_soon(_read, quick, got)
                 await trio.sleep(1000)
                 held = len(got)
@@ -91,12 +110,17 @@ async def test_without_a_bound_the_slowest_remote_subscriber_sets_the_pace(
     assert got[-1] == b"%d" % (LAST - 1)
 
 
-async def test_a_remote_subscriber_alone_may_wait_without_end(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_remote_subscriber_alone_may_wait_without_end(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """It holds up nothing but its own stream."""
     service, told = Service(), list[Exception]()
     async with trio.open_nursery() as owner:
         service.publish("numbers", _shared(owner))
-        async with serve(service, "rsio+memory://shared", on_violation=told.append) as server, connect(server.addresses[0]) as peer:
+        async with (
+            serve(service, "rsio+memory://shared", on_violation=told.append) as server,
+            connect(server.addresses[0]) as peer,
+        ):
             async with peer.subscribe("numbers", demand=1) as slow:
                 await trio.sleep(1000)
                 got: list[bytes] = []
@@ -105,12 +129,18 @@ async def test_a_remote_subscriber_alone_may_wait_without_end(autojump_clock: tr
     assert not told
 
 
-async def test_a_subscriber_in_this_process_has_no_bound(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_subscriber_in_this_process_has_no_bound(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Its pace is the program's own choice."""
     async with trio.open_nursery() as owner:
         shared = generate(_numbers).share(owner)
         got: list[bytes] = []
-        async with subscribe(shared, demand=1) as mute, subscribe(shared, demand=UNBOUNDED) as quick, trio.open_nursery() as nursery:
+        async with (
+            subscribe(shared, demand=1) as mute,
+            subscribe(shared, demand=UNBOUNDED) as quick,
+            trio.open_nursery() as nursery,
+        ):
             nursery.start_soon(_read, quick, got)
             await trio.sleep(1000)
             assert len(got) < LAST

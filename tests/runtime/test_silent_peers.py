@@ -1,4 +1,6 @@
-"""A peer that is stopped is noticed within 45 s with the default limits, and a peer that answers is kept, over each protocol."""
+"""A peer that is stopped is noticed within 45 s with the default limits, and a peer that answers
+is kept, over each protocol.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 
@@ -30,12 +32,19 @@ def quiet_service() -> Service:
     return service
 
 
-RS_CLIENT = b"".join(rs.encode(frame) for frame in (rs.Setup(), KEEPALIVE, rs.RequestStream(stream_id=1, demand=9, data=b"quiet")))
-RSIO_CLIENT = rsio.encode(rsio.ClientHello(extensions=(1,))) + rsio.encode(rsio.Subscribe(publisher="quiet", subscriber=0, demand=9))
+RS_CLIENT = b"".join(
+    rs.encode(frame)
+    for frame in (rs.Setup(), KEEPALIVE, rs.RequestStream(stream_id=1, demand=9, data=b"quiet"))
+)
+RSIO_CLIENT = rsio.encode(rsio.ClientHello(extensions=(1,))) + rsio.encode(
+    rsio.Subscribe(publisher="quiet", subscriber=0, demand=9)
+)
 
 
 @pytest.mark.parametrize("hello", [RSIO_CLIENT, RS_CLIENT], ids=["RS.io", "ReactiveSocket"])
-async def test_a_server_notices_a_client_that_is_stopped(hello: bytes, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_server_notices_a_client_that_is_stopped(
+    hello: bytes, autojump_clock: trio.testing.MockClock
+) -> None:
     """The client had the keepalive and a stream, and sends nothing any more."""
     async with trio.open_nursery() as nursery, serve(quiet_service(), "memory://test") as server:
         raw = await raw_connection(nursery)
@@ -52,11 +61,16 @@ Answer = Callable[[Connection], Awaitable[None]]
 
 async def answer_rsio_hello(connection: Connection) -> None:
     await connection.send(rsio.encode(rsio.ServerHello(extensions=(1,))))
-    await connection.send(rsio.encode(rsio.OnSubscribe(subscriber=0)) + rsio.encode(rsio.OnNext(subscriber=0, element=b"element")))
+    await connection.send(
+        rsio.encode(rsio.OnSubscribe(subscriber=0))
+        + rsio.encode(rsio.OnNext(subscriber=0, element=b"element"))
+    )
 
 
 async def answer_with_keepalive(connection: Connection) -> None:
-    await connection.send(rs.encode(KEEPALIVE) + rs.encode(rs.Response(stream_id=1, data=b"element")))
+    await connection.send(
+        rs.encode(KEEPALIVE) + rs.encode(rs.Response(stream_id=1, data=b"element"))
+    )
 
 
 async def answer_request(connection: Connection) -> None:
@@ -65,14 +79,24 @@ async def answer_request(connection: Connection) -> None:
 
 @pytest.mark.parametrize(
     ("url", "answer"),
-    [("rsio", answer_rsio_hello), ("reactivesocket", answer_with_keepalive), ("reactivesocket", answer_request)],
+    [
+        ("rsio", answer_rsio_hello),
+        ("reactivesocket", answer_with_keepalive),
+        ("reactivesocket", answer_request),
+    ],
     ids=["RS.io", "ReactiveSocket with keepalive", "ReactiveSocket of another kind"],
 )
-async def test_a_client_notices_a_server_that_is_stopped(url: str, answer: Answer, autojump_clock: trio.testing.MockClock) -> None:
-    """The server has sent one element. A server without the keepalive would have had to answer a request for one value."""
+async def test_a_client_notices_a_server_that_is_stopped(
+    url: str, answer: Answer, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The server has sent one element.
+    A server without the keepalive would have had to answer a request for one value.
+    """
     transport = build_registry().transport("memory")
     async with trio.open_nursery() as nursery:
-        listener = await transport.listen(parse_url("memory://test"), options=TransportOptions(), nursery=nursery)
+        listener = await transport.listen(
+            parse_url("memory://test"), options=TransportOptions(), nursery=nursery
+        )
 
         async def be_stopped() -> None:
             connection = await listener.accept()
@@ -91,11 +115,15 @@ async def test_a_client_notices_a_server_that_is_stopped(url: str, answer: Answe
         await listener.aclose()
 
 
-async def test_a_quiet_server_of_another_kind_is_kept(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_quiet_server_of_another_kind_is_kept(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """It skips EXT frames, and answers each request for one value with an ERROR, for hours."""
     transport = build_registry().transport("memory")
     async with trio.open_nursery() as nursery:
-        listener = await transport.listen(parse_url("memory://test"), options=TransportOptions(), nursery=nursery)
+        listener = await transport.listen(
+            parse_url("memory://test"), options=TransportOptions(), nursery=nursery
+        )
         probes = 0
 
         async def answer() -> None:
@@ -106,10 +134,14 @@ async def test_a_quiet_server_of_another_kind_is_kept(autojump_clock: trio.testi
                 decoder.feed(bytes(data))
                 for frame in frames.frames:
                     if isinstance(frame, rs.RequestStream):
-                        await connection.send(rs.encode(rs.Response(stream_id=frame.stream_id, data=b"element")))
+                        await connection.send(
+                            rs.encode(rs.Response(stream_id=frame.stream_id, data=b"element"))
+                        )
                     elif isinstance(frame, rs.RequestResponse):
                         probes += 1
-                        await connection.send(rs.encode(rs.Error(stream_id=frame.stream_id, data=b"no such service")))
+                        await connection.send(
+                            rs.encode(rs.Error(stream_id=frame.stream_id, data=b"no such service"))
+                        )
                 frames.frames.clear()
 
         nursery.start_soon(answer)

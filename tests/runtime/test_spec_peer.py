@@ -54,7 +54,9 @@ async def hears(peer: SpecPeer, *expected: spec.Message) -> None:
         assert await peer.hear() == message
 
 
-async def elements_of(peer: SpecPeer, stream_id: int, demand: int) -> tuple[list[bytes], list[str], spec.Message]:
+async def elements_of(
+    peer: SpecPeer, stream_id: int, demand: int
+) -> tuple[list[bytes], list[str], spec.Message]:
     """Read a stream to its end; return its elements, the kinds of their messages, and the end."""
     incoming, elements, kinds = spec.Incoming(demand), [], []
     async for message in peer:
@@ -123,7 +125,11 @@ async def test_a_client_written_from_the_page_gets_failures() -> None:
     async with serve(service(), LOCAL) as server:
         peer = await call(server.addresses[0])
         await peer.say(("subscribe", "failing", 0, 2))
-        assert await elements_of(peer, 0, 2) == ([b"one"], ["onSubscribe", "onNext", "onError"], ("onError", 0, "out of stock"))
+        assert await elements_of(peer, 0, 2) == (
+            [b"one"],
+            ["onSubscribe", "onNext", "onError"],
+            ("onError", 0, "out of stock"),
+        )
         await peer.say(("subscribe", "words", 1, 0), ("request", 1, 0))
         await hears(peer, ("onSubscribe", 1, 0), ("onError", 1, "illegal demand"))
         await peer.part()
@@ -215,7 +221,13 @@ def answer_endless(answer: PendingAnswer) -> None:
         answer.plan("onNext", b"x", costs=1)
 
 
-ANSWERS = {"words": answer_words, "fixed": answer_fixed, "large": answer_large, "failing": answer_failing, "endless": answer_endless}
+ANSWERS = {
+    "words": answer_words,
+    "fixed": answer_fixed,
+    "large": answer_large,
+    "failing": answer_failing,
+    "endless": answer_endless,
+}
 READ = {
     "words": [b"one", b"", b"three"],
     "fixed": [b"aaaa", b"bbbb", b"cccc", b"dddd"],
@@ -225,11 +237,18 @@ READ = {
 
 @pytest.mark.parametrize(("name", "elements"), READ.items(), ids=READ)
 @pytest.mark.parametrize("demand", [3, 100])
-async def test_our_client_reads_from_a_server_written_from_the_page(name: str, elements: list[bytes], demand: int) -> None:
-    """Each element, complete and in order, with a small demand that is renewed and with a large one."""
+async def test_our_client_reads_from_a_server_written_from_the_page(
+    name: str, elements: list[bytes], demand: int
+) -> None:
+    """Each element, complete and in order, with a small demand that is renewed
+    and with a large one.
+    """
     server = SpecServer(ANSWERS)
     async with trio.open_nursery() as nursery:
-        async with connect(await server.listen(nursery)) as peer, peer.subscribe(name, demand=demand) as stream:
+        async with (
+            connect(await server.listen(nursery)) as peer,
+            peer.subscribe(name, demand=demand) as stream,
+        ):
             assert [bytes(element) async for element in stream] == elements
         nursery.cancel_scope.cancel()
     assert server.heard[0][0] == "clientHello"
@@ -253,7 +272,9 @@ async def test_our_client_raises_refusals_and_failures_of_a_server_written_from_
 
 
 async def test_our_client_cancels_and_leaves_a_server_written_from_the_page_in_good_order() -> None:
-    """Cancel at the end of the stream's block; goodbye, with an empty reason, at the end of the connection's."""
+    """Cancel at the end of the stream's block;
+    goodbye, with an empty reason, at the end of the connection's.
+    """
     server = SpecServer(ANSWERS)
     async with trio.open_nursery() as nursery:
         async with connect(await server.listen(nursery)) as peer:

@@ -1,4 +1,6 @@
-"""The elements that a slow reader of a network holds are bounded in bytes: over both protocols, typed or not, in a pipe or not."""
+"""The elements that a slow reader of a network holds are bounded in bytes: over both protocols,
+typed or not, in a pipe or not.
+"""
 
 import math
 from collections.abc import AsyncIterator, Awaitable, Callable
@@ -10,7 +12,19 @@ import pytest
 import trio
 from trio.testing import MockClock, wait_all_tasks_blocked
 
-from penstock import ConnectionLost, LimitExceeded, Limits, Service, Stream, Subscriber, Subscription, connect, remote, serve, subscribe
+from penstock import (
+    ConnectionLost,
+    LimitExceeded,
+    Limits,
+    Service,
+    Stream,
+    Subscriber,
+    Subscription,
+    connect,
+    remote,
+    serve,
+    subscribe,
+)
 from penstock.runtime import Peer
 
 PROTOCOLS = ("rsio", "reactivesocket")
@@ -54,18 +68,29 @@ Opening = Callable[[str], AbstractAsyncContextManager[Stream[Any]]]
 
 OPENINGS: dict[str, Opening] = {
     "by-url": lambda address: subscribe(f"{address}/large", limits=LIMITS),
-    "typed": lambda address: subscribe(f"{address}/text", type=str, serializer="json", limits=LIMITS),
+    "typed": lambda address: subscribe(
+        f"{address}/text", type=str, serializer="json", limits=LIMITS
+    ),
     "in-a-pipe": lambda address: subscribe(remote(f"{address}/large", limits=LIMITS).map(len)),
-    "declared": lambda address: subscribe(f"{address}/large", window_bytes=4 * MIB, limits=replace(LIMITS, window_bytes=64 * MIB)),
+    "declared": lambda address: subscribe(
+        f"{address}/large", window_bytes=4 * MIB, limits=replace(LIMITS, window_bytes=64 * MIB)
+    ),
 }
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("opening", OPENINGS.values(), ids=OPENINGS)
-async def test_a_slow_reader_of_large_elements_holds_its_window(opening: Opening, protocol: str, autojump_clock: MockClock) -> None:
-    """The first elements are asked for before their size is known: 4 of at most 2 MiB. From then on the window is kept."""
+async def test_a_slow_reader_of_large_elements_holds_its_window(
+    opening: Opening, protocol: str, autojump_clock: MockClock
+) -> None:
+    """The first elements are asked for before their size is known: 4 of at most 2 MiB.
+    From then on the window is kept.
+    """
     large = LargeElements()
-    async with serve(large.service, "memory://b") as server, opening(f"{protocol}+{server.addresses[0]}") as stream:
+    async with (
+        serve(large.service, "memory://b") as server,
+        opening(f"{protocol}+{server.addresses[0]}") as stream,
+    ):
         await trio.sleep(1)
         assert stream.statistics().buffered == 4
         held = []
@@ -78,11 +103,18 @@ async def test_a_slow_reader_of_large_elements_holds_its_window(opening: Opening
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_streams_of_one_connection_share_its_budget(protocol: str, autojump_clock: MockClock) -> None:
-    """Twelve streams with windows of 4 MiB, where a connection may hold 16 MiB: each goes on, and all keep within it."""
+async def test_streams_of_one_connection_share_its_budget(
+    protocol: str, autojump_clock: MockClock
+) -> None:
+    """Twelve streams with windows of 4 MiB, where a connection may hold 16 MiB:
+    each goes on, and all keep within it.
+    """
     large = LargeElements()
     limits = replace(LIMITS, unread_bytes=128 * MIB)
-    async with serve(large.service, "memory://s") as server, connect(f"{protocol}+{server.addresses[0]}", limits=limits) as peer:
+    async with (
+        serve(large.service, "memory://s") as server,
+        connect(f"{protocol}+{server.addresses[0]}", limits=limits) as peer,
+    ):
         taken = 0
 
         async def read(peer: Peer) -> None:
@@ -107,16 +139,26 @@ async def test_streams_of_one_connection_share_its_budget(protocol: str, autojum
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_elements_that_become_large_end_their_stream_at_the_budget(protocol: str, autojump_clock: MockClock) -> None:
-    """Elements of 1 MiB follow small ones, and were asked for with them. The reader gets what is held, and then an error."""
+async def test_elements_that_become_large_end_their_stream_at_the_budget(
+    protocol: str, autojump_clock: MockClock
+) -> None:
+    """Elements of 1 MiB follow small ones, and were asked for with them.
+    The reader gets what is held, and then an error.
+    """
     large = LargeElements()
-    async with serve(large.service, "memory://j") as server, connect(f"{protocol}+{server.addresses[0]}", limits=LIMITS) as peer:
+    async with (
+        serve(large.service, "memory://j") as server,
+        connect(f"{protocol}+{server.addresses[0]}", limits=LIMITS) as peer,
+    ):
         async with peer.subscribe("then-large") as stream:
             for _ in range(190):
                 await anext(stream)
             await trio.sleep(1)
             assert stream.statistics().buffered <= 10 + LIMITS.unread_bytes // ELEMENT + 1
-            with pytest.raises(LimitExceeded, match=r"Limits.unread_bytes\); read it faster, or open it with a smaller demand") as caught:
+            with pytest.raises(
+                LimitExceeded,
+                match=r"Limits.unread_bytes\); read it faster, or open it with a smaller demand",
+            ) as caught:
                 async for _ in stream:
                     pass
             assert caught.value.limit == "unread_bytes"
@@ -124,7 +166,9 @@ async def test_elements_that_become_large_end_their_stream_at_the_budget(protoco
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_large_elements_among_small_ones_do_no_harm(protocol: str, autojump_clock: MockClock) -> None:
+async def test_large_elements_among_small_ones_do_no_harm(
+    protocol: str, autojump_clock: MockClock
+) -> None:
     """Every hundredth has 1 MiB, and all arrive, also at a slow reader."""
     large = LargeElements()
     async with serve(large.service, "memory://m") as server:
@@ -146,10 +190,17 @@ async def count_in_batches(stream: Stream[Any]) -> int:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("read", [count, count_in_batches])
-async def test_small_elements_use_the_whole_demand(read: Callable[[Stream[Any]], Awaitable[int]], protocol: str) -> None:
-    """After the first elements 256 are under way, as without a window: 2,000 elements take one request for each half of it."""
+async def test_small_elements_use_the_whole_demand(
+    read: Callable[[Stream[Any]], Awaitable[int]], protocol: str
+) -> None:
+    """After the first elements 256 are under way, as without a window: 2,000 elements take one
+    request for each half of it.
+    """
     large = LargeElements()
-    async with serve(large.service, "memory://f") as server, connect(f"{protocol}+{server.addresses[0]}", limits=LIMITS) as peer:
+    async with (
+        serve(large.service, "memory://f") as server,
+        connect(f"{protocol}+{server.addresses[0]}", limits=LIMITS) as peer,
+    ):
         async with peer.subscribe("small") as stream:
             assert stream.statistics().requested == 4
             for _ in range(9):
@@ -161,12 +212,19 @@ async def test_small_elements_use_the_whole_demand(read: Callable[[Stream[Any]],
 
 async def test_a_window_has_at_least_one_byte() -> None:
     """Any other value is refused where it is given."""
-    with pytest.raises(Exception, match="window_bytes=0; give how many bytes of elements may be asked for and unread at a time"):
+    with pytest.raises(
+        Exception,
+        match=(
+            "window_bytes=0; give how many bytes of elements may be asked for and unread at a time"
+        ),
+    ):
         subscribe("memory://w/large", window_bytes=0)
 
 
 SMALL_BUDGET = replace(LIMITS, unread_bytes=2 * MIB, memory_budget=10 * MIB)
-"""80 % of the budget are 8 MiB. The window and the unread bytes are less than what these tests ask for."""
+"""80 % of the budget are 8 MiB. The window and the unread bytes are less than what these tests
+ask for.
+"""
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
@@ -174,14 +232,25 @@ SMALL_BUDGET = replace(LIMITS, unread_bytes=2 * MIB, memory_budget=10 * MIB)
 async def test_a_stream_that_requests_by_itself_is_bounded_by_its_requests_and_the_memory_budget(
     by_url: bool, protocol: str, autojump_clock: MockClock
 ) -> None:
-    """With `demand=0` neither the window nor `unread_bytes` says how much may be asked for. At 80 % of the budget the connection is cut."""
+    """With `demand=0` neither the window nor `unread_bytes` says how much may be asked for. At
+    80 % of the budget the connection is cut.
+    """
     large = LargeElements()
     async with serve(large.service, "memory://own") as server:
         address = f"{protocol}+{server.addresses[0]}"
         async with connect(address, limits=SMALL_BUDGET) as peer:
-            opening = subscribe(f"{address}/large", demand=0, limits=SMALL_BUDGET) if by_url else peer.subscribe("large", demand=0)
-            # The block of a URL has a connection of its own, and raises what would be reported for another one.
-            with pytest.raises(LimitExceeded, match=r"Limits\.memory_budget") if by_url else nullcontext():
+            opening = (
+                subscribe(f"{address}/large", demand=0, limits=SMALL_BUDGET)
+                if by_url
+                else peer.subscribe("large", demand=0)
+            )
+            # The block of a URL has a connection of its own,
+            # and raises what would be reported for another one.
+            with (
+                pytest.raises(LimitExceeded, match=r"Limits\.memory_budget")
+                if by_url
+                else nullcontext()
+            ):
                 async with opening as stream:
                     stream.request(6)
                     await trio.sleep(1)
@@ -223,8 +292,12 @@ class TellsWhatItKeeps(Keeps):
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_a_subscriber_without_a_stream_gets_what_it_requests_at_once(protocol: str, autojump_clock: MockClock) -> None:
-    """Nothing waits here: what the subscriber keeps is the program's, and bounded by its requests alone."""
+async def test_a_subscriber_without_a_stream_gets_what_it_requests_at_once(
+    protocol: str, autojump_clock: MockClock
+) -> None:
+    """Nothing waits here: what the subscriber keeps is the program's,
+    and bounded by its requests alone.
+    """
     large = LargeElements()
     async with serve(large.service, "memory://callback") as server, trio.open_nursery() as nursery:
         async with connect(f"{protocol}+{server.addresses[0]}", limits=SMALL_BUDGET) as peer:
@@ -237,7 +310,9 @@ async def test_a_subscriber_without_a_stream_gets_what_it_requests_at_once(proto
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_a_subscriber_that_tells_what_it_keeps_is_within_the_memory_budget(protocol: str, autojump_clock: MockClock) -> None:
+async def test_a_subscriber_that_tells_what_it_keeps_is_within_the_memory_budget(
+    protocol: str, autojump_clock: MockClock
+) -> None:
     """At 80 % of the budget its connection is cut."""
     large = LargeElements()
     async with serve(large.service, "memory://tells") as server, trio.open_nursery() as nursery:
@@ -252,9 +327,14 @@ async def test_a_subscriber_that_tells_what_it_keeps_is_within_the_memory_budget
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_all_bytes_of_elements_that_arrived_together_are_counted(protocol: str) -> None:
-    """Also if the first and the last are empty: the lengths of an average were the choice of the peer."""
+    """Also if the first and the last are empty:
+    the lengths of an average were the choice of the peer.
+    """
     large = LargeElements()
-    async with serve(large.service, "memory://b") as server, connect(f"{protocol}+{server.addresses[0]}") as peer:
+    async with (
+        serve(large.service, "memory://b") as server,
+        connect(f"{protocol}+{server.addresses[0]}") as peer,
+    ):
         async with peer.subscribe("light-ends") as stream:
             got = [element async for element in stream]
             counted = stream.statistics().received_bytes

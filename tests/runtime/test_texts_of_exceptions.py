@@ -1,4 +1,6 @@
-"""A publisher, a setup function or `may_open` may raise an exception whose text cannot be sent. Its stream ends with another text."""
+"""A publisher, a setup function or `may_open` may raise an exception whose text cannot be sent.
+Its stream ends with another text.
+"""
 
 from collections.abc import AsyncIterator, Callable
 
@@ -6,7 +8,17 @@ import pytest
 import trio
 from trio.testing import MockClock
 
-from penstock import NotAvailable, PublicError, PublisherFailed, Rejected, Service, collect, connect, remote, serve
+from penstock import (
+    NotAvailable,
+    PublicError,
+    PublisherFailed,
+    Rejected,
+    Service,
+    collect,
+    connect,
+    remote,
+    serve,
+)
 from penstock.spi import PeerIdentity
 
 PROTOCOLS = ("", "reactivesocket+")
@@ -16,7 +28,9 @@ PROTOCOLS = ("", "reactivesocket+")
 async def test_half_a_surrogate_pair_in_a_public_error_reaches_the_client_as_a_question_mark(
     protocol: str, autojump_clock: MockClock
 ) -> None:
-    """The name of a file may have one. RS.io once sent nothing, so the client waited without end."""
+    """The name of a file may have one.
+    RS.io once sent nothing, so the client waited without end.
+    """
     service = Service()
 
     @service.publisher("file")
@@ -66,20 +80,26 @@ def mute_service(setup: Callable[[bytes], bool] | None = None) -> Service:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_an_exception_whose_str_raises_ends_its_stream_alone(protocol: str, autojump_clock: MockClock) -> None:
+async def test_an_exception_whose_str_raises_ends_its_stream_alone(
+    protocol: str, autojump_clock: MockClock
+) -> None:
     """Such a stream once had no end, and such a function once ended the connection."""
     url = f"{protocol}memory://texts"
     async with serve(mute_service(), url, on_violation=lambda _: None), connect(url) as peer:
         with trio.fail_after(10):
             for name in ("fails", "fails-at-once"):
-                with pytest.raises((PublisherFailed, Rejected), match="MuteError, whose __str__ raised"):
+                with pytest.raises(
+                    (PublisherFailed, Rejected), match="MuteError, whose __str__ raised"
+                ):
                     await collect(peer.source(name))
             for name in ("denies", "denies-at-once"):
                 with pytest.raises((PublisherFailed, Rejected), match="no such publisher"):
                     await collect(peer.source(name))
 
 
-async def test_a_setup_function_whose_exception_has_no_text_refuses_the_client(autojump_clock: MockClock) -> None:
+async def test_a_setup_function_whose_exception_has_no_text_refuses_the_client(
+    autojump_clock: MockClock,
+) -> None:
     """The client is told the class of the exception."""
 
     def refuse(data: bytes) -> bool:
@@ -92,7 +112,9 @@ async def test_a_setup_function_whose_exception_has_no_text_refuses_the_client(a
                 await peer.wait_accepted()
 
 
-async def test_a_failure_of_may_open_without_a_text_refuses_the_name(autojump_clock: MockClock) -> None:
+async def test_a_failure_of_may_open_without_a_text_refuses_the_name(
+    autojump_clock: MockClock,
+) -> None:
     """In the same words as a name that is not there."""
 
     def may_open(target: object, peer: PeerIdentity) -> bool:

@@ -1,4 +1,6 @@
-"""Plugins of outsiders: found when installed, negotiated over TCP, switched off, in conflict, broken."""
+"""Plugins of outsiders: found when installed, negotiated over TCP, switched off, in conflict,
+broken.
+"""
 
 from collections.abc import AsyncIterator
 from pathlib import Path
@@ -27,7 +29,9 @@ def shelf(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Shelf:
 
 def pairs_service(serializer: str = "pairs") -> Service:
     service = Service()
-    service.publish("pairs", PAIRS if serializer == "pairs" else [b"a=1", b"b=2"], serializer=serializer)
+    service.publish(
+        "pairs", PAIRS if serializer == "pairs" else [b"a=1", b"b=2"], serializer=serializer
+    )
 
     @service.publisher("large")
     async def large() -> AsyncIterator[bytes]:
@@ -46,11 +50,15 @@ def installed(shelf: Shelf) -> Registry:
 
 @pytest.mark.parametrize("scheme", ["tcp", "plain"])
 async def test_installing_a_distribution_is_enough(shelf: Shelf, scheme: str) -> None:
-    """Its serializer, its transport and its extension work beside ours; the program only names them."""
+    """Its serializer, its transport and its extension work beside ours;
+    the program only names them.
+    """
     registry = installed(shelf)
     assert registry.problems == ()
     async with serve(pairs_service(), f"{scheme}://127.0.0.1:0", registry=registry) as server:
-        async with subscribe(f"{server.addresses[0]}/pairs", serializer="pairs", registry=registry) as stream:
+        async with subscribe(
+            f"{server.addresses[0]}/pairs", serializer="pairs", registry=registry
+        ) as stream:
             assert [pair async for pair in stream] == PAIRS
         async with subscribe(f"{server.addresses[0]}/large", registry=registry) as stream:
             assert [element async for element in stream] == [bytes(100_000), b"small"]
@@ -59,12 +67,19 @@ async def test_installing_a_distribution_is_enough(shelf: Shelf, scheme: str) ->
 
 
 async def test_an_extension_changes_elements_once_both_sides_have_agreed(shelf: Shelf) -> None:
-    """On the wire: both hellos list it, the server declares, no element comes before the client agrees, and then they are masked."""
+    """On the wire: both hellos list it, the server declares, no element comes before the client
+    agrees, and then they are masked.
+    """
     registry = installed(shelf)
-    async with serve(pairs_service(), "tcp://127.0.0.1:0", registry=registry) as server, trio.open_nursery() as nursery:
+    async with (
+        serve(pairs_service(), "tcp://127.0.0.1:0", registry=registry) as server,
+        trio.open_nursery() as nursery,
+    ):
         raw = await raw_connection(nursery, server.addresses[0])
         hello = rsio.encode(rsio.ClientHello(version=0, extensions=(200,)))
-        await raw.send(hello + rsio.encode(rsio.Subscribe(publisher="pairs", subscriber=0, demand=9)))
+        await raw.send(
+            hello + rsio.encode(rsio.Subscribe(publisher="pairs", subscriber=0, demand=9))
+        )
         due = (
             rsio.encode(rsio.ServerHello(version=0, extensions=(3, 6, 1, 200, 7)))
             + rsio.encode(rsio.ExtensionMessage(type=0x60, body=b"\x5a"))
@@ -81,7 +96,9 @@ async def test_an_extension_changes_elements_once_both_sides_have_agreed(shelf: 
             listening.cancel_scope.cancel()
         await raw.send(rsio.encode(rsio.ExtensionMessage(type=0x61, body=b"")))
         masked = [bytes(letter ^ 0x5A for letter in element) for element in (b"a=1", b"b=2")]
-        due = b"".join(rsio.next_header(0, 3) + element for element in masked) + rsio.encode(rsio.OnComplete(subscriber=0))
+        due = b"".join(rsio.next_header(0, 3) + element for element in masked) + rsio.encode(
+            rsio.OnComplete(subscriber=0)
+        )
         heard = b""
         while len(heard) < len(due):
             heard += await raw.receive() or b""
@@ -90,12 +107,20 @@ async def test_an_extension_changes_elements_once_both_sides_have_agreed(shelf: 
 
 
 @pytest.mark.parametrize("lacking", ["server", "client"])
-async def test_an_extension_that_one_side_lacks_is_not_negotiated(shelf: Shelf, lacking: str) -> None:
+async def test_an_extension_that_one_side_lacks_is_not_negotiated(
+    shelf: Shelf, lacking: str
+) -> None:
     """The elements go unmasked; nothing is reported."""
     registry = installed(shelf)
     plain = build_registry(environ={DISABLE: "outsider"})
-    async with serve(pairs_service("bytes"), "tcp://127.0.0.1:0", registry=plain if lacking == "server" else registry) as server:
-        async with subscribe(f"{server.addresses[0]}/pairs", registry=plain if lacking == "client" else registry) as stream:
+    async with serve(
+        pairs_service("bytes"),
+        "tcp://127.0.0.1:0",
+        registry=plain if lacking == "server" else registry,
+    ) as server:
+        async with subscribe(
+            f"{server.addresses[0]}/pairs", registry=plain if lacking == "client" else registry
+        ) as stream:
             assert [element async for element in stream] == [b"a=1", b"b=2"]
 
 
@@ -115,21 +140,42 @@ async def test_an_extension_id_of_two_plugins_goes_to_neither(shelf: Shelf) -> N
     """Both are reported, and a connection works without them."""
     installed(shelf)
     shelf.install(
-        "penstock-rival", CODE.replace('"masked"', '"hidden"').replace('"plain"', '"bare"').replace('"pairs"', '"twos"'), entry="rival"
+        "penstock-rival",
+        CODE.replace('"masked"', '"hidden"')
+        .replace('"plain"', '"bare"')
+        .replace('"pairs"', '"twos"'),
+        entry="rival",
     )
     registry = build_registry(environ={})
     assert {problem.plugin for problem in registry.problems} == {"outsider", "rival"}
-    assert set(registry.extensions) == {"auth", "content", "drain", "keepalive", "position", "requests"}
+    assert set(registry.extensions) == {
+        "auth",
+        "content",
+        "drain",
+        "keepalive",
+        "position",
+        "requests",
+    }
     assert {"plain", "bare", "tcp"} <= set(registry.transports)
     async with serve(pairs_service(), "bare://127.0.0.1:0", registry=registry) as server:
-        async with subscribe(f"{server.addresses[0]}/pairs".replace("bare", "plain"), serializer="pairs", registry=registry) as stream:
+        async with subscribe(
+            f"{server.addresses[0]}/pairs".replace("bare", "plain"),
+            serializer="pairs",
+            registry=registry,
+        ) as stream:
             assert [pair async for pair in stream] == PAIRS
 
 
 BROKEN = [
     ("raise ImportError('half installed')", "cannot be loaded"),
-    ("from penstock.spi import hookimpl\n@hookimpl\ndef penstock_transport(): return []", "has a hook that does not fit"),
-    ("from penstock.spi import hookimpl\n@hookimpl\ndef penstock_extensions(): return [1]", "each must be a Factory"),
+    (
+        "from penstock.spi import hookimpl\n@hookimpl\ndef penstock_transport(): return []",
+        "has a hook that does not fit",
+    ),
+    (
+        "from penstock.spi import hookimpl\n@hookimpl\ndef penstock_extensions(): return [1]",
+        "each must be a Factory",
+    ),
     (CODE.replace("id=200", "id=5"), "give an integer from 128 on"),
 ]
 
@@ -151,7 +197,9 @@ async def test_a_broken_plugin_is_reported_and_left_out(shelf: Shelf, code: str,
 async def test_an_extension_that_raises_on_an_element_ends_its_connection_only(
     shelf: Shelf, side: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Its own side reports which extension it was; the other side gets the end of the connection; the server goes on."""
+    """Its own side reports which extension it was; the other side gets the end of the
+    connection; the server goes on.
+    """
     registry = installed(shelf)
     offer = registry.extension("masked")
     module = __import__(offer.make.__module__)
@@ -164,10 +212,23 @@ async def test_an_extension_that_raises_on_an_element_ends_its_connection_only(
     original = module._Masking._mask
     monkeypatch.setattr(module._Masking, "_mask", fail)
     for name in ("pairs", "large", "fixed"):
-        async with serve(pairs_service("bytes"), "tcp://127.0.0.1:0", registry=registry, on_violation=lambda _: None) as server:
+        async with serve(
+            pairs_service("bytes"),
+            "tcp://127.0.0.1:0",
+            registry=registry,
+            on_violation=lambda _: None,
+        ) as server:
             with pytest.raises((PluginError, ConnectionLost)) as caught:
-                async with connect(server.addresses[0], registry=registry) as peer, peer.subscribe(name) as stream:
+                async with (
+                    connect(server.addresses[0], registry=registry) as peer,
+                    peer.subscribe(name) as stream,
+                ):
                     assert [element async for element in stream]
-            assert ("the extension 'masked' raised on an element" in str(caught.value)) is (side == "client")
-            async with connect(server.addresses[0], extensions=()) as peer, peer.subscribe("pairs") as stream:
+            assert ("the extension 'masked' raised on an element" in str(caught.value)) is (
+                side == "client"
+            )
+            async with (
+                connect(server.addresses[0], extensions=()) as peer,
+                peer.subscribe("pairs") as stream,
+            ):
                 assert [element async for element in stream] == [b"a=1", b"b=2"]

@@ -1,4 +1,6 @@
-"""A topic with subscribers over a network: one that requests nothing does not stop it for the others without end."""
+"""A topic with subscribers over a network:
+one that requests nothing does not stop it for the others without end.
+"""
 
 from math import inf
 
@@ -18,14 +20,22 @@ DIALECTS = ["rsio", "reactivesocket"]
 async def test_a_subscriber_that_requests_nothing_holds_up_a_topic_for_a_time(
     dialect: str, bound: float | None, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """By default for 10 s. Then its stream fails with a reason, the server reports it, and the others get every element."""
+    """By default for 10 s. Then its stream fails with a reason, the server reports it,
+    and the others get every element.
+    """
     limits = Limits() if bound is None else Limits(max_hold_up=bound)
     topic: Topic[bytes] = Topic()
     service, told = Service(), list[Exception]()
     service.publish("lines", topic.map(bytes.upper))
-    async with serve(service, f"{dialect}+memory://topic", limits=limits, on_violation=told.append) as server:
+    async with serve(
+        service, f"{dialect}+memory://topic", limits=limits, on_violation=told.append
+    ) as server:
         async with connect(server.addresses[0]) as one, connect(server.addresses[0]) as other:
-            async with one.subscribe("lines", demand=1) as mute, other.subscribe("lines") as quick, trio.open_nursery() as nursery:
+            async with (
+                one.subscribe("lines", demand=1) as mute,
+                other.subscribe("lines") as quick,
+                trio.open_nursery() as nursery,
+            ):
                 got: list[bytes] = []
 
                 async def read() -> None:
@@ -47,12 +57,17 @@ async def test_a_subscriber_that_requests_nothing_holds_up_a_topic_for_a_time(
     assert topic.statistics().failed == 1
 
 
-async def test_a_topic_may_wait_for_a_remote_subscriber_without_a_bound(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_topic_may_wait_for_a_remote_subscriber_without_a_bound(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A slow reader then sets the pace, as inside a process."""
     topic: Topic[bytes] = Topic(max_hold_up=inf)
     service = Service()
     service.publish("lines", topic)
-    async with serve(service, "rsio+memory://topic") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, "rsio+memory://topic") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with peer.subscribe("lines", demand=1) as slow, trio.open_nursery() as nursery:
             await topic.wait_subscribers()
 

@@ -1,4 +1,6 @@
-"""Elements of a type from end to end: a dataclass is yielded on one side, and arrives as a dataclass on the other."""
+"""Elements of a type from end to end:
+a dataclass is yielded on one side, and arrives as a dataclass on the other.
+"""
 
 import dataclasses
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -41,7 +43,9 @@ def market() -> Service:
     service = Service()
 
     @service.publisher("quotes/{symbol}")
-    async def quotes(symbol: str, on: date | None = None, side: Literal["bid", "ask"] = "bid") -> AsyncIterator[Quote]:
+    async def quotes(
+        symbol: str, on: date | None = None, side: Literal["bid", "ask"] = "bid"
+    ) -> AsyncIterator[Quote]:
         yield Quote(symbol, 1.25)
         yield Quote(f"{side} {on}", 1e16)
 
@@ -84,7 +88,10 @@ async def test_a_dataclass_arrives_as_a_dataclass(protocol: str) -> None:
     """By each call that opens a stream."""
     expected = [Quote("EURUSD", 1.25), Quote("ask 2026-01-31", 1e16)]
     name = "quotes/EURUSD?on=2026-01-31&side=ask"
-    async with serve(market(), f"{protocol}+memory://s") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(market(), f"{protocol}+memory://s") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         url = f"{server.addresses[0]}/{name}"
         async with penstock.subscribe(url, type=Quote) as stream:
             assert [quote async for quote in stream] == expected
@@ -117,17 +124,29 @@ async def test_a_dataclass_arrives_as_a_dataclass(protocol: str) -> None:
         ("named", {"type": str}, ["the serializer counts"]),
     ],
 )
-async def test_the_type_of_the_elements_selects_the_serializer(protocol: str, name: str, options: Any, expected: list[Any]) -> None:
-    """On the publisher's side it is the return annotation; a serializer that is named counts in its place."""
+async def test_the_type_of_the_elements_selects_the_serializer(
+    protocol: str, name: str, options: Any, expected: list[Any]
+) -> None:
+    """On the publisher's side it is the return annotation;
+    a serializer that is named counts in its place.
+    """
     async with serve(market(), f"{protocol}+memory://s") as server:
-        assert await penstock.collect(penstock.remote(f"{server.addresses[0]}/{name}", **options)) == expected
+        assert (
+            await penstock.collect(penstock.remote(f"{server.addresses[0]}/{name}", **options))
+            == expected
+        )
 
 
 @PROTOCOLS
-async def test_an_element_of_another_type_ends_the_stream_on_the_side_that_is_wrong(protocol: str) -> None:
+async def test_an_element_of_another_type_ends_the_stream_on_the_side_that_is_wrong(
+    protocol: str,
+) -> None:
     """The publisher that yields another class, or the subscriber that expects another one."""
     reported: list[BaseException] = []
-    async with serve(market(), f"{protocol}+memory://s", on_violation=reported.append) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(market(), f"{protocol}+memory://s", on_violation=reported.append) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with peer.subscribe("wrong", type=Quote) as stream:
             with pytest.raises(PublisherFailed):
                 await anext(stream)
@@ -137,7 +156,10 @@ async def test_an_element_of_another_type_ends_the_stream_on_the_side_that_is_wr
             "change the return annotation of 'wrong', or give serializer= there"
         )
         async with peer.subscribe("topic", type=Candle) as stream:
-            with pytest.raises(ProtocolError, match=r"^element 0 \(26 bytes\): the element is not of type Candle: the field 'low' is"):
+            with pytest.raises(
+                ProtocolError,
+                match=r"^element 0 \(26 bytes\): the element is not of type Candle: the field 'low' is",
+            ):
                 await anext(stream)
 
 
@@ -149,7 +171,8 @@ class Rated:
     symbol: str
 
     def __post_init__(self) -> None:
-        self.rate = RATES[self.symbol]  # a mistake: it raises KeyError for a symbol that is not known
+        # A mistake: it raises KeyError for a symbol that is not known.
+        self.rate = RATES[self.symbol]
 
 
 class RatedModel(pydantic.BaseModel):
@@ -178,23 +201,31 @@ class Computed(Quote):
     def price(self, value: float) -> None: ...
 
 
-RATED = pytest.mark.parametrize("kind", [Rated, RatedModel, RatedStruct], ids=lambda kind: kind.__name__)
+RATED = pytest.mark.parametrize(
+    "kind", [Rated, RatedModel, RatedStruct], ids=lambda kind: kind.__name__
+)
 
 
 @PROTOCOLS
 @RATED
-async def test_code_of_a_type_that_raises_when_an_element_arrives_is_named(protocol: str, kind: Any) -> None:
+async def test_code_of_a_type_that_raises_when_an_element_arrives_is_named(
+    protocol: str, kind: Any
+) -> None:
     """The subscriber's own class is at fault: neither the peer nor the serializer is blamed."""
     service = Service()
     service.publish("rates", [{"symbol": "EURUSD"}, {"symbol": "NONE"}], serializer="json")
-    async with serve(service, f"{protocol}+memory://s") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, f"{protocol}+memory://s") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with peer.subscribe("rates", type=kind) as stream:
             assert (await anext(stream)).symbol == "EURUSD"
             with pytest.raises(UsageError) as caught:
                 await anext(stream)
         assert str(caught.value) == (
-            f"element 1 (17 bytes): the code of {kind.__name__} raised KeyError when an object of it was made: its constructor, "
-            "__post_init__ or a validator, and not the serializer. Correct it there; to refuse a value raise ValueError"
+            f"element 1 (17 bytes): the code of {kind.__name__} raised KeyError when an object of "
+            "it was made: its constructor, __post_init__ or a validator, and not the serializer. "
+            "Correct it there; to refuse a value raise ValueError"
         )
         assert isinstance(caught.value.__cause__, TypeCodeFailed)
         assert repr(caught.value.__cause__.__cause__) == "KeyError('NONE')"
@@ -202,8 +233,12 @@ async def test_code_of_a_type_that_raises_when_an_element_arrives_is_named(proto
 
 @PROTOCOLS
 @RATED
-async def test_code_of_a_type_that_raises_when_a_payload_arrives_is_reported_where_it_runs(protocol: str, kind: Any) -> None:
-    """On the side of the handler. The peer sent a payload that fits, and is told only that the handler failed."""
+async def test_code_of_a_type_that_raises_when_a_payload_arrives_is_reported_where_it_runs(
+    protocol: str, kind: Any
+) -> None:
+    """On the side of the handler.
+    The peer sent a payload that fits, and is told only that the handler failed.
+    """
     reported: list[Exception] = []
     service = Service()
 
@@ -212,7 +247,10 @@ async def test_code_of_a_type_that_raises_when_a_payload_arrives_is_reported_whe
 
     rate.__annotations__["payload"] = kind
     service.request("rate")(rate)
-    async with serve(service, f"{protocol}+memory://s", on_violation=reported.append) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, f"{protocol}+memory://s", on_violation=reported.append) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         assert await peer.request("rate", {"symbol": "EURUSD"}, type=float) == 1.25
         with pytest.raises(PublisherFailed) as caught:
             await peer.request("rate", {"symbol": "NONE"}, type=float)
@@ -228,15 +266,18 @@ async def test_code_of_a_type_that_raises_when_an_element_is_sent_is_named(proto
     reported: list[Exception] = []
     service = Service()
     service.publish("quotes", [Computed("EURUSD", 0.0), Computed("NONE", 0.0)], type=Computed)
-    async with serve(service, f"{protocol}+memory://s", on_violation=reported.append) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, f"{protocol}+memory://s", on_violation=reported.append) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with peer.subscribe("quotes", type=Quote) as stream:
             assert await anext(stream) == Quote("EURUSD", 1.25)
             with pytest.raises(PublisherFailed):
                 await anext(stream)
         (error,) = reported
         assert str(error) == (
-            "the code of Computed raised KeyError('NONE') when its fields were read: a property or __getattr__, and not the serializer. "
-            "Correct it there"
+            "the code of Computed raised KeyError('NONE') when its fields were read: a property "
+            "or __getattr__, and not the serializer. Correct it there"
         )
 
 
@@ -244,12 +285,54 @@ async def test_code_of_a_type_that_raises_when_an_element_is_sent_is_named(proto
 @pytest.mark.parametrize(
     ("kind", "serializer", "advice"),
     [
-        (int, None, "elements of this stream are of type int; change the type= of 'x', or give serializer= there"),
-        (list[int], None, "elements of this stream are of type list[int]; change the type= of 'x', or give serializer= there"),
-        (str, None, "the serializer 'text' takes str, not Quote; change the type= of 'x', or give serializer= there"),
-        (int, "json", "elements of this stream are of type int; change the type= of 'x', or give serializer= there"),
-        (None, "text", "the serializer 'text' takes str, not Quote; give serializer='bytes' or 'json' for others"),
-        (None, None, "an element of type Quote was published, and only bytes can be sent as they are. Give the publisher the type"),
+        (
+            int,
+            None,
+            (
+                "elements of this stream are of type int; change the type= of 'x', or give "
+                "serializer= there"
+            ),
+        ),
+        (
+            list[int],
+            None,
+            (
+                "elements of this stream are of type list[int]; change the type= of 'x', or give "
+                "serializer= there"
+            ),
+        ),
+        (
+            str,
+            None,
+            (
+                "the serializer 'text' takes str, not Quote; change the type= of 'x', or give "
+                "serializer= there"
+            ),
+        ),
+        (
+            int,
+            "json",
+            (
+                "elements of this stream are of type int; change the type= of 'x', or give "
+                "serializer= there"
+            ),
+        ),
+        (
+            None,
+            "text",
+            (
+                "the serializer 'text' takes str, not Quote; give serializer='bytes' or 'json' "
+                "for others"
+            ),
+        ),
+        (
+            None,
+            None,
+            (
+                "an element of type Quote was published, and only bytes can be sent as they are. "
+                "Give the publisher the type"
+            ),
+        ),
     ],
     ids=str,
 )
@@ -262,7 +345,10 @@ async def test_an_element_of_another_type_names_the_place_where_the_type_was_giv
     service = Service()
     service.publisher("x", type=kind, serializer=serializer)(lambda: make([Quote("a", 1.0)]))
     service.publish("y", [Quote("a", 1.0)], type=kind, serializer=serializer)
-    async with serve(service, f"{protocol}+memory://s", on_violation=reported.append) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, f"{protocol}+memory://s", on_violation=reported.append) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         for name in ("x", "y"):
             with pytest.raises(PublisherFailed):
                 async with peer.subscribe(name) as stream:
@@ -282,7 +368,10 @@ async def test_an_answer_of_another_type_names_the_return_annotation(protocol: s
     async def price() -> int:
         return "much"  # type: ignore[return-value]  # what is tried
 
-    async with serve(service, f"{protocol}+memory://s", on_violation=reported.append) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, f"{protocol}+memory://s", on_violation=reported.append) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         with pytest.raises(PublisherFailed):
             await peer.request("price", type=int)
     assert str(reported[0]) == (
@@ -293,8 +382,12 @@ async def test_an_answer_of_another_type_names_the_return_annotation(protocol: s
 
 @PROTOCOLS
 @pytest.mark.parametrize("is_awaited", [True, False], ids=["async", "plain"])
-async def test_a_publisher_hands_over_lists_and_subscribers_get_elements(protocol: str, is_awaited: bool) -> None:
-    """Within the demand of each: a list that is longer waits in part, and the next one is not made before."""
+async def test_a_publisher_hands_over_lists_and_subscribers_get_elements(
+    protocol: str, is_awaited: bool
+) -> None:
+    """Within the demand of each: a list that is longer waits in part,
+    and the next one is not made before.
+    """
     made: list[int] = []
     service = Service()
 
@@ -309,7 +402,10 @@ async def test_a_publisher_hands_over_lists_and_subscribers_get_elements(protoco
             yield [Quote("a", float(number)) for number in range(start, start + 4)]
 
     service.publisher("quotes/{first}", batches=True)(asynchronous if is_awaited else plain)
-    async with serve(service, f"{protocol}+memory://s") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, f"{protocol}+memory://s") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with peer.subscribe("quotes/3", type=Quote, demand=1) as stream:
             assert await anext(stream) == Quote("a", 3.0)
             await trio.testing.wait_all_tasks_blocked()
@@ -317,11 +413,15 @@ async def test_a_publisher_hands_over_lists_and_subscribers_get_elements(protoco
             rest = [quote.price async for quote in stream]
         assert rest == [float(number) for number in range(4, 15)]
         assert made == [3, 7, 11]
-        assert [quote.price for quote in await penstock.collect(peer.source("quotes/0", type=Quote))] == list(range(12))
+        assert [
+            quote.price for quote in await penstock.collect(peer.source("quotes/0", type=Quote))
+        ] == list(range(12))
 
 
 @PROTOCOLS
-async def test_a_publisher_of_lists_takes_its_type_from_the_annotation_or_from_type(protocol: str) -> None:
+async def test_a_publisher_of_lists_takes_its_type_from_the_annotation_or_from_type(
+    protocol: str,
+) -> None:
     """Bytes stay as they are, and so do the elements of a function that has no parameters."""
     service = Service()
 
@@ -344,7 +444,10 @@ async def test_a_publisher_of_lists_takes_its_type_from_the_annotation_or_from_t
 
     service.publish("source", penstock.from_batches([[b"f"]]))
     reported: list[Exception] = []
-    async with serve(service, f"{protocol}+memory://s", on_violation=reported.append) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, f"{protocol}+memory://s", on_violation=reported.append) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         assert await penstock.collect(peer.source("bytes")) == [b"a", b"b"]
         assert await penstock.collect(peer.source("typed", type=int)) == [1, 2, 3]
         assert await penstock.collect(peer.source("words", type=str)) == ["a", "b"]
@@ -354,8 +457,12 @@ async def test_a_publisher_of_lists_takes_its_type_from_the_annotation_or_from_t
         assert str(reported[0]).startswith("an element of type list was published")
 
 
-@pytest.mark.parametrize("annotation", [AsyncIterator[Quote], AsyncIterator[str], AsyncIterator[bytes]])
-def test_a_publisher_of_lists_that_is_annotated_to_yield_elements_is_refused(annotation: Any) -> None:
+@pytest.mark.parametrize(
+    "annotation", [AsyncIterator[Quote], AsyncIterator[str], AsyncIterator[bytes]]
+)
+def test_a_publisher_of_lists_that_is_annotated_to_yield_elements_is_refused(
+    annotation: Any,
+) -> None:
     """The mistake would show at the first element otherwise."""
 
     async def quotes() -> Any:
@@ -363,14 +470,18 @@ def test_a_publisher_of_lists_that_is_annotated_to_yield_elements_is_refused(ann
 
     quotes.__annotations__["return"] = annotation
     with pytest.raises(
-        UsageError, match=r"^'x': batches=True, and the return annotation is a stream of .*; write AsyncIterator\[list\[T\]\]"
+        UsageError,
+        match=r"^'x': batches=True, and the return annotation is a stream of .*; write AsyncIterator\[list\[T\]\]",
     ):
         Service().publisher("x", batches=True)(quotes)
 
 
 def test_lists_and_pieces_of_memory_are_two_ways() -> None:
     """One of them is enough."""
-    with pytest.raises(UsageError, match="batches=True and element_size= are two ways to yield several elements at once"):
+    with pytest.raises(
+        UsageError,
+        match="batches=True and element_size= are two ways to yield several elements at once",
+    ):
         Service().publisher("x", batches=True, element_size=4)
 
 
@@ -382,7 +493,10 @@ async def test_a_type_without_a_form_is_refused_before_any_connection() -> None:
     async def waves() -> AsyncIterator[complex]:
         yield 1j
 
-    with pytest.raises(UsageError, match=r"the publisher 'waves' has elements of type <class 'complex'>: .* use a dataclass"):
+    with pytest.raises(
+        UsageError,
+        match=r"the publisher 'waves' has elements of type <class 'complex'>: .* use a dataclass",
+    ):
         async with serve(service, "memory://s"):
             pass
     with pytest.raises(UsageError, match="which JSON has no form for; use a dataclass"):

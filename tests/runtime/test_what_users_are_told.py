@@ -1,4 +1,6 @@
-"""The texts that a newcomer reads: each tells who must act, what happened, what was allowed, what to try."""
+"""The texts that a newcomer reads:
+each tells who must act, what happened, what was allowed, what to try.
+"""
 
 import datetime as dt
 import errno
@@ -16,7 +18,16 @@ import pytest
 import trio
 import trustme
 
-from penstock.api import AlreadySubscribed, ConnectionLost, Limits, PluginError, ProtocolError, PublisherFailed, Rejected, UsageError
+from penstock.api import (
+    AlreadySubscribed,
+    ConnectionLost,
+    Limits,
+    PluginError,
+    ProtocolError,
+    PublisherFailed,
+    Rejected,
+    UsageError,
+)
 from penstock.runtime import Peer, Service, connect, serve, subscribe
 from penstock.spi import Serializer, Tls, TransportOptions, build_registry, hookimpl
 from tests._real_time import HANGS_AFTER
@@ -42,8 +53,14 @@ async def test_nothing_listens() -> None:
     assert said.endswith("Connection refused. Is the server running, at this host and port?")
 
 
-@pytest.mark.parametrize("error", [socket.gaierror(socket.EAI_NONAME, "Name or service not known"), UnicodeError("label empty")], ids=type)
-async def test_a_host_that_cannot_be_resolved(error: Exception, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize(
+    "error",
+    [socket.gaierror(socket.EAI_NONAME, "Name or service not known"), UnicodeError("label empty")],
+    ids=type,
+)
+async def test_a_host_that_cannot_be_resolved(
+    error: Exception, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The text blames the name, not the server."""
 
     async def fail(host: str, port: int) -> NoReturn:
@@ -52,7 +69,10 @@ async def test_a_host_that_cannot_be_resolved(error: Exception, monkeypatch: pyt
 
     monkeypatch.setattr(trio, "open_tcp_stream", fail)
     said = await told("tcp://no.such.host:7000/x", ConnectionLost)
-    assert said == f"the name 'no.such.host' of tcp://no.such.host:7000 cannot be resolved: {error}. Check it, or write the address"
+    assert said == (
+        f"the name 'no.such.host' of tcp://no.such.host:7000 cannot be resolved: {error}. "
+        "Check it, or write the address"
+    )
 
 
 async def test_no_unix_socket(tmp_path: Path) -> None:
@@ -61,7 +81,9 @@ async def test_no_unix_socket(tmp_path: Path) -> None:
     assert said.endswith("The file does not exist; has the server been started, with this path?")
     (tmp_path / "file").touch()
     said = await told(f"unix://{tmp_path}/file#x", ConnectionLost)
-    assert said.endswith("The file exists, but no server listens: it has ended, or the file is not a socket")
+    assert said.endswith(
+        "The file exists, but no server listens: it has ended, or the file is not a socket"
+    )
 
 
 async def test_a_unix_socket_of_another_user(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -73,10 +95,14 @@ async def test_a_unix_socket_of_another_user(monkeypatch: pytest.MonkeyPatch) ->
 
     monkeypatch.setattr(trio, "open_unix_socket", refuse)
     said = await told("unix:///run/p.sock#x", ConnectionLost)
-    assert said.endswith("Permission denied. Only the user who runs the server may connect; run this as that user")
+    assert said.endswith(
+        "Permission denied. Only the user who runs the server may connect; run this as that user"
+    )
 
 
-async def test_other_errors_of_a_unix_socket_keep_their_text(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_other_errors_of_a_unix_socket_keep_their_text(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """In the system's words."""
 
     async def refuse(path: str) -> NoReturn:
@@ -84,7 +110,9 @@ async def test_other_errors_of_a_unix_socket_keep_their_text(monkeypatch: pytest
         raise OSError(errno.EIO, "Input/output error")
 
     monkeypatch.setattr(trio, "open_unix_socket", refuse)
-    assert (await told("unix:///run/p.sock#x", ConnectionLost)).endswith(f"[Errno {errno.EIO}] Input/output error")
+    assert (await told("unix:///run/p.sock#x", ConnectionLost)).endswith(
+        f"[Errno {errno.EIO}] Input/output error"
+    )
 
 
 async def test_no_such_command() -> None:
@@ -110,9 +138,15 @@ async def test_a_command_that_speaks_something_else() -> None:
 @pytest.mark.parametrize(
     ("answer", "says"),
     [
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", r"it begins with 'HTTP/1.1 400 Bad', which is no hello of RS.io: something else is there$"),
+        (
+            b"HTTP/1.1 400 Bad Request\r\n\r\n",
+            r"it begins with 'HTTP/1.1 400 Bad', which is no hello of RS.io: something else is there$",
+        ),
         (b"SSH-2.0-Open", r"it begins with 'SSH-2.0-Open'"),
-        (b"", r"^the connection ended before the peer said hello: is it a server of this protocol .* \(tls:// if not\)\?$"),
+        (
+            b"",
+            r"^the connection ended before the peer said hello: is it a server of this protocol .* \(tls:// if not\)\?$",
+        ),
         (None, r"the peer did not say hello within 2 s$"),
     ],
     ids=["http", "ssh", "hangs up", "silent"],
@@ -126,10 +160,19 @@ async def test_a_server_of_another_protocol(answer: bytes | None, says: str) -> 
             await trio.sleep_forever()
         await stream.send_all(answer)
 
-    limits = replace(Limits(), handshake_timeout=2.0 if answer is None else HANGS_AFTER, goodbye_timeout=0.1, linger=0.1)
+    limits = replace(
+        Limits(),
+        handshake_timeout=2.0 if answer is None else HANGS_AFTER,
+        goodbye_timeout=0.1,
+        linger=0.1,
+    )
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, other, 0, host="127.0.0.1"))
-        said = await told(f"tcp://127.0.0.1:{listeners[0].socket.getsockname()[1]}/x", ConnectionLost, limits=limits)
+        said = await told(
+            f"tcp://127.0.0.1:{listeners[0].socket.getsockname()[1]}/x",
+            ConnectionLost,
+            limits=limits,
+        )
         nursery.cancel_scope.cancel()
     assert re.search(says, said), said
 
@@ -151,25 +194,50 @@ def trusting(folder: Path, ca: trustme.CA) -> TransportOptions:
     return TransportOptions(tls=Tls(authorities=folder / "ca.pem"))
 
 
-LONG_AGO = {"not_before": dt.datetime(2019, 1, 1, tzinfo=dt.UTC), "not_after": dt.datetime(2020, 1, 1, tzinfo=dt.UTC)}
-FAR_AWAY = {"not_before": dt.datetime(2090, 1, 1, tzinfo=dt.UTC), "not_after": dt.datetime(2091, 1, 1, tzinfo=dt.UTC)}
+LONG_AGO = {
+    "not_before": dt.datetime(2019, 1, 1, tzinfo=dt.UTC),
+    "not_after": dt.datetime(2020, 1, 1, tzinfo=dt.UTC),
+}
+FAR_AWAY = {
+    "not_before": dt.datetime(2090, 1, 1, tzinfo=dt.UTC),
+    "not_after": dt.datetime(2091, 1, 1, tzinfo=dt.UTC),
+}
 
 
 @pytest.mark.parametrize(
     ("name", "dates", "ca", "says"),
     [
-        ("127.0.0.1", {}, trustme.CA(), "issuer certificate. If you trust its issuer, say so: Tls(authorities='ca.pem')"),
+        (
+            "127.0.0.1",
+            {},
+            trustme.CA(),
+            "issuer certificate. If you trust its issuer, say so: Tls(authorities='ca.pem')",
+        ),
         ("127.0.0.1", LONG_AGO, CA, "certificate has expired. The server needs a new one"),
-        ("127.0.0.1", FAR_AWAY, CA, "certificate is not yet valid. It is not valid yet: compare the clocks of both sides"),
-        ("10.0.0.1", {}, CA, "Connect by an address that is in it, or say which name is meant: Tls(server_name=...)"),
+        (
+            "127.0.0.1",
+            FAR_AWAY,
+            CA,
+            "certificate is not yet valid. It is not valid yet: compare the clocks of both sides",
+        ),
+        (
+            "10.0.0.1",
+            {},
+            CA,
+            "Connect by an address that is in it, or say which name is meant: Tls(server_name=...)",
+        ),
     ],
     ids=["unknown", "expired", "not yet", "wrong name"],
 )
-async def test_a_certificate_that_is_not_accepted(tmp_path: Path, name: str, dates: Any, ca: trustme.CA, says: str) -> None:
+async def test_a_certificate_that_is_not_accepted(
+    tmp_path: Path, name: str, dates: Any, ca: trustme.CA, says: str
+) -> None:
     """The reason in the words of OpenSSL, and what to do."""
     options = certified(tmp_path, name, **dates)
     async with serve(Service(), "tls://127.0.0.1:0", options=options) as server:
-        said = await told(f"{server.addresses[0]}/x", ConnectionLost, options=trusting(tmp_path, ca))
+        said = await told(
+            f"{server.addresses[0]}/x", ConnectionLost, options=trusting(tmp_path, ca)
+        )
     assert "its certificate cannot be verified: " in said
     assert said.endswith(says)
 
@@ -177,10 +245,14 @@ async def test_a_certificate_that_is_not_accepted(tmp_path: Path, name: str, dat
 async def test_a_server_that_asks_for_a_certificate(tmp_path: Path) -> None:
     """It closes without a reason, so the text names the likely one."""
     trust = trusting(tmp_path, CA)
-    options = TransportOptions(tls=replace(certified(tmp_path, "127.0.0.1").tls or Tls(), authorities=tmp_path / "ca.pem"))
+    options = TransportOptions(
+        tls=replace(certified(tmp_path, "127.0.0.1").tls or Tls(), authorities=tmp_path / "ca.pem")
+    )
     async with serve(Service(), "tls://127.0.0.1:0", options=options) as server:
         said = await told(f"{server.addresses[0]}/x", ConnectionLost, options=trust)
-    assert said.endswith("if it asks its clients for a certificate, show one: Tls(certificate='client.pem')")
+    assert said.endswith(
+        "if it asks its clients for a certificate, show one: Tls(certificate='client.pem')"
+    )
 
 
 async def test_tls_to_a_plain_server_and_the_other_way_round(tmp_path: Path) -> None:
@@ -188,7 +260,9 @@ async def test_tls_to_a_plain_server_and_the_other_way_round(tmp_path: Path) -> 
     async with serve(Service(), "tcp://127.0.0.1:0") as server:
         said = await told(server.addresses[0].replace("tcp", "tls") + "/x", ConnectionLost)
     assert said.endswith("is it a server without TLS (tcp://)?")
-    async with serve(Service(), "tls://127.0.0.1:0", options=certified(tmp_path, "127.0.0.1")) as server:
+    async with serve(
+        Service(), "tls://127.0.0.1:0", options=certified(tmp_path, "127.0.0.1")
+    ) as server:
         said = await told(server.addresses[0].replace("tls", "tcp") + "/x", ConnectionLost)
     assert "(tls:// if not)?" in said
 
@@ -201,16 +275,37 @@ async def test_tls_to_a_plain_server_and_the_other_way_round(tmp_path: Path) -> 
     [
         ("", "'' is not a URL; write for example tcp://127.0.0.1:7000/name"),
         ("ticks", "'ticks' is not a URL"),
-        ("127.0.0.1:7000/x", "'127.0.0.1:7000/x' is not a URL; write for example tcp://127.0.0.1:7000/name"),
-        ("localhost:7000/x", "'localhost:7000/x' lacks the transport; write for example tcp://localhost:7000/x"),
-        ("tcp:/127.0.0.1:7000/x", "names no publisher; write it behind the authority (tcp://host:port/name)"),
-        ("tcp://127.0.0.1:7000", "names no publisher; write it behind the authority (tcp://host:port/name)"),
-        ("tcp://127.0.0.1:port/x", "'127.0.0.1:port' is not a host and port; write for example 127.0.0.1:7000"),
+        (
+            "127.0.0.1:7000/x",
+            "'127.0.0.1:7000/x' is not a URL; write for example tcp://127.0.0.1:7000/name",
+        ),
+        (
+            "localhost:7000/x",
+            "'localhost:7000/x' lacks the transport; write for example tcp://localhost:7000/x",
+        ),
+        (
+            "tcp:/127.0.0.1:7000/x",
+            "names no publisher; write it behind the authority (tcp://host:port/name)",
+        ),
+        (
+            "tcp://127.0.0.1:7000",
+            "names no publisher; write it behind the authority (tcp://host:port/name)",
+        ),
+        (
+            "tcp://127.0.0.1:port/x",
+            "'127.0.0.1:port' is not a host and port; write for example 127.0.0.1:7000",
+        ),
         ("tcp://127.0.0.1:70000/x", "port 70000 does not exist; the highest is 65535"),
-        ("tcp://127.0.0.1/x", "lacks the host or the port to connect to; write for example tcp://127.0.0.1:7000"),
+        (
+            "tcp://127.0.0.1/x",
+            "lacks the host or the port to connect to; write for example tcp://127.0.0.1:7000",
+        ),
         ("tcp://me:secret@127.0.0.1:1/x", "a URL must not hold a user or a password"),
         ("tpc://127.0.0.1:7000/x", "there is no transport 'tpc'; there is: exec, memory,"),
-        ("tpc://127.0.0.1:7000/x", "Did you mean 'tcp'? Plugins bring more; `penstock plugins` lists them"),
+        (
+            "tpc://127.0.0.1:7000/x",
+            "Did you mean 'tcp'? Plugins bring more; `penstock plugins` lists them",
+        ),
     ],
 )
 async def test_a_url_that_is_misspelt(url: str, says: str) -> None:
@@ -220,16 +315,34 @@ async def test_a_url_that_is_misspelt(url: str, says: str) -> None:
 
 MISTAKES: list[tuple[str, Callable[[], object], str]] = [
     ("connect to nothing", lambda: connect(None), "None is not a URL; write a text"),  # type: ignore[arg-type]  # the point: mistakes
-    ("a function for a service", lambda: connect("tcp://h:1", service=print), "give a penstock.Service: what the peer may"),  # type: ignore[arg-type]  # the same
-    ("serve a function", lambda: serve(print, "tcp://h:1"), "give a penstock.Service first, then the URLs"),  # type: ignore[arg-type]  # the same
+    (
+        "a function for a service",
+        lambda: connect("tcp://h:1", service=print),
+        "give a penstock.Service: what the peer may",
+    ),  # type: ignore[arg-type]  # the same
+    (
+        "serve a function",
+        lambda: serve(print, "tcp://h:1"),
+        "give a penstock.Service first, then the URLs",
+    ),  # type: ignore[arg-type]  # the same
     ("serve at a list", lambda: serve(Service(), ["tcp://h:1"]), "is not a URL; write a text"),  # type: ignore[arg-type]  # the same
-    ("serve one publisher", lambda: serve(Service(), "tcp://h:1/x"), "a server offers all of its service: leave it out"),
+    (
+        "serve one publisher",
+        lambda: serve(Service(), "tcp://h:1/x"),
+        "a server offers all of its service: leave it out",
+    ),
     ("serve over nothing", lambda: serve(Service(), "tpc://h:1"), "Did you mean 'tcp'?"),
-    ("no such serializer", lambda: subscribe("tcp://h:1/x", serializer="jsn"), "there is no serializer 'jsn'; there is: "),
+    (
+        "no such serializer",
+        lambda: subscribe("tcp://h:1/x", serializer="jsn"),
+        "there is no serializer 'jsn'; there is: ",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("call", "says"), [each[1:] for each in MISTAKES], ids=[each[0] for each in MISTAKES])
+@pytest.mark.parametrize(
+    ("call", "says"), [each[1:] for each in MISTAKES], ids=[each[0] for each in MISTAKES]
+)
 def test_a_mistake_in_the_call(call: Callable[[], object], says: str) -> None:
     """UsageError is raised by the call itself, before anything is opened."""
     with pytest.raises(UsageError, match=re.escape(says)):
@@ -237,7 +350,9 @@ def test_a_mistake_in_the_call(call: Callable[[], object], says: str) -> None:
 
 
 async def test_a_publisher_with_an_unknown_serializer() -> None:
-    """Refused when it is served, by either side: which publisher, which serializer, and the known ones."""
+    """Refused when it is served, by either side:
+    which publisher, which serializer, and the known ones.
+    """
     service = Service()
     service.publish("typo", [1], serializer="jsn")
     says = r"the publisher 'typo' wants serializer='jsn': there is no serializer 'jsn'; there is: .*Did you mean 'json'\?"
@@ -250,10 +365,19 @@ async def test_a_publisher_with_an_unknown_serializer() -> None:
 @pytest.mark.parametrize(
     ("url", "says"),
     [
-        ("tcp://127.0.0.1", "lacks the port to listen at; 0 lets the system choose one: tcp://127.0.0.1:0"),
+        (
+            "tcp://127.0.0.1",
+            "lacks the port to listen at; 0 lets the system choose one: tcp://127.0.0.1:0",
+        ),
         ("tcp://192.0.2.1:0", "Choose another address or port"),
-        ("tls://127.0.0.1:0", "give a certificate: tls=Tls(certificate='server.pem', key='server.key')"),
-        ("unix:///no/such/folder/p.sock", "The folder must exist, and you must have write permission"),
+        (
+            "tls://127.0.0.1:0",
+            "give a certificate: tls=Tls(certificate='server.pem', key='server.key')",
+        ),
+        (
+            "unix:///no/such/folder/p.sock",
+            "The folder must exist, and you must have write permission",
+        ),
         ("exec:cat", "'exec' can be connected to, but not listened at"),
     ],
 )
@@ -284,8 +408,10 @@ async def test_a_name_or_a_parameter_that_does_not_fit(name: str) -> None:
     async with serve(odd_service(), "memory://test"):
         said = await told(f"memory://test/{name}", Rejected)
     assert said == (
-        "the peer refused this stream: no such publisher (penstock says this if the name leads nowhere, its parameters do not fit, "
-        "or the peer may not have it; check its name and its parameters; a publisher that you may not have is answered in the same words)"
+        "the peer refused this stream: no such publisher (penstock says this if the name leads "
+        "nowhere, its parameters do not fit, "
+        "or the peer may not have it; check its name and its parameters; a publisher that you may "
+        "not have is answered in the same words)"
     )
 
 
@@ -297,10 +423,18 @@ async def test_a_name_or_a_parameter_that_does_not_fit(name: str) -> None:
             "bytes",
             (
                 "an element of type dict was published, and only bytes can be sent as they are. "
-                "Give the publisher the type of its elements (its return annotation, or type=), or a serializer, such as serializer='json'"
+                "Give the publisher the type of its elements (its return annotation, or type=), "
+                "or a serializer, such as serializer='json'"
             ),
         ),
-        ("number-as-text", "text", "the serializer 'text' takes str, not int; give serializer='bytes' or 'json' for others"),
+        (
+            "number-as-text",
+            "text",
+            (
+                "the serializer 'text' takes str, not int; give serializer='bytes' or 'json' for "
+                "others"
+            ),
+        ),
         ("failing", "text", "a secret"),
     ],
 )
@@ -312,8 +446,9 @@ async def test_a_publisher_that_fails(name: str, serializer: str, says: str) -> 
             async with subscribe(f"memory://test/{name}", serializer=serializer) as stream:
                 assert [element async for element in stream]
     assert str(caught.value) == (
-        "the publisher failed (penstock says this if the publisher raised an exception that is not a PublicError; "
-        "look into the log of the other side; only the text of a PublicError is sent)"
+        "the publisher failed (penstock says this if the publisher raised an exception that is "
+        "not a PublicError; look into the log of the other side; only the text of a PublicError "
+        "is sent)"
     )
     (error,) = here
     assert says in str(error)
@@ -360,8 +495,9 @@ async def test_a_serializer_of_a_plugin_that_raises() -> None:
     service.publish("null", [b"null"])
     async with serve(service, "memory://test"):
         said = await told("memory://test/x", PluginError, serializer="careless", registry=registry)
-        assert (
-            said == "element 0 (1 bytes): the serializer 'careless' raised KeyError(b'x'), where only ProtocolError and UsageError are due"
+        assert said == (
+            "element 0 (1 bytes): the serializer 'careless' raised KeyError(b'x'), where only "
+            "ProtocolError and UsageError are due"
         )
         assert (
             await told("memory://test/null", UsageError, serializer="careless", registry=registry)
@@ -382,21 +518,33 @@ async def first_of(peer: Peer, name: str) -> str:
 
 async def test_too_many_subscriptions() -> None:
     """The limit, whose it is, and the two ways out."""
-    async with serve(numbers_service(), "memory://test", limits=replace(Limits(), max_subscriptions=1)):
+    async with serve(
+        numbers_service(), "memory://test", limits=replace(Limits(), max_subscriptions=1)
+    ):
         async with connect("memory://test") as peer, peer.subscribe("endless") as stream:
             await anext(stream)
             said = await first_of(peer, "endless")
     assert said.startswith("the peer refused this stream: refused (")
-    assert said.endswith("(its Limits.max_subscriptions); cancel a stream, or open another connection)")
+    assert said.endswith(
+        "(its Limits.max_subscriptions); cancel a stream, or open another connection)"
+    )
 
 
 async def test_a_server_that_drains() -> None:
     """The text gives what to try instead."""
-    async with serve(numbers_service(), "memory://test") as server, connect("memory://test") as peer:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect("memory://test") as peer,
+    ):
         await peer.wait_accepted()
-        server.peers[0]._connection.session.streams.drain.begin(trio.current_time(), trio.current_time() + 9)
+        server.peers[0]._connection.session.streams.drain.begin(
+            trio.current_time(), trio.current_time() + 9
+        )
         said = await first_of(peer, "endless")
-    assert said.endswith("the server is shutting down and takes no new streams; try another server, or the same one later)")
+    assert said.endswith(
+        "the server is shutting down and takes no new streams; try another server, or the same one "
+        "later)"
+    )
 
 
 # --- a publisher that can be read once
@@ -416,8 +564,12 @@ READ_ONCE: dict[str, Callable[[], Any]] = {
 
 @pytest.mark.parametrize("scheme", ["", "reactivesocket+"])
 @pytest.mark.parametrize("make", READ_ONCE.values(), ids=READ_ONCE)
-async def test_a_second_subscriber_of_one_iterator_is_refused(make: Callable[[], Any], scheme: str) -> None:
-    """The second peer gets a reason and no element; the operator of the server is told what to publish instead. The first goes on."""
+async def test_a_second_subscriber_of_one_iterator_is_refused(
+    make: Callable[[], Any], scheme: str
+) -> None:
+    """The second peer gets a reason and no element; the operator of the server is told what to
+    publish instead. The first goes on.
+    """
     reported: list[Exception] = []
     service = Service()
     service.publish("once", make())
@@ -426,10 +578,15 @@ async def test_a_second_subscriber_of_one_iterator_is_refused(make: Callable[[],
         async with subscribe(url, demand=3) as stream:
             assert await anext(stream) == b"0"
             said = await told(url, PublisherFailed)
-            assert said.startswith("taken (penstock says this if the publisher reads one iterator or one generator")
+            assert said.startswith(
+                "taken (penstock says this if the publisher reads one iterator or one generator"
+            )
             assert "publish a function, so that each subscriber gets its own" in said
             assert [int(element) async for element in stream] == list(range(1, 600))
     (error,) = reported
     assert isinstance(error, AlreadySubscribed)
-    assert "each subscriber then gets its own. To let subscribers share one, put share() or a Topic in between" in str(error)
+    assert (
+        "each subscriber then gets its own. To let subscribers share one, put share() or a "
+        "Topic in between"
+    ) in str(error)
     assert error.__notes__ == ["This was raised while 'once' was served to a peer."]

@@ -1,4 +1,6 @@
-"""An extension as an outsider writes one: it uses each part of the seam, records the calls, and imports `penstock.api` only."""
+"""An extension as an outsider writes one: it uses each part of the seam, records the calls, and
+imports `penstock.api` only.
+"""
 
 from typing import Any
 
@@ -82,7 +84,9 @@ class Meeting(Outsider):
 
     no_false_start = True
 
-    def meet(self, link: ExtensionLink, introduction: bytes | None, now: float, /) -> ActiveExtension | None:
+    def meet(
+        self, link: ExtensionLink, introduction: bytes | None, now: float, /
+    ) -> ActiveExtension | None:
         self.links.append(link)
         if self.holds:
             link.hold_peer()

@@ -1,4 +1,6 @@
-"""Two sessions over a fake wire, a publisher and a subscriber for tests to drive, and a peer that sends raw messages."""
+"""Two sessions over a fake wire, a publisher and a subscriber for tests to drive,
+and a peer that sends raw messages.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
@@ -16,7 +18,9 @@ LIMITS = Limits()
 class RecordingDelegate:
     """Drives one session: serves `publishers` by name, and records the session's calls."""
 
-    def __init__(self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
+    def __init__(
+        self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()
+    ) -> None:
         self.publishers: dict[str, ScriptedPublisher] = {}
         self.calls: dict[str, Subscription] = {}
         """Calls with one answer, by name: each is accepted in the place of a publisher."""
@@ -33,7 +37,11 @@ class RecordingDelegate:
         self.principal: Any = None
         self.awaited: list[tuple[Any, Callable[[Any, Exception | None], None]]] = []
         self.session = Session(
-            self, lambda session: RsioDialect(session, DialectSettings(extensions=extensions)), role=role, limits=limits, random=lambda: 0.5
+            self,
+            lambda session: RsioDialect(session, DialectSettings(extensions=extensions)),
+            role=role,
+            limits=limits,
+            random=lambda: 0.5,
         )
         self.session.start(0.0)
 
@@ -43,7 +51,9 @@ class RecordingDelegate:
     def recognise(self, principal: Any, /) -> None:
         self.principal = principal
 
-    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None], /) -> None:
+    def await_result(
+        self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None], /
+    ) -> None:
         self.awaited.append((awaitable, then))
 
     def wake(self) -> None:
@@ -60,7 +70,9 @@ class RecordingDelegate:
         elif script is None:
             stream.refuse("no such publisher")
         else:
-            stream.accept(element_size=script.element_size, idle_until_demand=script.idle_until_demand)
+            stream.accept(
+                element_size=script.element_size, idle_until_demand=script.idle_until_demand
+            )
 
     def source_of(self, stream: SendingStream, /) -> Any:
         return self.publishers.get(stream.target)
@@ -161,14 +173,22 @@ class Pair:
     """A client and a server, and the bytes between them."""
 
     def __init__(
-        self, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), server_extensions: Sequence[Extension] | None = None
+        self,
+        *,
+        limits: Limits = LIMITS,
+        extensions: Sequence[Extension] = (),
+        server_extensions: Sequence[Extension] | None = None,
     ) -> None:
         self.client = RecordingDelegate(Role.CLIENT, limits, extensions)
-        self.server = RecordingDelegate(Role.SERVER, limits, extensions if server_extensions is None else server_extensions)
+        self.server = RecordingDelegate(
+            Role.SERVER, limits, extensions if server_extensions is None else server_extensions
+        )
         self.now = 0.0
 
     def settle(self, *, cut: int = 1 << 30) -> int:
-        """Carry bytes both ways, in chunks of at most `cut`, until neither side has any. Return how many."""
+        """Carry bytes both ways, in chunks of at most `cut`, until neither side has any.
+        Return how many.
+        """
         carried = 0
         while True:
             sent = [bytes(side.session.take()) for side in (self.client, self.server)]
@@ -188,7 +208,13 @@ class Pair:
 class RawPeer:
     """One real session, and a peer that sends raw messages."""
 
-    def __init__(self, role: Role = Role.SERVER, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
+    def __init__(
+        self,
+        role: Role = Role.SERVER,
+        *,
+        limits: Limits = LIMITS,
+        extensions: Sequence[Extension] = (),
+    ) -> None:
         self.delegate = RecordingDelegate(role, limits, extensions)
         self.session = self.delegate.session
         self.received = MessageList()
@@ -223,7 +249,9 @@ def limits_with(**changes: Any) -> Limits:
     return replace(LIMITS, **changes)
 
 
-def open_stream(pair: Pair, demand: int = 5, **script: Any) -> tuple[ScriptedPublisher, RecordingSubscriber]:
+def open_stream(
+    pair: Pair, demand: int = 5, **script: Any
+) -> tuple[ScriptedPublisher, RecordingSubscriber]:
     source = pair.server.publishers["s"] = ScriptedPublisher(**script)
     subscriber = pair.subscribe("s", demand)
     pair.settle()

@@ -1,4 +1,6 @@
-"""Cancelled streams: late elements are dropped and counted, in number and in bytes; a message that crosses a cancel costs nothing."""
+"""Cancelled streams: late elements are dropped and counted, in number and in bytes; a message
+that crosses a cancel costs nothing.
+"""
 
 import pytest
 
@@ -26,7 +28,9 @@ def opened(raw: RawPeer, stream: int, demand: int) -> RecordingSubscriber:
 
 
 def test_requested_elements_that_cross_the_cancel_cost_nothing() -> None:
-    """After a cancel, as many elements as were requested may arrive free. Each run beyond them is an oddity, `limit:late`."""
+    """After a cancel, as many elements as were requested may arrive free. Each run beyond them
+    is an oddity, `limit:late`.
+    """
     raw = RawPeer(Role.CLIENT, limits=without_glitches()).handshake()
     subscriber = subscribe_to(raw, 100)
     subscriber.cancel()
@@ -39,7 +43,9 @@ def test_requested_elements_that_cross_the_cancel_cost_nothing() -> None:
 
 
 def test_late_elements_are_bounded_in_bytes() -> None:
-    """The demand was unbounded, so only the bytes are a bound. A cancel of another stream allows for them once more."""
+    """The demand was unbounded, so only the bytes are a bound.
+    A cancel of another stream allows for them once more.
+    """
     raw = RawPeer(Role.CLIENT, limits=limits_with(late_bytes=10 * KIB)).handshake()
     first, second = opened(raw, 0, UNBOUNDED), opened(raw, 1, UNBOUNDED)
     first.cancel()
@@ -68,7 +74,9 @@ def test_late_elements_without_a_byte_are_bounded_too() -> None:
 
 
 def test_elements_beyond_the_demand_are_bounded_in_bytes_after_a_cancel() -> None:
-    """The only requested element came before the cancel. Each further one costs a glitch, of which there are a thousand, and its bytes."""
+    """The only requested element came before the cancel. Each further one costs a glitch, of
+    which there are a thousand, and its bytes.
+    """
     raw = RawPeer(Role.CLIENT, limits=limits_with(late_bytes=10 * KIB)).handshake()
     subscriber = opened(raw, 0, 1)
     kilobyte = rsio.OnNext(subscriber=0, element=bytes(KIB))
@@ -83,7 +91,9 @@ def test_elements_beyond_the_demand_are_bounded_in_bytes_after_a_cancel() -> Non
 
 
 def test_the_rest_of_a_begun_element_may_cross_the_cancel() -> None:
-    """Its first part has used the only demand. Its last part comes after the cancel, and costs nothing."""
+    """Its first part has used the only demand.
+    Its last part comes after the cancel, and costs nothing.
+    """
     raw = RawPeer(Role.CLIENT, limits=without_glitches()).handshake()
     for stream in range(5):
         subscriber = opened(raw, stream, 1)
@@ -96,7 +106,9 @@ def test_the_rest_of_a_begun_element_may_cross_the_cancel() -> None:
 
 @pytest.mark.parametrize("is_accepted", [True, False], ids=["accepted", "not-yet-accepted"])
 def test_a_peer_that_ends_no_cancelled_stream_keeps_its_connection(is_accepted: bool) -> None:
-    """A publisher need not confirm a cancel. Places are given up after one to two times `KEPT_SECONDS`."""
+    """A publisher need not confirm a cancel.
+    Places are given up after one to two times `KEPT_SECONDS`.
+    """
     raw = RawPeer(Role.CLIENT, limits=limits_with(retired_ids=100)).handshake()
     for stream in range(1000):
         subscriber = RecordingSubscriber(1)
@@ -121,7 +133,8 @@ def test_a_place_is_kept_for_kept_seconds() -> None:
         opened(raw, stream, 1).cancel()
         raw.receive()
         kept.append(list(raw.session.streams.opened))
-    # The fifth cancel makes the first look, which notes the four places that are there. The look at 120 s gives them up.
+    # The fifth cancel makes the first look, which notes the four places that are there.
+    # The look at 120 s gives them up.
     assert kept[4:] == [[0, 1, 2, 3, 4], [0, 1, 2, 3, 4, 5], [4, 5, 6]]
 
 

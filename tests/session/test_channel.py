@@ -1,4 +1,6 @@
-"""A channel sends, answers and counts. Each of its bounds ends the connection with its own reason."""
+"""A channel sends, answers and counts.
+Each of its bounds ends the connection with its own reason.
+"""
 
 import pytest
 
@@ -15,7 +17,9 @@ def channel(limits: Limits) -> tuple[Channel, list[str]]:
     def fail(error: ProtocolError) -> None:
         reasons.append(error.reason)
 
-    made = Channel(role=Role.SERVER, limits=limits, random=lambda: 0.5, wake=lambda: None, fail=fail)
+    made = Channel(
+        role=Role.SERVER, limits=limits, random=lambda: 0.5, wake=lambda: None, fail=fail
+    )
     made.move(ConnectionEvent.HELLO_SENT)
     made.move(ConnectionEvent.HELLO_RECEIVED)
     return made, reasons
@@ -33,7 +37,9 @@ def test_a_message_is_queued_while_the_connection_is_open() -> None:
 
 
 def test_messages_beyond_the_hard_bound_fail_the_connection() -> None:
-    """The bound is the high-water mark plus one element plus the answers. The unread messages are dropped."""
+    """The bound is the high-water mark plus one element plus the answers.
+    The unread messages are dropped.
+    """
     made, reasons = channel(limits_with(outbound_high=10, max_element=10, outbound_control=10))
     made.send(bytes(30))
     assert reasons == []
@@ -96,7 +102,9 @@ def test_streams_without_bytes_are_forgotten_when_they_are_weighed() -> None:
 
 
 def test_messages_that_the_peer_does_not_acknowledge_fail_the_connection() -> None:
-    """The bound is that of the bytes that are kept for a resumption. Exactly as many may be kept."""
+    """The bound is that of the bytes that are kept for a resumption.
+    Exactly as many may be kept.
+    """
     made, reasons = channel(limits_with())
     made.outbox.retained = RetainedBytes(50, 100)
     made.send(bytes(100))

@@ -1,4 +1,6 @@
-"""A connection without a stream is in use if its traffic has grown, or if a keepalive is active and a side of it publishes."""
+"""A connection without a stream is in use if its traffic has grown, or if a keepalive is active
+and a side of it publishes.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -43,7 +45,9 @@ def test_streams_of_both_sides_and_messages_are_traffic() -> None:
 def test_a_side_that_publishes_keeps_the_connection_if_the_keepalive_is_active(
     role: Role, publishes: bool, asked: int, keeps: bool
 ) -> None:
-    """A server is taken to publish; a client has published if it was asked for something. Without a keepalive nothing keeps it."""
+    """A server is taken to publish; a client has published if it was asked for something.
+    Without a keepalive nothing keeps it.
+    """
     use = use_of(role)
     use.publishes = lambda: publishes
     use.asked = asked

@@ -27,7 +27,9 @@ def test_rolled_back_elements_are_available_again() -> None:
 
 
 def test_unbounded_demand_stays_unbounded() -> None:
-    """Rule 3.17: a reservation takes nothing from unbounded demand, and a grant does not overflow it."""
+    """Rule 3.17: a reservation takes nothing from unbounded demand,
+    and a grant does not overflow it.
+    """
     ledger = DemandLedger()
     ledger.grant(UNBOUNDED - 1)
     ledger.grant(5)
@@ -38,7 +40,12 @@ def test_unbounded_demand_stays_unbounded() -> None:
     assert ledger.available == UNBOUNDED
 
 
-@given(moves=st.lists(st.tuples(st.sampled_from(["grant", "reserve", "commit", "roll_back"]), st.integers(1, 9)), max_size=60))
+@given(
+    moves=st.lists(
+        st.tuples(st.sampled_from(["grant", "reserve", "commit", "roll_back"]), st.integers(1, 9)),
+        max_size=60,
+    )
+)
 def test_nothing_is_sent_that_was_not_granted(moves: list[tuple[str, int]]) -> None:
     """In every order of moves: granted = available + reserved + sent."""
     ledger = DemandLedger()

@@ -9,7 +9,13 @@ from penstock.api import Limits, Role
 from penstock.protocols import reactivesocket, rsio
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import RsioDialect
-from penstock.session import ConnectionState, DialectSettings, Session, protocol_detector, refusal_for
+from penstock.session import (
+    ConnectionState,
+    DialectSettings,
+    Session,
+    protocol_detector,
+    refusal_for,
+)
 from penstock.session._detect_protocol import MAX_FIRST_BYTES
 from tests.session._pair import RecordingDelegate
 
@@ -29,7 +35,11 @@ def server(offers: list[tuple[type, DialectSettings]] = BOTH, *, framed: bool = 
         choose=protocol_detector(
             offers,
             framed=framed,
-            unserved=[each for each in (RsioDialect, ReactiveSocketDialect) if each not in {kind for kind, _ in offers}],
+            unserved=[
+                each
+                for each in (RsioDialect, ReactiveSocketDialect)
+                if each not in {kind for kind, _ in offers}
+            ],
         ),
     )
     session.start(0.0)
@@ -39,10 +49,15 @@ def server(offers: list[tuple[type, DialectSettings]] = BOTH, *, framed: bool = 
 @pytest.mark.parametrize("size", [1, 3, 100])
 @pytest.mark.parametrize(
     ("hello", "name"),
-    [(rsio.encode(rsio.ClientHello()), "rsio"), (reactivesocket.encode(reactivesocket.Setup()), "reactivesocket")],
+    [
+        (rsio.encode(rsio.ClientHello()), "rsio"),
+        (reactivesocket.encode(reactivesocket.Setup()), "reactivesocket"),
+    ],
     ids=["rsio", "reactivesocket"],
 )
-def test_the_first_bytes_choose_the_dialect_however_they_are_cut(hello: bytes, name: str, size: int) -> None:
+def test_the_first_bytes_choose_the_dialect_however_they_are_cut(
+    hello: bytes, name: str, size: int
+) -> None:
     """The chosen dialect gets all bytes from the first one on."""
     session = server()
     for start in range(0, len(hello), size):
@@ -58,9 +73,17 @@ def test_a_framed_transport_carries_frames_without_their_length() -> None:
     assert session.channel.dialect.name == "reactivesocket"
 
 
-@pytest.mark.parametrize("offers", [[RSIO], [REACTIVESOCKET], BOTH], ids=["rsio", "reactivesocket", "both"])
-@pytest.mark.parametrize("first", [b"\xff" * 8, b"\x00" * 8, b"get / ht", b"\x00\x00\x00\x10\x00\x00\x00\x02"], ids=bytes.hex)
-def test_the_first_served_dialect_refuses_an_unknown_client(offers: list[tuple[type, DialectSettings]], first: bytes) -> None:
+@pytest.mark.parametrize(
+    "offers", [[RSIO], [REACTIVESOCKET], BOTH], ids=["rsio", "reactivesocket", "both"]
+)
+@pytest.mark.parametrize(
+    "first",
+    [b"\xff" * 8, b"\x00" * 8, b"get / ht", b"\x00\x00\x00\x10\x00\x00\x00\x02"],
+    ids=bytes.hex,
+)
+def test_the_first_served_dialect_refuses_an_unknown_client(
+    offers: list[tuple[type, DialectSettings]], first: bytes
+) -> None:
     """The client gets a goodbye of that dialect."""
     session = server(offers)
     session.receive(first.ljust(16, b"\0"), 0.0)
@@ -68,7 +91,11 @@ def test_the_first_served_dialect_refuses_an_unknown_client(offers: list[tuple[t
     assert session.channel.dialect.name == offers[0][0].name
 
 
-OTHERS = [reactivesocket.FrameType(kind) for kind in reactivesocket.FrameType if kind is not reactivesocket.FrameType.SETUP]
+OTHERS = [
+    reactivesocket.FrameType(kind)
+    for kind in reactivesocket.FrameType
+    if kind is not reactivesocket.FrameType.SETUP
+]
 
 
 def opening(kind: int, *, version: int = 0, framed: bool = False) -> bytes:
@@ -80,7 +107,9 @@ def opening(kind: int, *, version: int = 0, framed: bool = False) -> bytes:
 @pytest.mark.parametrize("framed", [False, True])
 @pytest.mark.parametrize("size", [1, 100])
 @pytest.mark.parametrize("kind", OTHERS, ids=lambda kind: kind.name)
-def test_a_first_frame_other_than_setup_is_refused_by_reactivesocket(kind: reactivesocket.FrameType, size: int, framed: bool) -> None:
+def test_a_first_frame_other_than_setup_is_refused_by_reactivesocket(
+    kind: reactivesocket.FrameType, size: int, framed: bool
+) -> None:
     """The client gets an ERROR frame. It would not understand a goodbye of RS.io."""
     session = server(framed=framed)
     data = opening(kind, framed=framed)
@@ -90,18 +119,28 @@ def test_a_first_frame_other_than_setup_is_refused_by_reactivesocket(kind: react
     assert session.channel.dialect.name == "reactivesocket"
     assert session.state is ConnectionState.CLOSING
     refusal = reactivesocket.Error(stream_id=0, data=b"protocol:setup")
-    assert [bytes(each) for each in session.split(session.take())] == [reactivesocket.encode(refusal, framed=True)]
+    assert [bytes(each) for each in session.split(session.take())] == [
+        reactivesocket.encode(refusal, framed=True)
+    ]
 
 
 @pytest.mark.parametrize("kind", OTHERS, ids=lambda kind: kind.name)
-def test_a_first_frame_is_refused_by_an_error_where_reactivesocket_is_not_served(kind: reactivesocket.FrameType) -> None:
+def test_a_first_frame_is_refused_by_an_error_where_reactivesocket_is_not_served(
+    kind: reactivesocket.FrameType,
+) -> None:
     """The ERROR frame has the reason protocol:not-served, as for a SETUP."""
     session = server([RSIO])
     session.receive(opening(kind), 0.0)
-    assert bytes(session.take()) == reactivesocket.encode(reactivesocket.Error(stream_id=0, data=b"protocol:not-served"))
+    assert bytes(session.take()) == reactivesocket.encode(
+        reactivesocket.Error(stream_id=0, data=b"protocol:not-served")
+    )
 
 
-@pytest.mark.parametrize("first", [opening(0x30), opening(0x13, version=1), b"\1" + opening(0x13)[1:]], ids=["type", "version", "length"])
+@pytest.mark.parametrize(
+    "first",
+    [opening(0x30), opening(0x13, version=1), b"\1" + opening(0x13)[1:]],
+    ids=["type", "version", "length"],
+)
 def test_a_malformed_frame_is_not_recognised_as_reactivesocket(first: bytes) -> None:
     """The first served dialect refuses it, as any unknown client."""
     session = server()
@@ -112,14 +151,21 @@ def test_a_malformed_frame_is_not_recognised_as_reactivesocket(first: bytes) -> 
 FOREIGN_CLIENTS = {
     "tls": (bytes.fromhex("16 0301 0200 0100 01fc 03"), bytes.fromhex("15 0303 0002 02 46")),
     "http": (b"GET / HTTP/1.1\r\n", b"HTTP/1.1 400 Bad Request\r\n"),
-    "rsocket": (bytes.fromhex("00001f 00000000 0400 0001 0000 0000"), bytes.fromhex("000059 00000000 2c00 00000003") + b"this port speaks"),
+    "rsocket": (
+        bytes.fromhex("00001f 00000000 0400 0001 0000 0000"),
+        bytes.fromhex("000059 00000000 2c00 00000003") + b"this port speaks",
+    ),
 }
 
 
 @pytest.mark.parametrize("size", [1, 100])
 @pytest.mark.parametrize(("first", "answer"), FOREIGN_CLIENTS.values(), ids=FOREIGN_CLIENTS)
-def test_a_client_of_another_protocol_is_refused_in_that_protocol(first: bytes, answer: bytes, size: int) -> None:
-    """However its first bytes are cut, the client gets one whole message of the protocol that it speaks."""
+def test_a_client_of_another_protocol_is_refused_in_that_protocol(
+    first: bytes, answer: bytes, size: int
+) -> None:
+    """However its first bytes are cut, the client gets one whole message of the protocol
+    that it speaks.
+    """
     session = server()
     for start in range(0, len(first), size):
         session.receive(first[start : start + size], 0.0)
@@ -131,10 +177,14 @@ def test_a_client_of_another_protocol_is_refused_in_that_protocol(first: bytes, 
 
 
 @pytest.mark.parametrize(
-    "first", [b"SSH-2.0-OpenSSH_9.6\r\n", b"220 mail.example ESMTP\r\n", b"EHLO mail.example\r\n"], ids=["SSH", "SMTP", "EHLO"]
+    "first",
+    [b"SSH-2.0-OpenSSH_9.6\r\n", b"220 mail.example ESMTP\r\n", b"EHLO mail.example\r\n"],
+    ids=["SSH", "SMTP", "EHLO"],
 )
 def test_a_client_of_a_text_protocol_gets_no_byte(first: bytes) -> None:
-    """It would read any answer as a message of its protocol. The session is over at the next tick: such a client never says goodbye."""
+    """It would read any answer as a message of its protocol. The session is over at the next
+    tick: such a client never says goodbye.
+    """
     session = server()
     for byte in first:
         session.receive(bytes([byte]), 0.0)
@@ -162,7 +212,9 @@ def test_a_dialect_that_is_chosen_late_says_its_own_goodbyes() -> None:
 
 
 def test_nothing_is_sent_before_the_protocol_is_known() -> None:
-    """Four bytes of a SETUP may also begin an RSocket 1.0 frame. One byte of TLS decides nothing."""
+    """Four bytes of a SETUP may also begin an RSocket 1.0 frame.
+    One byte of TLS decides nothing.
+    """
     for first in (b"\x00\x00\x00\x10", b"GET", b"\x16"):
         session = server()
         session.receive(first, 0.0)
@@ -182,7 +234,9 @@ def test_a_refusal_in_another_protocol_goes_out_as_one_message() -> None:
     """split() does not look for the dialect's frames in it."""
     session = server([REACTIVESOCKET], framed=True)
     session.receive(rsio.encode(rsio.ClientHello()), 0.0)
-    assert [bytes(each) for each in session.split(session.take())] == [rsio.encode(rsio.Goodbye(reason="protocol:not-served"))]
+    assert [bytes(each) for each in session.split(session.take())] == [
+        rsio.encode(rsio.Goodbye(reason="protocol:not-served"))
+    ]
 
 
 class NotesStart(RsioDialect):
@@ -206,15 +260,25 @@ def test_only_the_chosen_dialect_is_started() -> None:
     assert NotesStart.starts == ["started"]
 
 
-@pytest.mark.parametrize(("offers", "text"), [(BOTH, b"speaks rsio and reactivesocket; connect"), ([RSIO], b"speaks rsio; connect")])
-def test_a_refused_http_client_reads_which_protocols_are_served(offers: list[tuple[type, DialectSettings]], text: bytes) -> None:
+@pytest.mark.parametrize(
+    ("offers", "text"),
+    [(BOTH, b"speaks rsio and reactivesocket; connect"), ([RSIO], b"speaks rsio; connect")],
+)
+def test_a_refused_http_client_reads_which_protocols_are_served(
+    offers: list[tuple[type, DialectSettings]], text: bytes
+) -> None:
     """The answer names the served dialects and no other."""
     session = server(offers)
     session.receive(b"GET / HTTP/1.1\r\n\r\n", 0.0)
     assert text in bytes(session.take())
 
 
-def last_words(first: bytes, *, framed: bool = False, offers: tuple[type, ...] = (RsioDialect, ReactiveSocketDialect)) -> bytes | None:
+def last_words(
+    first: bytes,
+    *,
+    framed: bool = False,
+    offers: tuple[type, ...] = (RsioDialect, ReactiveSocketDialect),
+) -> bytes | None:
     unserved = [each for each in (RsioDialect, ReactiveSocketDialect) if each not in offers]
     return refusal_for(first, "places:address", offers, framed=framed, unserved=unserved)
 
@@ -226,7 +290,10 @@ HTTP = b"GET / HTTP/1.1\r\n"
     ("first", "answer"),
     [
         (rsio.encode(rsio.ClientHello()), rsio.encode(rsio.Goodbye(reason="places:address"))),
-        (reactivesocket.encode(reactivesocket.Setup()), reactivesocket.encode(reactivesocket.Error(stream_id=0, data=b"places:address"))),
+        (
+            reactivesocket.encode(reactivesocket.Setup()),
+            reactivesocket.encode(reactivesocket.Error(stream_id=0, data=b"places:address")),
+        ),
         (b"SSH-2.0-OpenSSH_9.6\r\n", b""),
         (bytes([0x7F]) * 8, b""),
     ],
@@ -244,7 +311,9 @@ def test_a_stranger_without_a_place_gets_the_answer_of_a_server_with_room() -> N
     """To connect again would not help it."""
     assert (last_words(HTTP) or b"").startswith(b"HTTP/1.1 400 Bad Request\r\n")
     setup = reactivesocket.encode(reactivesocket.Setup())
-    assert last_words(setup, offers=(RsioDialect,)) == ReactiveSocketDialect.refusal("protocol:not-served")
+    assert last_words(setup, offers=(RsioDialect,)) == ReactiveSocketDialect.refusal(
+        "protocol:not-served"
+    )
 
 
 def test_a_client_without_a_place_gets_a_message_of_the_transport() -> None:
@@ -252,7 +321,9 @@ def test_a_client_without_a_place_gets_a_message_of_the_transport() -> None:
     setup = reactivesocket.encode(reactivesocket.Setup(), framed=True)
     error = reactivesocket.Error(stream_id=0, data=b"places:address")
     assert last_words(setup, framed=True) == reactivesocket.encode(error, framed=True)
-    assert last_words(setup, framed=True, offers=(RsioDialect,)) == ReactiveSocketDialect.refusal("protocol:not-served", framed=True)
+    assert last_words(setup, framed=True, offers=(RsioDialect,)) == ReactiveSocketDialect.refusal(
+        "protocol:not-served", framed=True
+    )
     assert last_words(b"\x01", framed=True) is not None
     assert last_words(b"", framed=True) is not None
 
@@ -266,7 +337,9 @@ class NeverDecides(RsioDialect):
 
 
 def test_no_client_is_waited_for_beyond_max_first_bytes() -> None:
-    """A dialect that asks for more bytes than that does not recognise its client. The first served one refuses the client."""
+    """A dialect that asks for more bytes than that does not recognise its client. The first
+    served one refuses the client.
+    """
     first = bytes([0x7F]) * MAX_FIRST_BYTES
     session = server([REACTIVESOCKET, (NeverDecides, DialectSettings())])
     session.receive(first[:-1], 0.0)

@@ -1,4 +1,6 @@
-"""The interface of a dialect: both dialects have all of it, and the session uses nothing else of them."""
+"""The interface of a dialect: both dialects have all of it,
+and the session uses nothing else of them.
+"""
 
 import ast
 import inspect
@@ -17,11 +19,28 @@ from penstock.session import _dialect as module
 from tests.session._pair import RecordingDelegate, RecordingSubscriber, ScriptedPublisher
 
 FOLDER = Path(module.__file__).parent
-NAMING_PROTOCOLS = {"_detect_protocol.py", "_named_targets.py", "_reasons.py", "_foreign_clients.py"}
-CORE = sorted(path.name for path in FOLDER.glob("_*.py") if path.name not in {"__init__.py", "_dialect.py", *NAMING_PROTOCOLS})
-"""All files of the session except the interface, and except four files that name protocols: detection, targets, reasons, and refusals."""
-METHODS = {name for name, value in vars(Dialect).items() if inspect.isfunction(value) and not name.startswith("_")}
-MEMBERS = METHODS | {name for name in [*vars(Dialect), *Dialect.__annotations__] if not name.startswith("_")}
+NAMING_PROTOCOLS = {
+    "_detect_protocol.py",
+    "_named_targets.py",
+    "_reasons.py",
+    "_foreign_clients.py",
+}
+CORE = sorted(
+    path.name
+    for path in FOLDER.glob("_*.py")
+    if path.name not in {"__init__.py", "_dialect.py", *NAMING_PROTOCOLS}
+)
+"""All files of the session except the interface, and except four files that name protocols:
+detection, targets, reasons, and refusals.
+"""
+METHODS = {
+    name
+    for name, value in vars(Dialect).items()
+    if inspect.isfunction(value) and not name.startswith("_")
+}
+MEMBERS = METHODS | {
+    name for name in [*vars(Dialect), *Dialect.__annotations__] if not name.startswith("_")
+}
 FOR_THE_RUNTIME = {"name", "models"}
 
 
@@ -37,7 +56,11 @@ def test_each_dialect_has_every_method(kind: type) -> None:
 def test_the_session_uses_only_members_of_the_interface(file: str) -> None:
     """The interface is the whole list for the author of another protocol."""
     tree = ast.parse((FOLDER / file).read_text(encoding="utf-8"))
-    used = {node.attr for node in ast.walk(tree) if isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith(".dialect")}
+    used = {
+        node.attr
+        for node in ast.walk(tree)
+        if isinstance(node, ast.Attribute) and ast.unparse(node.value).endswith(".dialect")
+    }
     assert used <= MEMBERS
 
 
@@ -45,7 +68,11 @@ def test_the_session_uses_only_members_of_the_interface(file: str) -> None:
 def test_the_session_imports_no_codec(file: str) -> None:
     """No file of the session imports penstock.wire."""
     tree = ast.parse((FOLDER / file).read_text(encoding="utf-8"))
-    assert not [node for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) and str(node.module).startswith("penstock.wire")]
+    assert not [
+        node
+        for node in ast.walk(tree)
+        if isinstance(node, ast.ImportFrom) and str(node.module).startswith("penstock.wire")
+    ]
 
 
 def test_every_member_of_the_interface_is_used() -> None:
@@ -74,31 +101,49 @@ class RecordingDialect(RsioDialect):
 
 def recording(role: Role = Role.SERVER) -> tuple[RecordingDelegate, RecordingDialect]:
     delegate = RecordingDelegate(role)
-    session = delegate.session = Session(delegate, RecordingDialect, role=role, limits=Limits(split_outbound_at=4), random=lambda: 0.5)
+    session = delegate.session = Session(
+        delegate,
+        RecordingDialect,
+        role=role,
+        limits=Limits(split_outbound_at=4),
+        random=lambda: 0.5,
+    )
     session.start(0.0)
-    session.receive(rsio.encode(rsio.ClientHello() if role is Role.SERVER else rsio.ServerHello()), 0.0)
+    session.receive(
+        rsio.encode(rsio.ClientHello() if role is Role.SERVER else rsio.ServerHello()), 0.0
+    )
     assert isinstance(session.channel.dialect, RecordingDialect)
     return delegate, session.channel.dialect
 
 
 def subscribe(delegate: RecordingDelegate, stream_id: int) -> ScriptedPublisher:
     source = delegate.publishers["s"] = ScriptedPublisher()
-    delegate.session.receive(rsio.encode(rsio.Subscribe(publisher="s", subscriber=stream_id, demand=3)), 0.0)
+    delegate.session.receive(
+        rsio.encode(rsio.Subscribe(publisher="s", subscriber=stream_id, demand=3)), 0.0
+    )
     return source
 
 
 def test_a_dialect_is_told_why_a_stream_ends_with_an_error() -> None:
-    """Fault says: refused, publisher failed, or contract broken by the peer. A text could be a publisher's own."""
+    """Fault says: refused, publisher failed, or contract broken by the peer.
+    A text could be a publisher's own.
+    """
     delegate, dialect = recording()
     delegate.session.receive(rsio.encode(rsio.Subscribe(publisher="unknown", subscriber=0)), 0.0)
     subscribe(delegate, 1).fail(PublicError("refused"))
     subscribe(delegate, 2)
     delegate.session.receive(rsio.encode(rsio.Request(subscriber=2, demand=0)), 0.0)
-    assert dialect.faults == [("no such publisher", Fault.REFUSED), ("refused", Fault.FAILED), ("illegal demand", Fault.INVALID)]
+    assert dialect.faults == [
+        ("no such publisher", Fault.REFUSED),
+        ("refused", Fault.FAILED),
+        ("illegal demand", Fault.INVALID),
+    ]
 
 
 def test_a_dialect_sets_the_length_above_which_elements_are_split() -> None:
-    """An element of max_unsplit bytes is sent whole. One byte more, and it is sent in parts; here in one part, which is the last."""
+    """An element of max_unsplit bytes is sent whole. One byte more, and it is sent in parts;
+    here in one part, which is the last.
+    """
     delegate, _ = recording()
     source = subscribe(delegate, 0)
     delegate.session.take()
@@ -118,4 +163,6 @@ def test_next_id_gets_the_target() -> None:
 def test_the_session_names_no_protocol_and_no_message_of_one(file: str) -> None:
     """A sentence with such a word would be true for one protocol only."""
     text = (FOLDER / file).read_text(encoding="utf-8")
-    assert re.findall(r"RS\.io|ReactiveSocket|\brsio\b|onSubscribe|onNext|SETUP|REQUEST_N", text) == []
+    assert (
+        re.findall(r"RS\.io|ReactiveSocket|\brsio\b|onSubscribe|onNext|SETUP|REQUEST_N", text) == []
+    )

@@ -21,19 +21,28 @@ DIALECTS = [
 def test_a_session_has_every_member_of_dialect_host() -> None:
     """The type checker proves the same; this test is for dialects that are not type-checked."""
     session: DialectHost = RecordingDelegate(Role.CLIENT).session
-    names = {name for name in [*vars(DialectHost), *DialectHost.__annotations__] if not name.startswith("_")}
+    names = {
+        name
+        for name in [*vars(DialectHost), *DialectHost.__annotations__]
+        if not name.startswith("_")
+    }
     assert [name for name in sorted(names) if not hasattr(session, name)] == []
     assert isinstance(session, Session)
 
 
 def test_a_dialect_uses_nothing_else_of_its_session() -> None:
     """True for the two dialects of penstock and for the toy dialect of the tests."""
-    allowed = {name for name in [*vars(DialectHost), *DialectHost.__annotations__] if not name.startswith("_")}
+    allowed = {
+        name
+        for name in [*vars(DialectHost), *DialectHost.__annotations__]
+        if not name.startswith("_")
+    }
     for path in DIALECTS:
         tree = ast.parse(path.read_text(encoding="utf-8"))
         used = {
             node.attr
             for node in ast.walk(tree)
-            if isinstance(node, ast.Attribute) and ast.unparse(node.value) in {"session", "self._session"}
+            if isinstance(node, ast.Attribute)
+            and ast.unparse(node.value) in {"session", "self._session"}
         }
         assert used <= allowed, path

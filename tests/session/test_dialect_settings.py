@@ -14,7 +14,9 @@ def test_settings_have_defaults() -> None:
 
 @pytest.mark.parametrize("kind", [RsioDialect, ReactiveSocketDialect])
 def test_the_class_of_a_dialect_is_its_factory(kind: DialectFactory) -> None:
-    """A plugin may offer the class itself: it makes dialects, and recognises a client by its first bytes."""
+    """A plugin may offer the class itself:
+    it makes dialects, and recognises a client by its first bytes.
+    """
     assert isinstance(kind.takes_extensions, bool)
     assert kind.alpn == f"{kind.name}/0"
     assert kind.recognises(b"", False) is not True

@@ -1,4 +1,6 @@
-"""A run: elements that go out together. The stream counts and weighs them when it looks at the run."""
+"""A run: elements that go out together.
+The stream counts and weighs them when it looks at the run.
+"""
 
 from typing import Any
 
@@ -37,7 +39,9 @@ def run_of(pair: Pair) -> Any:
 
 
 def test_elements_of_a_run_are_counted_when_the_stream_is_asked() -> None:
-    """An element that the pump appended counts at once in `outstanding` and `weight`, although no method was called for it."""
+    """An element that the pump appended counts at once in `outstanding` and `weight`, although
+    no method was called for it.
+    """
     pair = Pair()
     source, _ = open_stream(pair, 10)
     source.emit(b"a", b"b")
@@ -66,7 +70,9 @@ def test_a_run_of_all_reserved_elements_is_followed_by_a_request() -> None:
 @pytest.mark.parametrize("high", [20, 40, 80])
 @pytest.mark.parametrize("is_written", [False, True])
 def test_the_last_reserved_element_is_followed_by_a_request(high: int, *, is_written: bool) -> None:
-    """Also if this element begins a run. Without that request the stream would stall, although there is demand."""
+    """Also if this element begins a run.
+    Without that request the stream would stall, although there is demand.
+    """
     pair = Pair(limits=limits_with(outbound_high=high))
     source, subscriber = open_stream(pair, 20)
     for number in range(20):
@@ -77,7 +83,9 @@ def test_the_last_reserved_element_is_followed_by_a_request(high: int, *, is_wri
     assert (len(subscriber.elements), source.demand) == (20, 20)
 
 
-@pytest.mark.parametrize("how", ["written", "another message", "the end", "cancelled", "outgoing change"])
+@pytest.mark.parametrize(
+    "how", ["written", "another message", "the end", "cancelled", "outgoing change"]
+)
 def test_a_run_is_closed_by_every_move_that_elements_must_not_pass(how: str) -> None:
     """A pump that still refers to the run sees that -1 is the longest element that fits."""
     pair = Pair()
@@ -188,7 +196,9 @@ async def test_elements_before_one_of_a_wrong_type_are_delivered() -> None:
 
 STEPS = st.lists(
     st.one_of(
-        st.sampled_from([b"", b"a", b"b", b"cc", bytes(99), bytes(150), bytearray(b"d"), memoryview(b"e")]),
+        st.sampled_from(
+            [b"", b"a", b"b", b"cc", bytes(99), bytes(150), bytearray(b"d"), memoryview(b"e")]
+        ),
         st.just("wait"),
     ),
     max_size=40,
@@ -196,8 +206,12 @@ STEPS = st.lists(
 
 
 @given(steps=STEPS, demands=st.lists(st.integers(1, 9), min_size=1, max_size=5))
-def test_elements_of_any_lengths_arrive_in_order_and_within_demand(steps: list[Any], demands: list[int]) -> None:
-    """Of one length or not, with and without a wait: nothing is lost, doubled or sent beyond demand, and the counts are right."""
+def test_elements_of_any_lengths_arrive_in_order_and_within_demand(
+    steps: list[Any], demands: list[int]
+) -> None:
+    """Of one length or not, with and without a wait: nothing is lost, doubled or sent beyond
+    demand, and the counts are right.
+    """
 
     async def main() -> None:
         pair = Pair(limits=limits_with(split_outbound_at=100))
@@ -225,13 +239,19 @@ def test_elements_of_any_lengths_arrive_in_order_and_within_demand(steps: list[A
                     subscriber.request(more)
         assert (subscriber.elements, subscriber.ends) == (expected, ["complete"])
         session, stream = pair.server.session, pair.server.served[0]
-        assert (session.channel.budgets.requests.requested, session.outbox.gathered, stream.weight) == (len(expected), 0, 0)
+        assert (
+            session.channel.budgets.requests.requested,
+            session.outbox.gathered,
+            stream.weight,
+        ) == (len(expected), 0, 0)
 
     run_virtual(main)
 
 
 def test_elements_of_all_lengths_go_into_one_run() -> None:
-    """Empty ones too. One that is much longer than those before is weighed at once, and goes into the same run."""
+    """Empty ones too. One that is much longer than those before is weighed at once,
+    and goes into the same run.
+    """
     pair = Pair()
     source, subscriber = open_stream(pair, 100)
     elements = [b"first", b"a", b"", bytes(40), bytes(9000), b"b"]
@@ -267,7 +287,9 @@ def test_elements_that_are_no_bytes_go_into_the_run_as_bytes() -> None:
 
 
 def test_the_publisher_is_asked_for_fewer_elements_when_they_grow() -> None:
-    """The mean of a run is followed at once if it is larger than expected, and by halves if it is smaller."""
+    """The mean of a run is followed at once if it is larger than expected, and by halves
+    if it is smaller.
+    """
     pair = Pair(limits=limits_with(outbound_high=1000))
     source, _ = open_stream(pair, 1000)
     source.emit(bytes(10))
@@ -284,8 +306,16 @@ def test_the_publisher_is_asked_for_fewer_elements_when_they_grow() -> None:
 
 
 def test_a_run_accepts_elements_of_four_times_the_expected_length() -> None:
-    """Longer ones are signalled, so the bytes that were appended without a call are at most four times the outbox's room."""
-    assert [longest_beside(expected, 1000) for expected in (0, 16, 17, 100, 251)] == [64, 64, 68, 400, 1000]
+    """Longer ones are signalled, so the bytes that were appended without a call are at most four
+    times the outbox's room.
+    """
+    assert [longest_beside(expected, 1000) for expected in (0, 16, 17, 100, 251)] == [
+        64,
+        64,
+        68,
+        400,
+        1000,
+    ]
 
 
 @pytest.mark.parametrize("how", ["cancel", "complete", "fail"])
@@ -369,8 +399,14 @@ def test_a_list_for_a_stream_of_fixed_size_is_packed() -> None:
 LENGTHS = st.lists(st.sampled_from([0, 1, 2, 31, 64, 65, 99, 100, 101, 300]), max_size=60)
 
 
-@given(lengths=LENGTHS, pieces=st.lists(st.integers(1, 9), min_size=1, max_size=6), cut=st.integers(1, 700))
-def test_runs_of_all_lengths_cross_every_cut(lengths: list[int], pieces: list[int], cut: int) -> None:
+@given(
+    lengths=LENGTHS,
+    pieces=st.lists(st.integers(1, 9), min_size=1, max_size=6),
+    cut=st.integers(1, 700),
+)
+def test_runs_of_all_lengths_cross_every_cut(
+    lengths: list[int], pieces: list[int], cut: int
+) -> None:
     """As single elements and as lists; the demand is used exactly, and all counts end at 0."""
     pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=400))
     source, subscriber = open_stream(pair, len(lengths) + 1)
@@ -391,7 +427,12 @@ def test_runs_of_all_lengths_cross_every_cut(lengths: list[int], pieces: list[in
     pair.settle(cut=cut)
     assert subscriber.elements == [b"first", *elements]
     stream = pair.server.served[0]
-    assert (stream.sent, stream.reserved, stream.available, stream.weight) == (len(elements) + 1, 0, 0, 0)
+    assert (stream.sent, stream.reserved, stream.available, stream.weight) == (
+        len(elements) + 1,
+        0,
+        0,
+        0,
+    )
     assert pair.server.session.outbox.gathered == 0
 
 
@@ -411,7 +452,14 @@ def test_the_types_of_known_bytes_are_not_examined() -> None:
 
 
 @pytest.mark.parametrize(
-    "elements", [[b"a"], [b"aa", b"bb", b"cc"], [b"aa", b"b", b"cc"], [b"aa", b"bb", b"c"], [b"aa", b"b", b"cc", b"dd"]]
+    "elements",
+    [
+        [b"a"],
+        [b"aa", b"bb", b"cc"],
+        [b"aa", b"b", b"cc"],
+        [b"aa", b"bb", b"c"],
+        [b"aa", b"b", b"cc", b"dd"],
+    ],
 )
 def test_lists_are_weighed(elements: list[bytes]) -> None:
     """Of one length or of several, wherever the other length stands."""

@@ -1,11 +1,15 @@
-"""Elements are requested from the publisher as demand and room permit. Elements of one length go out together."""
+"""Elements are requested from the publisher as demand and room permit.
+Elements of one length go out together.
+"""
 
 from penstock.api import UNBOUNDED
 from tests.session._pair import Pair, limits_with, open_stream
 
 
 def test_one_element_is_requested_until_its_size_is_known() -> None:
-    """Without this a publisher of 4 MiB elements would get a request for 1,000 of them, for room of 128 KiB."""
+    """Without this a publisher of 4 MiB elements would get a request for 1,000 of them,
+    for room of 128 KiB.
+    """
     pair = Pair()
     source, _ = open_stream(pair, 1000)
     assert source.requests == [1]
@@ -28,7 +32,9 @@ def test_the_publisher_gets_exactly_the_demand_of_the_subscriber() -> None:
 
 
 def test_elements_of_one_length_go_out_together_and_in_order() -> None:
-    """They are gathered until the writer comes, and count as waiting bytes. An element of another length, and the end, come after them."""
+    """They are gathered until the writer comes, and count as waiting bytes. An element of
+    another length, and the end, come after them.
+    """
     pair = Pair()
     source, subscriber = open_stream(pair, UNBOUNDED)
     source.emit(b"1")

@@ -1,4 +1,6 @@
-"""`RELEASED`, the owner of the streams of a session that is over, takes every call; a dialect with `release` is released."""
+"""`RELEASED`, the owner of the streams of a session that is over, takes every call; a dialect
+with `release` is released.
+"""
 
 from typing import Any
 

@@ -1,4 +1,6 @@
-"""The calls of an extension to its connection that concern the peer: its identity, its principal, and waiting for a decision."""
+"""The calls of an extension to its connection that concern the peer: its identity, its
+principal, and waiting for a decision.
+"""
 
 import pytest
 
@@ -33,8 +35,13 @@ def test_an_extension_gets_the_outcome_of_what_it_waits_for() -> None:
     assert outcomes == [("result", None)]
 
 
-@pytest.mark.parametrize(("error", "reason"), [(ProtocolError("x", reason="protocol:x"), "protocol:x"), (RuntimeError("x"), "internal")])
-def test_an_extension_that_raises_with_the_outcome_ends_its_connection(error: Exception, reason: str) -> None:
+@pytest.mark.parametrize(
+    ("error", "reason"),
+    [(ProtocolError("x", reason="protocol:x"), "protocol:x"), (RuntimeError("x"), "internal")],
+)
+def test_an_extension_that_raises_with_the_outcome_ends_its_connection(
+    error: Exception, reason: str
+) -> None:
     """The exception does not reach the task that awaited."""
     pair, there = opened()
 

@@ -1,4 +1,6 @@
-"""The extensions of a connection: opened when both sides have them, fed, and kept from doing harm."""
+"""The extensions of a connection:
+opened when both sides have them, fed, and kept from doing harm.
+"""
 
 from typing import Any
 
@@ -80,7 +82,9 @@ def test_an_extension_cannot_send_a_code_of_another_extension() -> None:
 
 
 def test_an_extension_that_raises_ends_its_connection_and_nothing_else() -> None:
-    """The peer gets the reason `internal`, without the exception's text. This side reports the exception, once."""
+    """The peer gets the reason `internal`, without the exception's text.
+    This side reports the exception, once.
+    """
     pair, here, _ = echoing(raises=True)
     here.links[0].send(0x60, b"hello")
     here.links[0].send(0x60, b"again")
@@ -96,18 +100,24 @@ def test_an_extension_that_raises_ends_its_connection_and_nothing_else() -> None
 
 
 def test_an_end_by_an_extension_names_the_extension_and_the_reason() -> None:
-    """The peer gets the token. The error on this side explains the token, if the table of reasons has it."""
+    """The peer gets the token. The error on this side explains the token,
+    if the table of reasons has it.
+    """
     pair, here, _ = echoing()
     subscriber = pair.subscribe("s")
     here.links[0].break_off("keepalive")
     pair.settle()
-    assert str(subscriber.ends[0]).startswith("the extension 'echo' ended the connection: the peer gave no sign of life")
+    assert str(subscriber.ends[0]).startswith(
+        "the extension 'echo' ended the connection: the peer gave no sign of life"
+    )
     assert "'keepalive'" in str(pair.server.ended[0])
 
 
 @pytest.mark.parametrize("is_passive", [False, True])
 def test_a_passive_extension_is_not_called_for_bytes_and_time(is_passive: bool) -> None:
-    """The option saves two calls for each chunk. Messages of such an extension arrive as those of other extensions do."""
+    """The option saves two calls for each chunk.
+    Messages of such an extension arrive as those of other extensions do.
+    """
     calls: list[str] = []
 
     class Watching(Echo):
@@ -131,12 +141,21 @@ def test_a_passive_extension_is_not_called_for_bytes_and_time(is_passive: bool) 
     assert there.bodies == [b"hello"]
 
 
-@pytest.mark.parametrize(("member", "is_bounded"), [("none", True), ("goes_with_streams", False), ("is_uncounted", False)])
+@pytest.mark.parametrize(
+    ("member", "is_bounded"),
+    [("none", True), ("goes_with_streams", False), ("is_uncounted", False)],
+)
 def test_the_messages_of_an_extension_have_a_rate(member: str, is_bounded: bool) -> None:
-    """Not those that go with streams, which have other bounds, and not those that acknowledge bytes of this side."""
+    """Not those that go with streams, which have other bounds, and not those
+    that acknowledge bytes of this side.
+    """
     here, there = Echo(), Echo()
     setattr(there, member, True)
-    pair = Pair(extensions=[here], server_extensions=[there], limits=limits_with(control_burst=2, control_rate=1e-9))
+    pair = Pair(
+        extensions=[here],
+        server_extensions=[there],
+        limits=limits_with(control_burst=2, control_rate=1e-9),
+    )
     pair.settle()
     for _ in range(3):
         here.links[0].send(0x60, b"")

@@ -1,6 +1,8 @@
-"""Parts of large elements are written in turns, and no more elements begin than a peer joins at a time.
+"""Parts of large elements are written in turns, and no more elements begin than a peer joins at a
+time.
 
-A holder that is alone writes up to four parts as one, so the last letters of an order are fewer than its parts.
+A holder that is alone writes up to four parts as one,
+so the last letters of an order are fewer than its parts.
 """
 
 from penstock.session._fair_turns import RoundRobin
@@ -51,8 +53,12 @@ def test_each_holder_writes_one_part_per_turn() -> None:
 
 
 def test_no_more_elements_begin_than_a_peer_joins_at_a_time() -> None:
-    """The third and the fourth element begin after another one has ended, in the order of arrival."""
-    order = written(Holder("a", 30), Holder("b", 20), Holder("c", 20), Holder("d", 20), max_partials_in_all=2)
+    """The third and the fourth element begin after another one has ended,
+    in the order of arrival.
+    """
+    order = written(
+        Holder("a", 30), Holder("b", 20), Holder("c", 20), Holder("d", 20), max_partials_in_all=2
+    )
     assert order == "ababacdcd"
 
 
@@ -65,12 +71,20 @@ def test_begun_elements_never_exceed_partial_bytes() -> None:
 
 def test_a_smaller_element_that_came_later_does_not_overtake() -> None:
     """Otherwise a large element might never begin."""
-    assert written(Holder("a", 30), Holder("b", 40), Holder("c", 20, 20), partial_bytes=60) == "aaabcbcbcbc"
+    assert (
+        written(Holder("a", 30), Holder("b", 40), Holder("c", 20, 20), partial_bytes=60)
+        == "aaabcbcbcbc"
+    )
 
 
 def test_an_unsplit_element_does_not_wait_for_unfinished_ones() -> None:
     """An element in one message is never unfinished."""
-    assert written(Holder("a", 30), Holder("b", 20), Holder("c", 5), Holder("d", 5), max_partials_in_all=1) == "acdaab"
+    assert (
+        written(
+            Holder("a", 30), Holder("b", 20), Holder("c", 5), Holder("d", 5), max_partials_in_all=1
+        )
+        == "acdaab"
+    )
 
 
 def test_an_element_behind_another_of_its_stream_begins_in_its_turn() -> None:

@@ -18,7 +18,9 @@ def test_elements_of_fixed_size_go_packed() -> None:
 
 
 def test_a_block_after_single_elements_uses_their_reservations() -> None:
-    """The peer requested all of these elements at once. None may wait for a request that will never come."""
+    """The peer requested all of these elements at once.
+    None may wait for a request that will never come.
+    """
     pair = Pair()
     source, subscriber = open_stream(pair, 9, element_size=2)
     source.emit(b"aa")
@@ -31,7 +33,9 @@ def test_a_block_after_single_elements_uses_their_reservations() -> None:
 
 
 def test_blocks_after_single_elements_keep_to_demand() -> None:
-    """A block that was pulled before waits for demand, in order, and nothing is pulled meanwhile."""
+    """A block that was pulled before waits for demand, in order,
+    and nothing is pulled meanwhile.
+    """
     pair = Pair()
     source, subscriber = open_stream(pair, 4, element_size=2)
     source.emit(b"aa")
@@ -70,7 +74,9 @@ def test_a_block_larger_than_the_demand_waits_for_demand() -> None:
 
 
 def test_blocks_beyond_the_high_water_mark_wait_for_the_writer() -> None:
-    """Demand permits sending, not gathering: a large block goes one full outbox at a time, and nothing is pulled meanwhile."""
+    """Demand permits sending, not gathering: a large block goes one full outbox at a time, and
+    nothing is pulled meanwhile.
+    """
     pair = Pair(limits=limits_with(outbound_high=100))
     source, subscriber = open_stream(pair, UNBOUNDED, element_size=4)
     source.emit(bytes(1000))
@@ -88,7 +94,9 @@ def test_blocks_beyond_the_high_water_mark_wait_for_the_writer() -> None:
 
 
 def test_no_packed_message_is_longer_than_max_frame() -> None:
-    """Gathered elements beyond that go as several messages. One message above Limits.max_frame would end the connection."""
+    """Gathered elements beyond that go as several messages.
+    One message above Limits.max_frame would end the connection.
+    """
     pair = Pair(limits=limits_with(outbound_high=1000, max_frame=100))
     source, subscriber = open_stream(pair, 300, element_size=4)
     source.emit(bytes(800))

@@ -2,7 +2,13 @@
 
 import pytest
 
-from penstock.session._foreign_clients import MAX_FIRST_LINE, TLS_ALERT, BeforeHello, ForeignClient, examine_foreign_client
+from penstock.session._foreign_clients import (
+    MAX_FIRST_LINE,
+    TLS_ALERT,
+    BeforeHello,
+    ForeignClient,
+    examine_foreign_client,
+)
 
 ADVICE = "this port speaks rsio"
 
@@ -11,10 +17,14 @@ def examine(first: bytes) -> ForeignClient | BeforeHello | None:
     return examine_foreign_client(first, ADVICE)
 
 
-@pytest.mark.parametrize("method", ["GET", "HEAD", "BREW", "M-SEARCH", "VERSION-CONTROL", "get", "A", "X" * 32])
+@pytest.mark.parametrize(
+    "method", ["GET", "HEAD", "BREW", "M-SEARCH", "VERSION-CONTROL", "get", "A", "X" * 32]
+)
 @pytest.mark.parametrize("target", ["/", "*", "example.org:443", "http://example.org/a?b=c"])
 def test_any_method_of_http_gets_an_answer_of_http(method: str, target: str) -> None:
-    """At the end of the request line or before. At each byte before that it may still become another protocol."""
+    """At the end of the request line or before.
+    At each byte before that it may still become another protocol.
+    """
     line = f"{method} {target} HTTP/1.1\r\n".encode()
     found = examine(line)
     assert isinstance(found, ForeignClient)
@@ -28,8 +38,15 @@ def test_any_method_of_http_gets_an_answer_of_http(method: str, target: str) -> 
 
 def test_an_answer_to_head_has_no_body() -> None:
     """The client would read it as the beginning of another response."""
-    answers = [found.answer for method in (b"HEAD", b"GET") if isinstance(found := examine(method + b" / HTTP/1.1\r\n"), ForeignClient)]
-    assert [answer.partition(b"\r\n\r\n")[2] for answer in answers] == [b"", b"No HTTP here: this port speaks rsio.\n"]
+    answers = [
+        found.answer
+        for method in (b"HEAD", b"GET")
+        if isinstance(found := examine(method + b" / HTTP/1.1\r\n"), ForeignClient)
+    ]
+    assert [answer.partition(b"\r\n\r\n")[2] for answer in answers] == [
+        b"",
+        b"No HTTP here: this port speaks rsio.\n",
+    ]
 
 
 def test_the_preface_of_http_2_gets_settings_and_a_goaway() -> None:
@@ -70,7 +87,11 @@ def test_another_text_protocol_gets_no_byte(first: bytes) -> None:
 
 def test_http_without_a_version_and_with_an_endless_target_is_http() -> None:
     """HTTP/0.9 has no version; an endless target is judged before `preauth_bytes` are used up."""
-    for first in (b"GET /\r\n", b"GET /" + b"x" * MAX_FIRST_LINE, b"PATCH /" + b"x" * MAX_FIRST_LINE):
+    for first in (
+        b"GET /\r\n",
+        b"GET /" + b"x" * MAX_FIRST_LINE,
+        b"PATCH /" + b"x" * MAX_FIRST_LINE,
+    ):
         found = examine(first)
         assert isinstance(found, ForeignClient)
         assert found.token == "http"
@@ -90,11 +111,22 @@ def test_rsocket_gets_an_error_with_the_code_for_its_frame(kind: int, code: int)
     first = bytes.fromhex("000020 00000000") + bytes([kind << 2])
     found = examine(first)
     assert isinstance(found, ForeignClient)
-    assert found.answer == len(found.answer[3:]).to_bytes(3) + bytes(4) + b"\x2c\x00" + code.to_bytes(4) + ADVICE.encode()
+    assert (
+        found.answer
+        == len(found.answer[3:]).to_bytes(3)
+        + bytes(4)
+        + b"\x2c\x00"
+        + code.to_bytes(4)
+        + ADVICE.encode()
+    )
     assert examine(first[:7]) is BeforeHello.BINARY
 
 
-@pytest.mark.parametrize("first", [b"\xff" * 8, b"\0" * 8, b"\x10\x05ticks", b"\x21\x00\x05early", b"abc\0", b"\x17" * 8], ids=bytes.hex)
+@pytest.mark.parametrize(
+    "first",
+    [b"\xff" * 8, b"\0" * 8, b"\x10\x05ticks", b"\x21\x00\x05early", b"abc\0", b"\x17" * 8],
+    ids=bytes.hex,
+)
 def test_another_binary_protocol_is_unknown(first: bytes) -> None:
     """The served dialect refuses it: it may be a faulty client of that protocol."""
     assert examine(first) is None

@@ -49,18 +49,26 @@ def test_a_part_of_a_hello_leaves_nothing_to_do() -> None:
 
 
 def test_messages_behind_the_hello_are_more_to_do() -> None:
-    """receive() returns True while it is asked for fewer messages than have come, and so it is called again."""
+    """receive() returns True while it is asked for fewer messages than have come, and
+    so it is called again.
+    """
     raw = RawPeer()
-    assert raw.session.receive(HELLO + rsio.encode(rsio.Request(subscriber=9, demand=1)) * 2, 0.0, most=1)
+    assert raw.session.receive(
+        HELLO + rsio.encode(rsio.Request(subscriber=9, demand=1)) * 2, 0.0, most=1
+    )
     assert raw.session.receive(b"", 0.0, most=1)
     assert not raw.session.receive(b"", 0.0)
 
 
 def test_messages_of_a_peer_that_is_held_are_more_to_do() -> None:
-    """They are kept while an extension examines the peer, and the rest of a chunk must not wait for the next one."""
+    """They are kept while an extension examines the peer,
+    and the rest of a chunk must not wait for the next one.
+    """
     raw = RawPeer(extensions=[Outsider(holds=True)])
     hello = rsio.encode(rsio.ClientHello(extensions=(200,)))
-    assert raw.session.receive(hello + rsio.encode(rsio.Request(subscriber=9, demand=1)) * 2, 0.0, most=1)
+    assert raw.session.receive(
+        hello + rsio.encode(rsio.Request(subscriber=9, demand=1)) * 2, 0.0, most=1
+    )
     assert raw.session.state is ConnectionState.GREETING
     assert raw.session.receive(b"", 0.0, most=1)
     assert not raw.session.receive(b"", 0.0)

@@ -100,4 +100,10 @@ def test_a_tick_before_the_next_look_returns_its_time() -> None:
     """Four looks for each age."""
     raw = RawPeer(limits=limits_with(idle_subscription_age=40.0)).handshake()
     _open(raw, 1)
-    assert [raw.session.tick(now) for now in (0.0, 5.0, 9.9, 10.0, 12.0)] == [10.0, 10.0, 10.0, 20.0, 20.0]
+    assert [raw.session.tick(now) for now in (0.0, 5.0, 9.9, 10.0, 12.0)] == [
+        10.0,
+        10.0,
+        10.0,
+        20.0,
+        20.0,
+    ]

@@ -22,7 +22,11 @@ def test_large_elements_are_split_and_take_turns() -> None:
     for stream in (0, 1):
         messages.receive_on_subscribe(stream, 0)
     rsio.RsioDecoder(messages, messages.streams).feed(first)
-    order = [message.subscriber for message in messages.messages[2:] if isinstance(message, rsio.OnNextPart | rsio.OnNextLastPart)]
+    order = [
+        message.subscriber
+        for message in messages.messages[2:]
+        if isinstance(message, rsio.OnNextPart | rsio.OnNextLastPart)
+    ]
     assert order[:4] == [0, 1, 0, 1]
     pair.client.session.receive(first, 0.0)
     pair.settle()
@@ -43,7 +47,9 @@ def test_small_elements_wait_behind_a_large_one_of_their_stream() -> None:
 
 
 def test_large_elements_of_all_streams_together_have_a_hard_bound() -> None:
-    """The bound is the high-water mark plus one element. Above it no publisher is asked, and each goes on when there is room again."""
+    """The bound is the high-water mark plus one element. Above it no publisher is asked, and
+    each goes on when there is room again.
+    """
     pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=500, max_element=1000))
     scripts = [ScriptedPublisher() for _ in range(5)]
     subscribers = []
@@ -80,8 +86,12 @@ def test_large_elements_of_a_stream_that_ends_hold_nothing() -> None:
 
 
 @pytest.mark.parametrize("bound", [{"max_partials_in_all": 2}, {"partial_bytes": 2000}])
-def test_no_more_elements_begin_than_a_peer_with_the_same_limits_takes(bound: dict[str, int]) -> None:
-    """Ten streams have large elements at once. All arrive, and no stream ends because of the others' unfinished elements."""
+def test_no_more_elements_begin_than_a_peer_with_the_same_limits_takes(
+    bound: dict[str, int],
+) -> None:
+    """Ten streams have large elements at once. All arrive, and no stream ends because of the
+    others' unfinished elements.
+    """
     pair = Pair(limits=limits_with(split_outbound_at=100, **bound))
     for number in range(10):
         pair.server.publishers[f"s{number}"] = ScriptedPublisher()
@@ -91,11 +101,15 @@ def test_no_more_elements_begin_than_a_peer_with_the_same_limits_takes(bound: di
         source.emit(bytes(900), bytes(200))
         source.complete()
     pair.settle()
-    assert [(subscriber.elements, subscriber.ends) for subscriber in subscribers] == [([bytes(900), bytes(200)], ["complete"])] * 10
+    assert [(subscriber.elements, subscriber.ends) for subscriber in subscribers] == [
+        ([bytes(900), bytes(200)], ["complete"])
+    ] * 10
 
 
 def test_a_stream_that_ends_with_large_elements_waiting_lets_the_others_go_on() -> None:
-    """They wait for room, and dropped elements make room: the writer sends nothing that would tell them."""
+    """They wait for room, and dropped elements make room:
+    the writer sends nothing that would tell them.
+    """
     pair = Pair(limits=limits_with(max_element=200_000))
     large, reader = open_stream(pair, 100)
     small, waiting = open_stream(pair, 0)

@@ -1,4 +1,6 @@
-"""Limits of received messages, each scaled down: a value at the limit is taken, and one above it ends the connection with its reason."""
+"""Limits of received messages, each scaled down: a value at the limit is taken, and one above it
+ends the connection with its reason.
+"""
 
 from typing import Any
 
@@ -7,16 +9,64 @@ import pytest
 from penstock.api import Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import RawPeer, RecordingSubscriber, ScriptedPublisher, limits_with, subscribe_to
+from tests.session._pair import (
+    RawPeer,
+    RecordingSubscriber,
+    ScriptedPublisher,
+    limits_with,
+    subscribe_to,
+)
 
 LENGTHS: list[tuple[str, Role, int, Any, str]] = [
-    ("max_name", Role.SERVER, 5, lambda size: rsio.Subscribe(publisher="s" * size, subscriber=1), "limit:name 6 > 5"),
-    ("max_reason", Role.SERVER, 5, lambda size: rsio.Goodbye(reason="s" * size), "limit:reason 6 > 5"),
-    ("max_error_text", Role.CLIENT, 5, lambda size: rsio.OnError(subscriber=0, error="s" * size), "limit:text 6 > 5"),
-    ("max_frame", Role.CLIENT, 100, lambda size: rsio.OnNextPart(subscriber=0, element=0, data=bytes(size)), "limit:frame 101 > 100"),
-    ("max_frame", Role.CLIENT, 100, lambda size: rsio.OnNext(subscriber=0, element=bytes(size)), "limit:frame 101 > 100"),
-    ("max_element", Role.CLIENT, 100, lambda size: rsio.OnNext(subscriber=0, element=bytes(size)), "limit:frame 101 > 100"),
-    ("max_element", Role.CLIENT, 100, lambda size: rsio.OnSubscribe(subscriber=1, element_size=size), "limit:frame 101 > 100"),
+    (
+        "max_name",
+        Role.SERVER,
+        5,
+        lambda size: rsio.Subscribe(publisher="s" * size, subscriber=1),
+        "limit:name 6 > 5",
+    ),
+    (
+        "max_reason",
+        Role.SERVER,
+        5,
+        lambda size: rsio.Goodbye(reason="s" * size),
+        "limit:reason 6 > 5",
+    ),
+    (
+        "max_error_text",
+        Role.CLIENT,
+        5,
+        lambda size: rsio.OnError(subscriber=0, error="s" * size),
+        "limit:text 6 > 5",
+    ),
+    (
+        "max_frame",
+        Role.CLIENT,
+        100,
+        lambda size: rsio.OnNextPart(subscriber=0, element=0, data=bytes(size)),
+        "limit:frame 101 > 100",
+    ),
+    (
+        "max_frame",
+        Role.CLIENT,
+        100,
+        lambda size: rsio.OnNext(subscriber=0, element=bytes(size)),
+        "limit:frame 101 > 100",
+    ),
+    (
+        "max_element",
+        Role.CLIENT,
+        100,
+        lambda size: rsio.OnNext(subscriber=0, element=bytes(size)),
+        "limit:frame 101 > 100",
+    ),
+    (
+        "max_element",
+        Role.CLIENT,
+        100,
+        lambda size: rsio.OnSubscribe(subscriber=1, element_size=size),
+        "limit:frame 101 > 100",
+    ),
 ]
 
 
@@ -25,7 +75,9 @@ LENGTHS: list[tuple[str, Role, int, Any, str]] = [
     LENGTHS,
     ids=[f"{case[0]} {at}" for at, case in enumerate(LENGTHS)],
 )
-def test_a_length_above_its_limit_is_refused(name: str, role: Role, most: int, message: Any, reason: str) -> None:
+def test_a_length_above_its_limit_is_refused(
+    name: str, role: Role, most: int, message: Any, reason: str
+) -> None:
     """The refusal comes before the bytes do. A length equal to the limit is taken."""
     for size in (most, most + 1):
         raw = RawPeer(role, limits=limits_with(**{name: most})).handshake()
@@ -79,7 +131,9 @@ def test_an_unfinished_element_ends_its_stream_after_partial_age() -> None:
 
 def test_tiny_part_sets_the_length_below_which_a_part_is_odd() -> None:
     """The limit is ten bytes here, and a part of nine bytes costs a token."""
-    raw = RawPeer(Role.CLIENT, limits=limits_with(tiny_part=10, glitch_burst=1, glitch_rate=1e-9)).handshake()
+    raw = RawPeer(
+        Role.CLIENT, limits=limits_with(tiny_part=10, glitch_burst=1, glitch_rate=1e-9)
+    ).handshake()
     subscribe_to(raw, 5)
     raw.send(*[rsio.OnNextPart(subscriber=0, element=0, data=bytes(10))] * 5)
     assert raw.session.state is ConnectionState.OPEN
@@ -100,7 +154,9 @@ RATES: list[tuple[str, Any, str]] = [
 
 @pytest.mark.parametrize(("name", "act", "reason"), RATES, ids=[case[0] for case in RATES])
 def test_a_rate_may_be_used_up_but_not_exceeded(name: str, act: Any, reason: str) -> None:
-    """Two messages a second are fine for a minute. Four a second end the connection once the burst of five is used up."""
+    """Two messages a second are fine for a minute.
+    Four a second end the connection once the burst of five is used up.
+    """
     raw = RawPeer(limits=limits_with(**{f"{name}_burst": 5, f"{name}_rate": 2.0})).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     for each in range(120):

@@ -26,7 +26,9 @@ def test_a_message_that_comes_byte_by_byte_ends_the_connection() -> None:
 
 
 def test_each_message_has_its_own_age() -> None:
-    """A connection whose every chunk ends within a message stays open, because each message is complete in time."""
+    """A connection whose every chunk ends within a message stays open,
+    because each message is complete in time.
+    """
     raw = _receiving_peer()
     stream = ELEMENT * 50
     for at in range(0, len(stream), 800):

@@ -5,7 +5,15 @@ import pytest
 from penstock.api import Limits, Model, Request, Role, UsageError, encode_named_request
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import Requests
-from penstock.session import DEMAND_SIZE, DialectSettings, Session, check_length, longest_data, target_of, why_unsupported
+from penstock.session import (
+    DEMAND_SIZE,
+    DialectSettings,
+    Session,
+    check_length,
+    longest_data,
+    target_of,
+    why_unsupported,
+)
 from tests.session._pair import LIMITS, Pair, RecordingDelegate, limits_with
 
 
@@ -27,7 +35,9 @@ def test_a_name_alone_is_the_target_on_rsio() -> None:
 
 def test_a_payload_needs_the_extension() -> None:
     """Without it the error says what to do, and names the request."""
-    with pytest.raises(UsageError, match=r"request\('price'\) has a payload: .*extension 'requests'"):
+    with pytest.raises(
+        UsageError, match=r"request\('price'\) has a payload: .*extension 'requests'"
+    ):
         target_of(RecordingDelegate(Role.CLIENT).session, "price", b"x")
 
 
@@ -47,7 +57,9 @@ def test_data_above_the_bound_is_refused() -> None:
 
 def test_a_name_alone_is_the_data_of_a_request_on_reactivesocket() -> None:
     """A peer looks the name up in the data, which has no layout."""
-    assert target_of(reactivesocket_session(), "pr\u00e9cis", None) == Request(Model.RESPONSE, "pr\u00e9cis".encode())
+    assert target_of(reactivesocket_session(), "pr\u00e9cis", None) == Request(
+        Model.RESPONSE, "pr\u00e9cis".encode()
+    )
 
 
 def test_a_payload_goes_with_its_name() -> None:
@@ -56,7 +68,9 @@ def test_a_payload_goes_with_its_name() -> None:
     pair.settle()
     for session in (pair.client.session, reactivesocket_session()):
         for payload in (b"", b"x"):
-            assert target_of(session, "price", payload) == Request(Model.RESPONSE, encode_named_request("price", payload))
+            assert target_of(session, "price", payload) == Request(
+                Model.RESPONSE, encode_named_request("price", payload)
+            )
 
 
 def test_a_payload_above_max_element_is_refused_by_its_name() -> None:
@@ -64,16 +78,25 @@ def test_a_payload_above_max_element_is_refused_by_its_name() -> None:
     pair = Pair(limits=limits_with(max_element=100), extensions=[Requests()])
     pair.settle()
     target_of(pair.client.session, "price", bytes(100))
-    with pytest.raises(UsageError, match=r"payload of request\('price'\) has 101 bytes; 100 is the most \(Limits\.max_element\)"):
+    with pytest.raises(
+        UsageError,
+        match=r"payload of request\('price'\) has 101 bytes; 100 is the most \(Limits\.max_element\)",
+    ):
         target_of(pair.client.session, "price", bytes(101))
 
 
-@pytest.mark.parametrize(("model", "room"), [(Model.RESPONSE, 0), (Model.FIRE_AND_FORGET, 0), (Model.STREAM, 8), (Model.SUBSCRIPTION, 8)])
+@pytest.mark.parametrize(
+    ("model", "room"),
+    [(Model.RESPONSE, 0), (Model.FIRE_AND_FORGET, 0), (Model.STREAM, 8), (Model.SUBSCRIPTION, 8)],
+)
 def test_a_frame_of_reactivesocket_bounds_the_data(model: Model, room: int) -> None:
     """A request for a stream has its demand in the same frame."""
     channel, most = reactivesocket_session().channel, LIMITS.max_frame - room
     check_length(channel, model, most)
-    with pytest.raises(UsageError, match=rf"request data of {most + 1} bytes; {most} is the most, .*\(Limits\.max_frame\)"):
+    with pytest.raises(
+        UsageError,
+        match=rf"request data of {most + 1} bytes; {most} is the most, .*\(Limits\.max_frame\)",
+    ):
         check_length(channel, model, most + 1)
 
 

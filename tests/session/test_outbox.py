@@ -1,4 +1,6 @@
-"""The outbox: messages and elements that wait for the writer, their order, and when publishers are asked again."""
+"""The outbox: messages and elements that wait for the writer, their order, and
+when publishers are asked again.
+"""
 
 from penstock.session._channel import Outbox
 from penstock.session._element_sender import share
@@ -8,7 +10,9 @@ from tests.session._pair import limits_with
 class FakeStream:
     """A stream with parts or gathered elements. It counts its pulls."""
 
-    def __init__(self, name: bytes, parts: int = 0, box: Outbox | None = None, size: int = 0) -> None:
+    def __init__(
+        self, name: bytes, parts: int = 0, box: Outbox | None = None, size: int = 0
+    ) -> None:
         self.name = name
         self.parts = parts
         self.pulls = 0
@@ -85,7 +89,9 @@ def test_a_turn_of_the_writer_takes_no_more_parts_than_the_high_water_mark() -> 
 
 
 def test_parts_are_larger_while_one_stream_is_alone() -> None:
-    """Four parts go as one if they fit under the high-water mark, and one part at a time if there is another stream."""
+    """Four parts go as one if they fit under the high-water mark, and one part at a time
+    if there is another stream.
+    """
     out, _ = box(outbound_high=1000, split_outbound_at=100)
     first, second = FakeStream(b"a", 3), FakeStream(b"b", 1)
     out.add_large(first)
@@ -99,7 +105,9 @@ def test_parts_are_larger_while_one_stream_is_alone() -> None:
 
 
 def test_gathered_elements_go_before_later_messages() -> None:
-    """An end must not overtake its elements. If no message follows, the writer takes the gathered elements itself."""
+    """An end must not overtake its elements.
+    If no message follows, the writer takes the gathered elements itself.
+    """
     out, _ = box()
     out.gather(FakeStream(b"a"))
     out.put(b"end")
@@ -217,7 +225,9 @@ def test_streams_whose_next_element_may_be_large_are_asked_in_growing_turns() ->
 
 
 def test_no_further_large_element_is_asked_for_while_two_wait() -> None:
-    """A stream that has ended meanwhile waits no longer, and none is asked while the outbox is full."""
+    """A stream that has ended meanwhile waits no longer,
+    and none is asked while the outbox is full.
+    """
     out, _ = box(outbound_high=10)
     first, second = FakeStream(b"1"), FakeStream(b"2")
     out.large_elements = 2
@@ -240,7 +250,9 @@ def test_no_further_large_element_is_asked_for_while_two_wait() -> None:
 
 
 def test_what_was_requested_from_publishers_is_bounded_in_each_turn() -> None:
-    """A publisher that does not yield at once keeps the others waiting for one turn of the writer, which nothing has to be sent for."""
+    """A publisher that does not yield at once keeps the others waiting for one turn of the
+    writer, which nothing has to be sent for.
+    """
     out, _ = box(outbound_high=10)
     out.asked = 40
     waiting = FakeStream(b"w")
@@ -255,7 +267,9 @@ def test_what_was_requested_from_publishers_is_bounded_in_each_turn() -> None:
 
 
 def test_publishers_that_owe_elements_leave_a_share_to_the_others() -> None:
-    """What each may be asked for shrinks as more of them owe, down to a kilobyte. Publishers that owe little leave the rest."""
+    """What each may be asked for shrinks as more of them owe, down to a kilobyte. Publishers
+    that owe little leave the rest.
+    """
     out, _ = box(outbound_high=100_000)
     shares = []
     for _ in range(1000):

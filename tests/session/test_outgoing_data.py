@@ -1,4 +1,6 @@
-"""Request data that is too long for one message: parts in turn, and nothing held for a request that has ended."""
+"""Request data that is too long for one message:
+parts in turn, and nothing held for a request that has ended.
+"""
 
 from penstock.api import Limits, Role
 from penstock.session import Channel, OutgoingData
@@ -7,7 +9,9 @@ from penstock.session._outgoing_data import LARGEST_PART
 
 def outgoing(limits: Limits) -> tuple[Channel, OutgoingData]:
     """Return a channel, and the data of its requests; the header of a part is two bytes."""
-    channel = Channel(role=Role.CLIENT, limits=limits, random=lambda: 0.5, wake=lambda: None, fail=lambda _: None)
+    channel = Channel(
+        role=Role.CLIENT, limits=limits, random=lambda: 0.5, wake=lambda: None, fail=lambda _: None
+    )
     return channel, OutgoingData(channel, lambda stream_id, size: bytes([stream_id, size % 251]))
 
 

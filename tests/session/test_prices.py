@@ -1,4 +1,6 @@
-"""The flat prices are what the objects cost: an account that is too low would let a peer hold more than the budget."""
+"""The flat prices are what the objects cost:
+an account that is too low would let a peer hold more than the budget.
+"""
 
 import gc
 import sys
@@ -19,7 +21,8 @@ HELLO = bytes.fromhex("010000")
 
 @pytest.fixture(autouse=True)
 def _tracemalloc() -> Iterator[None]:
-    # The tracer of coverage allocates for each suspended frame, which would count as the cost of a stream.
+    # The tracer of coverage allocates for each suspended frame,
+    # which would count as the cost of a stream.
     tracer = sys.gettrace()
     sys.settrace(None)
     tracemalloc.start()
@@ -48,7 +51,12 @@ async def test_a_stream_costs_no_more_than_its_price(demand: int, price: int) ->
 
         async def subscribe(first: int) -> None:
             streams = range(first, first + COUNT)
-            await raw.send(b"".join(rsio.encode(rsio.Subscribe(publisher="waits", subscriber=each, demand=demand)) for each in streams))
+            await raw.send(
+                b"".join(
+                    rsio.encode(rsio.Subscribe(publisher="waits", subscriber=each, demand=demand))
+                    for each in streams
+                )
+            )
             await trio.testing.wait_all_tasks_blocked()
             # With demand, the acceptance would go out with the first signal of the generator.
             if not demand:

@@ -1,8 +1,18 @@
-"""`Rejected.processed` is False only if the protocol says that nothing was done. A text of the peer never says it."""
+"""`Rejected.processed` is False only if the protocol says that nothing was done.
+A text of the peer never says it.
+"""
 
 import pytest
 
-from penstock.api import ConnectionLost, Model, PublicError, PublisherFailed, Rejected, Request, Role
+from penstock.api import (
+    ConnectionLost,
+    Model,
+    PublicError,
+    PublisherFailed,
+    Rejected,
+    Request,
+    Role,
+)
 from penstock.protocols import reactivesocket, rsio
 from penstock.session import CONNECTION_REASONS, STREAM_REASONS
 from tests.protocols.reactivesocket._pair import RawSocket, RsPair
@@ -14,7 +24,9 @@ PUBLIC_TEXTS = ["refused", "draining", "no such publisher", "shutdown", "version
 
 @pytest.mark.parametrize("reason", [*TOKENS, "protocol:type 0x07", "a text of another server"])
 def test_no_error_of_reactivesocket_says_that_nothing_was_done(reason: str) -> None:
-    """The server may have accepted the SETUP without an answer, and acted on the fire-and-forget, before it ended the connection."""
+    """The server may have accepted the SETUP without an answer, and acted on the
+    fire-and-forget, before it ended the connection.
+    """
     raw, subscriber = RawSocket(Role.CLIENT), RecordingSubscriber(1)
     raw.session.streams.fire(Request(Model.FIRE_AND_FORGET, b"pay"))
     raw.session.subscribe(Request(Model.STREAM, b"s"), subscriber)
@@ -40,7 +52,9 @@ def test_a_public_error_over_reactivesocket_is_a_failure(text: str, delivered: i
 
 @pytest.mark.parametrize("text", PUBLIC_TEXTS)
 def test_a_public_error_over_rsio_is_a_failure(text: str) -> None:
-    """After onSubscribe an error is a failure, before it a refusal. The place decides, not the text."""
+    """After onSubscribe an error is a failure, before it a refusal.
+    The place decides, not the text.
+    """
     pair = Pair()
     source, subscriber = open_stream(pair, 5)
     source.fail(PublicError(text))
@@ -62,7 +76,9 @@ def test_a_refusal_over_rsio_may_have_been_processed(text: str) -> None:
 
 
 def test_a_version_mismatch_is_the_one_safe_refusal() -> None:
-    """A server without a common version discards the client's messages, and says so in the place of its hello."""
+    """A server without a common version discards the client's messages, and says
+    so in the place of its hello.
+    """
     raw, subscriber = RawPeer(Role.CLIENT), RecordingSubscriber(1)
     raw.session.subscribe("s", subscriber)
     raw.send(rsio.Goodbye(reason="version 7"))

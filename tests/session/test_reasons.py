@@ -1,4 +1,6 @@
-"""The table of reasons: how a reason is shown, and that its text never decides the kind of error."""
+"""The table of reasons: how a reason is shown, and
+that its text never decides the kind of error.
+"""
 
 import pytest
 
@@ -48,7 +50,9 @@ def test_a_known_reason_of_a_goodbye_has_advice() -> None:
 
 
 def test_a_reason_names_the_two_sides_from_the_readers_view() -> None:
-    """For `keepalive` the side that closes reads that the peer was silent, and the peer reads that it was silent itself."""
+    """For `keepalive` the side that closes reads that the peer was silent,
+    and the peer reads that it was silent itself.
+    """
     assert explain_own("keepalive").startswith("the peer gave no sign of life (Limits.keepalive")
     assert "this side gave no sign of life" in explain_connection_end("keepalive")
     assert explain_own("mine") == "mine"
@@ -62,9 +66,13 @@ def test_a_reason_with_a_parameter_is_found_by_its_token() -> None:
     assert connection_reason("limit:na") is None
 
 
-@pytest.mark.parametrize("reason", [*CONNECTION_REASONS, *STREAM_REASONS], ids=lambda reason: reason.token or "none")
+@pytest.mark.parametrize(
+    "reason", [*CONNECTION_REASONS, *STREAM_REASONS], ids=lambda reason: reason.token or "none"
+)
 def test_only_reasons_before_the_handshake_say_that_nothing_was_done(reason: object) -> None:
-    """The peer may have acted, unless the reason comes in the place of a hello: no version in common, or no room."""
+    """The peer may have acted, unless the reason comes in the place of a hello:
+    no version in common, or no room.
+    """
     before_hello = {"version", "places:connections", "places:address"}
     assert reason.may_have_acted is (reason.token not in before_hello)  # type: ignore[attr-defined]  # a Reason
 

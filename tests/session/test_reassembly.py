@@ -47,7 +47,9 @@ def test_a_peer_that_sends_other_data_has_abandoned_the_element() -> None:
 
 @pytest.mark.parametrize(("last", "due"), [(0.0, 8.0), (6.0, 8.0), (7.5, 9.5)])
 def test_a_peer_that_falls_silent_within_an_element_is_lost(last: float, due: float) -> None:
-    """The stream ends with ConnectionLost after a quarter of the age without a byte. The connection stays open: keepalive judges that."""
+    """The stream ends with ConnectionLost after a quarter of the age without a byte. The
+    connection stays open: keepalive judges that.
+    """
     raw = RawPeer(Role.CLIENT, limits=limits_with(partial_age=8)).handshake()
     subscriber = subscribe_to(raw, 4)
     for now in (0.0, last):
@@ -59,6 +61,9 @@ def test_a_peer_that_falls_silent_within_an_element_is_lost(last: float, due: fl
     raw.session.tick(due)
     (end,) = subscriber.ends
     assert isinstance(end, ConnectionLost)
-    assert str(end).endswith("for more than 8 s (Limits.partial_age), and nothing follows; the peer hangs, or the network is gone")
+    assert str(end).endswith(
+        "for more than 8 s (Limits.partial_age), and nothing follows; the peer hangs, or the "
+        "network is gone"
+    )
     assert raw.receive()[-1] == rsio.Cancel(subscriber=0)
     assert raw.session.state is ConnectionState.OPEN

@@ -1,4 +1,6 @@
-"""A receiving stream: demand is checked, parts are joined within their bounds, and nothing is delivered after the end."""
+"""A receiving stream: demand is checked, parts are joined within their bounds,
+and nothing is delivered after the end.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,11 +10,20 @@ import pytest
 from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Rejected, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import Pair, RawPeer, RecordingSubscriber, limits_with, open_stream, subscribe_to
+from tests.session._pair import (
+    Pair,
+    RawPeer,
+    RecordingSubscriber,
+    limits_with,
+    open_stream,
+    subscribe_to,
+)
 
 
 def test_a_cancel_stops_the_publisher_and_late_elements_are_dropped() -> None:
-    """An element that crossed the cancel is delimited and dropped, and the connection stays open."""
+    """An element that crossed the cancel is delimited and dropped,
+    and the connection stays open.
+    """
     pair = Pair()
     source, subscriber = open_stream(pair)
     source.emit(b"x")
@@ -26,15 +37,38 @@ def test_a_cancel_stops_the_publisher_and_late_elements_are_dropped() -> None:
 OVERRUNS: list[tuple[str, int, list[rsio.Message]]] = [
     ("beyond demand", 0, [rsio.OnNext(subscriber=0, element=b"a")] * 3),
     ("packed beyond demand", 1, [rsio.OnNextPacked(subscriber=0, count=3, elements=b"abc")]),
-    ("a part beyond demand", 0, [*[rsio.OnNext(subscriber=0, element=b"a")] * 2, rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64)]),
-    ("too many open elements", 0, [rsio.OnNextPart(subscriber=0, element=each, data=b"x" * 64) for each in range(3)]),
-    ("a joined element of another size", 2, [rsio.OnNextLastPart(subscriber=0, element=0, data=b"x")]),
-    ("an element that is too large", 0, [rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 600)] * 2),
+    (
+        "a part beyond demand",
+        0,
+        [
+            *[rsio.OnNext(subscriber=0, element=b"a")] * 2,
+            rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64),
+        ],
+    ),
+    (
+        "too many open elements",
+        0,
+        [rsio.OnNextPart(subscriber=0, element=each, data=b"x" * 64) for each in range(3)],
+    ),
+    (
+        "a joined element of another size",
+        2,
+        [rsio.OnNextLastPart(subscriber=0, element=0, data=b"x")],
+    ),
+    (
+        "an element that is too large",
+        0,
+        [rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 600)] * 2,
+    ),
 ]
 
 
-@pytest.mark.parametrize(("size", "messages"), [case[1:] for case in OVERRUNS], ids=[case[0] for case in OVERRUNS])
-def test_a_peer_that_breaks_the_contract_of_a_stream_loses_it(size: int, messages: list[rsio.Message]) -> None:
+@pytest.mark.parametrize(
+    ("size", "messages"), [case[1:] for case in OVERRUNS], ids=[case[0] for case in OVERRUNS]
+)
+def test_a_peer_that_breaks_the_contract_of_a_stream_loses_it(
+    size: int, messages: list[rsio.Message]
+) -> None:
     """The peer gets a cancel, the subscriber a ProtocolError, and the connection stays open."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(max_partials=2, max_element=1000)).handshake()
     subscriber = subscribe_to(raw, 2, size)
@@ -42,7 +76,11 @@ def test_a_peer_that_breaks_the_contract_of_a_stream_loses_it(size: int, message
     assert isinstance(subscriber.ends[0], ProtocolError)
     assert raw.receive() == [rsio.Cancel(subscriber=0)]
     assert raw.session.state is ConnectionState.OPEN
-    assert raw.session.channel.budgets.partials.count == raw.session.channel.budgets.partials.bytes == 0
+    assert (
+        raw.session.channel.budgets.partials.count
+        == raw.session.channel.budgets.partials.bytes
+        == 0
+    )
 
 
 class _Counting(RecordingSubscriber):
@@ -60,13 +98,19 @@ class _Counting(RecordingSubscriber):
 
 
 @pytest.mark.parametrize(("count", "told"), [(15, [(15, -1)]), (16, [(16, sum(range(16)))])])
-def test_a_stage_that_counts_bytes_is_told_those_of_a_long_run(count: int, told: list[tuple[int, int]]) -> None:
+def test_a_stage_that_counts_bytes_is_told_those_of_a_long_run(
+    count: int, told: list[tuple[int, int]]
+) -> None:
     """Not with short runs: to look for such a stage would cost them too much."""
     raw = RawPeer(Role.CLIENT).handshake()
     subscriber = _Counting(99)
     raw.session.subscribe("s", subscriber)
     raw.send(rsio.OnSubscribe(subscriber=0, element_size=0))
-    raw.send(b"".join(rsio.encode(rsio.OnNext(subscriber=0, element=bytes(number))) for number in range(count)))
+    raw.send(
+        b"".join(
+            rsio.encode(rsio.OnNext(subscriber=0, element=bytes(number))) for number in range(count)
+        )
+    )
     assert subscriber.told == told
 
 
@@ -74,7 +118,10 @@ def test_an_element_in_a_single_part_is_never_unfinished() -> None:
     """It takes none of the places of unfinished elements."""
     raw = RawPeer(Role.CLIENT, limits=limits_with(max_partials=1)).handshake()
     subscriber = subscribe_to(raw, 2)
-    begun, alone = (kind(subscriber=0, element=at, data=b"x" * 64) for at, kind in enumerate((rsio.OnNextPart, rsio.OnNextLastPart)))
+    begun, alone = (
+        kind(subscriber=0, element=at, data=b"x" * 64)
+        for at, kind in enumerate((rsio.OnNextPart, rsio.OnNextLastPart))
+    )
     raw.send(begun, alone)
     assert subscriber.elements == [b"x" * 64]
     assert subscriber.ends == []
@@ -84,7 +131,9 @@ def test_completion_within_an_element_is_an_error() -> None:
     """No element is delivered in part."""
     raw = RawPeer(Role.CLIENT).handshake()
     subscriber = subscribe_to(raw, 2)
-    raw.send(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64), rsio.OnComplete(subscriber=0))
+    raw.send(
+        rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64), rsio.OnComplete(subscriber=0)
+    )
     assert subscriber.elements == []
     assert isinstance(subscriber.ends[0], ProtocolError)
 
@@ -101,13 +150,20 @@ def test_an_unfinished_element_frees_its_bytes_after_partial_age() -> None:
 
 
 def test_elements_of_a_cancelled_stream_of_fixed_size_are_still_delimited() -> None:
-    """The element size is kept until the peer ends the stream, also if onSubscribe comes after the cancel."""
+    """The element size is kept until the peer ends the stream, also
+    if onSubscribe comes after the cancel.
+    """
     raw = RawPeer(Role.CLIENT).handshake()
     subscriber = RecordingSubscriber(5)
     raw.session.subscribe("s", subscriber)
     subscriber.cancel()
     raw.receive()
-    raw.send(rsio.OnSubscribe(subscriber=0, element_size=3), b"\x21\x00abc", b"\x22\x00\x02abcdef", rsio.OnComplete(subscriber=0))
+    raw.send(
+        rsio.OnSubscribe(subscriber=0, element_size=3),
+        b"\x21\x00abc",
+        b"\x22\x00\x02abcdef",
+        rsio.OnComplete(subscriber=0),
+    )
     assert raw.session.state is ConnectionState.OPEN
     assert raw.session.streams.opened == {}
     raw.send(rsio.OnComplete(subscriber=0))
@@ -123,12 +179,17 @@ def test_after_a_cancel_nothing_is_requested_or_delivered() -> None:
     subscriber.cancel()
     subscriber.request(5)
     assert raw.receive() == []
-    raw.send(rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64), *[rsio.OnNext(subscriber=0, element=b"x")] * 9)
+    raw.send(
+        rsio.OnNextPart(subscriber=0, element=0, data=b"x" * 64),
+        *[rsio.OnNext(subscriber=0, element=b"x")] * 9,
+    )
     assert (subscriber.elements, subscriber.ends) == ([], [])
 
 
 def test_unbounded_demand_stays_unbounded() -> None:
-    """Rule 3.17: elements take nothing from it, whether whole, packed or in parts, and the peer gets one request."""
+    """Rule 3.17: elements take nothing from it, whether whole, packed or in parts,
+    and the peer gets one request.
+    """
     raw = RawPeer(Role.CLIENT).handshake()
     subscriber = subscribe_to(raw, UNBOUNDED, 2)
     subscriber.request(1)
@@ -168,9 +229,13 @@ PARTS: list[tuple[str, list[rsio.Message], int]] = [
 ]
 
 
-@pytest.mark.parametrize(("messages", "weight"), [case[1:] for case in PARTS], ids=[case[0] for case in PARTS])
+@pytest.mark.parametrize(
+    ("messages", "weight"), [case[1:] for case in PARTS], ids=[case[0] for case in PARTS]
+)
 def test_the_cost_of_a_part_depends_on_its_use(messages: list[rsio.Message], weight: int) -> None:
-    """An honest part costs nothing, a tiny one costs one token, and one that neither adds nor ends anything costs ten."""
+    """An honest part costs nothing, a tiny one costs one token, and one
+    that neither adds nor ends anything costs ten.
+    """
     raw = RawPeer(Role.CLIENT, limits=limits_with(glitch_burst=10, glitch_rate=1e-9)).handshake()
     subscribe_to(raw, 2)
     raw.send(*messages)
@@ -195,7 +260,10 @@ def test_unfinished_elements_are_bounded_in_number_over_the_connection() -> None
     subscribers = [RecordingSubscriber(2) for _ in range(3)]
     for each, subscriber in enumerate(subscribers):
         raw.session.subscribe("s", subscriber)
-        raw.send(rsio.OnSubscribe(subscriber=each), rsio.OnNextPart(subscriber=each, element=0, data=bytes(64)))
+        raw.send(
+            rsio.OnSubscribe(subscriber=each),
+            rsio.OnNextPart(subscriber=each, element=0, data=bytes(64)),
+        )
     assert [len(subscriber.ends) for subscriber in subscribers] == [0, 0, 1]
     assert raw.session.channel.budgets.partials.count == 2
 
@@ -209,7 +277,9 @@ def test_an_unsplit_element_is_bounded_by_max_element() -> None:
 
 
 def test_each_stream_of_a_lost_connection_gets_an_exception_of_its_own() -> None:
-    """One exception raised in a thousand tasks would collect a thousand tracebacks. The copies keep the text and the cause."""
+    """One exception raised in a thousand tasks would collect a thousand tracebacks. The copies
+    keep the text and the cause.
+    """
     raw = RawPeer(Role.CLIENT).handshake()
     subscribers = [RecordingSubscriber(1) for _ in range(3)]
     for subscriber in subscribers:
@@ -219,7 +289,9 @@ def test_each_stream_of_a_lost_connection_gets_an_exception_of_its_own() -> None
     raw.session.end_of_input(lost)
     ends = [subscriber.ends[0] for subscriber in subscribers]
     assert len({id(end) for end in [lost, *ends]}) == 4
-    assert [(type(end), str(end), end.processed, end.__cause__) for end in ends] == [(Rejected, "not now", False, cause)] * 3
+    assert [(type(end), str(end), end.processed, end.__cause__) for end in ends] == [
+        (Rejected, "not now", False, cause)
+    ] * 3
 
 
 def test_an_exception_that_cannot_be_copied_is_shared() -> None:
@@ -275,7 +347,9 @@ def test_an_answer_that_needs_another_path_is_not_taken() -> None:
     raw = RawPeer(Role.CLIENT).handshake()
     none, parts, changed = (RecordingSubscriber(demand) for demand in (0, 2, 2))
     streams = [raw.session.subscribe("s", subscriber) for subscriber in (none, parts, changed)]
-    raw.send(rsio.OnSubscribe(subscriber=1), rsio.OnNextPart(subscriber=1, element=0, data=b"x" * 64))
+    raw.send(
+        rsio.OnSubscribe(subscriber=1), rsio.OnNextPart(subscriber=1, element=0, data=b"x" * 64)
+    )
     assert not streams[0].receive_answer(b"value")
     assert not streams[1].receive_answer(b"value")
     raw.session.channel.incoming = bytes.upper

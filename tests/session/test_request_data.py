@@ -1,4 +1,6 @@
-"""The data of requests as it arrives. The conversations are in tests/protocols/rsio/test_requests.py and in tests/hostile."""
+"""The data of requests as it arrives. The conversations are in
+tests/protocols/rsio/test_requests.py and in tests/hostile.
+"""
 
 from typing import Any
 
@@ -19,7 +21,9 @@ def test_data_has_room_for_a_payload_and_a_name(size: int) -> None:
 
 
 class Arriving:
-    """The data of the requests of one peer. Each request is served, and waits for its answer, until the test ends it."""
+    """The data of the requests of one peer.
+    Each request is served, and waits for its answer, until the test ends it.
+    """
 
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.raw = RawPeer(limits=limits).handshake()
@@ -40,7 +44,11 @@ class Arriving:
 
     def errors(self) -> list[tuple[int, str]]:
         """Return the streams that were refused since the last call, with the texts."""
-        return [(each.subscriber, each.error) for each in self.raw.receive() if isinstance(each, rsio.OnError)]
+        return [
+            (each.subscriber, each.error)
+            for each in self.raw.receive()
+            if isinstance(each, rsio.OnError)
+        ]
 
 
 def test_whole_data_is_served_at_once_and_counts_until_its_end() -> None:
@@ -48,7 +56,11 @@ def test_whole_data_is_served_at_once_and_counts_until_its_end() -> None:
     arriving = Arriving()
     arriving.data.receive(3, 4, b"data")
     assert arriving.served == [Request(Model.RESPONSE, b"data")]
-    assert (arriving.data.sizes, arriving.channel.request_bytes, arriving.unfinished) == ({3: 4}, 4, (0, 0))
+    assert (arriving.data.sizes, arriving.channel.request_bytes, arriving.unfinished) == (
+        {3: 4},
+        4,
+        (0, 0),
+    )
     arriving.data.release(3)
     arriving.data.release(3)
     assert (arriving.data.sizes, arriving.channel.request_bytes) == ({}, 0)
@@ -56,15 +68,23 @@ def test_whole_data_is_served_at_once_and_counts_until_its_end() -> None:
 
 @pytest.mark.parametrize("first", [b"", b"a" * 64])
 def test_data_in_parts_is_served_when_it_is_whole(first: bytes) -> None:
-    """Until then it counts as unfinished, and afterwards as the data of a request that is served."""
+    """Until then it counts as unfinished, and afterwards as the data of a request
+    that is served.
+    """
     arriving = Arriving()
     arriving.data.receive(3, 192, first)
     assert arriving.unfinished == (bool(first), len(first))
     arriving.data.receive_part(3, b"b" * (128 - len(first)))
     assert arriving.served == []
     arriving.data.receive_part(3, b"c" * 64)
-    assert arriving.served == [Request(Model.RESPONSE, first + b"b" * (128 - len(first)) + b"c" * 64)]
-    assert (arriving.data.sizes, arriving.channel.request_bytes, arriving.unfinished) == ({3: 192}, 192, (0, 0))
+    assert arriving.served == [
+        Request(Model.RESPONSE, first + b"b" * (128 - len(first)) + b"c" * 64)
+    ]
+    assert (arriving.data.sizes, arriving.channel.request_bytes, arriving.unfinished) == (
+        {3: 192},
+        192,
+        (0, 0),
+    )
     assert not arriving.channel.budgets.partials.streams
 
 
@@ -86,7 +106,11 @@ def test_a_request_that_is_refused_when_its_data_is_whole_counts_nothing() -> No
     arriving.data.receive(1, 3, b"")
     arriving.data.receive_part(1, b"abc")
     assert arriving.errors() == [(0, "no"), (1, "no")]
-    assert (arriving.data.sizes, arriving.channel.request_bytes, arriving.unfinished) == ({}, 0, (0, 0))
+    assert (arriving.data.sizes, arriving.channel.request_bytes, arriving.unfinished) == (
+        {},
+        0,
+        (0, 0),
+    )
 
 
 def test_more_data_than_was_announced_is_an_error() -> None:
@@ -101,14 +125,20 @@ def test_more_data_than_was_announced_is_an_error() -> None:
 
 
 def test_the_longest_data_is_served_and_a_longer_one_refused() -> None:
-    """The text has both lengths. The rest of the refused data is under way, and costs nothing; more of it is odd."""
-    arriving = Arriving(limits_with(max_element=100, max_name=10, tiny_part=1, glitch_burst=5, glitch_rate=1e-9))
+    """The text has both lengths. The rest of the refused data is under way, and costs nothing;
+    more of it is odd.
+    """
+    arriving = Arriving(
+        limits_with(max_element=100, max_name=10, tiny_part=1, glitch_burst=5, glitch_rate=1e-9)
+    )
     most = longest_data(arriving.channel.limits)
     arriving.data.receive(0, most, bytes(most))
     assert len(arriving.served) == 1
     arriving.data.release(0)
     arriving.data.receive(1, most + 1, b"ab")
-    assert arriving.errors() == [(1, f"the data of this request has {most + 1} bytes; {most} is the most here")]
+    assert arriving.errors() == [
+        (1, f"the data of this request has {most + 1} bytes; {most} is the most here")
+    ]
     arriving.data.receive_part(1, bytes(most - 2))
     arriving.data.receive_part(1, b"x")
     arriving.data.receive_part(1, b"x")
@@ -117,8 +147,12 @@ def test_the_longest_data_is_served_and_a_longer_one_refused() -> None:
 
 
 def test_late_data_has_a_bound() -> None:
-    """A peer may announce much data of requests that are refused. `Limits.late_bytes` of it may come."""
-    arriving = Arriving(limits_with(max_element=100, late_bytes=1000, glitch_burst=5, glitch_rate=1e-9))
+    """A peer may announce much data of requests that are refused.
+    `Limits.late_bytes` of it may come.
+    """
+    arriving = Arriving(
+        limits_with(max_element=100, late_bytes=1000, glitch_burst=5, glitch_rate=1e-9)
+    )
     for stream in range(3):
         arriving.data.receive(stream, 900, b"")
     arriving.data.receive_part(0, bytes(900))
@@ -129,7 +163,11 @@ def test_late_data_has_a_bound() -> None:
 
 def test_data_without_room_is_refused() -> None:
     """Requests that are served hold their data. One request of any length finds room."""
-    arriving = Arriving(limits_with(max_element=100, max_name=10, partial_bytes=10, glitch_burst=5, glitch_rate=1e-9))
+    arriving = Arriving(
+        limits_with(
+            max_element=100, max_name=10, partial_bytes=10, glitch_burst=5, glitch_rate=1e-9
+        )
+    )
     most = longest_data(arriving.channel.limits)
     arriving.data.receive(0, most - 4, bytes(most - 4))
     arriving.data.receive(1, 5, b"12")
@@ -149,7 +187,11 @@ def test_data_that_finds_no_room_when_it_is_whole_is_refused() -> None:
     for stream in (0, 1):
         arriving.data.receive_part(stream, bytes(70))
     assert arriving.errors() == [(1, REFUSED)]
-    assert (arriving.data.sizes, arriving.channel.request_bytes, arriving.unfinished) == ({0: 70}, 70, (0, 0))
+    assert (arriving.data.sizes, arriving.channel.request_bytes, arriving.unfinished) == (
+        {0: 70},
+        70,
+        (0, 0),
+    )
 
 
 def test_too_many_parts_end_their_request() -> None:
@@ -164,7 +206,9 @@ def test_too_many_parts_end_their_request() -> None:
 
 
 def test_a_tiny_part_of_data_costs_a_token() -> None:
-    """If it is not the last one. With an empty budget the connection ends, and the part is not taken."""
+    """If it is not the last one. With an empty budget the connection ends,
+    and the part is not taken.
+    """
     arriving = Arriving(limits_with(glitch_burst=2, glitch_rate=1e-9))
     arriving.data.receive(0, 500, b"")
     for _ in range(3):
@@ -190,7 +234,9 @@ def test_a_request_that_ends_within_its_data_holds_nothing() -> None:
 
 
 def test_data_that_does_not_come_ends_its_request() -> None:
-    """Data that has not begun waits as long as data of other requests arrives: a slow peer sends them in turn."""
+    """Data that has not begun waits as long as data of other requests arrives:
+    a slow peer sends them in turn.
+    """
     arriving = Arriving(limits_with(partial_age=10))
 
     def at(now: float) -> None:

@@ -1,4 +1,6 @@
-"""Requests in ratio to elements: one per element is paid, up to twenty are free, and each one more costs a token."""
+"""Requests in ratio to elements: one per element is paid, up to twenty are free,
+and each one more costs a token.
+"""
 
 import pytest
 
@@ -10,7 +12,9 @@ from tests.session._pair import RawPeer, ScriptedPublisher, limits_with
 
 
 def test_a_request_is_paid_free_or_excess_by_the_formula() -> None:
-    """5 + 2 per stream, plus 1 (paid) or 20 (free) per element sent. Elements that have not come yet do not count."""
+    """5 + 2 per stream, plus 1 (paid) or 20 (free) per element sent.
+    Elements that have not come yet do not count.
+    """
     ratio = RequestRatio()
     ratio.streams = 3
     ratio.requested = 10
@@ -41,7 +45,9 @@ def test_a_subscriber_may_request_single_elements_at_any_rate() -> None:
 
 
 def test_requests_that_cross_the_end_of_their_stream_are_paid_by_its_elements() -> None:
-    """A subscriber requests each of 500 elements by itself. The publisher has completed before it reads those requests."""
+    """A subscriber requests each of 500 elements by itself.
+    The publisher has completed before it reads those requests.
+    """
     raw, source = _subscribed(1, control_burst=1, control_rate=1e-9)
     raw.send(rsio.Request(subscriber=1, demand=500))
     source.emit(*[b"a"] * 500)
@@ -53,7 +59,11 @@ def test_requests_that_cross_the_end_of_their_stream_are_paid_by_its_elements() 
 
 def test_short_streams_may_come_at_any_rate() -> None:
     """Each stream completes, and a request and a cancel for it cross its end."""
-    raw = RawPeer(limits=limits_with(control_burst=10, control_rate=1e-9, glitch_burst=1, churn_burst=1, churn_rate=1e-9)).handshake()
+    raw = RawPeer(
+        limits=limits_with(
+            control_burst=10, control_rate=1e-9, glitch_burst=1, churn_burst=1, churn_rate=1e-9
+        )
+    ).handshake()
     for stream_id in range(200):
         source = raw.delegate.publishers["s"] = ScriptedPublisher()
         raw.send(rsio.Subscribe(publisher="s", subscriber=stream_id, demand=1))
@@ -64,8 +74,12 @@ def test_short_streams_may_come_at_any_rate() -> None:
     assert raw.session.state is ConnectionState.OPEN
 
 
-def _subscribed(glitch_burst: int = 3, element_size: int = 0, **limits: float) -> tuple[RawPeer, ScriptedPublisher]:
-    raw = RawPeer(limits=limits_with(glitch_burst=glitch_burst, glitch_rate=1e-9, **limits)).handshake()
+def _subscribed(
+    glitch_burst: int = 3, element_size: int = 0, **limits: float
+) -> tuple[RawPeer, ScriptedPublisher]:
+    raw = RawPeer(
+        limits=limits_with(glitch_burst=glitch_burst, glitch_rate=1e-9, **limits)
+    ).handshake()
     source = raw.delegate.publishers["s"] = ScriptedPublisher(element_size=element_size)
     raw.send(rsio.Subscribe(publisher="s", subscriber=1))
     raw.receive()
@@ -73,7 +87,9 @@ def _subscribed(glitch_burst: int = 3, element_size: int = 0, **limits: float) -
 
 
 def test_requests_without_elements_end_the_connection() -> None:
-    """Seven requests are free, three cost the tokens of the oddity budget, and the next one ends the connection."""
+    """Seven requests are free, three cost the tokens of the oddity budget,
+    and the next one ends the connection.
+    """
     raw, source = _subscribed()
     raw.send(*[rsio.Request(subscriber=1, demand=1)] * 10)
     assert raw.session.state is ConnectionState.OPEN

@@ -1,4 +1,6 @@
-"""The messages of *resume* between two sessions, without a runtime: acknowledgements, the bound, a cut at every byte of both directions."""
+"""The messages of *resume* between two sessions, without a runtime: acknowledgements, the bound,
+a cut at every byte of both directions.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +11,15 @@ from penstock.api import Limits
 from penstock.protocols import rsio
 from penstock.session import ActiveResume, Resume, Resuming, RetainedBytes, Takeover, retain, rewind
 from penstock.session._resume import ACKNOWLEDGE_BYTES, ACKNOWLEDGE_SECONDS
-from tests.session._pair import LIMITS, Pair, RawPeer, RecordingDelegate, RecordingSubscriber, ScriptedPublisher, limits_with
+from tests.session._pair import (
+    LIMITS,
+    Pair,
+    RawPeer,
+    RecordingDelegate,
+    RecordingSubscriber,
+    ScriptedPublisher,
+    limits_with,
+)
 
 BOUND = 1 << 20
 TOKEN = bytes(range(32))
@@ -45,7 +55,9 @@ class ResumedPair(Pair):
     def __init__(self, limits: Limits = LIMITS) -> None:
         self.owners = Owner(), Owner()
         client, server = self.owners
-        super().__init__(limits=limits, extensions=[Resume(client)], server_extensions=[Resume(server)])
+        super().__init__(
+            limits=limits, extensions=[Resume(client)], server_extensions=[Resume(server)]
+        )
         for side in (self.client, self.server):
             retain(side.session.outbox, RetainedBytes(BOUND, 4 * BOUND))
         self.settle()
@@ -54,9 +66,14 @@ class ResumedPair(Pair):
         self.settle()
 
     def deliver(self, to_server: int, to_client: int) -> None:
-        """Take what both sides send, and deliver that many bytes of it; the rest is lost with the link."""
+        """Take what both sides send, and deliver that many bytes of it;
+        the rest is lost with the link.
+        """
         sent = [bytes(side.session.take()) for side in (self.client, self.server)]
-        for data, most, other in ((sent[0], to_server, self.server), (sent[1], to_client, self.client)):
+        for data, most, other in (
+            (sent[0], to_server, self.server),
+            (sent[1], to_client, self.client),
+        ):
             if data[:most]:
                 other.session.receive(data[:most], self.now)
 
@@ -76,7 +93,9 @@ class ResumedPair(Pair):
 
 
 def converse(pair: ResumedPair) -> tuple[list[ScriptedPublisher], list[RecordingSubscriber]]:
-    """Open a stream in each direction, and let both publish: elements of different lengths, one of them in parts."""
+    """Open a stream in each direction, and let both publish:
+    elements of different lengths, one of them in parts.
+    """
     sources, subscribers = [], []
     for publishing, reading in ((pair.server, pair.client), (pair.client, pair.server)):
         source = publishing.publishers["s"] = ScriptedPublisher()
@@ -96,7 +115,9 @@ SPLITTING = limits_with(split_outbound_at=100)
 
 
 def places() -> Iterator[tuple[int, int]]:
-    """Return each place of the bytes that both sides send, one direction after the other and both at once."""
+    """Return each place of the bytes that both sides send, one direction after the other
+    and both at once.
+    """
     pair = ResumedPair(SPLITTING)
     converse(pair)
     lengths = [len(side.session.take()) for side in (pair.client, pair.server)]
@@ -115,7 +136,10 @@ def test_a_cut_at_every_byte_loses_nothing_and_repeats_nothing() -> None:
         pair.resume()
         pair.settle()
         for subscriber in subscribers:
-            assert (subscriber.elements, subscriber.ends) == (ELEMENTS, ["complete"]), (to_server, to_client)
+            assert (subscriber.elements, subscriber.ends) == (ELEMENTS, ["complete"]), (
+                to_server,
+                to_client,
+            )
         runs += 1
     assert runs > 900
 
@@ -171,7 +195,9 @@ def test_much_is_acknowledged_at_once() -> None:
 
 
 def test_publishers_are_held_back_at_the_bound_and_go_on_behind_an_acknowledgement() -> None:
-    """`Limits.resume_bytes` bounds what is kept: the outbox has no room then, and no call is started."""
+    """`Limits.resume_bytes` bounds what is kept:
+    the outbox has no room then, and no call is started.
+    """
     pair = ResumedPair()
     outbox = pair.server.session.outbox
     retain(outbox, RetainedBytes(1000, 100_000))
@@ -245,21 +271,28 @@ def test_a_position_that_was_never_sent_ends_the_connection() -> None:
     sent = len(bytes(raw.session.take()))
     raw.send(rsio.ExtensionMessage(type=0x49, body=(sent + 1).to_bytes(8)))
     assert raw.goodbye_reason() == f"protocol:resume {sent + 1}"
-    assert f"received {sent + 1} bytes; this side has sent {sent}," in str(raw.session.close_reason[1])
+    assert f"received {sent + 1} bytes; this side has sent {sent}," in str(
+        raw.session.close_reason[1]
+    )
 
 
 @pytest.mark.parametrize("session_of", ["client", "server"])
 def test_one_side_alone_speaks_of_no_tokens(session_of: str) -> None:
     """A peer without the extension gets none of its messages."""
     extensions: list[Any] = [Resume(Owner())]
-    pair = Pair(extensions=extensions if session_of == "client" else [], server_extensions=extensions if session_of == "server" else [])
+    pair = Pair(
+        extensions=extensions if session_of == "client" else [],
+        server_extensions=extensions if session_of == "server" else [],
+    )
     pair.settle()
     assert pair.client.is_open
     assert pair.server.is_open
 
 
 def test_a_question_and_its_answer() -> None:
-    """Neither side is let in before it was said; then each knows the token and the count of the other."""
+    """Neither side is let in before it was said;
+    then each knows the token and the count of the other.
+    """
     asked, answered = Takeover(question=(TOKEN, 7)), Takeover()
     pair = Pair(extensions=[Resuming(asked)], server_extensions=[Resuming(answered)])
     pair.settle()

@@ -1,4 +1,6 @@
-"""Bytes that were sent and not acknowledged: kept as pieces, dropped as a whole, and given back from any position."""
+"""Bytes that were sent and not acknowledged:
+kept as pieces, dropped as a whole, and given back from any position.
+"""
 
 import pytest
 
@@ -20,7 +22,11 @@ def test_what_is_behind_a_position_is_given_back(position: int) -> None:
     data = bytes(JOIN_BELOW) + b"abcdef"
     retained = filled(data[:JOIN_BELOW], b"abc", b"def")
     assert retained.take_back(JOIN_BELOW + position) == data[JOIN_BELOW + position :]
-    assert (retained.held, retained.sent, retained.acknowledged) == (0, JOIN_BELOW + position, JOIN_BELOW + position)
+    assert (retained.held, retained.sent, retained.acknowledged) == (
+        0,
+        JOIN_BELOW + position,
+        JOIN_BELOW + position,
+    )
 
 
 def test_a_piece_is_kept_until_its_end_is_acknowledged() -> None:
@@ -35,7 +41,9 @@ def test_a_piece_is_kept_until_its_end_is_acknowledged() -> None:
 
 
 def test_small_pieces_are_joined() -> None:
-    """An object for each small message would cost several times its bytes. The piece before is not changed: a transport may hold it."""
+    """An object for each small message would cost several times its bytes. The piece before is
+    not changed: a transport may hold it.
+    """
     first = bytearray(b"ab")
     retained = RetainedBytes(10, 100)
     retained.add(first)
@@ -57,7 +65,9 @@ def test_joined_pieces_are_cut_at_an_acknowledgement() -> None:
 
 def test_small_and_large_pieces_keep_their_order() -> None:
     """Small ones are joined up to `JOIN_BELOW`; each place in between can be taken back."""
-    parts = [bytes([number]) * size for number, size in enumerate((10, 5000, 20, 4090, 30, 40, 6000, 1))]
+    parts = [
+        bytes([number]) * size for number, size in enumerate((10, 5000, 20, 4090, 30, 40, 6000, 1))
+    ]
     whole = b"".join(parts)
     for position in range(0, len(whole), 7):
         retained = RetainedBytes(1 << 20, 1 << 20)
@@ -77,10 +87,14 @@ def test_an_older_or_equal_acknowledgement_says_nothing_new() -> None:
 
 
 def test_positions_that_do_not_fit_are_refused_with_both_figures() -> None:
-    """Nobody has received what was not sent; and a count cannot fall behind what was acknowledged."""
+    """Nobody has received what was not sent;
+    and a count cannot fall behind what was acknowledged.
+    """
     retained = filled(b"abcdef")
     retained.acknowledge(4)
-    with pytest.raises(ProtocolError, match=r"received 7 bytes; this side has sent 6, and .* acknowledged 4 before") as caught:
+    with pytest.raises(
+        ProtocolError, match=r"received 7 bytes; this side has sent 6, and .* acknowledged 4 before"
+    ) as caught:
         retained.acknowledge(7)
     assert caught.value.reason == "protocol:resume 7"
     with pytest.raises(ProtocolError, match="received 3 bytes"):

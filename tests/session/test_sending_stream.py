@@ -1,4 +1,6 @@
-"""A sending stream: its publisher, its failures and its end, seen from the publisher and on the wire."""
+"""A sending stream: its publisher, its failures and its end, seen from the publisher
+and on the wire.
+"""
 
 from typing import Any
 
@@ -8,7 +10,13 @@ from penstock.api import PRIVATE, TAKEN, AlreadySubscribed, PublicError, Publish
 from penstock.session import SendingStream
 from penstock.session._channel import MAX_LARGE
 from penstock.session._reasons import explain_stream_end
-from tests.session._pair import Pair, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream
+from tests.session._pair import (
+    Pair,
+    RecordingSubscriber,
+    ScriptedPublisher,
+    limits_with,
+    open_stream,
+)
 
 
 def test_a_lazy_publisher_is_attached_with_the_first_demand() -> None:
@@ -103,7 +111,9 @@ class AcceptedCall(ScriptedPublisher):
         raise AssertionError("a call is accepted at once, and never attached")
 
 
-def accept_call(pair: Pair, demand: int = 1) -> tuple[AcceptedCall, SendingStream, RecordingSubscriber]:
+def accept_call(
+    pair: Pair, demand: int = 1
+) -> tuple[AcceptedCall, SendingStream, RecordingSubscriber]:
     """Open a stream that is answered by a call."""
     call, subscriber = AcceptedCall(), RecordingSubscriber(demand)
     pair.server.calls["call"] = call
@@ -136,7 +146,9 @@ def test_an_answer_after_the_cancel_is_not_sent() -> None:
     assert call.cancels == 1
 
 
-@pytest.mark.parametrize("value", [bytearray(b"abc"), bytes(200_000)], ids=["a bytearray", "a large element"])
+@pytest.mark.parametrize(
+    "value", [bytearray(b"abc"), bytes(200_000)], ids=["a bytearray", "a large element"]
+)
 def test_an_answer_that_is_not_small_bytes_arrives_too(value: bytes | bytearray) -> None:
     """It takes the path of elements: copied, or in parts."""
     pair = Pair()

@@ -1,4 +1,6 @@
-"""The session: the hellos, the three answers to bad input, the bounds of a connection, and its end."""
+"""The session: the hellos, the three answers to bad input, the bounds of a connection,
+and its end.
+"""
 
 from typing import Any
 
@@ -75,8 +77,17 @@ def test_crossing_goodbyes_answer_each_other() -> None:
 
 @pytest.mark.parametrize("cut", [1, 2, 3, 100])
 def test_bytes_after_a_goodbye_are_discarded(cut: int) -> None:
-    """A second goodbye, a hello, streams and junk, in one chunk with the goodbye or after it: the goodbye is answered once."""
-    for sent in (b"\x03\x00", b"\x01\x00\x00", b"\x10\x01s\x00\x01", b"\x20\x00\x00", b"\x11\x00\x00", b"\xff"):
+    """A second goodbye, a hello, streams and junk, in one chunk with the goodbye or after it:
+    the goodbye is answered once.
+    """
+    for sent in (
+        b"\x03\x00",
+        b"\x01\x00\x00",
+        b"\x10\x01s\x00\x01",
+        b"\x20\x00\x00",
+        b"\x11\x00\x00",
+        b"\xff",
+    ):
         raw = RawPeer().handshake()
         data = b"\x03\x00" + sent
         for start in range(0, len(data), cut):
@@ -100,12 +111,20 @@ def test_an_unanswered_goodbye_ends_by_its_deadline() -> None:
 FATAL: list[tuple[str, list[rsio.Message | bytes], str]] = [
     ("an unknown type", [b"\x7f"], "protocol:type 0x7f"),
     ("a reserved type", [b"\x00"], "protocol:type 0x00"),
-    ("an extension's message without it", [rsio.ExtensionMessage(type=0x40, body=b"")], "protocol:type 0x40"),
+    (
+        "an extension's message without it",
+        [rsio.ExtensionMessage(type=0x40, body=b"")],
+        "protocol:type 0x40",
+    ),
     ("a second hello", [rsio.ClientHello()], "protocol:hello"),
     ("the other side's hello", [rsio.ServerHello()], "protocol:hello"),
     ("an endless varint", [b"\x12" + b"\xff" * 9], "protocol:varint"),
     ("a varint longer than it must be", [b"\x12\x80\x00"], "protocol:varint"),
-    ("an element of an unknown stream", [rsio.OnNext(subscriber=7, element=b"")], "protocol:stream 7"),
+    (
+        "an element of an unknown stream",
+        [rsio.OnNext(subscriber=7, element=b"")],
+        "protocol:stream 7",
+    ),
     ("the end of an unknown stream", [rsio.OnComplete(subscriber=7)], "protocol:stream 7"),
     (
         "an id that is in use",
@@ -118,7 +137,9 @@ FATAL: list[tuple[str, list[rsio.Message | bytes], str]] = [
 ]
 
 
-@pytest.mark.parametrize(("sent", "reason"), [case[1:] for case in FATAL], ids=[case[0] for case in FATAL])
+@pytest.mark.parametrize(
+    ("sent", "reason"), [case[1:] for case in FATAL], ids=[case[0] for case in FATAL]
+)
 def test_a_fatal_mistake_ends_the_connection_with_its_reason(sent: list[Any], reason: str) -> None:
     """Publishers are cancelled, and nothing that the peer sends afterwards is acted on."""
     raw = RawPeer().handshake()
@@ -171,7 +192,10 @@ def test_an_illegal_demand_ends_that_stream_only(demand: int) -> None:
     """Rule 3.9, over the wire."""
     raw = RawPeer().handshake()
     source = raw.delegate.publishers["s"] = ScriptedPublisher()
-    raw.send(rsio.Subscribe(publisher="s", subscriber=1, demand=1), rsio.Request(subscriber=1, demand=demand))
+    raw.send(
+        rsio.Subscribe(publisher="s", subscriber=1, demand=1),
+        rsio.Request(subscriber=1, demand=demand),
+    )
     assert raw.receive()[-1] == rsio.OnError(subscriber=1, error="illegal demand")
     assert source.cancels == 1
     assert raw.session.state is ConnectionState.OPEN
@@ -224,10 +248,14 @@ def test_the_end_of_the_transport_is_a_lost_connection() -> None:
 
 
 @pytest.mark.parametrize(
-    ("sent", "crossing"), [(rsio.Request(subscriber=1, demand=1), 7), (rsio.Cancel(subscriber=1), 2)], ids=["requests", "cancels"]
+    ("sent", "crossing"),
+    [(rsio.Request(subscriber=1, demand=1), 7), (rsio.Cancel(subscriber=1), 2)],
+    ids=["requests", "cancels"],
 )
 def test_control_messages_have_a_rate(sent: rsio.Message, crossing: int) -> None:
-    """Beyond those that may have crossed the end of the stream, each costs a token. Without a token the connection ends."""
+    """Beyond those that may have crossed the end of the stream, each costs a token.
+    Without a token the connection ends.
+    """
     raw = RawPeer(limits=limits_with(control_burst=3, control_rate=1)).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     raw.send(rsio.Subscribe(publisher="s", subscriber=1), rsio.Cancel(subscriber=1))
@@ -247,21 +275,32 @@ def test_streams_that_end_as_soon_as_they_begin_have_a_rate() -> None:
 
 
 def test_what_is_left_of_a_flood_is_decoded_before_more_is_read() -> None:
-    """A session that closes drops messages, and its reader is told of those that are left: it would hold a second chunk beside them."""
+    """A session that closes drops messages, and its reader is told of those that are left: it
+    would hold a second chunk beside them.
+    """
     raw = RawPeer(limits=limits_with(churn_burst=2, churn_rate=1)).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
-    flood = 9 * (rsio.encode(rsio.Subscribe(publisher="s", subscriber=1)) + rsio.encode(rsio.Cancel(subscriber=1)))
+    flood = 9 * (
+        rsio.encode(rsio.Subscribe(publisher="s", subscriber=1))
+        + rsio.encode(rsio.Cancel(subscriber=1))
+    )
     turns = 1
     more = raw.session.receive(flood, 0.0, most=6)
     while more:
         more = raw.session.receive(b"", 0.0, most=6)
         turns += 1
-    assert (raw.goodbye_reason(), turns, raw.session.channel.dialect.held()) == ("limit:churn", 3, 0)
+    assert (raw.goodbye_reason(), turns, raw.session.channel.dialect.held()) == (
+        "limit:churn",
+        3,
+        0,
+    )
 
 
 def test_answers_that_pile_up_end_the_connection() -> None:
     """A peer that subscribes and never reads cannot make this side hold errors without bound."""
-    raw = RawPeer(limits=limits_with(outbound_high=10, max_element=10, outbound_control=100)).handshake()
+    raw = RawPeer(
+        limits=limits_with(outbound_high=10, max_element=10, outbound_control=100)
+    ).handshake()
     for each in range(20):
         raw.send(rsio.Subscribe(publisher="unknown", subscriber=each))
     assert raw.goodbye_reason() == "slow-reader"
@@ -300,7 +339,9 @@ def test_a_stream_on_a_connection_that_closes_fails_at_once() -> None:
     assert raw.receive() == []
 
 
-@pytest.mark.parametrize("limits", [{"outbound_control_count": 5}, {"outbound_control": 100}], ids=["count", "bytes"])
+@pytest.mark.parametrize(
+    "limits", [{"outbound_control_count": 5}, {"outbound_control": 100}], ids=["count", "bytes"]
+)
 def test_unread_answers_are_bounded_in_number_and_bytes(limits: dict[str, int]) -> None:
     """Five refusals of 20 bytes may wait, and the sixth ends the connection."""
     raw = RawPeer(limits=limits_with(**limits)).handshake()
@@ -331,8 +372,12 @@ def test_messages_that_this_side_sends_on_its_own_are_no_answers() -> None:
 
 
 def test_all_waiting_bytes_have_a_hard_bound() -> None:
-    """The bound is the high-water mark plus one element plus the answers. A message beyond it ends the connection."""
-    raw = RawPeer(Role.CLIENT, limits=limits_with(outbound_high=10, max_element=10, outbound_control=10)).handshake()
+    """The bound is the high-water mark plus one element plus the answers.
+    A message beyond it ends the connection.
+    """
+    raw = RawPeer(
+        Role.CLIENT, limits=limits_with(outbound_high=10, max_element=10, outbound_control=10)
+    ).handshake()
     subscriber = RecordingSubscriber()
     raw.session.subscribe("s", subscriber)
     raw.receive()
@@ -344,7 +389,8 @@ def test_all_waiting_bytes_have_a_hard_bound() -> None:
 
 
 def test_held_counts_all_buffers() -> None:
-    """Elements that wait to be sent, parts without their last one, and an incomplete message. Each is freed when its stream ends.
+    """Elements that wait to be sent, parts without their last one, and an incomplete message. Each
+    is freed when its stream ends.
 
     A stream has its price on both sides, and a name its bytes on the side that serves it.
     """
@@ -380,7 +426,9 @@ def test_held_counts_a_block_that_waits_for_demand() -> None:
 
 
 def test_a_refusal_at_a_later_time_waits_for_it() -> None:
-    """The one that is due first counts, or that was made first. The connection says nothing before."""
+    """The one that is due first counts, or that was made first.
+    The connection says nothing before.
+    """
     raw = RawPeer(limits=limits_with(handshake_timeout=9.0))
     raw.session.close("auth", at=5.0)
     raw.session.close("at the same time", at=5.0)
@@ -429,8 +477,14 @@ def reactivesocket_server() -> tuple[RecordingDelegate, Session]:
 
 
 def test_a_clean_end_is_the_goodbye_of_a_protocol_without_one() -> None:
-    """If the peer owes nothing. A reset, or half of a frame before the end, is a lost connection."""
-    for is_clean, before, reason in ((True, b"", "closed"), (False, b"", "lost"), (True, b"\0\0", "lost")):
+    """If the peer owes nothing. A reset, or half of a frame before the end,
+    is a lost connection.
+    """
+    for is_clean, before, reason in (
+        (True, b"", "closed"),
+        (False, b"", "lost"),
+        (True, b"\0\0", "lost"),
+    ):
         delegate, session = reactivesocket_server()
         session.receive(before, 0.0)
         session.end_of_input(is_clean=is_clean)

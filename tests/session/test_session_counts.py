@@ -1,4 +1,6 @@
-"""The counts of a session: since when its streams have not moved. The rest is tested where the statistics of a connection are."""
+"""The counts of a session: since when its streams have not moved. The rest is tested where the
+statistics of a connection are.
+"""
 
 from penstock.api import UNBOUNDED
 from penstock.session._session_counts import OldestStream, SessionCounts, StalledCounts, StreamLook
@@ -25,7 +27,9 @@ def test_a_stall_ends_with_an_element_with_demand_and_with_the_stream() -> None:
 
 
 def pair_with_streams(*demands: int) -> tuple[Pair, list[ScriptedPublisher]]:
-    """Return a pair with a stream for each demand, and their publishers, which are named s0, s1 and so on."""
+    """Return a pair with a stream for each demand, and their publishers, which are named s0,
+    s1 and so on.
+    """
     pair = Pair()
     sources = [ScriptedPublisher() for _ in demands]
     for number, (source, demand) in enumerate(zip(sources, demands, strict=True)):
@@ -36,7 +40,9 @@ def pair_with_streams(*demands: int) -> tuple[Pair, list[ScriptedPublisher]]:
 
 
 def test_both_sides_count_the_same_streams() -> None:
-    """Demand without a bound is counted apart from the other demand. Streams that have ended are counted as opened."""
+    """Demand without a bound is counted apart from the other demand.
+    Streams that have ended are counted as opened.
+    """
     pair, sources = pair_with_streams(5, UNBOUNDED, 0, 4)
     sources[0].emit(b"a", b"b")
     sources[1].emit(b"c")
@@ -44,14 +50,28 @@ def test_both_sides_count_the_same_streams() -> None:
     pair.settle()
     client, server = SessionCounts(pair.client.session), SessionCounts(pair.server.session)
     for counts in (client.receiving(0.0), server.sending(0.0)):
-        assert (counts.streams, counts.opened, counts.demand, counts.unbounded, counts.elements) == (3, 4, 3, 1, 3)
+        assert (
+            counts.streams,
+            counts.opened,
+            counts.demand,
+            counts.unbounded,
+            counts.elements,
+        ) == (3, 4, 3, 1, 3)
     for counts in (client.sending(0.0), server.receiving(0.0)):
-        assert (counts.streams, counts.opened, counts.demand, counts.unbounded, counts.elements) == (0, 0, 0, 0, 0)
+        assert (
+            counts.streams,
+            counts.opened,
+            counts.demand,
+            counts.unbounded,
+            counts.elements,
+        ) == (0, 0, 0, 0, 0)
         assert (counts.without_demand, counts.without_elements) == (None, None)
 
 
 def test_the_publisher_that_does_not_move_is_named() -> None:
-    """A stream without a single element has stood since it began. An element that the writer has not taken is a movement."""
+    """A stream without a single element has stood since it began.
+    An element that the writer has not taken is a movement.
+    """
     pair, sources = pair_with_streams(5, UNBOUNDED, 0)
     sources[0].emit(b"a", b"b")
     sources[1].emit(b"c")

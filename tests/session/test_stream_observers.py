@@ -1,4 +1,6 @@
-"""An extension decides on streams, annotates them, and sees their lives: on RS.io and on ReactiveSocket."""
+"""An extension decides on streams, annotates them, and sees their lives:
+on RS.io and on ReactiveSocket.
+"""
 
 from typing import Any
 
@@ -119,13 +121,18 @@ def test_a_held_stream_that_was_cancelled_is_not_decided_on() -> None:
 
 
 def test_an_annotation_goes_right_before_the_message_of_the_stream() -> None:
-    """The onSubscribe of a server and the subscribe of a client, also if elements of other streams wait."""
+    """The onSubscribe of a server and the subscribe of a client, also
+    if elements of other streams wait.
+    """
     raw = RawPeer(extensions=[Outsider(annotates=True)])
     raw.send(rsio.ClientHello(extensions=(200,)))
     raw.receive()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     raw.send(rsio.Subscribe(publisher="s", subscriber=0, demand=1))
-    assert raw.receive() == [rsio.ExtensionMessage(type=0x60, body=b"before accept"), rsio.OnSubscribe(subscriber=0, element_size=0)]
+    assert raw.receive() == [
+        rsio.ExtensionMessage(type=0x60, body=b"before accept"),
+        rsio.OnSubscribe(subscriber=0, element_size=0),
+    ]
     raw.session.subscribe("t", Subscriber())
     assert raw.receive() == [
         rsio.ExtensionMessage(type=0x60, body=b"before subscribe"),
@@ -145,7 +152,9 @@ class Subscriber:
         raise AttributeError(name)
 
 
-@pytest.mark.parametrize("name", ["check_subscribe", "before_accept", "on_begun", "on_ended", "closed"])
+@pytest.mark.parametrize(
+    "name", ["check_subscribe", "before_accept", "on_begun", "on_ended", "closed"]
+)
 def test_an_extension_that_raises_ends_its_connection_and_nothing_else(name: str) -> None:
     """In each of its methods, at a server."""
     there = Outsider(raises=name)
@@ -176,11 +185,15 @@ def test_an_extension_of_a_client_that_raises_ends_its_connection(name: str) -> 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
 def test_a_request_is_not_sent_behind_the_goodbye_of_an_extension(protocol: str) -> None:
-    """The extension ends the connection when it is told of the stream. Only the goodbye goes out."""
+    """The extension ends the connection when it is told of the stream.
+    Only the goodbye goes out.
+    """
     pair = pair_with(protocol, Outsider(raises="before_subscribe"), Outsider())
     session, reader = pair.client.session, RecordingSubscriber(1)
     target: Any = "s" if protocol == "rsio" else Request(Model.RESPONSE, b"s")
-    session.streams.ask(target, lambda channel, stream_id: ReceivingStream(channel, stream_id, reader, 1))
+    session.streams.ask(
+        target, lambda channel, stream_id: ReceivingStream(channel, stream_id, reader, 1)
+    )
     sent = bytes(session.take())
     assert [type(end) for end in reader.ends] == [PluginError]
     assert sent.endswith(b"internal"), sent

@@ -8,7 +8,15 @@ from penstock.api import ConnectionLost, Model, Request, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
 from penstock.session._stream_tables import target_bytes
-from tests.session._pair import Pair, RawPeer, RecordingSubscriber, ScriptedPublisher, limits_with, open_stream, subscribe_to
+from tests.session._pair import (
+    Pair,
+    RawPeer,
+    RecordingSubscriber,
+    ScriptedPublisher,
+    limits_with,
+    open_stream,
+    subscribe_to,
+)
 
 
 def test_nothing_is_sent_if_the_subscriber_cancels_in_on_subscribe() -> None:
@@ -50,7 +58,17 @@ def test_what_is_asked_after_the_end_raises_an_error_of_its_own_each_time() -> N
         raw.session.streams.fire("s")
     asked = RecordingSubscriber(1)
     raw.session.subscribe("s", asked)
-    assert len({id(first.value), id(second.value), id(asked.ends[0]), id(raw.session.streams.end_error)}) == 4
+    assert (
+        len(
+            {
+                id(first.value),
+                id(second.value),
+                id(asked.ends[0]),
+                id(raw.session.streams.end_error),
+            }
+        )
+        == 4
+    )
     assert raw.session.streams.end_error is not None
     assert raw.session.streams.end_error.__traceback__ is None
 
@@ -104,7 +122,9 @@ def test_a_change_of_elements_applies_to_streams_that_are_open() -> None:
 
 def test_a_server_without_room_drops_requests_that_have_no_answer() -> None:
     """They cannot be refused, so each costs a control token."""
-    raw = RawPeer(limits=limits_with(max_subscriptions=1, control_burst=1, control_rate=1e-6)).handshake()
+    raw = RawPeer(
+        limits=limits_with(max_subscriptions=1, control_burst=1, control_rate=1e-6)
+    ).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     raw.send(rsio.Subscribe(publisher="s", subscriber=0))
     raw.session.streams.receive_fire_and_forget("dropped")
@@ -114,5 +134,9 @@ def test_a_server_without_room_drops_requests_that_have_no_answer() -> None:
 
 
 def test_a_target_has_the_price_of_its_bytes() -> None:
-    """The data of a request is held twice: as it came, and by the handler. A request whose data is not whole has no target."""
-    assert [target_bytes(target) for target in ("name", Request(Model.RESPONSE, b"0123456789"), None)] == [4, 20, 0]
+    """The data of a request is held twice: as it came, and by the handler. A request whose data
+    is not whole has no target.
+    """
+    assert [
+        target_bytes(target) for target in ("name", Request(Model.RESPONSE, b"0123456789"), None)
+    ] == [4, 20, 0]

@@ -39,7 +39,9 @@ def test_a_higher_cost_empties_it_sooner(cost: int) -> None:
 
 
 def test_a_quiet_time_is_worth_one_burst_and_not_two() -> None:
-    """The gain of a full bucket is lost: one burst is spent at once, and after that one token a second."""
+    """The gain of a full bucket is lost:
+    one burst is spent at once, and after that one token a second.
+    """
     bucket = TokenBucket(10, 1)
     assert bucket.spend(1, 0.0)
     assert sum(bucket.spend(1, 1000.0) for _ in range(100)) == 10

@@ -1,4 +1,6 @@
-"""Requests of this side that wait: for an extension that speaks first, or while the encoding of elements is negotiated."""
+"""Requests of this side that wait:
+for an extension that speaks first, or while the encoding of elements is negotiated.
+"""
 
 from penstock.api import Model, Request
 from penstock.protocols import reactivesocket as rs
@@ -10,7 +12,9 @@ from tests.session._pair import Pair, RawPeer, RecordingSubscriber, Role
 
 
 def test_a_client_says_nothing_between_its_hello_and_the_first_word_of_the_extension() -> None:
-    """Its subscribes, requests and cancels follow in their order when the extension lets the peer in."""
+    """Its subscribes, requests and cancels follow in their order
+    when the extension lets the peer in.
+    """
     here = Meeting(holds=True)
     raw = RawPeer(Role.CLIENT, extensions=[here])
     first, second = RecordingSubscriber(1), RecordingSubscriber(2)
@@ -77,12 +81,18 @@ def test_the_data_of_reactivesocket_requests_is_changed() -> None:
     assert b"secret" not in sent
     assert sent.count(flip(b"secret")) == 4
     pair.server.session.receive(sent, 0.0)
-    assert [str(stream.target) for stream in pair.server.served] == ["RESPONSE secret", "STREAM secret", "SUBSCRIPTION secret"]
+    assert [str(stream.target) for stream in pair.server.served] == [
+        "RESPONSE secret",
+        "STREAM secret",
+        "SUBSCRIPTION secret",
+    ]
     assert [request.data for request in pair.server.fired_targets] == [b"secret"]
 
 
 def test_an_extension_introduces_its_reactivesocket_client_and_examines_the_setup() -> None:
-    """The server's extension holds the client, so that the service is asked after it; the extension is not announced."""
+    """The server's extension holds the client, so that the service is asked after it; the
+    extension is not announced.
+    """
     here, there = Meeting(), Meeting(holds=True)
     pair = RsPair(extensions=[here], server_extensions=[there])
     pair.client.session.take()

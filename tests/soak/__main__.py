@@ -1,7 +1,9 @@
-"""Ten minutes of honest load and of attacks on one server process with default limits: `python tests/soak`.
+"""Ten minutes of honest load and of attacks on one server process with default limits:
+`python tests/soak`.
 
-It prints a progress line, and at the end its tables. It exits with 1 if an honest client saw an error, if the server reported a fault, if
-its memory in use grew after the first two minutes, if it had more memory than the budget allows, or if open files or tasks are left.
+It prints a progress line, and at the end its tables. It exits with 1 if an honest client saw an
+error, if the server reported a fault, if its memory in use grew after the first two minutes, if it
+had more memory than the budget allows, or if open files or tasks are left.
 """
 
 import argparse
@@ -14,7 +16,8 @@ from pathlib import Path
 from typing import IO, Any, cast
 
 HERE = Path(__file__).parent
-sys.path.insert(0, str(HERE.parents[1]))  # `python tests/soak` puts only tests/soak on the path; `tests.soak` needs the root
+# `python tests/soak` puts only tests/soak on the path; `tests.soak` needs the root.
+sys.path.insert(0, str(HERE.parents[1]))
 
 import trio  # noqa: E402  # behind the path
 
@@ -33,7 +36,9 @@ PROGRESS = 10.0
 """Seconds between two progress lines."""
 
 SETTLES = 30.0
-"""Seconds that the server may take to forget the connections of the attackers; `Limits.write_stall` is 20."""
+"""Seconds that the server may take to forget the connections of the attackers;
+`Limits.write_stall` is 20.
+"""
 
 
 class ServerProcess:
@@ -53,7 +58,9 @@ class ServerProcess:
         return cast("dict[str, Any]", json.loads(self._output.readline()))
 
     async def settle(self, most: int) -> dict[str, Any]:
-        """Return the figures when at most `most` connections are open, or when `SETTLES` is over."""
+        """Return the figures when at most `most` connections are open, or
+        when `SETTLES` is over.
+        """
         ends = trio.current_time() + SETTLES
         while (told := await self.ask())["connections"] > most and trio.current_time() < ends:  # noqa: ASYNC110 (another process)
             await trio.sleep(0.1)
@@ -63,7 +70,9 @@ class ServerProcess:
 class Soak:
     """One soak."""
 
-    def __init__(self, server: ServerProcess, files: Certificates, seconds: float, only: str) -> None:
+    def __init__(
+        self, server: ServerProcess, files: Certificates, seconds: float, only: str
+    ) -> None:
         self._server = server
         self._seconds = seconds
         self._began = trio.current_time()
@@ -106,7 +115,9 @@ class Soak:
         )
 
     def _sample(self, told: dict[str, Any], *, at: float | None = None) -> None:
-        self._samples.append(Sample.of(trio.current_time() - self._began if at is None else at, told))
+        self._samples.append(
+            Sample.of(trio.current_time() - self._began if at is None else at, told)
+        )
 
     async def _watch(self, honest: int) -> None:
         """Take a sample at the end of each minute, in a break of clients and attacks."""
@@ -115,7 +126,8 @@ class Soak:
             await trio.sleep_until(self._began + minute * MINUTE)
             course.is_break = True
             await course.wait_quiet()
-            await self._server.settle(2 * honest)  # those that vanish or are cut take their time to be forgotten
+            # Those that vanish or are cut take their time to be forgotten.
+            await self._server.settle(2 * honest)
             self._sample(await self._server.ask("collect"))
             course.is_break = False
             course.announce()
@@ -127,10 +139,18 @@ class Soak:
             await trio.sleep(PROGRESS)
             told = await self._server.ask()
             figures = (
-                f"{tally.elements:,} elements, {tally.requests:,} requests, {tally.attacks.total():,} attacks, {len(tally.errors)} errors"
+                f"{tally.elements:,} elements, {tally.requests:,} requests, "
+                f"{tally.attacks.total():,} attacks, {len(tally.errors)} errors"
             )
-            server = f"RSS {told['memory'] / MIB:.1f} MiB, {told['connections']} connections, longest pass {told['pass'] * 1000:.0f} ms"
-            print(f"{trio.current_time() - self._began:5.0f} s: {figures}; {server}", file=sys.stderr, flush=True)
+            server = (
+                f"RSS {told['memory'] / MIB:.1f} MiB, {told['connections']} connections, longest "
+                f"pass {told['pass'] * 1000:.0f} ms"
+            )
+            print(
+                f"{trio.current_time() - self._began:5.0f} s: {figures}; {server}",
+                file=sys.stderr,
+                flush=True,
+            )
 
 
 def soak(seconds: float, folder: Path, only: str = "") -> Report:
@@ -144,7 +164,9 @@ def soak(seconds: float, folder: Path, only: str = "") -> Report:
     async def run(server: ServerProcess) -> Report:
         return await Soak(server, files, seconds, only).run()
 
-    with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as process:
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
         try:
             return trio.run(run, ServerProcess(process))
         finally:
@@ -155,15 +177,21 @@ def main(argv: list[str]) -> int:
     """Soak, print the tables, and return the exit status."""
     parser = argparse.ArgumentParser(prog="tests/soak", description=__doc__)
     parser.add_argument("--seconds", type=float, default=SECONDS, help="how long the load lasts")
-    parser.add_argument("--only", default="", help="make only the attacks whose title contains this text")
-    parser.add_argument("--docs", type=Path, metavar="FOLDER", help=f"write the tables to {PAGE} in FOLDER")
+    parser.add_argument(
+        "--only", default="", help="make only the attacks whose title contains this text"
+    )
+    parser.add_argument(
+        "--docs", type=Path, metavar="FOLDER", help=f"write the tables to {PAGE} in FOLDER"
+    )
     options = parser.parse_args(argv)
     with tempfile.TemporaryDirectory(prefix="s") as folder:
         report = soak(options.seconds, Path(folder), options.only)
     print("\n".join(report.lines(each_attack=True)))
     print("\nthe longest pass:", *(report.stacks or ["too short to be looked at"]), sep="\n")
     if options.docs:
-        (options.docs / PAGE).write_text("\n".join(report.lines(each_attack=False)) + "\n", encoding="utf-8")
+        (options.docs / PAGE).write_text(
+            "\n".join(report.lines(each_attack=False)) + "\n", encoding="utf-8"
+        )
     faults = report.faults()
     for fault in faults:
         print(f"failed: {fault}", file=sys.stderr)

@@ -1,9 +1,12 @@
-"""The attacks of the soak: the rows of the hostile tests and of the costs, against a server with default limits.
+"""The attacks of the soak: the rows of the hostile tests and of the costs,
+against a server with default limits.
 
 Rules of this file:
 
-* An attack has some seconds, and then its connections are reset. No answer is judged here: the hostile tests do that, with scaled limits.
-* Attackers with many connections have addresses of their own, because a server bounds the connections of an address.
+* An attack has some seconds, and then its connections are reset. No answer is judged here: the
+  hostile tests do that, with scaled limits.
+* Attackers with many connections have addresses of their own,
+  because a server bounds the connections of an address.
 """
 
 import random
@@ -62,12 +65,22 @@ class Attacks:
 
     def all(self) -> list[Attack]:
         """Return each attack once, in an order that mixes the kinds and is the same in each run."""
-        made = [self._of_row(row, scheme) for row, scheme in AGAINST_SERVERS if scheme in self.addresses]
-        made += [Attack("One connection", row.title, lambda row=row: self._cost(row)) for row in COSTS]  # type: ignore[misc]  # bound here
+        made = [
+            self._of_row(row, scheme) for row, scheme in AGAINST_SERVERS if scheme in self.addresses
+        ]
+        made += [
+            Attack("One connection", row.title, lambda row=row: self._cost(row)) for row in COSTS
+        ]  # type: ignore[misc]  # bound here
         made += [
             Attack("Connections", PENDING.title, lambda: self._open_many("127.0.0.3", 300, b"")),
-            Attack("Connections", FROM_ONE_ADDRESS.title, lambda: self._open_many("127.0.0.4", 300, hello())),
-            Attack("Connections", GOODBYES.title, lambda: self._come_and_go(hello() + goodbye("bye"))),
+            Attack(
+                "Connections",
+                FROM_ONE_ADDRESS.title,
+                lambda: self._open_many("127.0.0.4", 300, hello()),
+            ),
+            Attack(
+                "Connections", GOODBYES.title, lambda: self._come_and_go(hello() + goodbye("bye"))
+            ),
             Attack("Connections", RESETS.title, lambda: self._come_and_go(b"")),
         ]
         made = [attack for attack in made if self.only in f"{attack.chapter}: {attack.title}"]
@@ -75,7 +88,9 @@ class Attacks:
         return made
 
     async def attack(self, attacks: list[Attack], first: int) -> None:
-        """Make one attack after the other until the time is over: each eighth of the list, beginning with number `first`."""
+        """Make one attack after the other until the time is over: each eighth of the list,
+        beginning with number `first`.
+        """
         number = first
         while True:
             attack = attacks[number % len(attacks)]
@@ -92,12 +107,20 @@ class Attacks:
     def _of_row(self, row: Row, scheme: str) -> Attack:
         takes_long = {"handshake_timeout", "tls_timeout"} & {*row.within}
         chapter = {"rsio": "RS.io", "reactivesocket": "ReactiveSocket"}[row.protocol.name]
-        return Attack(chapter, row.title, lambda: self._hostile(row, scheme), HANDSHAKE if takes_long else SECONDS)
+        return Attack(
+            chapter,
+            row.title,
+            lambda: self._hostile(row, scheme),
+            HANDSHAKE if takes_long else SECONDS,
+        )
 
     async def _hostile(self, row: Row, scheme: str) -> None:
         try:
             stream = await open_stream(
-                self.addresses[scheme], self.files.authority, without_tls=row.without_tls, small_buffer=not row.reads
+                self.addresses[scheme],
+                self.files.authority,
+                without_tls=row.without_tls,
+                small_buffer=not row.reads,
             )
         except BROKEN:
             return
@@ -148,7 +171,9 @@ class Attacks:
 
     @asynccontextmanager
     async def _open(self, source: str) -> AsyncIterator[trio.socket.SocketType]:
-        """Connect without a buffer for what the server sends, and reset the connection at the end."""
+        """Connect without a buffer for what the server sends,
+        and reset the connection at the end.
+        """
         host, _, port = self.addresses["tcp"].rpartition("//")[2].rpartition(":")
         with trio.socket.socket() as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

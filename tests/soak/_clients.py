@@ -4,7 +4,8 @@ Rules of this file:
 
 * Each client makes one round at least, so that a soak of a second also has elements and requests.
 * A client compares each element and each answer with what it must be.
-* A client that vanishes resets its connection in the middle of a stream. A server loses many such clients, and none of them is an attack.
+* A client that vanishes resets its connection in the middle of a stream. A server loses many such
+  clients, and none of them is an attack.
 """
 
 from collections.abc import Awaitable, Callable
@@ -25,7 +26,9 @@ from tests.soak._tally import Course, Tally
 
 DIALECTS = [protocol.name for protocol in PROTOCOLS]
 PAUSE = 0.02
-"""Seconds between two rounds of a client: without it the honest clients alone would fill the time of the server."""
+"""Seconds between two rounds of a client:
+without it the honest clients alone would fill the time of the server.
+"""
 
 SLOW = 0.05
 """Seconds that a slow client takes for an element."""
@@ -111,12 +114,16 @@ class Clients:
                     return
 
     async def _be_cut(self, url: str) -> None:
-        """Read through a proxy that cuts the connection, and connect again each time by the policy of penstock."""
+        """Read through a proxy that cuts the connection,
+        and connect again each time by the policy of penstock.
+        """
         dialect, _, address = url.partition("+")
         async with trio.open_nursery() as nursery:
             proxy = await nursery.start(CuttingProxy(address).run)
             policy = penstock.Reconnect(first=0.01, most=0.5)
-            async with penstock.subscribe(f"{dialect}+{proxy.url}/ticks", reconnect=policy) as ticks:
+            async with penstock.subscribe(
+                f"{dialect}+{proxy.url}/ticks", reconnect=policy
+            ) as ticks:
                 async for tick in ticks:
                     self._expect(tick, b"tick")
                     self.tally.elements += 1
@@ -134,7 +141,10 @@ class Clients:
                 client = Attacker(stream, self.clock, protocol)
                 async with trio.open_nursery() as nursery:
                     nursery.start_soon(client.listen)
-                    await client.send(protocol.hello() + protocol.subscribe(f"lengths/{next(self._seeds)}", 1, UNBOUNDED))
+                    await client.send(
+                        protocol.hello()
+                        + protocol.subscribe(f"lengths/{next(self._seeds)}", 1, UNBOUNDED)
+                    )
                     with trio.move_on_after(1):
                         await client.wait(lambda: len(client.heard) > 5)  # noqa: B023 (waited for at once)
                     nursery.cancel_scope.cancel()
@@ -169,4 +179,7 @@ class Clients:
     @staticmethod
     def _expect(got: bytes, expected: bytes) -> None:
         if got != expected:
-            raise ValueError(f"{len(got)} bytes came, {got[:40]!r}; expected were {len(expected)}, {expected[:40]!r}")
+            raise ValueError(
+                f"{len(got)} bytes came, {got[:40]!r}; expected were {len(expected)}, "
+                f"{expected[:40]!r}"
+            )

@@ -1,7 +1,8 @@
 """How much memory this process has, and how much of it is in use.
 
-The system's figure (RSS) also has memory that was freed and is kept for later: the allocators give it back in large pieces only, so one
-object in use can hold a piece. A leak shows in the memory in use.
+The system's figure (RSS) also has memory that was freed and is kept for later: the allocators give
+it back in large pieces only, so one object in use can hold a piece. A leak shows in the memory in
+use.
 """
 
 import ctypes
@@ -22,7 +23,18 @@ class _Figures(ctypes.Structure):
 
     _fields_ = [
         (name, ctypes.c_size_t)
-        for name in ("arena", "ordblks", "smblks", "hblks", "hblkhd", "usmblks", "fsmblks", "uordblks", "fordblks", "keepcost")
+        for name in (
+            "arena",
+            "ordblks",
+            "smblks",
+            "hblks",
+            "hblkhd",
+            "usmblks",
+            "fsmblks",
+            "uordblks",
+            "fordblks",
+            "keepcost",
+        )
     ]
 
 
@@ -38,7 +50,8 @@ def most_resident() -> int:
 
 
 def in_use() -> int:
-    """Return the bytes that Python's allocator and the C library have given out, after a collection; 0 if the C library does not tell.
+    """Return the bytes that Python's allocator and the C library have given out, after a
+    collection; 0 if the C library does not tell.
 
     The C library also gives back to the system what is free.
     """
@@ -53,7 +66,9 @@ def in_use() -> int:
 
 
 def _in_small_blocks() -> int:
-    """Return the bytes of blocks of up to 512 bytes. Python's allocator takes the memory of these from the system, not from malloc."""
+    """Return the bytes of blocks of up to 512 bytes. Python's allocator takes the memory of
+    these from the system, not from malloc.
+    """
     with tempfile.TemporaryFile("w+b") as file:
         error_output = os.dup(2)
         try:

@@ -20,7 +20,9 @@ class CuttingProxy:
         self.url = ""
         self.connections = 0
 
-    async def run(self, task_status: "trio.TaskStatus[CuttingProxy]" = trio.TASK_STATUS_IGNORED) -> None:
+    async def run(
+        self, task_status: "trio.TaskStatus[CuttingProxy]" = trio.TASK_STATUS_IGNORED
+    ) -> None:
         """Serve until cancelled."""
         [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
         self.url = f"tcp://127.0.0.1:{listener.socket.getsockname()[1]}"
@@ -36,10 +38,14 @@ class CuttingProxy:
             return
         async with client, server, trio.open_nursery() as nursery:
             nursery.start_soon(self._forward, client, server, 1 << 62, nursery.cancel_scope)
-            nursery.start_soon(self._forward, server, client, next(self._cuts), nursery.cancel_scope)
+            nursery.start_soon(
+                self._forward, server, client, next(self._cuts), nursery.cancel_scope
+            )
 
     @staticmethod
-    async def _forward(source: trio.SocketStream, target: trio.SocketStream, most: int, scope: trio.CancelScope) -> None:
+    async def _forward(
+        source: trio.SocketStream, target: trio.SocketStream, most: int, scope: trio.CancelScope
+    ) -> None:
         try:
             while most and (data := await source.receive_some(min(most, 1 << 16))):
                 await target.send_all(data)

@@ -16,8 +16,8 @@ SHARE = 0.05
 """The memory in use may grow by `GROWTH`, or by this share if that is more."""
 
 PEAK = int(1.25 * Limits().memory_budget)
-"""The most memory that the process may have, beyond that of before the load: the budget counts what is held, and each allocator
-keeps a share for later.
+"""The most memory that the process may have, beyond that of before the load: the budget counts what
+is held, and each allocator keeps a share for later.
 """
 
 
@@ -28,7 +28,9 @@ class Sample:
     second: int
     """Since the start of the load; 0 is before it."""
     in_use: int
-    """Bytes that the allocators have given out, after a collection of garbage; 0 if the system does not tell."""
+    """Bytes that the allocators have given out, after a collection of garbage;
+    0 if the system does not tell.
+    """
     memory: int
     """Bytes of the process in memory (RSS)."""
     blocks: int
@@ -37,7 +39,9 @@ class Sample:
     tasks: int
     connections: int
     longest_pass: float
-    """Seconds of the longest pass of the run loop until now, and of the longest collection of garbage in a pass."""
+    """Seconds of the longest pass of the run loop until now,
+    and of the longest collection of garbage in a pass.
+    """
     longest_collection: float
 
     @classmethod
@@ -81,18 +85,30 @@ class Report:
         found += [f"the server reported: {error}" for error in self.reported]
         first, last = self.samples[0], self.samples[-1]
         if last.files > first.files or last.tasks > first.tasks:
-            found.append(f"left behind: {last.files - first.files} open files, {last.tasks - first.tasks} tasks")
+            found.append(
+                f"left behind: {last.files - first.files} open files, {last.tasks - first.tasks} "
+                "tasks"
+            )
         if last.blocks > first.blocks * (1 + SHARE):
-            found.append(f"left behind: {last.blocks - first.blocks:,} blocks of memory that no collection frees")
+            found.append(
+                f"left behind: {last.blocks - first.blocks:,} blocks of memory that no collection "
+                "frees"
+            )
         warm = [sample for sample in self.samples if sample.second >= WARM_UP]
         if warm:
             allowed = warm[0].in_use + max(GROWTH, int(warm[0].in_use * SHARE))
             most = max(warm, key=lambda sample: sample.in_use)
             if most.in_use > allowed:
-                grew = f"from {mib(warm[0].in_use)} MiB to {mib(most.in_use)} MiB at {most.second} s; {mib(allowed)} is allowed"
+                grew = (
+                    f"from {mib(warm[0].in_use)} MiB to {mib(most.in_use)} MiB at {most.second} "
+                    f"s; {mib(allowed)} is allowed"
+                )
                 found.append(f"the memory in use grew {grew}")
         if self.peak > first.memory + PEAK:
-            found.append(f"the process had {mib(self.peak)} MiB in memory; {mib(first.memory + PEAK)} is allowed")
+            found.append(
+                f"the process had {mib(self.peak)} MiB in memory; {mib(first.memory + PEAK)} is "
+                "allowed"
+            )
         return found
 
     def lines(self, *, each_attack: bool) -> Iterator[str]:
@@ -104,7 +120,15 @@ class Report:
         yield f"| connections | {self.connections:,} |"
         yield f"| errors | {len(self.errors):,} |"
         yield ""
-        heads = ("in use, MiB", "RSS, MiB", "blocks", "open files", "tasks", "connections", "longest pass so far, ms")
+        heads = (
+            "in use, MiB",
+            "RSS, MiB",
+            "blocks",
+            "open files",
+            "tasks",
+            "connections",
+            "longest pass so far, ms",
+        )
         yield f"| server | {' | '.join(heads)} | longest collection so far, ms |"
         yield "|---|--:|--:|--:|--:|--:|--:|--:|--:|"
         names = {0: "before the load", len(self.samples) - 1: "after the load"}
@@ -112,7 +136,10 @@ class Report:
             when = names.get(number, f"{sample.second} s")
             held_up = f"{sample.longest_pass * 1000:.0f} | {sample.longest_collection * 1000:.0f}"
             figures = f"{sample.files} | {sample.tasks} | {sample.connections} | {held_up}"
-            yield f"| {when} | {mib(sample.in_use)} | {mib(sample.memory)} | {sample.blocks:,} | {figures} |"
+            yield (
+                f"| {when} | {mib(sample.in_use)} | {mib(sample.memory)} | {sample.blocks:,} | "
+                f"{figures} |"
+            )
         yield ""
         yield f"The most memory at any time (RSS): {mib(self.peak)} MiB."
         yield ""
@@ -138,5 +165,8 @@ def _by_row(attacks: "Counter[str]") -> list[tuple[str, int, int]]:
 
 def _by_chapter(attacks: "Counter[str]") -> list[tuple[str, int, int]]:
     chapters = sorted({name.partition(": ")[0] for name in attacks})
-    made = {chapter: [count for name, count in attacks.items() if name.startswith(f"{chapter}: ")] for chapter in chapters}
+    made = {
+        chapter: [count for name, count in attacks.items() if name.startswith(f"{chapter}: ")]
+        for chapter in chapters
+    }
     return [(chapter, len(counts), sum(counts)) for chapter, counts in made.items()]

@@ -1,6 +1,8 @@
-"""The server process of the soak: default limits, as `penstock serve` runs it. `_server.py FOLDER` serves at TCP, TLS and a Unix socket.
+"""The server process of the soak: default limits, as `penstock serve` runs it. `_server.py FOLDER`
+serves at TCP, TLS and a Unix socket.
 
-It prints its addresses, and its figures as JSON for each line on standard input; for the line `collect` with the memory in use.
+It prints its addresses, and its figures as JSON for each line on standard input; for the line
+`collect` with the memory in use.
 FOLDER has `server.pem`, and gets the socket.
 """
 
@@ -12,7 +14,8 @@ from collections.abc import Iterator
 from pathlib import Path
 from time import thread_time
 
-sys.path.insert(0, str(Path(__file__).parents[2]))  # started as a program: `tests.soak` needs the root of the repository
+# started as a program: `tests.soak` needs the root of the repository.
+sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import trio
 
@@ -41,7 +44,9 @@ def service() -> penstock.Service:
 
 
 class Figures(logging.Handler):
-    """The figures that the server reports. Of its log it keeps errors alone: refusals of attackers are warnings."""
+    """The figures that the server reports. Of its log it keeps errors alone:
+    refusals of attackers are warnings.
+    """
 
     def __init__(self) -> None:
         super().__init__(logging.ERROR)
@@ -56,13 +61,17 @@ class Figures(logging.Handler):
         if phase == "start":
             self._collecting_since = thread_time()
         else:
-            self.longest_collection = max(self.longest_collection, thread_time() - self._collecting_since)
+            self.longest_collection = max(
+                self.longest_collection, thread_time() - self._collecting_since
+            )
 
     def emit(self, record: logging.LogRecord) -> None:
         self._keep(record.getMessage())
 
     def report(self, error: Exception) -> None:
-        """Take a call of `on_violation`. A connection that was cut because of the memory budget is no fault of the server."""
+        """Take a call of `on_violation`.
+        A connection that was cut because of the memory budget is no fault of the server.
+        """
         if isinstance(error, penstock.LimitExceeded):
             return
         self._keep(f"{type(error).__name__}: {error}")

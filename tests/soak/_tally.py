@@ -24,7 +24,9 @@ class Tally:
 
 @dataclass
 class Course:
-    """The time of the soak, and its breaks: at the end of each minute no client and no attacker does anything, so that minutes compare."""
+    """The time of the soak, and its breaks: at the end of each minute no client and no attacker
+    does anything, so that minutes compare.
+    """
 
     ends: float
     """On the clock of trio."""

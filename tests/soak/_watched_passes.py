@@ -22,12 +22,16 @@ FRAMES: Final = 8
 
 
 class WatchedPasses(LoopPasses):
-    """Keeps the longest pass with the stacks of the loop in it: a thread looks at the stack while a pass is long."""
+    """Keeps the longest pass with the stacks of the loop in it:
+    a thread looks at the stack while a pass is long.
+    """
 
     def __init__(self) -> None:
         super().__init__()
         self.stacks: list[str] = []
-        """The stacks of the longest pass, one each time the thread looked; none if it was shorter than `LONG`."""
+        """The stacks of the longest pass, one each time the thread looked;
+        none if it was shorter than `LONG`.
+        """
         self._loop = threading.get_ident()
         self._started: float | None = None
         self._seen: list[str] = []
@@ -59,6 +63,8 @@ class WatchedPasses(LoopPasses):
 
 
 def _names(frame: FrameType | None) -> Iterator[str]:
-    """Yield function, file and line of the innermost frames. `traceback` would read and keep the sources, as memory of the server."""
+    """Yield function, file and line of the innermost frames. `traceback` would read and keep the
+    sources, as memory of the server.
+    """
     for inner, line in islice(traceback.walk_stack(frame), FRAMES if frame is not None else 0):
         yield f"{inner.f_code.co_name} ({inner.f_code.co_filename.rpartition('/')[2]}:{line})"

@@ -1,4 +1,6 @@
-"""Distributions for one test: real metadata in a folder on the import path, found as if they were installed."""
+"""Distributions for one test: real metadata in a folder on the import path, found as
+if they were installed.
+"""
 
 import importlib
 import sys
@@ -11,7 +13,9 @@ from penstock.spi import _finding
 
 
 class Shelf:
-    """A folder of distributions on the import path. The search finds these and penstock only, so other installed plugins do not disturb."""
+    """A folder of distributions on the import path. The search finds these and penstock only, so
+    other installed plugins do not disturb.
+    """
 
     def __init__(self, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         self.folder = folder
@@ -23,17 +27,30 @@ class Shelf:
     def _distributions(self) -> list[Distribution]:
         return [each for each in distributions() if each.metadata["Name"] in self._seen]
 
-    def install(self, distribution: str, code: str, *, entry: str | None = None, module: str | None = None, version: str = "1.0") -> None:
+    def install(
+        self,
+        distribution: str,
+        code: str,
+        *,
+        entry: str | None = None,
+        module: str | None = None,
+        version: str = "1.0",
+    ) -> None:
         """Install a distribution with one module and an entry point called `entry`."""
         self._seen.add(distribution)
         module = module or distribution.replace("-", "_")
         (self.folder / f"{module}.py").write_text(code, encoding="utf-8")
         info = self.folder / f"{distribution.replace('-', '_')}-{version}.dist-info"
         info.mkdir()
-        (info / "METADATA").write_text(f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8")
-        (info / "entry_points.txt").write_text(f"[penstock]\n{entry or distribution} = {module}\n", encoding="utf-8")
+        (info / "METADATA").write_text(
+            f"Metadata-Version: 2.1\nName: {distribution}\nVersion: {version}\n", encoding="utf-8"
+        )
+        (info / "entry_points.txt").write_text(
+            f"[penstock]\n{entry or distribution} = {module}\n", encoding="utf-8"
+        )
         importlib.invalidate_caches()
-        self.monkeypatch.delitem(sys.modules, module, raising=False)  # after the test, monkeypatch restores sys.modules
+        # After the test, monkeypatch restores sys.modules.
+        self.monkeypatch.delitem(sys.modules, module, raising=False)
 
 
 SERIALIZER = """

@@ -31,6 +31,8 @@ def no_leaks() -> Iterator[None]:
         if len(after) > len(before):
             gc.collect()  # the traceback of an exception may still hold a file
             after = _open_files()
-        assert len(after) <= len(before), {number: target for number, target in after.items() if before.get(number) != target}
+        assert len(after) <= len(before), {
+            number: target for number, target in after.items() if before.get(number) != target
+        }
     with pytest.raises(ChildProcessError):
         os.waitpid(-1, os.WNOHANG)

@@ -21,17 +21,25 @@ SOON = 0.15
 
 
 class Certificates:
-    """PEM files: an authority, a server, a client called Alice, and a client of an unknown authority."""
+    """PEM files: an authority, a server, a client called Alice,
+    and a client of an unknown authority.
+    """
 
     def __init__(self, folder: Path) -> None:
         self.ca = folder / "ca.pem"
         CA.cert_pem.write_to_path(self.ca)
         self.server = self._issue(folder / "server.pem", CA, "localhost", "127.0.0.1")
         self.alice = self._issue(folder / "alice.pem", CA, "alice.example", common_name="Alice")
-        self.untrusted = self._issue(folder / "untrusted.pem", ANOTHER_CA, "alice.example", common_name="Alice")
+        self.untrusted = self._issue(
+            folder / "untrusted.pem", ANOTHER_CA, "alice.example", common_name="Alice"
+        )
 
-    def _issue(self, path: Path, ca: trustme.CA, *names: str, common_name: str | None = None) -> Path:
-        ca.issue_cert(*names, common_name=common_name).private_key_and_cert_chain_pem.write_to_path(path)
+    def _issue(
+        self, path: Path, ca: trustme.CA, *names: str, common_name: str | None = None
+    ) -> Path:
+        ca.issue_cert(*names, common_name=common_name).private_key_and_cert_chain_pem.write_to_path(
+            path
+        )
         return path
 
 
@@ -54,7 +62,10 @@ def calling(files: Certificates) -> TransportOptions:
 
 
 async def connected(
-    nursery: trio.Nursery, serving: TransportOptions, calling: TransportOptions, url: str = "tls://localhost:0"
+    nursery: trio.Nursery,
+    serving: TransportOptions,
+    calling: TransportOptions,
+    url: str = "tls://localhost:0",
 ) -> tuple[Connection, Connection]:
     """A client's and a server's connection, before their handshakes."""
     listener = await listen(TLS, url, nursery, serving)

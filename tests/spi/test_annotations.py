@@ -47,7 +47,13 @@ def test_names_of_streams_are_known_everywhere() -> None:
 @pytest.mark.parametrize(
     ("raw", "says"),
     [
-        ("Fraction", "x names 'Fraction', which is not known when the program runs; import or define 'Fraction' at the top"),
+        (
+            "Fraction",
+            (
+                "x names 'Fraction', which is not known when the program runs; import or define "
+                "'Fraction' at the top"
+            ),
+        ),
         ("list[", r"x is 'list\[', which is no type"),
         ("Quote.missing", "x is 'Quote.missing', which is no type"),
     ],

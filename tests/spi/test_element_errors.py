@@ -1,4 +1,6 @@
-"""Elements that a serializer cannot convert, over both protocols: the stream ends with the reason, and the connection goes on."""
+"""Elements that a serializer cannot convert, over both protocols: the stream ends with the
+reason, and the connection goes on.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -54,18 +56,27 @@ def service(serializer: Serializer) -> Service:
 @pytest.mark.parametrize(
     ("result", "says"),
     [
-        ("text", r"the serializer 'broken' returned str from dumps for an element of type int; encode the text"),
+        (
+            "text",
+            r"the serializer 'broken' returned str from dumps for an element of type int; encode the text",
+        ),
         (5, r"returned int from dumps .*; return bytes"),
         (None, r"returned NoneType from dumps .*; return bytes"),
         (ValueError("a bug"), "a bug"),
     ],
     ids=["text", "number", "None", "raises"],
 )
-async def test_a_serializer_that_cannot_send_ends_its_stream_only(protocol: str, name: str, result: Any, says: str) -> None:
-    """The server reports it; the peer learns that the publisher failed, and its other streams go on."""
+async def test_a_serializer_that_cannot_send_ends_its_stream_only(
+    protocol: str, name: str, result: Any, says: str
+) -> None:
+    """The server reports it; the peer learns that the publisher failed,
+    and its other streams go on.
+    """
     reported: list[BaseException] = []
     async with (
-        serve(service(Broken(dumps=result)), f"{protocol}+memory://s", on_violation=reported.append) as server,
+        serve(
+            service(Broken(dumps=result)), f"{protocol}+memory://s", on_violation=reported.append
+        ) as server,
         connect(server.addresses[0]) as peer,
     ):
         async with peer.subscribe(name, serializer="bytes") as stream:
@@ -82,16 +93,33 @@ async def test_a_serializer_that_cannot_send_ends_its_stream_only(protocol: str,
 @pytest.mark.parametrize(
     ("result", "kind", "says"),
     [
-        (None, PluginError, r"^element 0 \(1 bytes\): the serializer 'broken' returned None from loads, which is never an element"),
-        (KeyError("x"), PluginError, r"^element 0 \(1 bytes\): the serializer 'broken' raised KeyError\('x'\), where only ProtocolError"),
-        (ProtocolError("no"), ProtocolError, r"^element 0 \(1 bytes\): no; is serializer='broken' what the publisher has, too\?$"),
+        (
+            None,
+            PluginError,
+            r"^element 0 \(1 bytes\): the serializer 'broken' returned None from loads, which is never an element",
+        ),
+        (
+            KeyError("x"),
+            PluginError,
+            r"^element 0 \(1 bytes\): the serializer 'broken' raised KeyError\('x'\), where only ProtocolError",
+        ),
+        (
+            ProtocolError("no"),
+            ProtocolError,
+            r"^element 0 \(1 bytes\): no; is serializer='broken' what the publisher has, too\?$",
+        ),
         (UsageError("no"), UsageError, r"^element 0 \(1 bytes\): no$"),
     ],
     ids=["None", "raises", "peer", "program"],
 )
-async def test_a_serializer_that_cannot_receive_ends_its_stream_only(protocol: str, result: Any, kind: type[Exception], says: str) -> None:
+async def test_a_serializer_that_cannot_receive_ends_its_stream_only(
+    protocol: str, result: Any, kind: type[Exception], says: str
+) -> None:
     """The message names the element by its place and length."""
-    async with serve(service(Broken()), f"{protocol}+memory://s") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service(Broken()), f"{protocol}+memory://s") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with peer.subscribe("bytes", serializer=Broken(loads=result)) as stream:
             with pytest.raises(kind, match=says):
                 await anext(stream)
@@ -102,15 +130,24 @@ async def test_a_serializer_that_cannot_receive_ends_its_stream_only(protocol: s
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
 async def test_the_elements_before_one_that_does_not_decode_arrive(protocol: str) -> None:
     """Its place is its number in the stream, counted from 0."""
-    async with serve(service(Broken()), f"{protocol}+memory://s") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service(Broken()), f"{protocol}+memory://s") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         got: list[Any] = []
         async with peer.subscribe("bytes", serializer="json") as stream:
-            with pytest.raises(ProtocolError, match=r"^element 2 \(2 bytes\): the element is not JSON \(JSONDecodeError at character 2\)"):
+            with pytest.raises(
+                ProtocolError,
+                match=r"^element 2 \(2 bytes\): the element is not JSON \(JSONDecodeError at character 2\)",
+            ):
                 async for element in stream:
                     got.append(element)  # noqa: PERF401 (the elements before the error are kept)
         assert got == [1, {}]
         async with peer.subscribe("bytes", type=int) as stream:
-            with pytest.raises(ProtocolError, match=r"^element 1 \(2 bytes\): the element is not of type int: expected an integer, got an"):
+            with pytest.raises(
+                ProtocolError,
+                match=r"^element 1 \(2 bytes\): the element is not of type int: expected an integer, got an",
+            ):
                 assert [number async for number in stream] == []
 
 

@@ -16,7 +16,13 @@ from penstock.spi import (
     StreamOpened,
 )
 
-OPENED = ConnectionOpened(connection=1, address="tcp://h:1", dialect="rsio", accepted=True, peer=PeerIdentity(address="h:2"))
+OPENED = ConnectionOpened(
+    connection=1,
+    address="tcp://h:1",
+    dialect="rsio",
+    accepted=True,
+    peer=PeerIdentity(address="h:2"),
+)
 CLOSED = ConnectionClosed(connection=1, reason="shutdown")
 STREAM = StreamOpened(connection=1, stream=7, publisher="ticks", outbound=True)
 ENDED = StreamEnded(connection=1, stream=7, outbound=True, outcome=Outcome.COMPLETED, elements=3)
@@ -31,16 +37,24 @@ ALL = [
 
 
 @pytest.mark.parametrize(("hook", "method", "event"), ALL)
-def test_an_event_reaches_the_observers_of_its_hook_only(hook: str, method: str, event: object) -> None:
+def test_an_event_reaches_the_observers_of_its_hook_only(
+    hook: str, method: str, event: object
+) -> None:
     """In the order of the plugins, once each."""
     seen = []
-    observers = [(plugin, name, lambda each, p=plugin, n=name: seen.append((p, n, each))) for plugin in "ab" for name, _, _ in ALL]
+    observers = [
+        (plugin, name, lambda each, p=plugin, n=name: seen.append((p, n, each)))
+        for plugin in "ab"
+        for name, _, _ in ALL
+    ]
     getattr(Events.of(observers), method)(event)
     assert seen == [("a", hook, event), ("b", hook, event)]
 
 
 @pytest.mark.parametrize(("hook", "method", "event"), ALL)
-def test_an_observer_that_raises_affects_no_other_observer(hook: str, method: str, event: object) -> None:
+def test_an_observer_that_raises_affects_no_other_observer(
+    hook: str, method: str, event: object
+) -> None:
     """The next observer is called, and the caller gets no exception."""
     seen = []
 
@@ -51,7 +65,9 @@ def test_an_observer_that_raises_affects_no_other_observer(hook: str, method: st
     assert seen == [event]
 
 
-def test_the_first_failure_of_an_observer_is_logged_as_an_error(caplog: pytest.LogCaptureFixture) -> None:
+def test_the_first_failure_of_an_observer_is_logged_as_an_error(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     """With its traceback. Later failures are debug messages, so that they do not fill the log."""
 
     def broken(event: object) -> None:
@@ -61,7 +77,11 @@ def test_the_first_failure_of_an_observer_is_logged_as_an_error(caplog: pytest.L
     with caplog.at_level(logging.DEBUG, "penstock.spi"):
         for _ in range(3):
             events.stream_opened(STREAM)
-    assert [record.levelno for record in caplog.records] == [logging.ERROR, logging.DEBUG, logging.DEBUG]
+    assert [record.levelno for record in caplog.records] == [
+        logging.ERROR,
+        logging.DEBUG,
+        logging.DEBUG,
+    ]
     assert "'meter' raised in its observer of StreamOpened" in caplog.text
     assert caplog.records[0].exc_info is not None
 

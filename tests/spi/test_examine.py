@@ -1,4 +1,6 @@
-"""The examination of one plugin: the offers of a sound one, and each way in which a plugin can be broken."""
+"""The examination of one plugin: the offers of a sound one, and each way in
+which a plugin can be broken.
+"""
 
 import types
 from collections.abc import Callable
@@ -26,7 +28,9 @@ from penstock.spi._examine import claims_of, examine
 class Wire(Transport):
     schemes = ("wire", "wires")
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         raise AssertionError("no test connects")
 
 
@@ -41,7 +45,9 @@ class Plain(Serializer):
 
 
 def _plugin(**hooks: Callable[..., object]) -> types.SimpleNamespace:
-    return types.SimpleNamespace(**{f"penstock_{name}": hookimpl(function) for name, function in hooks.items()})
+    return types.SimpleNamespace(
+        **{f"penstock_{name}": hookimpl(function) for name, function in hooks.items()}
+    )
 
 
 def _examine(plugin: object, *, is_own: bool = False) -> Any:
@@ -53,8 +59,16 @@ def _factory(name: str = "x", id: int | None = 200) -> Factory:  # noqa: A002 (t
 
 
 def test_the_results_of_the_hooks_are_collected_by_kind() -> None:
-    """In the plugin's order. A hook may return any iterable; a generator works as well as a list."""
-    wire, plain, dialect, encoding, extension = Wire(), Plain(), _factory("d", None), _factory("e", 200), _factory("f", 201)
+    """In the plugin's order. A hook may return any iterable;
+    a generator works as well as a list.
+    """
+    wire, plain, dialect, encoding, extension = (
+        Wire(),
+        Plain(),
+        _factory("d", None),
+        _factory("e", 200),
+        _factory("f", 201),
+    )
 
     def transports() -> Any:
         yield wire
@@ -69,7 +83,12 @@ def test_the_results_of_the_hooks_are_collected_by_kind() -> None:
         )
     )
     assert (found.transports, found.serializers) == ((wire,), (plain,))
-    assert (found.dialects, found.encodings, found.extensions, found.observers) == ((dialect,), (encoding,), (extension,), ())
+    assert (found.dialects, found.encodings, found.extensions, found.observers) == (
+        (dialect,),
+        (encoding,),
+        (extension,),
+        (),
+    )
     assert list(claims_of(found)) == [
         ("transport", "wire", wire),
         ("transport", "wires", wire),
@@ -104,7 +123,12 @@ def test_a_plugin_may_be_any_object() -> None:
 def test_an_observer_may_omit_its_parameter() -> None:
     """Both forms are called with the event."""
     seen: list[object] = []
-    found = _examine(_plugin(stream_ended=lambda event: seen.append(event) or None, connection_closed=lambda: seen.append("closed")))
+    found = _examine(
+        _plugin(
+            stream_ended=lambda event: seen.append(event) or None,
+            connection_closed=lambda: seen.append("closed"),
+        )
+    )
     ended = StreamEnded(connection=1, stream=1, outbound=False, outcome=Outcome.LOST, elements=0)
     events = Events.of([("mine", hook, call) for hook, call in found.observers])
     events.stream_ended(ended)
@@ -119,7 +143,9 @@ def _raises(error: BaseException) -> Callable[[], object]:
     return load
 
 
-@pytest.mark.parametrize("error", [ImportError("no module named 'x'"), SyntaxError("bad"), ValueError(), SystemExit(3)])
+@pytest.mark.parametrize(
+    "error", [ImportError("no module named 'x'"), SyntaxError("bad"), ValueError(), SystemExit(3)]
+)
 def test_a_plugin_that_cannot_be_loaded_is_refused(error: BaseException) -> None:
     """Every exception of its import becomes a PluginError, SystemExit included."""
     with pytest.raises(PluginError, match=f"cannot be loaded: {type(error).__name__}") as caught:
@@ -187,46 +213,140 @@ def _without_name() -> Serializer:
 
 BROKEN = [
     ("no hooks", types.SimpleNamespace(), "has no hook"),
-    ("hooks without the mark", types.SimpleNamespace(penstock_serializers=_unmarked), "has no hook"),
+    (
+        "hooks without the mark",
+        types.SimpleNamespace(penstock_serializers=_unmarked),
+        "has no hook",
+    ),
     ("None", None, "has no hook"),
     ("its __dir__ raises", RaisingDir(), "does not fit: RuntimeError: no attributes"),
     ("misspelt", _plugin(serialisers=_nothing), "unknown hook 'penstock_serialisers'"),
-    ("unknown parameter", _plugin(serializers=lambda registry: []), "declared in the hookimpl but can not be found"),
-    ("raises", _plugin(serializers=_raises(RuntimeError("no"))), "raised in penstock_serializers: RuntimeError: no"),
-    ("exits", _plugin(serializers=_raises(SystemExit(1))), "raised in penstock_serializers: SystemExit: 1"),
-    ("raises during iteration", _plugin(serializers=_exploding), "raised in penstock_serializers: RuntimeError: in the middle"),
-    ("returns None", _plugin(serializers=lambda: None), "returned None from penstock_serializers; return a list"),
+    (
+        "unknown parameter",
+        _plugin(serializers=lambda registry: []),
+        "declared in the hookimpl but can not be found",
+    ),
+    (
+        "raises",
+        _plugin(serializers=_raises(RuntimeError("no"))),
+        "raised in penstock_serializers: RuntimeError: no",
+    ),
+    (
+        "exits",
+        _plugin(serializers=_raises(SystemExit(1))),
+        "raised in penstock_serializers: SystemExit: 1",
+    ),
+    (
+        "raises during iteration",
+        _plugin(serializers=_exploding),
+        "raised in penstock_serializers: RuntimeError: in the middle",
+    ),
+    (
+        "returns None",
+        _plugin(serializers=lambda: None),
+        "returned None from penstock_serializers; return a list",
+    ),
     ("returns no iterable", _plugin(serializers=_one), "return a list"),
     ("returns a str", _plugin(serializers=lambda: "plain"), "return a list"),
     ("returns another kind", _plugin(serializers=lambda: [Wire()]), "each must be a Serializer"),
-    ("returns the class", _plugin(transports=lambda: [Wire]), r"each must be a Transport \(an object, not a class\)"),
+    (
+        "returns the class",
+        _plugin(transports=lambda: [Wire]),
+        r"each must be a Transport \(an object, not a class\)",
+    ),
     ("returns tuples", _plugin(dialects=lambda: [("x", object)]), "each must be a Factory"),
     ("async", _plugin(serializers=_async), "async function as penstock_serializers"),
     ("async generator", _plugin(serializers=_async_generator), "async function"),
     ("async observer", _plugin(stream_opened=_async), "async function as penstock_stream_opened"),
-    ("generator as observer", _plugin(stream_opened=_generator), "generator as penstock_stream_opened"),
-    ("wrapper", types.SimpleNamespace(penstock_serializers=hookimpl(_wrapper, wrapper=True)), "wrapper around penstock_serializers"),
-    ("old wrapper", types.SimpleNamespace(penstock_serializers=hookimpl(_wrapper, hookwrapper=True)), "wrapper around"),
-    ("no schemes", _plugin(transports=lambda: [_with_schemes(())]), "give a tuple of at least one scheme"),
-    ("schemes that are not a tuple", _plugin(transports=lambda: [_with_schemes("wire")]), "give a tuple of at least one scheme"),
-    ("a '+' in a scheme", _plugin(transports=lambda: [_with_schemes(("a+b",))]), r"has 'a\+b' as a scheme"),
-    ("a scheme in capitals", _plugin(transports=lambda: [_with_schemes(("Wire",))]), "has 'Wire' as a scheme"),
-    ("a scheme that is not a str", _plugin(transports=lambda: [_with_schemes((1,))]), "has 1 as a scheme"),
-    ("no name", _plugin(serializers=lambda: [_without_name()]), "has None as a name of a serializer"),
+    (
+        "generator as observer",
+        _plugin(stream_opened=_generator),
+        "generator as penstock_stream_opened",
+    ),
+    (
+        "wrapper",
+        types.SimpleNamespace(penstock_serializers=hookimpl(_wrapper, wrapper=True)),
+        "wrapper around penstock_serializers",
+    ),
+    (
+        "old wrapper",
+        types.SimpleNamespace(penstock_serializers=hookimpl(_wrapper, hookwrapper=True)),
+        "wrapper around",
+    ),
+    (
+        "no schemes",
+        _plugin(transports=lambda: [_with_schemes(())]),
+        "give a tuple of at least one scheme",
+    ),
+    (
+        "schemes that are not a tuple",
+        _plugin(transports=lambda: [_with_schemes("wire")]),
+        "give a tuple of at least one scheme",
+    ),
+    (
+        "a '+' in a scheme",
+        _plugin(transports=lambda: [_with_schemes(("a+b",))]),
+        r"has 'a\+b' as a scheme",
+    ),
+    (
+        "a scheme in capitals",
+        _plugin(transports=lambda: [_with_schemes(("Wire",))]),
+        "has 'Wire' as a scheme",
+    ),
+    (
+        "a scheme that is not a str",
+        _plugin(transports=lambda: [_with_schemes((1,))]),
+        "has 1 as a scheme",
+    ),
+    (
+        "no name",
+        _plugin(serializers=lambda: [_without_name()]),
+        "has None as a name of a serializer",
+    ),
     ("a dialect without a name", _plugin(dialects=lambda: [_factory("")]), "has '' as a name"),
-    ("an encoding with a wrong name", _plugin(encodings=lambda: [_factory("No")]), "has 'No' as a name"),
-    ("an encoding without an id", _plugin(encodings=lambda: [_factory("x", None)]), "has id=None for 'x'"),
-    ("an extension without an id", _plugin(extensions=lambda: [_factory("x", None)]), "has id=None for 'x'"),
-    ("an id of penstock's", _plugin(extensions=lambda: [_factory("x", 127)]), "has id=127 for 'x'; give an integer from 128 on"),
+    (
+        "an encoding with a wrong name",
+        _plugin(encodings=lambda: [_factory("No")]),
+        "has 'No' as a name",
+    ),
+    (
+        "an encoding without an id",
+        _plugin(encodings=lambda: [_factory("x", None)]),
+        "has id=None for 'x'",
+    ),
+    (
+        "an extension without an id",
+        _plugin(extensions=lambda: [_factory("x", None)]),
+        "has id=None for 'x'",
+    ),
+    (
+        "an id of penstock's",
+        _plugin(extensions=lambda: [_factory("x", 127)]),
+        "has id=127 for 'x'; give an integer from 128 on",
+    ),
     ("an id below zero", _plugin(extensions=lambda: [_factory("x", -1)]), "has id=-1"),
-    ("an id above the highest", _plugin(extensions=lambda: [_factory("x", 1 << 63)]), "has id=9223372036854775808"),
+    (
+        "an id above the highest",
+        _plugin(extensions=lambda: [_factory("x", 1 << 63)]),
+        "has id=9223372036854775808",
+    ),
     ("an id that is True", _plugin(extensions=lambda: [_factory("x", True)]), "has id=True"),
-    ("a name twice", _plugin(serializers=lambda: [Plain(), Plain()]), "offers the serializer 'plain' twice"),
-    ("an id twice", _plugin(encodings=lambda: [_factory("x")], extensions=lambda: [_factory("y")]), "offers the extension id 200 twice"),
+    (
+        "a name twice",
+        _plugin(serializers=lambda: [Plain(), Plain()]),
+        "offers the serializer 'plain' twice",
+    ),
+    (
+        "an id twice",
+        _plugin(encodings=lambda: [_factory("x")], extensions=lambda: [_factory("y")]),
+        "offers the extension id 200 twice",
+    ),
 ]
 
 
-@pytest.mark.parametrize(("plugin", "why"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN])
+@pytest.mark.parametrize(
+    ("plugin", "why"), [row[1:] for row in BROKEN], ids=[row[0] for row in BROKEN]
+)
 def test_a_broken_plugin_is_refused_with_the_reason(plugin: object, why: str) -> None:
     """The message names the hook and the mistake."""
     with pytest.raises(PluginError, match=why):
@@ -241,7 +361,9 @@ def test_ids_of_plugins_are_128_to_2_63_minus_1(number: int) -> None:
 
 def test_penstock_s_own_plugin_may_use_ids_below_128() -> None:
     """Other plugins may not."""
-    assert _examine(_plugin(extensions=lambda: [_factory("x", 1)]), is_own=True).extensions[0].id == 1
+    assert (
+        _examine(_plugin(extensions=lambda: [_factory("x", 1)]), is_own=True).extensions[0].id == 1
+    )
 
 
 @pytest.mark.parametrize(
@@ -257,8 +379,12 @@ def test_penstock_s_own_plugin_may_use_ids_below_128() -> None:
         (0, "", False),
     ],
 )
-def test_two_ids_of_encodings_belong_to_distributions(number: int, distribution: str, is_allowed: bool) -> None:
-    """By the name of the distribution, and for an encoding only: an extension of it gets no id below 128."""
+def test_two_ids_of_encodings_belong_to_distributions(
+    number: int, distribution: str, is_allowed: bool
+) -> None:
+    """By the name of the distribution, and for an encoding only:
+    an extension of it gets no id below 128.
+    """
 
     def examined(**hooks: Callable[..., object]) -> object:
         return examine("mine", lambda: _plugin(**hooks), is_own=False, distribution=distribution)

@@ -12,7 +12,9 @@ from tests.spi._helpers import Shelf
 
 
 def _found(name: str, distribution: str) -> Found:
-    return Found(name=name, distribution=distribution, version="1", point=EntryPoint(name, "x", "penstock"))
+    return Found(
+        name=name, distribution=distribution, version="1", point=EntryPoint(name, "x", "penstock")
+    )
 
 
 def test_own_plugins_come_first_and_the_others_by_name(shelf: Shelf) -> None:
@@ -39,12 +41,18 @@ def test_finding_imports_no_plugin(shelf: Shelf) -> None:
     assert "not_to_be_imported" not in sys.modules
 
 
-def test_a_distribution_that_is_installed_twice_is_found_once(shelf: Shelf, tmp_path_factory: pytest.TempPathFactory) -> None:
-    """The first on the path hides the second, as it does for imports, even if the second has a newer version."""
+def test_a_distribution_that_is_installed_twice_is_found_once(
+    shelf: Shelf, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    """The first on the path hides the second, as it does for imports, even
+    if the second has a newer version.
+    """
     shelf.install("acme", "", version="1.0")
     other = Shelf(tmp_path_factory.mktemp("other"), shelf.monkeypatch)
     other.install("acme", "", version="2.0")
-    assert [each.version for each in find_plugins().plugins if each.distribution == "acme"] == ["2.0"]
+    assert [each.version for each in find_plugins().plugins if each.distribution == "acme"] == [
+        "2.0"
+    ]
 
 
 @pytest.mark.parametrize(
@@ -52,8 +60,12 @@ def test_a_distribution_that_is_installed_twice_is_found_once(shelf: Shelf, tmp_
     [(b"[penstock]\ngarbage\n", "TypeError"), (b"[penstock]\n\xff = x\n", "UnicodeDecodeError")],
     ids=["shape", "encoding"],
 )
-def test_damaged_entry_points_do_not_hide_other_plugins(shelf: Shelf, content: bytes, why: str) -> None:
-    """The distribution is reported with the reason, and the plugins of other distributions are found."""
+def test_damaged_entry_points_do_not_hide_other_plugins(
+    shelf: Shelf, content: bytes, why: str
+) -> None:
+    """The distribution is reported with the reason,
+    and the plugins of other distributions are found.
+    """
     shelf.install("acme", "")
     shelf.install("broken", "")
     (shelf.folder / "broken-1.0.dist-info/entry_points.txt").write_bytes(content)
@@ -64,10 +76,14 @@ def test_damaged_entry_points_do_not_hide_other_plugins(shelf: Shelf, content: b
     assert reason.startswith(why)
 
 
-def test_a_distribution_whose_name_cannot_be_read_is_reported_as_a_question_mark(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_distribution_whose_name_cannot_be_read_is_reported_as_a_question_mark(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Its plugins are not found, and no error is raised."""
     (tmp_path / "x.dist-info").mkdir()
-    (tmp_path / "x.dist-info/entry_points.txt").write_text("[penstock]\nlonely = x\n", encoding="utf-8")
+    (tmp_path / "x.dist-info/entry_points.txt").write_text(
+        "[penstock]\nlonely = x\n", encoding="utf-8"
+    )
     (tmp_path / "x.dist-info/METADATA").write_bytes(b"Name: \xff\n")
     monkeypatch.setattr(_finding, "distributions", lambda: distributions(path=[str(tmp_path)]))
     finding = find_plugins()
@@ -80,20 +96,31 @@ def test_a_distribution_whose_name_cannot_be_read_is_reported_as_a_question_mark
 def test_damaged_metadata_of_a_distribution_without_plugins_is_ignored(shelf: Shelf) -> None:
     """It is not even reported."""
     shelf.install("acme", "")
-    (shelf.folder / "acme-1.0.dist-info/entry_points.txt").write_text("[console_scripts]\ngarbage\n", encoding="utf-8")
+    (shelf.folder / "acme-1.0.dist-info/entry_points.txt").write_text(
+        "[console_scripts]\ngarbage\n", encoding="utf-8"
+    )
     finding = find_plugins()
     assert [each.name for each in finding.plugins] == ["builtin", "protocols"]
     assert finding.unreadable == ()
 
 
-def test_a_plugin_of_a_distribution_without_a_name_is_found(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_a_plugin_of_a_distribution_without_a_name_is_found(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """Its distribution and its version are empty."""
     (tmp_path / "x.dist-info").mkdir()
-    (tmp_path / "x.dist-info/entry_points.txt").write_text("[penstock]\nlonely = x\n", encoding="utf-8")
+    (tmp_path / "x.dist-info/entry_points.txt").write_text(
+        "[penstock]\nlonely = x\n", encoding="utf-8"
+    )
     (tmp_path / "x.dist-info/METADATA").write_text("Metadata-Version: 2.1\n", encoding="utf-8")
     monkeypatch.setattr(_finding, "distributions", lambda: distributions(path=[str(tmp_path)]))
     [found] = find_plugins().plugins
-    assert (found.name, found.distribution, found.version, found.is_own) == ("lonely", "", "", False)
+    assert (found.name, found.distribution, found.version, found.is_own) == (
+        "lonely",
+        "",
+        "",
+        False,
+    )
 
 
 OWN = _found("builtin", "penstock")
@@ -120,7 +147,9 @@ OTHER = _found("My_Other", "acme")
     ],
 )
 def test_the_variable_disables_the_plugins_that_it_names(value: str, disabled: list[str]) -> None:
-    """Names of entry points or of distributions, in any case and with any separators. `all` means every plugin but penstock's own."""
+    """Names of entry points or of distributions, in any case and with any separators. `all`
+    means every plugin but penstock's own.
+    """
     variable = DisabledPlugins.read({"PENSTOCK_DISABLE_PLUGINS": value})
     assert disabled == [each.name for each in (OWN, WEBSOCKET, OTHER) if variable.covers(each)]
 
@@ -133,5 +162,7 @@ def test_without_the_variable_no_plugin_is_disabled() -> None:
 
 def test_a_name_that_no_plugin_has_is_unknown() -> None:
     """A misspelt name would otherwise leave a plugin active that was meant to be disabled."""
-    variable = DisabledPlugins.read({"PENSTOCK_DISABLE_PLUGINS": "websocket,websokcet,all,acme,zzz"})
+    variable = DisabledPlugins.read(
+        {"PENSTOCK_DISABLE_PLUGINS": "websocket,websokcet,all,acme,zzz"}
+    )
     assert variable.unknown([OWN, WEBSOCKET, OTHER]) == ["websokcet", "zzz"]

@@ -30,7 +30,10 @@ def test_a_hook_is_typed(name: str) -> None:
     """Parameters and result, so that the author's type checker finds mistakes."""
     signature = inspect.signature(getattr(_hookspecs, name))
     assert signature.return_annotation is not inspect.Signature.empty
-    assert all(parameter.annotation is not inspect.Parameter.empty for parameter in signature.parameters.values())
+    assert all(
+        parameter.annotation is not inspect.Parameter.empty
+        for parameter in signature.parameters.values()
+    )
 
 
 @pytest.mark.parametrize("name", HOOKS)

@@ -18,7 +18,16 @@ def test_the_defaults_are_those_of_the_limits() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["handshake_timeout", "close_timeout", "kill_timeout", "receive_chunk", "max_message", "preauth_bytes", "backlog"]
+    "name",
+    [
+        "handshake_timeout",
+        "close_timeout",
+        "kill_timeout",
+        "receive_chunk",
+        "max_message",
+        "preauth_bytes",
+        "backlog",
+    ],
 )
 @pytest.mark.parametrize("value", [0, -1, float("nan")])
 def test_a_bound_that_is_not_positive_is_refused(name: str, value: float) -> None:
@@ -31,7 +40,13 @@ def test_options_at_their_default_follow_the_limits() -> None:
     """The other options stay."""
     limits = Limits(tls_timeout=1.5, receive_chunk=100, max_frame=3 << 20, preauth_bytes=512)
     within = TransportOptions(protocols=("x",)).within(limits)
-    assert within == TransportOptions(protocols=("x",), handshake_timeout=1.5, receive_chunk=100, max_message=3 << 20, preauth_bytes=512)
+    assert within == TransportOptions(
+        protocols=("x",),
+        handshake_timeout=1.5,
+        receive_chunk=100,
+        max_message=3 << 20,
+        preauth_bytes=512,
+    )
     assert TransportOptions().within(Limits()) == TransportOptions()
 
 
@@ -42,7 +57,9 @@ def test_options_that_were_changed_do_not_follow_the_limits() -> None:
 
 
 def test_max_message_is_at_least_the_largest_batch() -> None:
-    """The writer sends everything that waits as one message, so a peer with the same limits may send messages of this size."""
+    """The writer sends everything that waits as one message, so a peer with the same limits may
+    send messages of this size.
+    """
     limits = Limits(max_frame=100, outbound_high=1000, split_outbound_at=200, outbound_control=50)
     assert TransportOptions().within(limits).max_message == 1250
 

@@ -24,10 +24,20 @@ class _Raising(Serializer):
 
 
 @pytest.mark.parametrize(
-    ("payload", "data"), [(None, None), (b"x", b"x"), (bytearray(b"y"), b"y"), ("é", "é".encode()), ({"a": 1}, b'{"a":1}'), (3, b"3")]
+    ("payload", "data"),
+    [
+        (None, None),
+        (b"x", b"x"),
+        (bytearray(b"y"), b"y"),
+        ("é", "é".encode()),
+        ({"a": 1}, b'{"a":1}'),
+        (3, b"3"),
+    ],
 )
 def test_the_type_of_a_payload_decides(payload: Any, data: bytes | None) -> None:
-    """None means no payload; bytes are sent as they are, a text as UTF-8, and the values of JSON as JSON."""
+    """None means no payload; bytes are sent as they are, a text as UTF-8,
+    and the values of JSON as JSON.
+    """
     assert encode_payload(REGISTRY, None, payload) == data
 
 
@@ -45,9 +55,15 @@ def test_a_serializer_that_knows_no_types_is_taken_as_it_is() -> None:
 
 @pytest.mark.parametrize(
     ("raised", "kind"),
-    [(ProtocolError("odd", reason="protocol:x"), ProtocolError), (UsageError("odd"), UsageError), (ValueError("odd"), PluginError)],
+    [
+        (ProtocolError("odd", reason="protocol:x"), ProtocolError),
+        (UsageError("odd"), UsageError),
+        (ValueError("odd"), PluginError),
+    ],
 )
-def test_an_answer_that_cannot_be_read_says_who_must_act(raised: Exception, kind: type[Exception]) -> None:
+def test_an_answer_that_cannot_be_read_says_who_must_act(
+    raised: Exception, kind: type[Exception]
+) -> None:
     """The peer, the program, or the plugin."""
     with pytest.raises(kind, match="odd"):
         load_answer(_Raising(raised), "price", b"x")

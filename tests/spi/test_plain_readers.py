@@ -23,10 +23,15 @@ from penstock.spi._plain_readers import (
 
 def test_the_path_leads_from_the_element_to_the_value() -> None:
     """Keys of a mapping are the peer's text, and are not shown."""
-    read = record_reader(dict, [("rows", True, list_reader(mapping_reader(None, read_float)))], "Table")
+    read = record_reader(
+        dict, [("rows", True, list_reader(mapping_reader(None, read_float)))], "Table"
+    )
     with pytest.raises(DoesNotFit) as refused:
         read({"rows": [{}, {"secret": "x"}]})
-    assert (refused.value.path, refused.value.reason) == (".rows[1]{}", "expected a number, got a text")
+    assert (refused.value.path, refused.value.reason) == (
+        ".rows[1]{}",
+        "expected a number, got a text",
+    )
     assert str(refused.value) == "rows[1]{}: expected a number, got a text"
 
 
@@ -67,12 +72,15 @@ class Unhashable:
     ids=["constructor", "library", "enum"],
 )
 def test_an_exception_of_another_kind_is_a_fault_of_the_class(title: str, read: Reader) -> None:
-    """And not of the peer, nor of the serializer. The text of the exception is in the cause only: it may repeat the peer's value."""
+    """And not of the peer, nor of the serializer. The text of the exception is in the cause
+    only: it may repeat the peer's value.
+    """
     with pytest.raises(TypeCodeFailed) as failed:
         read({})
     assert str(failed.value) == (
-        f"the code of {title} raised KeyError when an object of it was made: its constructor, __post_init__ or a validator, "
-        "and not the serializer. Correct it there; to refuse a value raise ValueError"
+        f"the code of {title} raised KeyError when an object of it was made: its constructor, "
+        "__post_init__ or a validator, and not the serializer. Correct it there; to refuse a "
+        "value raise ValueError"
     )
     assert isinstance(failed.value.__cause__, KeyError)
 

@@ -5,7 +5,14 @@ from datetime import UTC, date, datetime, time, timedelta, timezone
 import pytest
 
 from penstock.api import UsageError
-from penstock.spi._plain_texts import TEXT_FORMS, read_date, read_datetime, read_time, read_uuid, write_text
+from penstock.spi._plain_texts import (
+    TEXT_FORMS,
+    read_date,
+    read_datetime,
+    read_time,
+    read_uuid,
+    write_text,
+)
 
 
 @pytest.mark.parametrize(
@@ -13,7 +20,10 @@ from penstock.spi._plain_texts import TEXT_FORMS, read_date, read_datetime, read
     [
         ("2026-01-31T12:00:00", datetime(2026, 1, 31, 12)),  # noqa: DTZ001 (a time without a zone is what is tested)
         ("2026-01-31t12:00:00z", datetime(2026, 1, 31, 12, tzinfo=UTC)),
-        ("2026-01-31 12:00:00.5-0530", datetime(2026, 1, 31, 12, 0, 0, 500_000, timezone(-timedelta(hours=5, minutes=30)))),
+        (
+            "2026-01-31 12:00:00.5-0530",
+            datetime(2026, 1, 31, 12, 0, 0, 500_000, timezone(-timedelta(hours=5, minutes=30))),
+        ),
         ("2026-01-31T12:00:00.1234565+00:00", datetime(2026, 1, 31, 12, 0, 0, 123_457, UTC)),
         ("2026-12-31T23:59:59.9999999Z", datetime(2027, 1, 1, tzinfo=UTC)),
     ],
@@ -24,7 +34,17 @@ def test_a_date_and_time_is_read_by_rfc_3339(text: str, value: datetime) -> None
     assert read_datetime(text).utcoffset() == value.utcoffset()
 
 
-@pytest.mark.parametrize("text", ["", "2026-01-31", "2026-01-31T12:00", "20260131T120000Z", "2026-01-31T24:00:00Z", "٢٠٢٦-01-31T12:00:00Z"])
+@pytest.mark.parametrize(
+    "text",
+    [
+        "",
+        "2026-01-31",
+        "2026-01-31T12:00",
+        "20260131T120000Z",
+        "2026-01-31T24:00:00Z",
+        "٢٠٢٦-01-31T12:00:00Z",
+    ],
+)
 def test_other_forms_of_iso_8601_are_refused(text: str) -> None:
     """Python's own reader takes some of them."""
     with pytest.raises(ValueError):  # noqa: PT011 (the text of the error is not shown to anyone)

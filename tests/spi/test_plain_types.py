@@ -56,23 +56,31 @@ Outer = NewType("Outer", Inner)
         (Quote | None, {dict, type(None)}, (type(None), Quote)),
         (Mixed, {str, int}, (Mixed,)),
     ],
-    # Without the sets: the order of classes in them differs from one process to the next, and workers must agree on the names of tests.
+    # Without the sets: the order of classes in them differs from one process to the next, and
+    # workers must agree on the names of tests.
     ids=lambda value: "" if isinstance(value, set) else str(value),
 )
-def test_a_type_names_its_plain_values_and_its_classes(kind: Any, takes: set[type], classes: tuple[type, ...] | None) -> None:
+def test_a_type_names_its_plain_values_and_its_classes(
+    kind: Any, takes: set[type], classes: tuple[type, ...] | None
+) -> None:
     """A union is read by the first, and an element is checked by the second."""
     built = plain_type(kind)
     assert built.takes == takes
     assert built.classes is None if classes is None else set(built.classes or ()) == set(classes)
 
 
-@pytest.mark.parametrize(("kind", "usual"), [(Quote, True), (Mixed, False), (Literal["a"], True), (Literal[True], False)])
+@pytest.mark.parametrize(
+    ("kind", "usual"), [(Quote, True), (Mixed, False), (Literal["a"], True), (Literal[True], False)]
+)
 def test_what_msgspec_treats_in_another_way_is_not_usual(kind: Any, usual: bool) -> None:
     """Python's json is used for it."""
     assert plain_type(kind).is_usual is usual
 
 
-@pytest.mark.parametrize(("kind", "floats"), [(Quote, True), (list[int], False), (Any, True), (Untagged, True), (str | None, False)])
+@pytest.mark.parametrize(
+    ("kind", "floats"),
+    [(Quote, True), (list[int], False), (Any, True), (Untagged, True), (str | None, False)],
+)
 def test_a_type_knows_if_a_number_may_be_nan(kind: Any, floats: bool) -> None:
     """Only such elements are examined for it."""
     assert plain_type(kind).has_floats is floats

@@ -68,7 +68,7 @@ def test_code_of_the_class_that_raises_is_named() -> None:
     with pytest.raises(TypeCodeFailed) as failed:
         to_plain(Computed(1))
     assert str(failed.value) == (
-        "the code of Computed raised KeyError('x') when its fields were read: a property or __getattr__, and not the serializer. "
-        "Correct it there"
+        "the code of Computed raised KeyError('x') when its fields were read: a property or "
+        "__getattr__, and not the serializer. Correct it there"
     )
     assert isinstance(failed.value.__cause__, KeyError)

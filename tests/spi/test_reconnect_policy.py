@@ -35,7 +35,16 @@ def test_without_a_number_it_never_gives_up() -> None:
     assert Reconnect(attempts=None) == Reconnect()
 
 
-@pytest.mark.parametrize("wrong", [{"attempts": 0}, {"attempts": True}, {"first": 0}, {"first": 2.0, "most": 1.0}, {"healthy": -1.0}])
+@pytest.mark.parametrize(
+    "wrong",
+    [
+        {"attempts": 0},
+        {"attempts": True},
+        {"first": 0},
+        {"first": 2.0, "most": 1.0},
+        {"healthy": -1.0},
+    ],
+)
 def test_a_policy_that_cannot_be_meant_is_refused(wrong: dict[str, float]) -> None:
     """The error shows the policy."""
     with pytest.raises(UsageError, match="give at least 1 attempt"):

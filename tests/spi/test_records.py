@@ -46,7 +46,10 @@ def test_a_generic_class_gets_its_parameters() -> None:
     of_int, of_any = record_of(Box[int]), record_of(Box)
     assert of_int is not None
     assert of_any is not None
-    assert of_int.fields == (Field("item", "item", int, True), Field("items", "items", list[int], False))
+    assert of_int.fields == (
+        Field("item", "item", int, True),
+        Field("items", "items", list[int], False),
+    )
     assert [each.kind for each in of_any.fields] == [Any, list[Any]]
 
 

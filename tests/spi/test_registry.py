@@ -1,4 +1,6 @@
-"""The registry: built from plugins, complete in spite of broken ones, never shared, never changed."""
+"""The registry: built from plugins, complete in spite of broken ones, never shared,
+never changed.
+"""
 
 import types
 
@@ -20,7 +22,15 @@ def test_penstock_s_own_plugin_is_found_like_any_other() -> None:
     registry = build_registry(environ={"PENSTOCK_DISABLE_PLUGINS": "all"})
     own = registry.plugins[0]
     assert (own.name, own.distribution, own.status) == ("builtin", "penstock", PluginStatus.ACTIVE)
-    assert sorted(registry.transports) == ["exec", "memory", "memory-framed", "pipe", "tcp", "tls", "unix"]
+    assert sorted(registry.transports) == [
+        "exec",
+        "memory",
+        "memory-framed",
+        "pipe",
+        "tcp",
+        "tls",
+        "unix",
+    ]
     assert sorted(registry.serializers) == ["bytes", "json", "text"]
     assert registry.transport("tcp") is registry.transports["tcp"]
 
@@ -31,7 +41,11 @@ def test_installing_a_plugin_is_enough_to_have_it(shelf: Shelf) -> None:
     registry = build_registry(environ={})
     assert registry.serializer("plain").dumps(1) == b""
     report = next(report for report in registry.plugins if report.name == "plain")
-    assert (report.distribution, report.version, report.offers) == ("acme-plain", "3.2", ("serializer plain",))
+    assert (report.distribution, report.version, report.offers) == (
+        "acme-plain",
+        "3.2",
+        ("serializer plain",),
+    )
     assert registry.problems == ()
 
 
@@ -55,17 +69,24 @@ def test_a_broken_plugin_is_reported_and_left_out(shelf: Shelf, code: str) -> No
     assert [problem.plugin for problem in registry.problems] == ["broken"]
     assert "It was left out" in str(registry.problems[0])
     assert registry.transport("tcp")
-    assert any(line.split()[:4] == ["broken", "acme-broken", "1.0", "refused:"] for line in registry.describe().splitlines())
+    assert any(
+        line.split()[:4] == ["broken", "acme-broken", "1.0", "refused:"]
+        for line in registry.describe().splitlines()
+    )
     assert "!" not in registry.describe()
 
 
 def test_unreadable_metadata_is_reported(shelf: Shelf) -> None:
     """The distribution may contain a plugin that cannot be found."""
     shelf.install("acme-broken", "")
-    (shelf.folder / "acme_broken-1.0.dist-info/entry_points.txt").write_text("[penstock]\ngarbage\n", encoding="utf-8")
+    (shelf.folder / "acme_broken-1.0.dist-info/entry_points.txt").write_text(
+        "[penstock]\ngarbage\n", encoding="utf-8"
+    )
     registry = build_registry(environ={})
     assert registry.transport("tcp")
-    assert "! plugin 'acme-broken' has metadata that cannot be read: TypeError" in registry.describe()
+    assert (
+        "! plugin 'acme-broken' has metadata that cannot be read: TypeError" in registry.describe()
+    )
 
 
 def test_the_second_of_two_plugins_with_one_name_is_left_out(shelf: Shelf) -> None:
@@ -75,7 +96,10 @@ def test_the_second_of_two_plugins_with_one_name_is_left_out(shelf: Shelf) -> No
     registry = build_registry(environ={})
     assert "a" in registry.serializers
     assert "b" not in registry.serializers
-    assert str(registry.problems[0]) == "plugin 'same' has the name of another plugin, which came first. It was left out"
+    assert (
+        str(registry.problems[0])
+        == "plugin 'same' has the name of another plugin, which came first. It was left out"
+    )
 
 
 def test_a_name_that_two_plugins_claim_raises_an_error_that_names_both(shelf: Shelf) -> None:
@@ -84,9 +108,18 @@ def test_a_name_that_two_plugins_claim_raises_an_error_that_names_both(shelf: Sh
     shelf.install("acme-b", SERIALIZER.format(name="x"), entry="b")
     registry = build_registry(environ={})
     assert [problem.plugin for problem in registry.problems] == ["a", "b"]
-    with pytest.raises(UsageError, match="the serializer 'x' is claimed by 'a' and 'b', so no plugin gets it; disable all but one"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "the serializer 'x' is claimed by 'a' and 'b', so no plugin gets it; disable all but "
+            "one"
+        ),
+    ):
         registry.serializer("x")
-    assert "! plugin 'a' claims the serializer 'x', which is also claimed by 'b'; no plugin gets it" in registry.describe()
+    assert (
+        "! plugin 'a' claims the serializer 'x', which is also claimed by 'b'; no plugin gets it"
+        in registry.describe()
+    )
     assert build_registry(environ={"PENSTOCK_DISABLE_PLUGINS": "b"}).serializer("x")
 
 
@@ -104,10 +137,14 @@ def test_the_environment_disables_plugins(shelf: Shelf) -> None:
     registry = build_registry(environ={"PENSTOCK_DISABLE_PLUGINS": "off,typo"})
     assert _statuses(registry)["off"] is PluginStatus.DISABLED
     assert "disabled: switched off by PENSTOCK_DISABLE_PLUGINS" in registry.describe()
-    assert [str(problem) for problem in registry.problems] == ["PENSTOCK_DISABLE_PLUGINS names 'typo', but no such plugin is installed"]
+    assert [str(problem) for problem in registry.problems] == [
+        "PENSTOCK_DISABLE_PLUGINS names 'typo', but no such plugin is installed"
+    ]
 
 
-def test_the_environment_of_the_process_is_the_default(shelf: Shelf, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_environment_of_the_process_is_the_default(
+    shelf: Shelf, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The variable takes effect without an argument."""
     shelf.install("acme-x", SERIALIZER.format(name="x"), entry="x")
     monkeypatch.setenv("PENSTOCK_DISABLE_PLUGINS", "1")
@@ -125,11 +162,18 @@ def test_disabling_one_of_two_plugins_with_one_name_activates_the_other(shelf: S
 
 def test_a_program_can_pass_in_plugins_as_objects() -> None:
     """The environment does not disable them."""
-    offers = {"dialects": Factory(name="d", make=object), "encodings": Factory(name="e", make=object, id=200)}
+    offers = {
+        "dialects": Factory(name="d", make=object),
+        "encodings": Factory(name="e", make=object, id=200),
+    }
     offers["extensions"] = Factory(name="f", make=object, id=201)
-    mine = types.SimpleNamespace(**{f"penstock_{hook}": hookimpl(lambda o=offer: [o]) for hook, offer in offers.items()})
+    mine = types.SimpleNamespace(
+        **{f"penstock_{hook}": hookimpl(lambda o=offer: [o]) for hook, offer in offers.items()}
+    )
     registry = build_registry([mine], environ={"PENSTOCK_DISABLE_PLUGINS": "all,SimpleNamespace"})
-    assert (registry.dialect("d"), registry.encoding("e"), registry.extension("f")) == tuple(offers.values())
+    assert (registry.dialect("d"), registry.encoding("e"), registry.extension("f")) == tuple(
+        offers.values()
+    )
     assert "SimpleNamespace  passed in by the program" in registry.describe()
 
 
@@ -151,7 +195,9 @@ def test_the_error_for_a_wrong_name_lists_the_available_ones(shelf: Shelf) -> No
     """It also lists the plugins that were left out: one of them may be the one that was meant."""
     shelf.install("acme-broken", "import no_such_module_at_all", entry="broken")
     registry = build_registry(environ={})
-    with pytest.raises(UsageError, match="there is no serializer 'jsno'; there is: bytes, json") as caught:
+    with pytest.raises(
+        UsageError, match="there is no serializer 'jsno'; there is: bytes, json"
+    ) as caught:
         registry.serializer("jsno")
     assert "plugin 'broken' cannot be loaded: ModuleNotFoundError" in str(caught.value)
 
@@ -159,7 +205,9 @@ def test_the_error_for_a_wrong_name_lists_the_available_ones(shelf: Shelf) -> No
 def test_observers_are_collected() -> None:
     """From every plugin, into `Registry.events`."""
     seen = []
-    mine = types.SimpleNamespace(penstock_connection_closed=hookimpl(lambda event: seen.append(event) or None))
+    mine = types.SimpleNamespace(
+        penstock_connection_closed=hookimpl(lambda event: seen.append(event) or None)
+    )
     registry = build_registry([mine], discover=False)
     registry.events.connection_closed("event")  # type: ignore[arg-type]  # the type does not matter here
     assert seen == ["event"]
@@ -184,10 +232,15 @@ def test_two_registries_share_no_transport() -> None:
 
 
 def test_a_penstock_that_is_not_installed_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Imported from a folder it has no entry points, and so no transports: the error says to install it."""
+    """Imported from a folder it has no entry points, and so no transports:
+    the error says to install it.
+    """
     monkeypatch.setattr(_registry, "find_plugins", lambda: Finding(plugins=(), unreadable=()))
     registry = build_registry(environ={})
-    message = "! the plugins of penstock itself were not found: penstock is imported from a folder; install it (pip install -e .)"
+    message = (
+        "! the plugins of penstock itself were not found: penstock is imported from a folder; "
+        "install it (pip install -e .)"
+    )
     assert registry.describe() == message
     with pytest.raises(UsageError, match="were not found"):
         registry.transport("tcp")

@@ -70,10 +70,22 @@ def test_the_type_str_selects_text() -> None:
     ("wrong", "says"),
     [
         (Upper, r"serializer=Upper is a class; give an object: serializer=Upper\(\)"),
-        (5, "serializer=5; give a name like 'json', or an object whose class inherits from penstock.spi.Serializer"),
+        (
+            5,
+            (
+                "serializer=5; give a name like 'json', or an object whose class inherits from "
+                "penstock.spi.Serializer"
+            ),
+        ),
         (b"json", "serializer=b'json'; give a name"),
         (object(), "give a name like 'json'"),
-        (Nameless(), "the serializer of the class Nameless has name=None; set the class attribute name to a text"),
+        (
+            Nameless(),
+            (
+                "the serializer of the class Nameless has name=None; set the class attribute name "
+                "to a text"
+            ),
+        ),
         (Unnamed(), "the serializer of the class Unnamed has name=None"),
     ],
     ids=["class", "number", "bytes", "object", "name is no text", "no name"],
@@ -88,7 +100,10 @@ def test_anything_else_is_refused_with_what_to_give(wrong: Any, says: str) -> No
 
 def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     """And with the nearest of them."""
-    with pytest.raises(UsageError, match=r"there is no serializer 'jsn'; there is: .*json, text\. Did you mean 'json'\?"):
+    with pytest.raises(
+        UsageError,
+        match=r"there is no serializer 'jsn'; there is: .*json, text\. Did you mean 'json'\?",
+    ):
         resolve_serializer(REGISTRY, "jsn")
 
 
@@ -97,11 +112,17 @@ def test_an_unknown_name_is_refused_with_the_known_ones() -> None:
     [
         ("bytes", int, "'bytes'"),
         ("text", int, "'text'"),
-        (Upper(), int, "the serializer 'upper' cannot be bound to a type; leave type=<class 'int'> out"),
+        (
+            Upper(),
+            int,
+            "the serializer 'upper' cannot be bound to a type; leave type=<class 'int'> out",
+        ),
     ],
     ids=["bytes", "text", "object"],
 )
-def test_a_type_that_the_serializer_does_not_support_is_refused(serializer: Any, kind: Any, says: str) -> None:
+def test_a_type_that_the_serializer_does_not_support_is_refused(
+    serializer: Any, kind: Any, says: str
+) -> None:
     """The message says what to leave out."""
     with pytest.raises(UsageError, match=says):
         resolve_serializer(REGISTRY, serializer, kind)

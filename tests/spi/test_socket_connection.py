@@ -1,4 +1,6 @@
-"""`SocketConnection` reads and writes the descriptor itself, and keeps the promises of trio's stream in doing so."""
+"""`SocketConnection` reads and writes the descriptor itself,
+and keeps the promises of trio's stream in doing so.
+"""
 
 import socket
 from typing import Any
@@ -13,9 +15,14 @@ from penstock.spi._socket_connection import MAX_EARLY_READS, MAX_POLLING, SHORT_
 
 def pair(**options: Any) -> tuple[SocketConnection, trio.SocketStream]:
     """A connection, and the trio stream at its other end."""
-    own, other = (trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair())
+    own, other = (
+        trio.SocketStream(trio.socket.from_stdlib_socket(each)) for each in socket.socketpair()
+    )
     return SocketConnection(
-        own, peer=PeerIdentity(address="peer"), options=TransportOptions(**options), facts=ConnectionFacts(half_close=True)
+        own,
+        peer=PeerIdentity(address="peer"),
+        options=TransportOptions(**options),
+        facts=ConnectionFacts(half_close=True),
     ), other
 
 
@@ -30,7 +37,9 @@ async def test_send_now_sends_a_small_message_completely() -> None:
 
 
 async def test_send_now_returns_the_part_that_the_socket_accepts() -> None:
-    """If the peer does not read, the socket accepts a part and then nothing. The accepted bytes arrive once."""
+    """If the peer does not read, the socket accepts a part and then nothing.
+    The accepted bytes arrive once.
+    """
     connection, peer = pair()
     sent = 0
     while taken := connection.send_now(bytes(1 << 20)):
@@ -69,7 +78,9 @@ async def test_send_now_raises_as_send_does() -> None:
 
 @pytest.mark.parametrize("data", [b"ab", b"abcd", b"abcdefg"])
 async def test_every_byte_is_received_for_any_chunk_size(data: bytes) -> None:
-    """Less than a chunk, exactly one, and more: the rest is read without waiting for further bytes."""
+    """Less than a chunk, exactly one, and more:
+    the rest is read without waiting for further bytes.
+    """
     connection, peer = pair(receive_chunk=4)
     got = bytearray()
     await peer.send_all(data)
@@ -102,7 +113,9 @@ async def test_a_cancelled_receive_loses_no_bytes() -> None:
 
 
 @pytest.mark.parametrize("waits", [True, False])
-async def test_receive_on_a_closed_connection_raises_closed_resource_error(nursery: trio.Nursery, waits: bool) -> None:
+async def test_receive_on_a_closed_connection_raises_closed_resource_error(
+    nursery: trio.Nursery, waits: bool
+) -> None:
     """Both if it was closed before the call and if it is closed while the call waits."""
     connection, peer = pair()
     if waits:
@@ -126,7 +139,12 @@ async def test_a_reset_raises_broken_resource_error() -> None:
     accepted, _ = listening.accept()
     accepted.setblocking(False)
     stream = trio.SocketStream(trio.socket.from_stdlib_socket(accepted))
-    connection = SocketConnection(stream, peer=PeerIdentity(address="peer"), options=TransportOptions(), facts=ConnectionFacts())
+    connection = SocketConnection(
+        stream,
+        peer=PeerIdentity(address="peer"),
+        options=TransportOptions(),
+        facts=ConnectionFacts(),
+    )
     client.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, b"\x01\x00\x00\x00\x00\x00\x00\x00")
     client.close()
     with pytest.raises(trio.BrokenResourceError):
@@ -135,7 +153,9 @@ async def test_a_reset_raises_broken_resource_error() -> None:
     listening.close()
 
 
-async def test_a_spurious_wake_up_waits_again(nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_spurious_wake_up_waits_again(
+    nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The system may report a socket as readable although it has no bytes."""
     connection, peer = pair()
 
@@ -177,7 +197,11 @@ async def test_busy_poll_receives_without_waiting_for_readability() -> None:
     async with trio.open_nursery() as nursery:
         nursery.start_soon(neighbour)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(trio.lowlevel, "wait_readable", lambda sock: waits.append(sock) or wait_readable(sock))
+            patch.setattr(
+                trio.lowlevel,
+                "wait_readable",
+                lambda sock: waits.append(sock) or wait_readable(sock),
+            )
             assert await connection.receive() == b"more"
     assert (turns, waits) == (4, [])
     await peer.aclose()
@@ -224,7 +248,9 @@ async def test_busy_poll_reports_the_end_of_a_connection() -> None:
 
 
 class Clock:
-    """The clock of the polls. It stands still, so that a poll never ends by itself, unless a test moves it."""
+    """The clock of the polls. It stands still, so that a poll never ends by itself,
+    unless a test moves it.
+    """
 
     def __init__(self) -> None:
         self.now = 0.0
@@ -240,8 +266,12 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-async def receive_late(connection: SocketConnection, peer: trio.SocketStream, data: bytes = b"more") -> bool:
-    """Receive what the peer sends after five scheduler passes. Return whether the reader polled, and did not sleep."""
+async def receive_late(
+    connection: SocketConnection, peer: trio.SocketStream, data: bytes = b"more"
+) -> bool:
+    """Receive what the peer sends after five scheduler passes.
+    Return whether the reader polled, and did not sleep.
+    """
     slept: list[object] = []
     wait_readable = trio.lowlevel.wait_readable
 
@@ -253,7 +283,11 @@ async def receive_late(connection: SocketConnection, peer: trio.SocketStream, da
     async with trio.open_nursery() as nursery:
         nursery.start_soon(speak)
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(trio.lowlevel, "wait_readable", lambda sock: slept.append(sock) or wait_readable(sock))
+            patch.setattr(
+                trio.lowlevel,
+                "wait_readable",
+                lambda sock: slept.append(sock) or wait_readable(sock),
+            )
             assert await connection.receive() == data
     return not slept
 
@@ -306,7 +340,9 @@ async def test_a_reader_sleeps_at_once_after_a_large_read(clock: Clock) -> None:
 
 
 async def test_few_readers_poll_at_a_time(clock: Clock) -> None:
-    """Further ones sleep, until one of the others has ended its poll. A reader that is cancelled gives its place back."""
+    """Further ones sleep, until one of the others has ended its poll.
+    A reader that is cancelled gives its place back.
+    """
     pairs = [pair() for _ in range(MAX_POLLING)]
     connection, peer = pair()
     await receive_first(connection, peer)
@@ -324,14 +360,18 @@ async def test_few_readers_poll_at_a_time(clock: Clock) -> None:
         await own.aclose()
 
 
-async def receive_at_first_look(connection: SocketConnection, peer: trio.SocketStream, data: bytes = b"again") -> None:
+async def receive_at_first_look(
+    connection: SocketConnection, peer: trio.SocketStream, data: bytes = b"again"
+) -> None:
     """Let the first poll of a wait find bytes: the peer is ahead."""
     await peer.send_all(data)
     assert await connection.receive() == data
 
 
 async def test_a_reader_that_is_behind_reads_without_a_pass(clock: Clock) -> None:
-    """A few times in a row, then other tasks run; and not before a poll has found its bytes at once."""
+    """A few times in a row, then other tasks run;
+    and not before a poll has found its bytes at once.
+    """
     connection, peer = pair()
     await peer.send_all(b"first")
     assert connection.receive_now() is None
@@ -381,7 +421,9 @@ async def test_bulk_is_not_read_in_advance(clock: Clock) -> None:
 
 
 async def test_the_end_and_a_reset_are_found_by_receive(clock: Clock) -> None:
-    """`receive_now` has no result for the end of the stream, and raises for a reset as `receive` does."""
+    """`receive_now` has no result for the end of the stream,
+    and raises for a reset as `receive` does.
+    """
     connection, peer = pair()
     await receive_first(connection, peer)
     await receive_at_first_look(connection, peer)

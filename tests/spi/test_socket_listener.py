@@ -1,4 +1,6 @@
-"""`SocketListener` accepts one connection at a time, loses none, and keeps one client's errors away from the others."""
+"""`SocketListener` accepts one connection at a time, loses none,
+and keeps one client's errors away from the others.
+"""
 
 import errno
 import socket
@@ -9,7 +11,14 @@ from typing import Any
 import pytest
 import trio
 
-from penstock.spi import ByteConnection, Connection, PeerIdentity, SocketListener, TransportOptions, parse_url
+from penstock.spi import (
+    ByteConnection,
+    Connection,
+    PeerIdentity,
+    SocketListener,
+    TransportOptions,
+    parse_url,
+)
 from penstock.spi._socket_listener import GONE_PER_TURN
 from tests.builtin._helpers import exchange
 
@@ -30,7 +39,9 @@ def _listening() -> socket.socket:
 
 def _listener(count: int = 1, **more: Any) -> SocketListener:
     sockets = [_listening() for _ in range(count)]
-    return SocketListener(sockets, [parse_url("tcp://x:1")], more.pop("make_connection", _connection), **more)
+    return SocketListener(
+        sockets, [parse_url("tcp://x:1")], more.pop("make_connection", _connection), **more
+    )
 
 
 async def _dial(listener: SocketListener, which: int = 0) -> ByteConnection:
@@ -40,7 +51,9 @@ async def _dial(listener: SocketListener, which: int = 0) -> ByteConnection:
 
 @pytest.mark.parametrize("count", [1, 2])
 async def test_accept_returns_each_client(count: int) -> None:
-    """The client may connect before `accept` is called or while it waits; the listener may have one socket or two."""
+    """The client may connect before `accept` is called or while it waits;
+    the listener may have one socket or two.
+    """
     listener = _listener(count)
     for which in (0, count - 1):
         client = await _dial(listener, which)
@@ -73,7 +86,8 @@ async def test_no_connection_is_lost_if_two_sockets_become_ready_at_once() -> No
     async with trio.open_nursery() as nursery:
         nursery.start_soon(accept_one)
         await trio.testing.wait_all_tasks_blocked()
-        clients = [socket.create_connection(sock.getsockname()) for sock in listener._sockets]  # no checkpoint in between
+        # No checkpoint in between.
+        clients = [socket.create_connection(sock.getsockname()) for sock in listener._sockets]
     await accept_one()
     ports = {connection.peer.address for connection in accepted}
     assert ports == {f"port {client.getsockname()[1]}" for client in clients}
@@ -91,7 +105,8 @@ async def test_a_cancelled_accept_has_accepted_no_connection(count: int) -> None
     async with trio.open_nursery() as nursery:
         nursery.start_soon(listener.accept)
         await trio.testing.wait_all_tasks_blocked()
-        client = socket.create_connection(listener._sockets[0].getsockname())  # no checkpoint before the cancellation
+        # No checkpoint before the cancellation.
+        client = socket.create_connection(listener._sockets[0].getsockname())
         nursery.cancel_scope.cancel()
     server = await listener.accept()
     assert server.peer.address == f"port {client.getsockname()[1]}"
@@ -102,7 +117,9 @@ async def test_a_cancelled_accept_has_accepted_no_connection(count: int) -> None
 
 @pytest.mark.parametrize("count", [1, 2])
 async def test_closing_wakes_a_waiting_accept(count: int) -> None:
-    """The waiting call and every later one raise ClosedResourceError, without an exception group."""
+    """The waiting call and every later one raise ClosedResourceError,
+    without an exception group.
+    """
     listener = _listener(count)
     raised = []
 
@@ -156,7 +173,9 @@ def _failing(*errors: int) -> tuple[SocketListener, Callable[[], Any]]:
     return listener, real.getsockname
 
 
-@pytest.mark.parametrize("number", [errno.ECONNABORTED, errno.ECONNRESET, errno.EPROTO, errno.EPERM, errno.ENETDOWN])
+@pytest.mark.parametrize(
+    "number", [errno.ECONNABORTED, errno.ECONNRESET, errno.EPROTO, errno.EPERM, errno.ENETDOWN]
+)
 async def test_an_error_of_one_client_is_dropped(number: int) -> None:
     """The next client is accepted."""
     listener, name = _failing(number, number)
@@ -181,7 +200,9 @@ async def test_a_lack_of_files_or_memory_is_raised(number: int) -> None:
 
 
 async def test_a_client_whose_connection_cannot_be_made_is_skipped() -> None:
-    """`make_connection` raises OSError for a dead socket: that client is closed, and the next one is accepted."""
+    """`make_connection` raises OSError for a dead socket:
+    that client is closed, and the next one is accepted.
+    """
     calls = []
 
     def make_connection(stream: trio.SocketStream, address: Any) -> Connection:
@@ -247,8 +268,12 @@ def _reset(client: socket.socket) -> None:
 
 @pytest.mark.parametrize("leave", [_reset, socket.socket.close], ids=["reset", "closed"])
 @pytest.mark.parametrize("count", [1, 2])
-async def test_a_client_that_left_before_it_sent_a_byte_is_skipped(count: int, leave: Callable[[socket.socket], None]) -> None:
-    """`accept` returns the next client, and closes the files of those that have left: they must not use up a server's rate."""
+async def test_a_client_that_left_before_it_sent_a_byte_is_skipped(
+    count: int, leave: Callable[[socket.socket], None]
+) -> None:
+    """`accept` returns the next client, and closes the files of those that have left: they must
+    not use up a server's rate.
+    """
     made: list[int] = []
 
     def make_connection(stream: trio.SocketStream, address: Any) -> Connection:

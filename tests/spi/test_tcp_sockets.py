@@ -1,4 +1,6 @@
-"""TCP for transports: the addresses and ports that are bound, the socket options, and the error texts."""
+"""TCP for transports: the addresses and ports that are bound, the socket options,
+and the error texts.
+"""
 
 import errno
 import re
@@ -69,7 +71,9 @@ async def test_without_a_host_every_address_of_the_machine_is_bound() -> None:
     assert addresses == [str(parse_url("tcp://:0").at(*name[:2])) for name in names]
 
 
-async def test_a_port_that_is_free_on_one_address_only_is_given_up(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_port_that_is_free_on_one_address_only_is_given_up(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The system is asked for another port, and the sockets of the first attempt are closed."""
     real, refused = _tcp_sockets._bind_one, []
 
@@ -86,7 +90,9 @@ async def test_a_port_that_is_free_on_one_address_only_is_given_up(monkeypatch: 
     _close(sockets)
 
 
-def test_the_search_for_a_common_port_ends_after_16_attempts(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_search_for_a_common_port_ends_after_16_attempts(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The error says how many attempts were made."""
     attempts = []
 
@@ -112,9 +118,16 @@ def test_an_address_that_this_machine_lacks_is_skipped_unless_it_is_the_only_one
 
 
 async def test_a_port_in_use_is_a_usage_error() -> None:
-    """With the system's reason and advice; sockets that were bound before the failure are closed."""
+    """With the system's reason and advice;
+    sockets that were bound before the failure are closed.
+    """
     other = socket.create_server(("127.0.0.1", 0))
-    with other, pytest.raises(UsageError, match=r"cannot listen at tcp://127.0.0.1:.*in use.*Choose another"):
+    with (
+        other,
+        pytest.raises(
+            UsageError, match=r"cannot listen at tcp://127.0.0.1:.*in use.*Choose another"
+        ),
+    ):
         await _bound(f"tcp://127.0.0.1:{other.getsockname()[1]}")
 
 
@@ -160,7 +173,10 @@ async def test_listen_tcp_accepts_clients_of_open_tcp() -> None:
 @pytest.mark.parametrize("url", ["tcp://127.0.0.1", "tcp://:7000", "tcp://127.0.0.1:0"])
 async def test_connecting_needs_a_host_and_a_port(url: str) -> None:
     """The message shows both."""
-    with pytest.raises(UsageError, match=r"lacks the host or the port to connect to; write for example tcp://127.0.0.1:7000"):
+    with pytest.raises(
+        UsageError,
+        match=r"lacks the host or the port to connect to; write for example tcp://127.0.0.1:7000",
+    ):
         await open_tcp(parse_url(url), OPTIONS)
 
 
@@ -177,11 +193,16 @@ def _option(sock: trio.socket.SocketType, level: int, name: str) -> int:
 
 def _settings(sock: trio.socket.SocketType) -> list[int]:
     names = ("TCP_NODELAY", "TCP_USER_TIMEOUT", "TCP_KEEPIDLE", "TCP_KEEPINTVL", "TCP_KEEPCNT")
-    return [_option(sock, socket.SOL_SOCKET, "SO_KEEPALIVE"), *(_option(sock, socket.IPPROTO_TCP, name) for name in names)]
+    return [
+        _option(sock, socket.SOL_SOCKET, "SO_KEEPALIVE"),
+        *(_option(sock, socket.IPPROTO_TCP, name) for name in names),
+    ]
 
 
 async def test_the_options_that_detect_a_dead_peer_are_set() -> None:
-    """30 s for unacknowledged bytes; probes after 20 s of silence, every 5 s, 4 of them; TCP_NODELAY for small messages."""
+    """30 s for unacknowledged bytes; probes after 20 s of silence, every 5 s, 4 of them;
+    TCP_NODELAY for small messages.
+    """
     with trio.socket.socket() as sock:
         set_tcp_options(sock, OPTIONS)
         assert _settings(sock) == [1, 1, 30_000, 20, 5, 4]
@@ -216,13 +237,17 @@ async def test_a_socket_that_refuses_an_option_raises_nothing() -> None:
 
 def test_a_peer_is_identified_by_its_socket_address() -> None:
     """Written as in a URL."""
-    assert tcp_identity(("127.0.0.1", 7)) == PeerIdentity(address="127.0.0.1:7", host="127.0.0.1", port=7)
+    assert tcp_identity(("127.0.0.1", 7)) == PeerIdentity(
+        address="127.0.0.1:7", host="127.0.0.1", port=7
+    )
     assert tcp_identity(("::1", 7, 0, 0)) == PeerIdentity(address="[::1]:7", host="::1", port=7)
 
 
 async def test_a_peer_that_disconnects_at_once_is_a_lost_connection() -> None:
     """The socket is closed."""
     stream = trio.SocketStream(trio.socket.socket())
-    with pytest.raises(ConnectionLost, match="the peer disconnected immediately after the connection was opened"):
+    with pytest.raises(
+        ConnectionLost, match="the peer disconnected immediately after the connection was opened"
+    ):
         _peer_of(stream)
     assert stream.socket.fileno() == -1

@@ -1,4 +1,6 @@
-"""SSL contexts are safe by default, and mistakes with certificate files raise errors that name the file."""
+"""SSL contexts are safe by default, and mistakes with certificate files raise errors
+that name the file.
+"""
 
 import hashlib
 import ssl
@@ -35,22 +37,31 @@ def _is_hardened(context: ssl.SSLContext) -> bool:
     return context.minimum_version >= ssl.TLSVersion.TLSv1_2 and context.options & wanted == wanted
 
 
-def test_a_server_context_is_hardened_and_requires_no_client_certificate(files: tuple[Path, Path, Path]) -> None:
+def test_a_server_context_is_hardened_and_requires_no_client_certificate(
+    files: tuple[Path, Path, Path],
+) -> None:
     """TLS 1.2 or newer, no renegotiation, no compression."""
     context = Tls(certificate=files[0]).server_context(["rsio/0"])
     assert _is_hardened(context)
     assert context.verify_mode is ssl.CERT_NONE
 
 
-def test_a_server_with_authorities_requires_a_certificate_of_each_client(files: tuple[Path, Path, Path]) -> None:
+def test_a_server_with_authorities_requires_a_certificate_of_each_client(
+    files: tuple[Path, Path, Path],
+) -> None:
     """Unless `client_may_be_unknown` is set."""
-    assert Tls(certificate=files[0], authorities=files[1]).server_context().verify_mode is ssl.CERT_REQUIRED
+    assert (
+        Tls(certificate=files[0], authorities=files[1]).server_context().verify_mode
+        is ssl.CERT_REQUIRED
+    )
     lax = Tls(certificate=files[0], key=files[2], authorities=files[1], client_may_be_unknown=True)
     assert lax.server_context().verify_mode is ssl.CERT_OPTIONAL
 
 
 @pytest.mark.parametrize("with_authorities", [False, True])
-def test_a_client_context_always_verifies_the_server(files: tuple[Path, Path, Path], with_authorities: bool) -> None:
+def test_a_client_context_always_verifies_the_server(
+    files: tuple[Path, Path, Path], with_authorities: bool
+) -> None:
     """Its chain and its name, with the system's authorities or the given ones."""
     context = Tls(authorities=files[1] if with_authorities else None).client_context(["rsio/0"])
     assert _is_hardened(context)
@@ -62,18 +73,23 @@ def test_a_client_context_always_verifies_the_server(files: tuple[Path, Path, Pa
 @pytest.mark.parametrize("side", ["server_context", "client_context"])
 def test_a_context_of_the_program_is_used_and_hardened(side: str) -> None:
     """Its other settings stay."""
-    mine = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER if side == "server_context" else ssl.PROTOCOL_TLS_CLIENT)
+    mine = ssl.SSLContext(
+        ssl.PROTOCOL_TLS_SERVER if side == "server_context" else ssl.PROTOCOL_TLS_CLIENT
+    )
     assert getattr(Tls(context=mine), side)(["rsio/0"]) is mine
     assert _is_hardened(mine)
 
 
 @pytest.mark.parametrize("side", ["server_context", "client_context"])
-@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")  # allowing it is what must be refused
+# allowing it is what must be refused.
+@pytest.mark.filterwarnings("ignore:ssl.TLSVersion.TLSv1_1 is deprecated:DeprecationWarning")
 def test_a_context_that_allows_old_versions_is_refused(side: str) -> None:
     """The message names the version and the setting to change."""
     mine = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
     mine.minimum_version = ssl.TLSVersion.TLSv1_1
-    with pytest.raises(UsageError, match=r"allows TLSv1_1; set its minimum_version to ssl.TLSVersion.TLSv1_2"):
+    with pytest.raises(
+        UsageError, match=r"allows TLSv1_1; set its minimum_version to ssl.TLSVersion.TLSv1_2"
+    ):
         getattr(Tls(context=mine), side)()
 
 
@@ -83,8 +99,12 @@ def test_a_server_without_a_certificate_is_refused() -> None:
         Tls().server_context()
 
 
-def test_files_that_cannot_be_used_are_a_usage_error(files: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    """A missing file, a file that is not a certificate, the key of another certificate, authorities that are not certificates."""
+def test_files_that_cannot_be_used_are_a_usage_error(
+    files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """A missing file, a file that is not a certificate, the key of another certificate,
+    authorities that are not certificates.
+    """
     junk = tmp_path / "junk.pem"
     junk.write_text("no certificate")
     other = tmp_path / "other.key"
@@ -107,7 +127,9 @@ def test_a_password_decrypts_the_key_and_is_not_in_the_repr(ca: trustme.CA, tmp_
     leaf = ca.issue_cert("localhost")
     key = pem.load_pem_private_key(leaf.private_key_pem.bytes(), None)
     locked = tmp_path / "locked.pem"
-    secret = key.private_bytes(pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.BestAvailableEncryption(b"s3same"))
+    secret = key.private_bytes(
+        pem.Encoding.PEM, pem.PrivateFormat.PKCS8, pem.BestAvailableEncryption(b"s3same")
+    )
     locked.write_bytes(secret + leaf.cert_chain_pems[0].bytes())
     assert Tls(certificate=locked, password="s3same").server_context()
     assert "s3same" not in repr(Tls(certificate=locked, password="s3same"))
@@ -116,21 +138,36 @@ def test_a_password_decrypts_the_key_and_is_not_in_the_repr(ca: trustme.CA, tmp_
             Tls(certificate=locked, password=wrong).server_context()
 
 
-async def _handshaken(server: Tls, client: Tls) -> tuple["trio.SSLStream[trio.abc.Stream]", "trio.SSLStream[trio.abc.Stream]"]:
+async def _handshaken(
+    server: Tls, client: Tls
+) -> tuple["trio.SSLStream[trio.abc.Stream]", "trio.SSLStream[trio.abc.Stream]"]:
     here, there = memory_stream_pair()
-    server_stream: trio.SSLStream[trio.abc.Stream] = trio.SSLStream(here, server.server_context(), server_side=True)
-    client_stream: trio.SSLStream[trio.abc.Stream] = trio.SSLStream(there, client.client_context(), server_hostname="localhost")
+    server_stream: trio.SSLStream[trio.abc.Stream] = trio.SSLStream(
+        here, server.server_context(), server_side=True
+    )
+    client_stream: trio.SSLStream[trio.abc.Stream] = trio.SSLStream(
+        there, client.client_context(), server_hostname="localhost"
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(server_stream.do_handshake)
         nursery.start_soon(client_stream.do_handshake)
     return server_stream, client_stream
 
 
-async def test_a_certificate_is_read_into_its_record(ca: trustme.CA, files: tuple[Path, Path, Path], tmp_path: Path) -> None:
-    """Subject, names, issuer, serial, end of validity, and the fingerprint that other tools print."""
-    alice = ca.issue_cert("alice.example", "10.0.0.1", common_name="Alice", organization_name="Example")
+async def test_a_certificate_is_read_into_its_record(
+    ca: trustme.CA, files: tuple[Path, Path, Path], tmp_path: Path
+) -> None:
+    """Subject, names, issuer, serial, end of validity, and the fingerprint
+    that other tools print.
+    """
+    alice = ca.issue_cert(
+        "alice.example", "10.0.0.1", common_name="Alice", organization_name="Example"
+    )
     alice.private_key_and_cert_chain_pem.write_to_path(tmp_path / "alice.pem")
-    server, client = Tls(certificate=files[0], authorities=files[1]), Tls(certificate=tmp_path / "alice.pem", authorities=files[1])
+    server, client = (
+        Tls(certificate=files[0], authorities=files[1]),
+        Tls(certificate=tmp_path / "alice.pem", authorities=files[1]),
+    )
     server_stream, client_stream = await _handshaken(server, client)
     seen = certificate_of(server_stream)
     assert seen is not None
@@ -140,7 +177,12 @@ async def test_a_certificate_is_read_into_its_record(ca: trustme.CA, files: tupl
     assert "O=trustme" in seen.issuer
     assert seen.serial
     assert seen.not_after.endswith("GMT")
-    assert seen.fingerprint == hashlib.sha256(ssl.PEM_cert_to_DER_cert(alice.cert_chain_pems[0].bytes().decode())).hexdigest()
+    assert (
+        seen.fingerprint
+        == hashlib.sha256(
+            ssl.PEM_cert_to_DER_cert(alice.cert_chain_pems[0].bytes().decode())
+        ).hexdigest()
+    )
     servers = certificate_of(client_stream)
     assert servers is not None
     assert "DNS:localhost" in servers.names

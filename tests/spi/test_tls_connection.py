@@ -43,7 +43,9 @@ async def test_the_facts_are_complete_after_the_handshake(
     await close(client, server)
 
 
-async def test_a_client_is_identified_by_its_certificate(nursery: trio.Nursery, files: Certificates) -> None:
+async def test_a_client_is_identified_by_its_certificate(
+    nursery: trio.Nursery, files: Certificates
+) -> None:
     """A server with authorities has the client's certificate after the handshake."""
     serving = TransportOptions(tls=Tls(certificate=files.server, authorities=files.ca))
     calling = TransportOptions(tls=Tls(certificate=files.alice, authorities=files.ca))
@@ -57,14 +59,24 @@ async def test_a_client_is_identified_by_its_certificate(nursery: trio.Nursery, 
 
 
 @pytest.mark.parametrize("shown", ["none", "untrusted"])
-async def test_a_client_without_a_trusted_certificate_is_refused(nursery: trio.Nursery, files: Certificates, shown: str) -> None:
-    """The server's handshake fails. The client has finished its own handshake, and its first `receive` raises."""
+async def test_a_client_without_a_trusted_certificate_is_refused(
+    nursery: trio.Nursery, files: Certificates, shown: str
+) -> None:
+    """The server's handshake fails.
+    The client has finished its own handshake, and its first `receive` raises.
+    """
     serving = TransportOptions(tls=Tls(certificate=files.server, authorities=files.ca))
-    calling = TransportOptions(tls=Tls(certificate=None if shown == "none" else files.untrusted, authorities=files.ca))
+    calling = TransportOptions(
+        tls=Tls(certificate=None if shown == "none" else files.untrusted, authorities=files.ca)
+    )
     client, server = await connected(nursery, serving, calling)
     nursery.start_soon(client.handshake, nursery)
     message = await failed_handshake(server)
-    assert ("certificate cannot be verified" if shown == "untrusted" else "PEER_DID_NOT_RETURN_A_CERTIFICATE") in message
+    assert (
+        "certificate cannot be verified"
+        if shown == "untrusted"
+        else "PEER_DID_NOT_RETURN_A_CERTIFICATE"
+    ) in message
     with pytest.raises(trio.BrokenResourceError):
         await client.receive()
     await close(client, server)
@@ -74,8 +86,14 @@ async def test_a_client_without_a_trusted_certificate_is_refused(nursery: trio.N
 async def test_a_server_that_cannot_be_verified_is_refused(
     nursery: trio.Nursery, files: Certificates, serving: TransportOptions, why: str
 ) -> None:
-    """The client's handshake fails before it sends any data, and the server's handshake fails as well."""
-    tls = Tls() if why == "unknown authority" else Tls(authorities=files.ca, server_name="other.example")
+    """The client's handshake fails before it sends any data,
+    and the server's handshake fails as well.
+    """
+    tls = (
+        Tls()
+        if why == "unknown authority"
+        else Tls(authorities=files.ca, server_name="other.example")
+    )
     client, server = await connected(nursery, serving, TransportOptions(tls=tls))
     of_client, of_server = await failed_handshakes(client, server)
     assert "its certificate cannot be verified: " in of_client
@@ -84,9 +102,18 @@ async def test_a_server_that_cannot_be_verified_is_refused(
 
 
 @pytest.mark.parametrize("data", [b"", b"\x16\x03\x01", b"\x01\x00\x00"], ids=repr)
-async def test_an_unfinished_handshake_ends_by_its_deadline(nursery: trio.Nursery, serving: TransportOptions, data: bytes) -> None:
-    """A client that sends nothing, an incomplete handshake, or too little to be recognised as plaintext: its socket is closed."""
-    listener = await listen(TLS, "tls://localhost:0", nursery, replace(serving, handshake_timeout=SOON, close_timeout=2 * HANGS_AFTER))
+async def test_an_unfinished_handshake_ends_by_its_deadline(
+    nursery: trio.Nursery, serving: TransportOptions, data: bytes
+) -> None:
+    """A client that sends nothing, an incomplete handshake, or too little to be recognised as
+    plaintext: its socket is closed.
+    """
+    listener = await listen(
+        TLS,
+        "tls://localhost:0",
+        nursery,
+        replace(serving, handshake_timeout=SOON, close_timeout=2 * HANGS_AFTER),
+    )
     silent = await plain_client(listener, nursery)
     server = await listener.accept()
     if data:
@@ -99,7 +126,9 @@ async def test_an_unfinished_handshake_ends_by_its_deadline(nursery: trio.Nurser
     await listener.aclose()
 
 
-async def test_a_disconnect_in_the_handshake_is_a_lost_connection(nursery: trio.Nursery, serving: TransportOptions) -> None:
+async def test_a_disconnect_in_the_handshake_is_a_lost_connection(
+    nursery: trio.Nursery, serving: TransportOptions
+) -> None:
     """Whether the client closes or resets the connection, the handshake fails at once."""
     listener = await listen(TLS, "tls://localhost:0", nursery, serving)
     for with_reset in (False, True):
@@ -108,11 +137,15 @@ async def test_a_disconnect_in_the_handshake_is_a_lost_connection(nursery: trio.
         if with_reset:
             reset_on_close(client)
         await client.abort()
-        assert f"the TLS handshake with {server.peer.address} failed" in await failed_handshake(server)
+        assert f"the TLS handshake with {server.peer.address} failed" in await failed_handshake(
+            server
+        )
     await listener.aclose()
 
 
-async def test_a_tls_client_of_a_plain_server_gets_the_reason(nursery: trio.Nursery, calling: TransportOptions) -> None:
+async def test_a_tls_client_of_a_plain_server_gets_the_reason(
+    nursery: trio.Nursery, calling: TransportOptions
+) -> None:
     """The error says that the server does not speak TLS."""
     listener = await listen(TCP, "tcp://localhost:0", nursery)
     client = await connect(TLS, str(listener.addresses[0]).replace("tcp", "tls"), nursery, calling)
@@ -123,7 +156,9 @@ async def test_a_tls_client_of_a_plain_server_gets_the_reason(nursery: trio.Nurs
     await listener.aclose()
 
 
-async def test_a_cancelled_handshake_closes_the_connection(nursery: trio.Nursery, serving: TransportOptions) -> None:
+async def test_a_cancelled_handshake_closes_the_connection(
+    nursery: trio.Nursery, serving: TransportOptions
+) -> None:
     """The state of the handshake is lost, so the connection cannot be used again."""
     listener = await listen(TLS, "tls://localhost:0", nursery, serving)
     silent = await plain_client(listener, nursery)
@@ -140,7 +175,9 @@ async def test_a_cancelled_handshake_closes_the_connection(nursery: trio.Nursery
 async def test_a_closed_connection_differs_from_a_cut_one(
     nursery: trio.Nursery, serving: TransportOptions, calling: TransportOptions
 ) -> None:
-    """After `aclose` the peer's `receive` returns None. If the TCP connection ends without close_notify, it raises."""
+    """After `aclose` the peer's `receive` returns None.
+    If the TCP connection ends without close_notify, it raises.
+    """
     client, server = await connected(nursery, serving, calling)
     await shake_hands(client, server)
     await server.aclose()
@@ -156,9 +193,15 @@ async def test_a_closed_connection_differs_from_a_cut_one(
 
 @pytest.mark.parametrize("hidden", [False, True])
 async def test_records_that_have_arrived_are_received_together(
-    nursery: trio.Nursery, serving: TransportOptions, calling: TransportOptions, monkeypatch: pytest.MonkeyPatch, hidden: bool
+    nursery: trio.Nursery,
+    serving: TransportOptions,
+    calling: TransportOptions,
+    monkeypatch: pytest.MonkeyPatch,
+    hidden: bool,
 ) -> None:
-    """Up to a chunk, in order, without a loss. If trio hides its records, they are received singly."""
+    """Up to a chunk, in order, without a loss.
+    If trio hides its records, they are received singly.
+    """
     if hidden:
         monkeypatch.setattr(_tls_connection, "_records_of", lambda _: None)
     client, server = await connected(nursery, serving, replace(calling, receive_chunk=20))
@@ -177,7 +220,9 @@ async def test_records_that_have_arrived_are_received_together(
 async def test_data_before_the_end_is_received_before_the_end(
     nursery: trio.Nursery, serving: TransportOptions, calling: TransportOptions, orderly: bool
 ) -> None:
-    """The end may arrive together with the last records: `receive` returns these first, then None, or raises for a broken record."""
+    """The end may arrive together with the last records: `receive` returns these first, then
+    None, or raises for a broken record.
+    """
     client, server = await connected(nursery, serving, calling)
     await shake_hands(client, server)
     await server.send(b"last")
@@ -199,8 +244,12 @@ async def test_data_before_the_end_is_received_before_the_end(
 async def test_closing_does_not_wait_for_a_peer_that_does_not_read(
     nursery: trio.Nursery, serving: TransportOptions, calling: TransportOptions
 ) -> None:
-    """The socket's buffer has no room for close_notify: after `close_timeout` the connection is closed without it."""
-    client, server = await connected(nursery, replace(serving, close_timeout=SOON, handshake_timeout=2 * HANGS_AFTER), calling)
+    """The socket's buffer has no room for close_notify:
+    after `close_timeout` the connection is closed without it.
+    """
+    client, server = await connected(
+        nursery, replace(serving, close_timeout=SOON, handshake_timeout=2 * HANGS_AFTER), calling
+    )
     await shake_hands(client, server)
     raw = stream_of(server).transport_stream  # type: ignore[attr-defined]  # TLS on TCP
     async with trio.open_nursery() as filling:
@@ -214,7 +263,9 @@ async def test_closing_does_not_wait_for_a_peer_that_does_not_read(
     await client.abort()
 
 
-async def test_tls_1_1_is_refused(nursery: trio.Nursery, files: Certificates, serving: TransportOptions) -> None:
+async def test_tls_1_1_is_refused(
+    nursery: trio.Nursery, files: Certificates, serving: TransportOptions
+) -> None:
     """The handshake of a client that supports no newer version fails."""
     listener = await listen(TLS, "tls://localhost:0", nursery, serving)
     plain = await plain_client(listener, nursery)

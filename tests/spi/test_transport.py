@@ -82,7 +82,9 @@ async def test_send_eof_does_nothing_if_the_stream_cannot_half_close() -> None:
 
 
 async def test_aclose_has_a_deadline(autojump_clock: trio.testing.MockClock) -> None:
-    """A peer that does not read delays it by `close_timeout`; then the stream is closed forcefully."""
+    """A peer that does not read delays it by `close_timeout`;
+    then the stream is closed forcefully.
+    """
     stream = Hanging()
     began = trio.current_time()
     await ByteConnection(stream, peer=PEER, options=TransportOptions(close_timeout=3)).aclose()
@@ -157,7 +159,9 @@ async def test_a_message_connection_is_framed() -> None:
 class Outgoing(Transport):
     schemes = ("outgoing",)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         raise AssertionError("no test connects")
 
 
@@ -168,7 +172,9 @@ async def test_a_transport_without_listen_raises_usage_error(nursery: trio.Nurse
 
 
 def test_the_repr_of_a_listener_shows_its_addresses() -> None:
-    """As URLs that a client can connect to. A listener without an `accept_nowait` of its own has one that returns None."""
+    """As URLs that a client can connect to.
+    A listener without an `accept_nowait` of its own has one that returns None.
+    """
 
     class Idle(Listener):
         def __init__(self) -> None:

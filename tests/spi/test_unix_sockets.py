@@ -1,4 +1,6 @@
-"""Unix sockets for transports: the socket's file, its mode, stale files, and the peer's identity."""
+"""Unix sockets for transports: the socket's file, its mode, stale files,
+and the peer's identity.
+"""
 
 import errno
 import os
@@ -85,7 +87,9 @@ async def test_only_the_owner_may_connect(path: Path, mask: int) -> None:
     await listener.aclose()
 
 
-async def test_a_socket_has_its_mode_before_it_has_its_name(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_socket_has_its_mode_before_it_has_its_name(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """At no time can another user connect."""
     seen = []
     real = os.link
@@ -160,7 +164,9 @@ async def test_a_file_that_is_not_a_socket_stays(path: Path, kind: str) -> None:
         _stale(Path("other.sock"))
         path.symlink_to("nowhere" if kind == "link" else "other.sock")
     before = _names()
-    with pytest.raises(UsageError, match=r"'p.sock' exists and is not a socket, so it is not replaced"):
+    with pytest.raises(
+        UsageError, match=r"'p.sock' exists and is not a socket, so it is not replaced"
+    ):
         await _listen(path)
     assert _names() == before
 
@@ -182,8 +188,12 @@ async def test_closing_works_without_the_file(path: Path) -> None:
     assert not path.exists()
 
 
-async def test_two_servers_that_replace_a_stale_socket_do_not_remove_each_other(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Both found a stale socket. The other server was faster, and its live socket gets its name back."""
+async def test_two_servers_that_replace_a_stale_socket_do_not_remove_each_other(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Both found a stale socket. The other server was faster,
+    and its live socket gets its name back.
+    """
     _stale(path)
     others = []
     real = _unix_sockets._has_server
@@ -207,7 +217,9 @@ async def test_two_servers_that_replace_a_stale_socket_do_not_remove_each_other(
 
 
 @pytest.mark.parametrize("step", ["_remove_stale", "_has_server"])
-async def test_a_stale_socket_that_disappears_meanwhile_is_ignored(path: Path, monkeypatch: pytest.MonkeyPatch, step: str) -> None:
+async def test_a_stale_socket_that_disappears_meanwhile_is_ignored(
+    path: Path, monkeypatch: pytest.MonkeyPatch, step: str
+) -> None:
     """Before it is examined or before it is renamed: the listener opens."""
     _stale(path)
     real = getattr(_unix_sockets, step)
@@ -222,7 +234,9 @@ async def test_a_stale_socket_that_disappears_meanwhile_is_ignored(path: Path, m
     await listener.aclose()
 
 
-async def test_taking_the_name_is_given_up_after_4_attempts(path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_taking_the_name_is_given_up_after_4_attempts(
+    path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """With a UsageError, and without a file left behind."""
     attempts = []
 
@@ -246,8 +260,13 @@ async def test_a_file_that_cannot_be_created_is_a_usage_error(path: Path, name: 
 
 async def test_connecting_without_a_server_is_a_lost_connection(path: Path) -> None:
     """If the file is missing, and if it is stale; each with its own advice."""
-    with pytest.raises(ConnectionLost, match=r"no server answers at unix:p.sock: .*The file does not exist"):
+    with pytest.raises(
+        ConnectionLost, match=r"no server answers at unix:p.sock: .*The file does not exist"
+    ):
         await _connect(path)
     _stale(path)
-    with pytest.raises(ConnectionLost, match=r"no server answers at unix:p.sock: .*The file exists, but no server listens"):
+    with pytest.raises(
+        ConnectionLost,
+        match=r"no server answers at unix:p.sock: .*The file exists, but no server listens",
+    ):
         await _connect(path)

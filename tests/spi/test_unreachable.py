@@ -14,9 +14,18 @@ TCP = parse_url("tcp://example.com:7000").address
 @pytest.mark.parametrize(
     ("error", "said"),
     [
-        (OSError(errno.ECONNREFUSED, "refused"), "no server answers at .*: .*refused. Is the server running, at this host and port?"),
-        (socket.gaierror(-2, "unknown"), "the name 'example.com' of .* cannot be resolved: .*unknown. Check it"),
-        (UnicodeError("label too long"), "the name 'example.com' of .* cannot be resolved: label too long"),
+        (
+            OSError(errno.ECONNREFUSED, "refused"),
+            "no server answers at .*: .*refused. Is the server running, at this host and port?",
+        ),
+        (
+            socket.gaierror(-2, "unknown"),
+            "the name 'example.com' of .* cannot be resolved: .*unknown. Check it",
+        ),
+        (
+            UnicodeError("label too long"),
+            "the name 'example.com' of .* cannot be resolved: label too long",
+        ),
         (ssl.SSLError(1, "plain words"), "the TLS handshake with .* failed: .*plain words"),
     ],
 )
@@ -45,4 +54,6 @@ def test_a_file_gets_advice_for_files(number: int, said: str) -> None:
 
 def test_all_reasons_take_the_place_of_the_last_error() -> None:
     """A host may have several addresses."""
-    assert "answers at tcp://example.com:7000: one, two. Is" in str(unreachable(TCP, OSError(5, "two"), reasons="one, two"))
+    assert "answers at tcp://example.com:7000: one, two. Is" in str(
+        unreachable(TCP, OSError(5, "two"), reasons="one, two")
+    )

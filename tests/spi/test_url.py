@@ -10,8 +10,14 @@ from penstock.spi import Url, check_one_encoding, check_permitted, parse_url
 PARSED = [
     ("tcp://127.0.0.1:7000", Url(transport="tcp", host="127.0.0.1", port=7000)),
     ("tcp://127.0.0.1:7000/", Url(transport="tcp", host="127.0.0.1", port=7000)),
-    ("tcp://127.0.0.1:7000/ticks/EURUSD", Url(transport="tcp", host="127.0.0.1", port=7000, publisher="ticks/EURUSD")),
-    ("TCP://name.example:7000/Ticks", Url(transport="tcp", host="name.example", port=7000, publisher="Ticks")),
+    (
+        "tcp://127.0.0.1:7000/ticks/EURUSD",
+        Url(transport="tcp", host="127.0.0.1", port=7000, publisher="ticks/EURUSD"),
+    ),
+    (
+        "TCP://name.example:7000/Ticks",
+        Url(transport="tcp", host="name.example", port=7000, publisher="Ticks"),
+    ),
     ("tcp://[::1]:7000/a", Url(transport="tcp", host="::1", port=7000, publisher="a")),
     ("tcp://[fe80::1%eth0]:7000", Url(transport="tcp", host="fe80::1%eth0", port=7000)),
     ("tcp://host/a", Url(transport="tcp", host="host", publisher="a")),
@@ -19,22 +25,37 @@ PARSED = [
     ("tcp://:0/a", Url(transport="tcp", host="", port=0, publisher="a")),
     ("tcp://h:1/a?b=c&d=e", Url(transport="tcp", host="h", port=1, publisher="a?b=c&d=e")),
     ("tcp://h:1?b=c", Url(transport="tcp", host="h", port=1, publisher="?b=c")),
-    ("tcp://h:1/%C3%BCber%20all%2Fes%23", Url(transport="tcp", host="h", port=1, publisher="über all/es#")),
+    (
+        "tcp://h:1/%C3%BCber%20all%2Fes%23",
+        Url(transport="tcp", host="h", port=1, publisher="über all/es#"),
+    ),
     ("tcp://h:1//a", Url(transport="tcp", host="h", port=1, publisher="/a")),
     ("tcp://h:1#a", Url(transport="tcp", host="h", port=1, publisher="a")),
     ("tcp://h:1/#a", Url(transport="tcp", host="h", port=1, publisher="a")),
-    ("ws://h:1/chat?room=1#a/b", Url(transport="ws", host="h", port=1, path="/chat?room=1", publisher="a/b")),
-    ("reactivesocket+tcp://h:1/a", Url(transport="tcp", dialect="reactivesocket", host="h", port=1, publisher="a")),
+    (
+        "ws://h:1/chat?room=1#a/b",
+        Url(transport="ws", host="h", port=1, path="/chat?room=1", publisher="a/b"),
+    ),
+    (
+        "reactivesocket+tcp://h:1/a",
+        Url(transport="tcp", dialect="reactivesocket", host="h", port=1, publisher="a"),
+    ),
     ("rsio+memory-framed://x", Url(transport="memory-framed", dialect="rsio", host="x")),
     ("unix:///run/p.sock", Url(transport="unix", host="", path="/run/p.sock")),
-    ("unix:///run/p.sock#ticks/EURUSD", Url(transport="unix", host="", path="/run/p.sock", publisher="ticks/EURUSD")),
+    (
+        "unix:///run/p.sock#ticks/EURUSD",
+        Url(transport="unix", host="", path="/run/p.sock", publisher="ticks/EURUSD"),
+    ),
     ("unix:p.sock#a", Url(transport="unix", path="p.sock", publisher="a")),
     ("pipe:", Url(transport="pipe")),
     ("pipe:#a", Url(transport="pipe", publisher="a")),
     ("exec:python3 -m x", Url(transport="exec", path="python3 -m x")),
     ("exec:python3 -m x#a", Url(transport="exec", path="python3 -m x", publisher="a")),
     ("exec:sh -c 'echo #'#a", Url(transport="exec", path="sh -c 'echo #'", publisher="a")),
-    ('exec:sh -c "echo \\"#"#a#b', Url(transport="exec", path='sh -c "echo \\"#"', publisher="a#b")),
+    (
+        'exec:sh -c "echo \\"#"#a#b',
+        Url(transport="exec", path='sh -c "echo \\"#"', publisher="a#b"),
+    ),
     ("exec:echo \\##a", Url(transport="exec", path="echo \\#", publisher="a")),
     ("exec:echo '\\'#a", Url(transport="exec", path="echo '\\'", publisher="a")),
 ]
@@ -144,7 +165,9 @@ def test_a_path_that_is_not_a_command_is_refused(text: str, why: str) -> None:
         parse_url(text).command()
 
 
-@pytest.mark.parametrize(("text", "file"), [("unix:///run/a%20b.sock#x", "/run/a b.sock"), ("unix:b.sock", "b.sock")])
+@pytest.mark.parametrize(
+    ("text", "file"), [("unix:///run/a%20b.sock#x", "/run/a b.sock"), ("unix:b.sock", "b.sock")]
+)
 def test_a_file_is_percent_decoded(text: str, file: str) -> None:
     """So it may contain characters that a URL may not."""
     assert file == parse_url(text).file()
@@ -166,7 +189,9 @@ def test_a_path_that_is_not_a_file_is_refused(text: str, why: str) -> None:
         parse_url(text).file()
 
 
-@pytest.mark.parametrize("permitted", [None, ("tcp", "tls"), {"tcp"}], ids=["any", "a tuple", "a set"])
+@pytest.mark.parametrize(
+    "permitted", [None, ("tcp", "tls"), {"tcp"}], ids=["any", "a tuple", "a set"]
+)
 def test_a_permitted_transport_is_accepted(permitted: tuple[str, ...] | None) -> None:
     """The protocol before the '+' is not part of the transport's name."""
     check_permitted(parse_url("reactivesocket+tcp://h:1/a"), permitted)
@@ -175,12 +200,20 @@ def test_a_permitted_transport_is_accepted(permitted: tuple[str, ...] | None) ->
 @pytest.mark.parametrize("permitted", [("tls",), ()], ids=["another", "none"])
 def test_a_transport_that_is_not_permitted_is_refused(permitted: tuple[str, ...]) -> None:
     """The error names what is permitted."""
-    with pytest.raises(UsageError, match=r"uses the transport 'exec', and transports= permits (tls|none); correct the URL"):
+    with pytest.raises(
+        UsageError,
+        match=r"uses the transport 'exec', and transports= permits (tls|none); correct the URL",
+    ):
         check_permitted(parse_url("exec:rm x#a"), permitted)
 
 
 @pytest.mark.parametrize(
-    ("url", "option"), [("tcp://h:1", "msgpack"), ("tcp://h:1?encoding=msgpack", None), ("tcp://h:1?encoding=wide", "wide")]
+    ("url", "option"),
+    [
+        ("tcp://h:1", "msgpack"),
+        ("tcp://h:1?encoding=msgpack", None),
+        ("tcp://h:1?encoding=wide", "wide"),
+    ],
 )
 def test_a_url_and_an_option_name_one_encoding(url: str, option: str | None) -> None:
     """One of them names it, or both the same."""
@@ -190,7 +223,10 @@ def test_a_url_and_an_option_name_one_encoding(url: str, option: str | None) -> 
 @pytest.mark.parametrize("option", ["protobuf", "compact", 3])
 def test_a_url_and_an_option_with_two_encodings_are_refused(option: object) -> None:
     """The error names both."""
-    with pytest.raises(UsageError, match=rf"encoding='?{option}'?, and 'tcp://h:1\?encoding=msgpack' asks for 'msgpack'; leave one"):
+    with pytest.raises(
+        UsageError,
+        match=rf"encoding='?{option}'?, and 'tcp://h:1\?encoding=msgpack' asks for 'msgpack'; leave one",
+    ):
         check_one_encoding(parse_url("tcp://h:1?encoding=msgpack"), option)
 
 
@@ -213,7 +249,9 @@ def test_a_text_in_place_of_the_names_is_refused() -> None:
         ("exec:server ?encoding=msgpack#ticks", "server ?encoding=msgpack", None, "ticks"),
     ],
 )
-def test_the_encoding_stands_at_the_end_of_the_path(text: str, path: str, encoding: str | None, publisher: str | None) -> None:
+def test_the_encoding_stands_at_the_end_of_the_path(
+    text: str, path: str, encoding: str | None, publisher: str | None
+) -> None:
     """Behind a name it is a parameter of the publisher, and in a command a word."""
     url = parse_url(text)
     assert (url.path, url.encoding, url.publisher) == (path, encoding, publisher)

@@ -5,7 +5,14 @@ from collections.abc import Iterable
 import pytest
 
 from penstock.api import Limits
-from penstock.spi import ElementSink, SourceOptions, TransportOptions, UrlSource, build_registry, hookimpl
+from penstock.spi import (
+    ElementSink,
+    SourceOptions,
+    TransportOptions,
+    UrlSource,
+    build_registry,
+    hookimpl,
+)
 
 
 class Scheme(UrlSource):

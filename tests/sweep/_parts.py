@@ -1,7 +1,8 @@
-"""The parts that the sweep combines: every source, every operator and every sink, watched by a census.
+"""The parts that the sweep combines:
+every source, every operator and every sink, watched by a census.
 
-A part gets a `WatchedFactory`, which makes elements and generators. After the end of the stream every element must be gone
-and every generator closed.
+A part gets a `WatchedFactory`, which makes elements and generators. After the end of the stream
+every element must be gone and every generator closed.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Iterator
@@ -51,7 +52,9 @@ class WatchedFactory:
         return element
 
     def numbers(self) -> AsyncIterator[Element]:
-        """Return a new async generator that waits between its elements and in its cleanup. Once begun, it must be closed."""
+        """Return a new async generator that waits between its elements and in its cleanup.
+        Once begun, it must be closed.
+        """
         return self._watched(self._numbers)
 
     def failing(self) -> AsyncIterator[Element]:
@@ -59,7 +62,9 @@ class WatchedFactory:
         return self._watched(self._failing)
 
     def with_nursery(self) -> AsyncIterator[Element]:
-        """Return an async generator with a nursery around its elements: the most difficult one to clean up."""
+        """Return an async generator with a nursery around its elements:
+        the most difficult one to clean up.
+        """
         return self._watched(self._with_nursery)
 
     def plain(self) -> Iterator[Element]:
@@ -178,13 +183,19 @@ SOURCES: Final[dict[str, Callable[[WatchedFactory, trio.Nursery], Any]]] = {
     "plain generator": lambda factory, nursery: penstock.from_iterable(factory.plain()),
     "sequence": lambda factory, nursery: [factory.element(number) for number in range(ELEMENTS)],
     "memory channel": _from_channel,
-    "batches": lambda factory, nursery: penstock.from_batches([[factory.element(0)], [factory.element(1), factory.element(2)]]),
+    "batches": lambda factory, nursery: penstock.from_batches(
+        [[factory.element(0)], [factory.element(1), factory.element(2)]]
+    ),
     "empty": lambda factory, nursery: penstock.empty(),
     "failed": lambda factory, nursery: penstock.failed(ScriptedError()),
     "single": lambda factory, nursery: penstock.single(factory.element(0)),
-    "interval": lambda factory, nursery: penstock.pipe(penstock.interval(0.01), ops.map(factory.element), ops.take(3)),
+    "interval": lambda factory, nursery: penstock.pipe(
+        penstock.interval(0.01), ops.map(factory.element), ops.take(3)
+    ),
     "timer": lambda factory, nursery: penstock.pipe(penstock.timer(0.01), ops.map(factory.element)),
-    "foreign publisher": lambda factory, nursery: penstock.from_publisher(SynchronousPublisher(factory)),
+    "foreign publisher": lambda factory, nursery: penstock.from_publisher(
+        SynchronousPublisher(factory)
+    ),
     **{f"topic, {slow.value}": topic(slow) for slow in penstock.SlowPolicy},
 }
 
@@ -251,18 +262,28 @@ OPERATORS: Final[dict[str, Callable[[WatchedFactory], Operator[Any, Any]]]] = {
     "take_while": lambda factory: ops.take_while(lambda element: element.number < 2),
     "first": lambda factory: ops.first(),
     "first, async": lambda factory: ops.first(_slow_true),
-    "distinct_until_changed": lambda factory: ops.distinct_until_changed(lambda element: element.number // 2),
-    "flat_map": lambda factory: ops.flat_map(lambda element: penstock.generate(factory.numbers), concurrency=2),
-    "switch_map": lambda factory: ops.switch_map(lambda element: penstock.generate(factory.numbers)),
+    "distinct_until_changed": lambda factory: ops.distinct_until_changed(
+        lambda element: element.number // 2
+    ),
+    "flat_map": lambda factory: ops.flat_map(
+        lambda element: penstock.generate(factory.numbers), concurrency=2
+    ),
+    "switch_map": lambda factory: ops.switch_map(
+        lambda element: penstock.generate(factory.numbers)
+    ),
     "switch_map, async": lambda factory: ops.switch_map(_slowly_numbers(factory)),
     "with_latest_from": lambda factory: ops.with_latest_from(penstock.generate(factory.numbers)),
-    "take_until": lambda factory: ops.take_until(penstock.pipe(penstock.timer(0.004), ops.map(factory.element))),
+    "take_until": lambda factory: ops.take_until(
+        penstock.pipe(penstock.timer(0.004), ops.map(factory.element))
+    ),
     "share": lambda factory: ops.share(factory.nursery),
     "share, latest": lambda factory: ops.share(factory.nursery, slow=penstock.SlowPolicy.LATEST),
     "window": lambda factory: ops.window(2),
     "window, read": lambda factory: _InARow(ops.window(2, 0.003), ops.flat_map(lambda part: part)),
     "group_by": lambda factory: ops.group_by(lambda element: element.number % 2),
-    "group_by, read": lambda factory: _InARow(ops.group_by(_slowly_parity), ops.flat_map(lambda group: group)),
+    "group_by, read": lambda factory: _InARow(
+        ops.group_by(_slowly_parity), ops.flat_map(lambda group: group)
+    ),
     "merge": lambda factory: ops.merge(penstock.generate(factory.numbers)),
     "concat": lambda factory: ops.concat(penstock.generate(factory.numbers)),
     "start_with": lambda factory: ops.start_with(object()),
@@ -315,7 +336,9 @@ async def _leave_early(source: Any, factory: WatchedFactory) -> None:
 async def _callback(source: Any, factory: WatchedFactory) -> None:
     done = trio.Event()
     async with trio.open_nursery() as nursery:
-        subscriber = penstock.CallbackSubscriber(lambda element: None, error=lambda error: done.set(), complete=done.set, demand=2)
+        subscriber = penstock.CallbackSubscriber(
+            lambda element: None, error=lambda error: done.set(), complete=done.set, demand=2
+        )
         factory.census.watch(subscriber, "the callback subscriber")
         penstock.as_source(source).publisher(nursery).subscribe(subscriber)
         del subscriber

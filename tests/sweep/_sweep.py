@@ -1,4 +1,6 @@
-"""One combination of parts, cancelled before its k-th task step, for every k. After each run nothing may be left."""
+"""One combination of parts, cancelled before its k-th task step, for every k.
+After each run nothing may be left.
+"""
 
 import gc
 from collections.abc import Iterable, Iterator
@@ -40,7 +42,8 @@ async def _scenario(combination: Combination, census: LeakCensus) -> None:
                 await SINKS[combination.sink](source, factory)
             except* EXPECTED:
                 pass
-            nursery.cancel_scope.cancel()  # ends the tasks that publish to a topic or send into a channel
+            # ends the tasks that publish to a topic or send into a channel.
+            nursery.cancel_scope.cancel()
 
 
 async def _count_leaks(combination: Combination, k: int | None) -> tuple[int, list[str]]:
@@ -55,21 +58,30 @@ async def _count_leaks(combination: Combination, k: int | None) -> tuple[int, li
 
 
 def run_cancelled(combination: Combination, k: int | None, seed: int) -> int:
-    """Run a combination, cancelled before its k-th step (None: not cancelled). Return its steps, or raise Leak."""
+    """Run a combination, cancelled before its k-th step (None: not cancelled).
+    Return its steps, or raise Leak.
+    """
     steps, leaks = run_virtual(_count_leaks, combination, k, seed=seed)
     if leaks:
-        raise Leak(f"{combination}, cancelled before step {k} under seed {seed}, left:\n  " + "\n  ".join(leaks))
+        raise Leak(
+            f"{combination}, cancelled before step {k} under seed {seed}, left:\n  "
+            + "\n  ".join(leaks)
+        )
     return steps
 
 
 def sweep(combination: Combination, seeds: Iterable[int], *, at_most: int | None = None) -> int:
-    """Cancel a combination before every step (or `at_most` random ones) under each seed. Return the number of cancelled runs."""
+    """Cancel a combination before every step (or `at_most` random ones) under each seed. Return
+    the number of cancelled runs.
+    """
     runs = 0
     for seed in seeds:
         steps = run_cancelled(combination, None, seed)
         cancel_steps: Iterable[int] = range(1, steps + 1)
         if at_most is not None and steps > at_most:
-            cancel_steps = sorted(Random(f"{combination}{seed}").sample(range(1, steps + 1), at_most))
+            cancel_steps = sorted(
+                Random(f"{combination}{seed}").sample(range(1, steps + 1), at_most)
+            )
         for k in cancel_steps:
             run_cancelled(combination, k, seed)
             runs += 1
@@ -77,10 +89,14 @@ def sweep(combination: Combination, seeds: Iterable[int], *, at_most: int | None
 
 
 def all_pairs() -> Iterator[Combination]:
-    """Return combinations of every source with every sink, and of every operator with every sink behind a source that waits."""
+    """Return combinations of every source with every sink, and of every operator with every sink
+    behind a source that waits.
+    """
     for sink in SINKS:
         yield from (Combination(source, None, sink) for source in SOURCES)
-        yield from (Combination("async generator function", operator, sink) for operator in OPERATORS)
+        yield from (
+            Combination("async generator function", operator, sink) for operator in OPERATORS
+        )
 
 
 def all_combinations() -> Iterator[Combination]:
@@ -92,7 +108,9 @@ def all_combinations() -> Iterator[Combination]:
 
 @contextmanager
 def cheap_collections() -> Iterator[None]:
-    """Exclude existing objects from garbage collection inside the block: the sweep collects thousands of times."""
+    """Exclude existing objects from garbage collection inside the block:
+    the sweep collects thousands of times.
+    """
     gc.collect()
     gc.freeze()
     try:

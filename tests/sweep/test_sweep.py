@@ -1,4 +1,6 @@
-"""After a cancel at any step, no task, no open generator and no reference is left. This is a sample; `nox -s sweep` runs the whole."""
+"""After a cancel at any step, no task, no open generator and no reference is left. This is a
+sample; `nox -s sweep` runs the whole.
+"""
 
 from collections.abc import Iterator
 from typing import Any
@@ -9,7 +11,15 @@ import trio
 import penstock
 from penstock.operators import OperatorBase
 from tests.sweep import _parts
-from tests.sweep._sweep import Combination, Leak, all_combinations, all_pairs, cheap_collections, run_cancelled, sweep
+from tests.sweep._sweep import (
+    Combination,
+    Leak,
+    all_combinations,
+    all_pairs,
+    cheap_collections,
+    run_cancelled,
+    sweep,
+)
 
 PAIRS = list(all_pairs())
 SEEDS = (1, 2)
@@ -23,7 +33,9 @@ def _cheap_collections() -> Iterator[None]:
 
 @pytest.mark.parametrize("sink", _parts.SINKS)
 def test_no_pair_of_parts_leaks(sink: str) -> None:
-    """Every source and every operator with every sink, cancelled before 3 of its steps under two seeds; `nox -s sweep` takes all."""
+    """Every source and every operator with every sink, cancelled before 3 of its steps under two
+    seeds; `nox -s sweep` takes all.
+    """
     runs = sum(sweep(pair, SEEDS, at_most=3) for pair in PAIRS if pair.sink == sink)
     assert runs > 200
 
@@ -43,8 +55,14 @@ def test_every_step_of_one_combination() -> None:
 def test_every_public_operator_is_swept() -> None:
     """A new operator that is missing from the sweep fails here."""
     swept = {name.split(",")[0] for name in _parts.OPERATORS}
-    assert swept == {name for name in penstock.ops.__all__ if name not in {"Operator", "pipe", "processor"} and name[0].islower()}
-    assert len(list(all_combinations())) == len(_parts.SOURCES) * (len(_parts.OPERATORS) + 1) * len(_parts.SINKS)
+    assert swept == {
+        name
+        for name in penstock.ops.__all__
+        if name not in {"Operator", "pipe", "processor"} and name[0].islower()
+    }
+    assert len(list(all_combinations())) == len(_parts.SOURCES) * (len(_parts.OPERATORS) + 1) * len(
+        _parts.SINKS
+    )
 
 
 KEPT: list[Any] = []
@@ -80,7 +98,9 @@ async def _leaving_a_generator(source: Any, factory: _parts.WatchedFactory) -> N
         ("SINKS", "collect", _leaving_a_generator, "generator"),
     ],
 )
-def test_a_planted_leak_is_found(monkeypatch: pytest.MonkeyPatch, kind: str, name: str, planted: Any, words: str) -> None:
+def test_a_planted_leak_is_found(
+    monkeypatch: pytest.MonkeyPatch, kind: str, name: str, planted: Any, words: str
+) -> None:
     """The sweep finds each kind of leak and names it."""
     monkeypatch.setitem(getattr(_parts, kind), name, planted)
     combination = Combination("sequence", "map", "collect")

@@ -1,4 +1,5 @@
-"""The common base of the verifications of penstock's publishers, and the iterables that they stream.
+"""The common base of the verifications of penstock's publishers, and the iterables
+that they stream.
 
 Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
@@ -52,7 +53,11 @@ class Unsized:
         self._error = error
 
     def __iter__(self):
-        return plain_numbers(self._length) if self._error is None else plain_numbers_and_an_error(self._length, self._error)
+        return (
+            plain_numbers(self._length)
+            if self._error is None
+            else plain_numbers_and_an_error(self._length, self._error)
+        )
 
 
 class Sized(Unsized):
@@ -103,7 +108,9 @@ class AsynchronousIterator:
 
 
 class PenstockPublisher(PublisherVerification):
-    """A task serves every publisher of penstock, so no signal arrives before `request` returns. Exceptions set `synchronous_bound`."""
+    """A task serves every publisher of penstock, so no signal arrives before `request` returns.
+    Exceptions set `synchronous_bound`.
+    """
 
     abstract = True
     multicast = True

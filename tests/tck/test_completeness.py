@@ -7,20 +7,36 @@ from types import ModuleType
 import pytest
 
 from penstock import Source, core, ops, runtime
-from tests.tck import _penstock_publisher, test_operators_as_publishers, test_publishers, test_remote_publishers, test_topics
+from tests.tck import (
+    _penstock_publisher,
+    test_operators_as_publishers,
+    test_publishers,
+    test_remote_publishers,
+    test_topics,
+)
 
 
 def _verified(*modules: ModuleType) -> set[str]:
     """Return the public names that the classes in these modules verify."""
-    base = _penstock_publisher.PenstockPublisher  # not imported by name: the kit would take this file for one with verifications
-    found = [each for module in modules for each in vars(module).values() if isinstance(each, type) and issubclass(each, base)]
+    # Not imported by name: the kit would take this file for one with verifications.
+    base = _penstock_publisher.PenstockPublisher
+    found = [
+        each
+        for module in modules
+        for each in vars(module).values()
+        if isinstance(each, type) and issubclass(each, base)
+    ]
     return {each.verifies for each in found if not vars(each).get("abstract", False)}
 
 
 def _sources(module: ModuleType) -> set[str]:
     """Return the public names of a module that are sources or functions that return a source."""
     public = {name: getattr(module, name) for name in module.__all__}
-    return {name for name, thing in public.items() if _is_source_class(thing) or _returns_a_source(thing)}
+    return {
+        name
+        for name, thing in public.items()
+        if _is_source_class(thing) or _returns_a_source(thing)
+    }
 
 
 def _is_source_class(thing: object) -> bool:
@@ -35,7 +51,11 @@ def _returns_a_source(thing: object) -> bool:
 
 
 def _operators() -> set[str]:
-    return {name for name in ops.__all__ if not isinstance(getattr(ops, name), type) and name not in {"pipe", "processor"}}
+    return {
+        name
+        for name in ops.__all__
+        if not isinstance(getattr(ops, name), type) and name not in {"pipe", "processor"}
+    }
 
 
 def _accepts_a_function(name: str) -> bool:
@@ -51,7 +71,9 @@ def test_every_source_is_verified() -> None:
 
 
 def test_every_remote_source_is_verified() -> None:
-    """The publisher of a peer is a publisher too. test_remote_publishers.py has one over each transport."""
+    """The publisher of a peer is a publisher too.
+    test_remote_publishers.py has one over each transport.
+    """
     assert _sources(runtime) == _verified(test_remote_publishers) == {"remote"}
 
 

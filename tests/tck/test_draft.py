@@ -1,4 +1,5 @@
-"""The test kit over the adapters to the early draft: `as_draft` over sources and topics, mailboxes, and `as_modern(as_draft(x))`.
+"""The test kit over the adapters to the early draft: `as_draft` over sources and topics, mailboxes,
+and `as_modern(as_draft(x))`.
 
 Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
@@ -9,7 +10,16 @@ import trio
 from penstock_tck import DRAFT, CountingPublisher, PublisherVerification, SubscriberVerification
 
 import penstock
-from penstock import UNBOUNDED, InvalidStateError, MailboxPolicy, MailboxSubscriber, Topic, as_draft, as_modern, ops
+from penstock import (
+    UNBOUNDED,
+    InvalidStateError,
+    MailboxPolicy,
+    MailboxSubscriber,
+    Topic,
+    as_draft,
+    as_modern,
+    ops,
+)
 
 
 async def _numbers(length):
@@ -86,7 +96,11 @@ class PipeAsDraft(_AsDraft):
     remembers = True
 
     def create_publisher(self, elements):
-        return self.bound(penstock.pipe(penstock.generate(_slowly, elements, 1), ops.filter(lambda _: True), ops.map(str)))
+        return self.bound(
+            penstock.pipe(
+                penstock.generate(_slowly, elements, 1), ops.filter(lambda _: True), ops.map(str)
+            )
+        )
 
 
 class ChannelAsDraft(_AsDraft):
@@ -138,7 +152,9 @@ class RetainingTopicAsDraft(_AsDraft):
 
 
 class LiveTopicAsDraft(RetainingTopicAsDraft):
-    """A topic that waits for its slowest subscriber, and is published to while subscribers come and go."""
+    """A topic that waits for its slowest subscriber,
+    and is published to while subscribers come and go.
+    """
 
     max_elements = UNBOUNDED
     remembers = False
@@ -157,7 +173,9 @@ class LiveTopicAsDraft(RetainingTopicAsDraft):
 
 
 class DraftOfModernOfDraft(_AsDraft):
-    """`as_draft(as_modern(x))`, where x is a draft publisher: the two adapters in the other order."""
+    """`as_draft(as_modern(x))`, where x is a draft publisher:
+    the two adapters in the other order.
+    """
 
     remembers = True
 
@@ -172,7 +190,10 @@ class ModernOfDraft(PublisherVerification):
     violations_reported = True
 
     def bound(self, source):
-        return as_modern(as_draft(source.publisher(self.env.nursery)), on_violation=self.reported_violations.append)
+        return as_modern(
+            as_draft(source.publisher(self.env.nursery)),
+            on_violation=self.reported_violations.append,
+        )
 
     def create_publisher(self, elements):
         return self.bound(penstock.generate(_numbers, elements))
@@ -207,7 +228,9 @@ class ForeignModernOfDraft(ModernOfDraft):
     max_elements = 100_000
 
     def create_publisher(self, elements):
-        return as_modern(as_draft(CountingPublisher(elements)), on_violation=self.reported_violations.append)
+        return as_modern(
+            as_draft(CountingPublisher(elements)), on_violation=self.reported_violations.append
+        )
 
 
 class _Mailbox(SubscriberVerification):
@@ -220,7 +243,12 @@ class _Mailbox(SubscriberVerification):
     policy = MailboxPolicy.MODERN
 
     def mailbox(self, handler):
-        make = partial(MailboxSubscriber, demand=self.demand, policy=self.policy, on_violation=lambda error: None)
+        make = partial(
+            MailboxSubscriber,
+            demand=self.demand,
+            policy=self.policy,
+            on_violation=lambda error: None,
+        )
         return make(self.env.nursery, handler, error=self.saw_error, complete=self.saw_complete)
 
     def create_subscriber(self):

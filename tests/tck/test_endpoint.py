@@ -1,11 +1,14 @@
-"""The test kit over the clients without trio: what `penstock.blocking` and `penstock.aio` share holds the rules.
+"""The test kit over the clients without trio:
+what `penstock.blocking` and `penstock.aio` share holds the rules.
 
 Rules of this file
 
-* The kit runs on trio, and an `Endpoint` does no I/O: here a task of trio carries its bytes. So the rows for publishers run over the
-  subscriptions of an endpoint, and those for subscribers over the consumer's end that both clients read.
-* The loops of both clients around these objects are tested in tests/blocking and tests/aio. `nox -s conformance` runs the kit over a stream
-  of `penstock.aio`, with a loop of asyncio and a socket (whole_aio_stream.py).
+* The kit runs on trio, and an `Endpoint` does no I/O: here a task of trio carries its bytes. So the
+  rows for publishers run over the subscriptions of an endpoint, and those for subscribers over the
+  consumer's end that both clients read.
+* The loops of both clients around these objects are tested in tests/blocking and tests/aio.
+  `nox -s conformance` runs the kit over a stream of `penstock.aio`, with a loop of asyncio and a
+  socket (whole_aio_stream.py).
 """
 
 import json
@@ -17,7 +20,9 @@ import penstock
 from penstock.api import Subscriber, Subscription
 from penstock.endpoint import Endpoint, StreamBuffer, StreamEnd, endpoint_settings
 from penstock.spi import parse_url
-from tests.tck import test_remote_publishers  # the module: the kit would collect its class here, too
+
+# The module: the kit would collect its class here, too.
+from tests.tck import test_remote_publishers
 
 SETTINGS = endpoint_settings(
     "tcp://127.0.0.1:1",
@@ -78,7 +83,9 @@ class _EndpointSource(penstock.Source):
 
 
 class OverAnEndpoint(test_remote_publishers.OverMemory):
-    """The publisher of a server of penstock, through the endpoint that the clients without trio drive."""
+    """The publisher of a server of penstock, through the endpoint
+    that the clients without trio drive.
+    """
 
     url = "memory://endpoint{}"
 

@@ -1,10 +1,13 @@
-"""The test kit over every operator as a publisher: `pipe(source, op)`, where the source is a generator.
+"""The test kit over every operator as a publisher:
+`pipe(source, op)`, where the source is a generator.
 
-test_processors.py verifies each operator as a processor, over a publisher that signals inside `request`. Operators that leave out
-elements, or end before their source, are verified over such a publisher here too, because there they pass every element on.
+test_processors.py verifies each operator as a processor, over a publisher that signals inside
+`request`. Operators that leave out elements, or end before their source, are verified over such a
+publisher here too, because there they pass every element on.
 
-To add an operator, add its rows to `ROWS`: a function that builds a pipe with the given number of elements. Its source is
-`up(count)` or `up(count, error)`. A row also declares how the operator differs from one that passes every element on.
+To add an operator, add its rows to `ROWS`: a function that builds a pipe with the given number of
+elements. Its source is `up(count)` or `up(count, error)`. A row also declares how the operator
+differs from one that passes every element on.
 Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
 
@@ -19,7 +22,12 @@ from penstock_tck import CountingPublisher
 import penstock
 from penstock import UNBOUNDED, Source, ops, pipe
 from tests.operators.promises import NoTaps
-from tests.tck._penstock_publisher import PenstockPublisher, numbers, numbers_and_an_error, numbers_slowly
+from tests.tck._penstock_publisher import (
+    PenstockPublisher,
+    numbers,
+    numbers_and_an_error,
+    numbers_slowly,
+)
 
 PACE = 0.01
 """Virtual seconds between two elements of a slow source."""
@@ -31,13 +39,19 @@ class Row:
 
     name: str
     build: Callable[..., Source[Any]]
-    """``build(up, elements)`` returns the pipe. If `faulty`, ``build(up, elements, error)`` returns one that fails after the elements."""
+    """``build(up, elements)`` returns the pipe. If `faulty`, ``build(up, elements, error)``
+    returns one that fails after the elements.
+    """
     variant: str = ""
     faulty: bool = True
     selective: bool = False
-    """True if it leaves out elements or ends early. Then it is also verified over a publisher without a task."""
+    """True if it leaves out elements or ends early.
+    Then it is also verified over a publisher without a task.
+    """
     synchronous: int = 0
-    """How many elements one request may signal before it returns, over a source that signals none then."""
+    """How many elements one request may signal before it returns, over a source
+    that signals none then.
+    """
     declares: dict[str, Any] = attrs.field(factory=dict)
 
 
@@ -65,14 +79,23 @@ def _identity(number):
 
 
 def _plain_and_async(name, build, **more):
-    """Return the two rows of an operator with a plain or async function: ``build(f, up, elements, *error)``."""
+    """Return the two rows of an operator with a plain or async function:
+    ``build(f, up, elements, *error)``.
+    """
     return [
         Row(name=name, variant="plain", build=lambda up, n, *e: build(_plain, up, n, *e), **more),
         Row(
             name=name,
             variant="async",
             build=lambda up, n, *e: build(_async, up, n, *e),
-            **{**more, "declares": {"synchronous_bound": 0, "errors_overtake": True, **more.get("declares", {})}},
+            **{
+                **more,
+                "declares": {
+                    "synchronous_bound": 0,
+                    "errors_overtake": True,
+                    **more.get("declares", {}),
+                },
+            },
         ),
     ]
 
@@ -95,24 +118,40 @@ def _failing_every_second_time(elements):
 
 def _resumed_half_way(elements, source):
     half = elements // 2
-    return pipe(penstock.generate(numbers_and_an_error, half, ValueError("go on")), ops.on_error_resume(source(elements - half)))
+    return pipe(
+        penstock.generate(numbers_and_an_error, half, ValueError("go on")),
+        ops.on_error_resume(source(elements - half)),
+    )
 
 
 _ERRORS_OVERTAKE = {"errors_overtake": True, "eager_completion": False}
 _UNORDERED = {**_ERRORS_OVERTAKE, "multicast": False}
 _SLOW = {"settle_seconds": 100.0, "eager_completion": False}
-_LOSSY = {"multicast": False, "settle_seconds": 30.0, "max_elements": 20, "min_elements": 1, "eager_completion": True}
+_LOSSY = {
+    "multicast": False,
+    "settle_seconds": 30.0,
+    "max_elements": 20,
+    "min_elements": 1,
+    "eager_completion": True,
+}
 
 ROWS = [
     # --- _transform.py
     *_plain_and_async("map", lambda f, up, n, *e: pipe(up(n, *e), ops.map(f(_identity)))),
     *_plain_and_async("tap", lambda f, up, n, *e: pipe(up(n, *e), ops.tap(f(_identity)))),
     Row(name="record", build=lambda up, n, *e: pipe(up(n, *e), ops.record(NoTaps(), "x"))),
-    *_plain_and_async("scan", lambda f, up, n, *e: pipe(up(n, *e), ops.scan(f(lambda total, number: total + number), 0))),
-    Row(name="pairwise", build=lambda up, n, *e: pipe(up(min(n + 1, UNBOUNDED), *e), ops.pairwise())),
+    *_plain_and_async(
+        "scan",
+        lambda f, up, n, *e: pipe(up(n, *e), ops.scan(f(lambda total, number: total + number), 0)),
+    ),
+    Row(
+        name="pairwise", build=lambda up, n, *e: pipe(up(min(n + 1, UNBOUNDED), *e), ops.pairwise())
+    ),
     *_plain_and_async(
         "reduce",
-        lambda f, up, n, *e: pipe(up(n, *e), ops.reduce(f(lambda total, number: total + number), 0)),
+        lambda f, up, n, *e: pipe(
+            up(n, *e), ops.reduce(f(lambda total, number: total + number), 0)
+        ),
         faulty=False,
         declares={"eager_completion": False, "min_elements": 1, "max_elements": 1},
     ),
@@ -134,7 +173,8 @@ ROWS = [
         name="skip",
         build=lambda up, n, *e: pipe(up(min(n + 3, UNBOUNDED), *e), ops.skip(3)),
         selective=True,
-        declares={"eager_completion": False},  # if all elements are left out, a request is needed to see the end
+        # If all elements are left out, a request is needed to see the end.
+        declares={"eager_completion": False},
     ),
     *_plain_and_async(
         "take_while",
@@ -159,15 +199,23 @@ ROWS = [
     ),
     *_plain_and_async(
         "distinct_until_changed",
-        lambda f, up, n, *e: pipe(up(_twice(n), *e), ops.distinct_until_changed(f(lambda number: number // 2))),
+        lambda f, up, n, *e: pipe(
+            up(_twice(n), *e), ops.distinct_until_changed(f(lambda number: number // 2))
+        ),
         selective=True,
         declares={"eager_completion": False},
     ),
-    Row(name="distinct_until_changed", variant="without a key", build=lambda up, n, *e: pipe(up(n, *e), ops.distinct_until_changed())),
+    Row(
+        name="distinct_until_changed",
+        variant="without a key",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.distinct_until_changed()),
+    ),
     # --- _combine.py
     Row(
         name="merge",
-        build=lambda up, n, *e: pipe(up(n // 2, *e), ops.merge(penstock.from_iterable(range(n // 2, n)))),
+        build=lambda up, n, *e: pipe(
+            up(n // 2, *e), ops.merge(penstock.from_iterable(range(n // 2, n)))
+        ),
         faulty=False,
         synchronous=32,
         declares=_UNORDERED,
@@ -229,7 +277,9 @@ ROWS = [
     Row(
         name="flat_map",
         variant="to one long stream",
-        build=lambda up, n, *e: pipe(penstock.single("all"), ops.flat_map(lambda _: up(n, *e), concurrency=1)),
+        build=lambda up, n, *e: pipe(
+            penstock.single("all"), ops.flat_map(lambda _: up(n, *e), concurrency=1)
+        ),
         synchronous=16,
         declares=_ERRORS_OVERTAKE,
     ),
@@ -242,20 +292,26 @@ ROWS = [
     # --- _window.py and _group_by.py
     Row(
         name="window",
-        build=lambda up, n, *e: pipe(up(n, *e), ops.window(3), ops.flat_map(_identity, concurrency=1)),
+        build=lambda up, n, *e: pipe(
+            up(n, *e), ops.window(3), ops.flat_map(_identity, concurrency=1)
+        ),
         synchronous=16,
         declares=_ERRORS_OVERTAKE,
     ),
     Row(
         name="window",
         variant="timed",
-        build=lambda up, n, *e: pipe(up(n, *e), ops.window(3, 5), ops.flat_map(_identity, concurrency=1)),
+        build=lambda up, n, *e: pipe(
+            up(n, *e), ops.window(3, 5), ops.flat_map(_identity, concurrency=1)
+        ),
         synchronous=16,
         declares=_ERRORS_OVERTAKE,
     ),
     *_plain_and_async(
         "group_by",
-        lambda f, up, n, *e: pipe(up(n, *e), ops.group_by(f(lambda number: number % 3)), ops.flat_map(_identity)),
+        lambda f, up, n, *e: pipe(
+            up(n, *e), ops.group_by(f(lambda number: number % 3)), ops.flat_map(_identity)
+        ),
         synchronous=48,
         declares=_UNORDERED,
     ),
@@ -289,17 +345,26 @@ ROWS = [
     # --- _timing.py
     Row(
         name="debounce",
-        build=lambda up, n: pipe(penstock.generate(numbers_slowly, n, PACE), ops.debounce(PACE / 2)),
+        build=lambda up, n: pipe(
+            penstock.generate(numbers_slowly, n, PACE), ops.debounce(PACE / 2)
+        ),
         faulty=False,
         declares=_SLOW,
     ),
     Row(
         name="throttle",
-        build=lambda up, n: pipe(penstock.generate(numbers_slowly, n, PACE), ops.throttle(PACE / 2)),
+        build=lambda up, n: pipe(
+            penstock.generate(numbers_slowly, n, PACE), ops.throttle(PACE / 2)
+        ),
         faulty=False,
         declares=_SLOW,
     ),
-    Row(name="delay", build=lambda up, n, *e: pipe(up(n, *e), ops.delay(PACE)), declares={**_ERRORS_OVERTAKE, **_SLOW}, faulty=False),
+    Row(
+        name="delay",
+        build=lambda up, n, *e: pipe(up(n, *e), ops.delay(PACE)),
+        declares={**_ERRORS_OVERTAKE, **_SLOW},
+        faulty=False,
+    ),
     Row(
         name="sample",
         build=lambda up, n: pipe(penstock.interval(0.3), ops.sample(1), ops.take(n)),
@@ -310,7 +375,9 @@ ROWS = [
     # --- _repeat.py
     Row(
         name="repeat",
-        build=lambda up, n: pipe(up(n // 2), ops.repeat(2)) if n % 2 == 0 else pipe(up(n), ops.repeat(1)),
+        build=lambda up, n: (
+            pipe(up(n // 2), ops.repeat(2)) if n % 2 == 0 else pipe(up(n), ops.repeat(1))
+        ),
         faulty=False,
         declares={"eager_completion": False},
     ),
@@ -330,7 +397,9 @@ ROWS = [
     Row(
         name="retry",
         variant="async",
-        build=lambda up, n: pipe(_failing_every_second_time(n), ops.retry(2, when=_async(lambda error: True))),
+        build=lambda up, n: pipe(
+            _failing_every_second_time(n), ops.retry(2, when=_async(lambda error: True))
+        ),
         faulty=False,
         declares={"settle_seconds": 1.0, "eager_completion": False},
     ),
@@ -342,7 +411,9 @@ ROWS = [
     ),
     *_plain_and_async(
         "on_error_resume",
-        lambda f, up, n: _resumed_half_way(n, lambda rest: f(lambda error: penstock.from_iterable(range(rest)))),
+        lambda f, up, n: _resumed_half_way(
+            n, lambda rest: f(lambda error: penstock.from_iterable(range(rest)))
+        ),
         faulty=False,
     ),
 ]
@@ -368,7 +439,11 @@ class _OverAGenerator(_Piped):
     abstract = True
 
     def up(self, elements, error=None):
-        return penstock.generate(numbers, elements) if error is None else penstock.generate(numbers_and_an_error, elements, error)
+        return (
+            penstock.generate(numbers, elements)
+            if error is None
+            else penstock.generate(numbers_and_an_error, elements, error)
+        )
 
 
 class _OverAPublisher(_Piped):
@@ -385,7 +460,9 @@ def _faulty(self, elements, error):
 
 
 def _verification(row, base, suffix):
-    name = "".join(word.capitalize() for word in f"{row.name} {row.variant} {suffix}".replace("_", " ").split())
+    name = "".join(
+        word.capitalize() for word in f"{row.name} {row.variant} {suffix}".replace("_", " ").split()
+    )
     factory = {"create_faulty_publisher": _faulty} if row.faulty else {}
     doc = f"`{row.name}` {row.variant} {suffix}".strip()
     attributes = {"row": row, "verifies": row.name, "__doc__": doc, "__module__": __name__}
@@ -395,7 +472,9 @@ def _verification(row, base, suffix):
 
 
 class _Shared(PenstockPublisher):
-    """`share`, whose source waits a second, so that every subscriber joins before the first element."""
+    """`share`, whose source waits a second, so that every subscriber joins before the first
+    element.
+    """
 
     abstract = True
     verifies = "share"
@@ -410,7 +489,9 @@ class _Shared(PenstockPublisher):
         return self.shared(_after_a_second, elements, error)
 
     def shared(self, *source):
-        operator = ops.share(self.env.nursery, slow=self.slow, on_violation=self.reported_violations.append)
+        operator = ops.share(
+            self.env.nursery, slow=self.slow, on_violation=self.reported_violations.append
+        )
         return self.bound(pipe(penstock.generate(*source), operator))
 
 
@@ -421,7 +502,9 @@ class SharedWaiting(_Shared):
 
 
 class SharedDroppingTheOldest(_Shared):
-    """One subscriber alone misses no element, because only what it has requested arrives. Another one may."""
+    """One subscriber alone misses no element, because only what it has requested arrives.
+    Another one may.
+    """
 
     slow = penstock.SlowPolicy.DROP_OLDEST
     multicast = False

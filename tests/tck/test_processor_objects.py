@@ -1,4 +1,5 @@
-"""The test kit over processor objects: `penstock.processor`, and `draft_processor` over it, with several subscribers.
+"""The test kit over processor objects:
+`penstock.processor`, and `draft_processor` over it, with several subscribers.
 
 Checks run on the kit's MockClock.
 """
@@ -28,13 +29,19 @@ class Identity(ProcessorVerification):
     operators: tuple[Any, ...] = ()
 
     def create_processor(self) -> Any:
-        return penstock.processor(self.env.nursery, *self.operators, on_violation=self.reported_violations.append)
+        return penstock.processor(
+            self.env.nursery, *self.operators, on_violation=self.reported_violations.append
+        )
 
 
 class Mapped(Identity):
     """With operators that need no task."""
 
-    operators = (ops.map(lambda element: element), ops.filter(lambda element: True), ops.scan(lambda _, element: element, 0))
+    operators = (
+        ops.map(lambda element: element),
+        ops.filter(lambda element: True),
+        ops.scan(lambda _, element: element, 0),
+    )
 
 
 class MappedInATask(Identity):
@@ -49,7 +56,9 @@ class Buffered(Identity):
     """With a buffer, which requests elements before there is demand."""
 
     reads_ahead = True
-    max_subscribers = 1  # with several, the buffer holds elements until the slowest requests one, and a check expects them at the first
+    # With several, the buffer holds elements until the slowest requests one,
+    # and a check expects them at the first.
+    max_subscribers = 1
     operators = (ops.buffer(4),)
 
 

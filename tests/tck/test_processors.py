@@ -1,6 +1,8 @@
-"""The test kit over every operator as a processor: the kit's publisher upstream, `pipe(from_publisher(it), operator)` downstream.
+"""The test kit over every operator as a processor: the kit's publisher upstream,
+`pipe(from_publisher(it), operator)` downstream.
 
-`ROWS` has each operator with arguments with which it passes every element on. The other values of a row are declarations of the kit.
+`ROWS` has each operator with arguments with which it passes every element on. The other values of a
+row are declarations of the kit.
 Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
 
@@ -18,7 +20,9 @@ from tests.operators.promises import NoTaps
 
 
 class _Operator(ProcessorVerification):
-    """The base of all rows. Each downstream subscriber of a pipe makes its own upstream subscription."""
+    """The base of all rows. Each downstream subscriber of a pipe makes its own upstream
+    subscription.
+    """
 
     abstract = True
     multicast = True
@@ -68,7 +72,9 @@ def _latest_element(total: Any, element: Any) -> Any:
 
 
 class _Single(Publisher[Any], Subscription):
-    """A stream of one element, which it signals inside `request`. So the next element of upstream cannot replace it before."""
+    """A stream of one element, which it signals inside `request`. So the next element of
+    upstream cannot replace it before.
+    """
 
     def __init__(self, element: Any) -> None:
         self._element = element
@@ -96,7 +102,8 @@ def _row(*operators: Any, **declares: Any) -> dict[str, Any]:
     return {"operators": operators, **declares}
 
 
-# An error does not wait for elements that a task works on, or that wait for other sources (rule 4.2).
+# An error does not wait for elements that a task works on, or
+# that wait for other sources (rule 4.2).
 _ERRORS_OVERTAKE = {"errors_overtake": True}
 _CLOCKED = {"settle_seconds": 60.0, "pace": 2.0, "max_elements": 10}
 
@@ -117,12 +124,15 @@ ROWS: dict[str, dict[str, Any]] = {
     "take_while, async": _row(ops.take_while(_async(_true)), **_ERRORS_OVERTAKE),
     "skip": _row(ops.skip(0), eager_completion=True),
     "distinct_until_changed": _row(ops.distinct_until_changed(), eager_completion=True),
-    "distinct_until_changed, async": _row(ops.distinct_until_changed(_async(_identity)), **_ERRORS_OVERTAKE),
+    "distinct_until_changed, async": _row(
+        ops.distinct_until_changed(_async(_identity)), **_ERRORS_OVERTAKE
+    ),
     # --- _buffer.py
     "batch": _row(ops.batch(1), _unpacked(), eager_completion=True),
     "batch, timed": _row(ops.batch(1, 60), _unpacked(), eager_completion=True),
     "buffer": _row(ops.buffer(4), reads_ahead=True, eager_completion=True),
-    # drop, latest and debounce leave out elements that come too early. A handler does not get each of them, so they report nothing.
+    # drop, latest and debounce leave out elements that come too early. A handler does not get each
+    # of them, so they report nothing.
     "drop": _row(ops.drop(), max_elements=0, reports=False),
     "latest": _row(ops.latest(), max_elements=1, reports=False, **_ERRORS_OVERTAKE),
     # --- _timing.py
@@ -135,29 +145,49 @@ ROWS: dict[str, dict[str, Any]] = {
     "repeat": _row(ops.repeat(1), eager_completion=True),
     # --- _recover.py
     "retry": _row(ops.retry(3), recovers=True, eager_completion=True),
-    "on_error_resume": _row(ops.on_error_resume(penstock.empty()), recovers=True, eager_completion=True),
+    "on_error_resume": _row(
+        ops.on_error_resume(penstock.empty()), recovers=True, eager_completion=True
+    ),
     # --- _combine.py
     "merge": _row(ops.merge(penstock.empty()), **_ERRORS_OVERTAKE),
     "zip": _row(ops.zip(itertools.count), _unpacked(), **_ERRORS_OVERTAKE),
-    # The first tuple needs an element of both sources; the pace gives the second source time for its element.
+    # The first tuple needs an element of both sources;
+    # the pace gives the second source time for its element.
     "combine_latest": _row(
-        ops.combine_latest(penstock.single(0)), _unpacked(), pace=0.001, settle_seconds=5.0, reports=False, **_ERRORS_OVERTAKE
+        ops.combine_latest(penstock.single(0)),
+        _unpacked(),
+        pace=0.001,
+        settle_seconds=5.0,
+        reports=False,
+        **_ERRORS_OVERTAKE,
     ),
-    "with_latest_from": _row(ops.with_latest_from(penstock.single(0)), _unpacked(), **_ERRORS_OVERTAKE),
+    "with_latest_from": _row(
+        ops.with_latest_from(penstock.single(0)), _unpacked(), **_ERRORS_OVERTAKE
+    ),
     "take_until": _row(ops.take_until(penstock.Topic[Any]()), eager_completion=True),
     # --- _window.py and _group_by.py
     "window": _row(ops.window(1), ops.flat_map(_identity), **_ERRORS_OVERTAKE),
     "window, timed": _row(ops.window(1, 60), ops.flat_map(_identity), **_ERRORS_OVERTAKE),
     "group_by": _row(ops.group_by(_true), ops.flat_map(_identity), **_ERRORS_OVERTAKE),
-    "group_by, async": _row(ops.group_by(_async(_true)), ops.flat_map(_identity), **_ERRORS_OVERTAKE),
+    "group_by, async": _row(
+        ops.group_by(_async(_true)), ops.flat_map(_identity), **_ERRORS_OVERTAKE
+    ),
     # --- _flatten.py
     "concat": _row(ops.concat(penstock.empty()), eager_completion=True),
     "start_with": _row(ops.start_with(), eager_completion=True),
     "flat_map": _row(ops.flat_map(penstock.single), **_ERRORS_OVERTAKE),
     "switch_map": _row(ops.switch_map(_Single), **_ERRORS_OVERTAKE),
     # The pace gives each call of the function time to return before the next element.
-    "switch_map, async": _row(ops.switch_map(_async(_Single)), pace=0.001, settle_seconds=5.0, reports=False, **_ERRORS_OVERTAKE),
-    "flat_map, async": _row(ops.flat_map(_async(penstock.single), concurrency=1), **_ERRORS_OVERTAKE),
+    "switch_map, async": _row(
+        ops.switch_map(_async(_Single)),
+        pace=0.001,
+        settle_seconds=5.0,
+        reports=False,
+        **_ERRORS_OVERTAKE,
+    ),
+    "flat_map, async": _row(
+        ops.flat_map(_async(penstock.single), concurrency=1), **_ERRORS_OVERTAKE
+    ),
 }
 
 
@@ -166,7 +196,9 @@ def _name(row: str) -> str:
 
 
 for _title, _declares in ROWS.items():
-    globals()[_name(_title)] = type(_name(_title), (_Operator,), {"__module__": __name__, **_declares})
+    globals()[_name(_title)] = type(
+        _name(_title), (_Operator,), {"__module__": __name__, **_declares}
+    )
 
 
 class Shared(_Operator):
@@ -178,7 +210,9 @@ class Shared(_Operator):
     slow = penstock.SlowPolicy.WAIT
 
     def connect(self, upstream: Any) -> Any:
-        operator: Any = ops.share(self.env.nursery, slow=self.slow, buffer=2, on_violation=self.reported_violations.append)
+        operator: Any = ops.share(
+            self.env.nursery, slow=self.slow, buffer=2, on_violation=self.reported_violations.append
+        )
         return self.bound(penstock.pipe(penstock.from_publisher(upstream), operator))
 
 
@@ -203,7 +237,9 @@ class _AsSubscriber(SubscriberVerification):
     operator: Any
 
     async def attach(self, upstream):
-        below = penstock.pipe(penstock.from_publisher(upstream), self.operator).publisher(self.env.nursery)
+        below = penstock.pipe(penstock.from_publisher(upstream), self.operator).publisher(
+            self.env.nursery
+        )
         self.downstream = self.probe(when_subscribed=lambda probe: probe.request(1))
         below.subscribe(self.downstream)
         await self.settle()
@@ -222,7 +258,9 @@ class FirstAsSubscriber(_AsSubscriber):
 
 
 class PairwiseAsSubscriber(_AsSubscriber):
-    """As a subscriber `pairwise` requests two elements for its first one. test_operators_as_publishers.py verifies it as a publisher."""
+    """As a subscriber `pairwise` requests two elements for its first one.
+    test_operators_as_publishers.py verifies it as a publisher.
+    """
 
     operator = ops.pairwise()
 
@@ -241,8 +279,15 @@ class AsyncReduceAsSubscriber(_AsSubscriber):
 
 def test_every_operator_has_a_row() -> None:
     """An operator without a verification as a processor is missing here."""
-    exported = {name for name in ops.__all__ if name.islower() and name not in {"pipe", "processor"}}
-    assert exported - {title.partition(",")[0] for title in ROWS} == {"first", "pairwise", "reduce", "share"}
+    exported = {
+        name for name in ops.__all__ if name.islower() and name not in {"pipe", "processor"}
+    }
+    assert exported - {title.partition(",")[0] for title in ROWS} == {
+        "first",
+        "pairwise",
+        "reduce",
+        "share",
+    }
 
 
 @pytest.mark.parametrize("title", ROWS, ids=_name)

@@ -91,10 +91,12 @@ class Batches(PenstockPublisher):
         return self.bound(penstock.from_batches(penstock.generate(in_lists, elements, 3)))
 
     def create_faulty_publisher(self, elements, error):
-        return self.bound(penstock.from_batches(penstock.generate(in_lists_and_an_error, elements, 3, error)))
+        return self.bound(
+            penstock.from_batches(penstock.generate(in_lists_and_an_error, elements, 3, error))
+        )
 
 
-# ---------------------------------------------------------------------- async iterables and generators
+# ------------------------------------------------------------------- async iterables and generators
 
 
 class AsyncIterable(PenstockPublisher):
@@ -106,17 +108,23 @@ class AsyncIterable(PenstockPublisher):
         return self.bound(penstock.from_async_iterable(Asynchronous(numbers, elements)))
 
     def create_faulty_publisher(self, elements, error):
-        return self.bound(penstock.from_async_iterable(Asynchronous(numbers_and_an_error, elements, error)))
+        return self.bound(
+            penstock.from_async_iterable(Asynchronous(numbers_and_an_error, elements, error))
+        )
 
     def create_broken_publisher(self, error):
         return self.bound(penstock.from_async_iterable(Asynchronous(refuse_to_open, error)))
 
     def create_slow_publisher(self, elements, seconds):
-        return self.bound(penstock.from_async_iterable(Asynchronous(numbers_slowly, elements, seconds)))
+        return self.bound(
+            penstock.from_async_iterable(Asynchronous(numbers_slowly, elements, seconds))
+        )
 
 
 class AsyncGenerator(PenstockPublisher):
-    """An existing generator can be streamed once. A second subscriber gets an error that says so."""
+    """An existing generator can be streamed once.
+    A second subscriber gets an error that says so.
+    """
 
     verifies = "from_async_iterable"
     multicast = False
@@ -246,7 +254,9 @@ class ForeignPublisher(PenstockPublisher):
 
 
 class Interval(PenstockPublisher):
-    """Ticks, limited by `take`, because an interval does not end by itself. A late subscriber gets no earlier ticks."""
+    """Ticks, limited by `take`, because an interval does not end by itself.
+    A late subscriber gets no earlier ticks.
+    """
 
     verifies = "interval"
     multicast = False
@@ -256,7 +266,9 @@ class Interval(PenstockPublisher):
 
     def create_publisher(self, elements):
         ticks = penstock.interval(1)
-        return self.bound(ticks if elements == UNBOUNDED else penstock.pipe(ticks, penstock.ops.take(elements)))
+        return self.bound(
+            ticks if elements == UNBOUNDED else penstock.pipe(ticks, penstock.ops.take(elements))
+        )
 
 
 class Timer(PenstockPublisher):
@@ -270,7 +282,7 @@ class Timer(PenstockPublisher):
         return self.bound(penstock.timer(1))
 
 
-# ---------------------------------------------------------------------- empty, failed and single streams
+# ----------------------------------------------------------------- empty, failed and single streams
 
 
 class Empty(PenstockPublisher):

@@ -1,10 +1,14 @@
-"""The test kit over remote publishers. The checks of a local source hold for one behind a connection, over each transport.
+"""The test kit over remote publishers. The checks of a local source hold for one behind a
+connection, over each transport.
 
 Rules of this file
 
-* Server and client run in this process: checks run on the kit's MockClock, and one side can read at once what the other has sent.
-* The virtual clock does not wait for threads. Penstock reads TLS certificates in a thread; here that function runs inline.
-* A child process has its own clock, so `exec:` is missing here. `pipe:`, the other end of it, is verified.
+* Server and client run in this process: checks run on the kit's MockClock, and one side can read at
+  once what the other has sent.
+* The virtual clock does not wait for threads. Penstock reads TLS certificates in a thread;
+  here that function runs inline.
+* A child process has its own clock, so `exec:` is missing here.
+  `pipe:`, the other end of it, is verified.
 """
 
 import itertools
@@ -20,9 +24,15 @@ import penstock
 from penstock.api import Model
 from penstock.builtin import PipeTransport
 from penstock.spi import Tls, TransportOptions, build_registry, hookimpl
-from tests.tck._penstock_publisher import PenstockPublisher, numbers, numbers_and_an_error, numbers_slowly
+from tests.tck._penstock_publisher import (
+    PenstockPublisher,
+    numbers,
+    numbers_and_an_error,
+    numbers_slowly,
+)
 
-COUNTER = itertools.count()  # a check may make several publishers, and a name in memory can be used once
+# A check may make several publishers, and a name in memory can be used once.
+COUNTER = itertools.count()
 
 
 class _PipeEnd(PipeTransport):
@@ -34,10 +44,14 @@ class _PipeEnd(PipeTransport):
         """Take no files: they are known only when a check begins."""
 
     async def listen(self, url, *, options, nursery):
-        return await PipeTransport(stdin=self.files[0], stdout=self.files[1]).listen(url, options=options, nursery=nursery)
+        return await PipeTransport(stdin=self.files[0], stdout=self.files[1]).listen(
+            url, options=options, nursery=nursery
+        )
 
     async def connect(self, url, *, options, nursery):
-        return await PipeTransport(stdin=self.files[0], stdout=self.files[1]).connect(url, options=options, nursery=nursery)
+        return await PipeTransport(stdin=self.files[0], stdout=self.files[1]).connect(
+            url, options=options, nursery=nursery
+        )
 
 
 class _Parent(_PipeEnd):
@@ -66,7 +80,8 @@ async def _run_sync_inline(function, *arguments, **_options):
 class _InlineThreads:
     """While at least one block is open, functions for a thread run in their task.
 
-    Two servers of a check overlap, and the first one may end first. With `mock.patch` the second one would restore the replacement.
+    Two servers of a check overlap, and the first one may end first. With `mock.patch` the second
+    one would restore the replacement.
     """
 
     def __init__(self):
@@ -99,20 +114,28 @@ class _Certificates:
                 authority, server = Path(folder) / "ca.pem", Path(folder) / "server.pem"
                 ca.cert_pem.write_to_path(authority)
                 ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(server)
-                contexts = Tls(certificate=server).server_context(), Tls(authorities=authority).client_context()
+                contexts = (
+                    Tls(certificate=server).server_context(),
+                    Tls(authorities=authority).client_context(),
+                )
             cls._options += [TransportOptions(tls=Tls(context=context)) for context in contexts]
         return cls._options
 
 
 class OverMemory(PenstockPublisher):
-    """A publisher of a peer over an existing connection. Elements arrive when the connection delivers them, and not inside `request`."""
+    """A publisher of a peer over an existing connection. Elements arrive when the connection
+    delivers them, and not inside `request`.
+    """
 
     verifies = "remote"
     url: ClassVar[str] = "memory://kit{}"
     serializer: ClassVar[str] = "json"
-    watchdog_seconds = 30.0  # real seconds: some checks stream thousands of elements through sockets of the system
+    # real seconds: some checks stream thousands of elements through sockets of the system.
+    watchdog_seconds = 30.0
     waivers: ClassVar[dict[str, str]] = {
-        "the_error_of_the_source_arrives_unwrapped": "an exception is not sent over the connection; the peer gets PublisherFailed",
+        "the_error_of_the_source_arrives_unwrapped": (
+            "an exception is not sent over the connection; the peer gets PublisherFailed"
+        ),
     }
 
     async def create_publisher(self, elements):
@@ -133,7 +156,9 @@ class OverMemory(PenstockPublisher):
     # --- the connection
 
     def listening(self):
-        """Return the URL to listen at, the options of server and client, and the registry of both."""
+        """Return the URL to listen at, the options of server and client,
+        and the registry of both.
+        """
         return self.url.format(next(COUNTER)), TransportOptions(), TransportOptions(), REGISTRY
 
     def connecting(self, address):
@@ -152,12 +177,21 @@ class OverMemory(PenstockPublisher):
         url, serving, calling, registry = self.listening()
         with _INLINE_THREADS:
             async with penstock.serve(
-                service, url, options=serving, registry=registry, extensions=(), on_violation=lambda _error: None
+                service,
+                url,
+                options=serving,
+                registry=registry,
+                extensions=(),
+                on_violation=lambda _error: None,
             ) as server:
-                await self._connect(self.connecting(server.addresses[0]), calling, registry, task_status)
+                await self._connect(
+                    self.connecting(server.addresses[0]), calling, registry, task_status
+                )
 
     async def _connect(self, address, options, registry, task_status):
-        async with penstock.connect(address, options=options, registry=registry, extensions=()) as peer:
+        async with penstock.connect(
+            address, options=options, registry=registry, extensions=()
+        ) as peer:
             await peer.wait_accepted()
             task_status.started(self.bound(self.remote_source(peer)))
             await trio.sleep_forever()
@@ -174,7 +208,9 @@ class RemoteUrl(OverMemory):
 
     async def _connect(self, address, options, registry, task_status):
         named = f"{address}{'/' if '://kit' in address else '#'}numbers"
-        source = penstock.remote(named, serializer=self.serializer, options=options, registry=registry, extensions=())
+        source = penstock.remote(
+            named, serializer=self.serializer, options=options, registry=registry, extensions=()
+        )
         task_status.started(self.bound(source))
         await trio.sleep_forever()
 
@@ -234,7 +270,8 @@ class _ThroughReactiveSocket:
         return f"reactivesocket+{url}", *others
 
     async def _connect(self, address, options, registry, task_status):
-        # Without wait_accepted(): a ReactiveSocket server does not tell a client that it is accepted.
+        # Without wait_accepted(): a ReactiveSocket server does not tell a client
+        # that it is accepted.
         async with penstock.connect(address, options=options, registry=registry) as peer:
             task_status.started(self.bound(self.remote_source(peer)))
             await trio.sleep_forever()
@@ -268,7 +305,9 @@ class ReactiveSocketOverPipes(_ThroughReactiveSocket, OverPipes):
 
 
 class RemoteUrlOverReactiveSocket(RemoteUrl):
-    """`remote(url)` over ReactiveSocket: each subscription opens its own connection and closes it."""
+    """`remote(url)` over ReactiveSocket:
+    each subscription opens its own connection and closes it.
+    """
 
     url = "reactivesocket+memory://kit{}"
 

@@ -1,6 +1,8 @@
-"""The test kit over penstock's subscribers: streams with both kinds of demand, `subscribe` blocks, and callbacks. Mailboxes: test_draft.py.
+"""The test kit over penstock's subscribers: streams with both kinds of demand, `subscribe` blocks,
+and callbacks. Mailboxes: test_draft.py.
 
-`ManualSubscriber` is not verified here. It records broken rules and reacts to none of them, not even to rule 2.5.
+`ManualSubscriber` is not verified here.
+It records broken rules and reacts to none of them, not even to rule 2.5.
 """
 
 import trio
@@ -75,7 +77,9 @@ class StreamReadInBatches(_ReadStream):
 
 
 class SubscribeBlock(_ReadStream):
-    """An `async with subscribe(...)` block over a foreign publisher. Leaving the block is its shutdown."""
+    """An `async with subscribe(...)` block over a foreign publisher.
+    Leaving the block is its shutdown.
+    """
 
     async def attach(self, upstream):
         self.leave_block = trio.Event()
@@ -112,7 +116,11 @@ class Callbacks(SubscriberVerification):
 
     def callbacks(self, handler):
         return CallbackSubscriber(
-            handler, error=self.saw_error, complete=self.saw_complete, demand=self.demand, on_violation=lambda error: None
+            handler,
+            error=self.saw_error,
+            complete=self.saw_complete,
+            demand=self.demand,
+            on_violation=lambda error: None,
         )
 
     def create_subscriber(self):

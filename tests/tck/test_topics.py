@@ -1,7 +1,8 @@
 """The test kit over topics with every slow policy.
 
-A topic that waits for its slowest subscriber is verified live, while elements are published. The others may drop elements, so they get
-a buffer for all elements: this verifies their promises to a subscriber that keeps up.
+A topic that waits for its slowest subscriber is verified live, while elements are published. The
+others may drop elements, so they get a buffer for all elements: this verifies their promises to a
+subscriber that keeps up.
 Checks run on the kit's MockClock, so sleeping here takes no real time.
 """
 
@@ -14,7 +15,9 @@ from tests.tck._penstock_publisher import PenstockPublisher
 
 
 class _Topic(PenstockPublisher):
-    """The base of all topics: elements arrive inside `request` or `publish`, and a known end is signalled at once."""
+    """The base of all topics: elements arrive inside `request` or `publish`,
+    and a known end is signalled at once.
+    """
 
     abstract = True
     verifies = "Topic"
@@ -72,7 +75,9 @@ class WaitingTopic(_LiveAndWaiting):
 
 
 class WaitingTopicWithABuffer(_LiveAndWaiting):
-    """The same with a buffer of four elements for each subscriber, which an error does not wait for."""
+    """The same with a buffer of four elements for each subscriber,
+    which an error does not wait for.
+    """
 
     def topic(self, **options):
         return super().topic(buffer=4, **options)
@@ -114,7 +119,9 @@ class TopicThatFailsTheSlow(_TopicWithRoomForAll):
 
 
 class TopicThatKeepsTheLatest(_Topic):
-    """`SlowPolicy.LATEST` holds one element while live, so all elements are published, and retained, before the first subscriber."""
+    """`SlowPolicy.LATEST` holds one element while live, so all elements are published, and
+    retained, before the first subscriber.
+    """
 
     slow = SlowPolicy.LATEST
     remembers = True

@@ -1,10 +1,14 @@
-"""The rules for publishers over a stream of `penstock.aio`: a real loop of asyncio, a real socket, a stream with manual demand.
+"""The rules for publishers over a stream of `penstock.aio`: a real loop of asyncio, a real socket,
+a stream with manual demand.
 
 Rules of this file
 
-* The kit runs on trio. A task of trio runs the loop of asyncio in its own thread, pass by pass, and waits while the loop has nothing to do.
-* These checks take 15 s of processor time, so `nox -s conformance` runs them, and `nox -s tck` does not.
-* The subscriber of a check gets each element that the stream yields, and its requests are those of the stream.
+* The kit runs on trio. A task of trio runs the loop of asyncio in its own thread, pass by pass, and
+  waits while the loop has nothing to do.
+* These checks take 15 s of processor time, so `nox -s conformance` runs them,
+  and `nox -s tck` does not.
+* The subscriber of a check gets each element that the stream yields,
+  and its requests are those of the stream.
 """
 
 import asyncio
@@ -15,7 +19,9 @@ import trio
 import penstock
 from penstock import aio
 from penstock.api import IllegalDemand, StreamState, Subscription
-from tests.tck import test_remote_publishers  # the module: the kit would collect its class here, too
+
+# The module: the kit would collect its class here, too.
+from tests.tck import test_remote_publishers
 
 
 class _Idle(selectors.DefaultSelector):
@@ -50,7 +56,9 @@ class _Loop:
         self.wake()
 
     async def run(self):
-        """Run the loop until `end`. A cancel does not end it: the client says goodbye after that."""
+        """Run the loop until `end`. A cancel does not end it:
+        the client says goodbye after that.
+        """
         while not self._is_over:
             self.loop.run_forever()
             with trio.CancelScope(shield=True) as self._waiting:
@@ -126,7 +134,12 @@ class OverAsyncio(test_remote_publishers.OverMemory):
     url = "tcp://127.0.0.1:0"
 
     def listening(self):
-        return self.url, penstock.spi.TransportOptions(), penstock.spi.TransportOptions(), test_remote_publishers.REGISTRY
+        return (
+            self.url,
+            penstock.spi.TransportOptions(),
+            penstock.spi.TransportOptions(),
+            test_remote_publishers.REGISTRY,
+        )
 
     async def _connect(self, address, options, registry, task_status):
         loop = _Loop()

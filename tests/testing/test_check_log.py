@@ -1,4 +1,6 @@
-"""`check_log` catches each broken promise of a log: for each of its checks there is a log that breaks it, and nothing else."""
+"""`check_log` catches each broken promise of a log: for each of its checks there is a log that
+breaks it, and nothing else.
+"""
 
 from collections.abc import AsyncIterator, Sequence
 from contextlib import asynccontextmanager
@@ -48,13 +50,19 @@ class StopsEarly(RingLog):
 
 class TakesAnything(RingLog):
     async def append(self, elements: Any, *, partition: str = "0") -> range:
-        right = [element for element in elements if type(element) is bytes] if isinstance(elements, list) else []
+        right = (
+            [element for element in elements if type(element) is bytes]
+            if isinstance(elements, list)
+            else []
+        )
         return await super().append(right, partition=partition)
 
 
 class StartsWhereItCan(RingLog):
     def resolve(self, index: int, start: Any, stop: Any) -> tuple[int, int | None]:
-        return super().resolve(index, start if isinstance(start, str) else min(start, self._states[index].latest), stop)
+        return super().resolve(
+            index, start if isinstance(start, str) else min(start, self._states[index].latest), stop
+        )
 
 
 class DropsNothing(RingLog):
@@ -64,10 +72,14 @@ class DropsNothing(RingLog):
 
 
 class SkipsWhatItDropped(RingLog):
-    async def lists(self, index: int, position: int, stop: int | None) -> AsyncIterator[Sequence[bytes]]:
+    async def lists(
+        self, index: int, position: int, stop: int | None
+    ) -> AsyncIterator[Sequence[bytes]]:
         while stop is None or position < stop:
             position = max(position, self._states[index].earliest)
-            async for elements in super().lists(index, position, min(stop or 2**48, max(position + 1, self._states[index].latest))):
+            async for elements in super().lists(
+                index, position, min(stop or 2**48, max(position + 1, self._states[index].latest))
+            ):
                 position += len(elements)
                 yield elements
 
@@ -85,7 +97,9 @@ class KeepsOneRange(RingLog):
             state = self._states[index]
             acknowledged = max(position, state.acknowledged[2])
             states = list(self._states)
-            states[index] = self._rings[index].drop(state._replace(acknowledged=(acknowledged,) * 3), self._retention, 0.0)
+            states[index] = self._rings[index].drop(
+                state._replace(acknowledged=(acknowledged,) * 3), self._retention, 0.0
+            )
             self._update(states)
 
 
@@ -139,13 +153,21 @@ def _opens(kind: type[RingLog]) -> OpenLog:
     return opened
 
 
-@pytest.mark.parametrize(("kind", "check"), list(zip(BROKEN, CHECKS, strict=True)), ids=lambda value: value.__name__.strip("_"))
+@pytest.mark.parametrize(
+    ("kind", "check"),
+    list(zip(BROKEN, CHECKS, strict=True)),
+    ids=lambda value: value.__name__.strip("_"),
+)
 async def test_each_check_catches_a_log_that_breaks_it(kind: type[RingLog], check: Any) -> None:
-    """The text of the error begins with the name of the check. A log that raises lets its own error through."""
+    """The text of the error begins with the name of the check.
+    A log that raises lets its own error through.
+    """
     with pytest.raises((LogContractBroken, UsageError)) as caught:
         await check_log(_opens(kind))
     name = check.__name__.removeprefix("_")
-    assert str(caught.value).startswith("broken by a cancel" if kind is BreaksWhenCancelled else f"{name}: ")
+    assert str(caught.value).startswith(
+        "broken by a cancel" if kind is BreaksWhenCancelled else f"{name}: "
+    )
 
 
 async def test_a_log_that_keeps_its_contract_passes() -> None:

@@ -28,7 +28,11 @@ class WrongRun(CompactEncoding):
 
 class WrongText(MaskedEncoding):
     def encode(self, message: rsio.Message, /) -> bytes:
-        return super().encode(rsio.Goodbye(reason=message.reason.upper()) if isinstance(message, rsio.Goodbye) else message)
+        return super().encode(
+            rsio.Goodbye(reason=message.reason.upper())
+            if isinstance(message, rsio.Goodbye)
+            else message
+        )
 
 
 class Greedy(CompactEncoding):

@@ -30,9 +30,15 @@ def test_settle_waits_until_every_other_task_is_blocked() -> None:
     assert run_virtual(scenario) == 50
 
 
-@pytest.mark.parametrize(("within", "expected"), [(0.0, (False, 0.0)), (2.0, (False, 2.0)), (5.0, (True, 3.0))])
-def test_a_wait_ends_at_the_change_or_at_its_limit(within: float, expected: tuple[bool, float]) -> None:
-    """With within=0 only the state with all tasks blocked counts. Otherwise the change wakes the waiter at its own time."""
+@pytest.mark.parametrize(
+    ("within", "expected"), [(0.0, (False, 0.0)), (2.0, (False, 2.0)), (5.0, (True, 3.0))]
+)
+def test_a_wait_ends_at_the_change_or_at_its_limit(
+    within: float, expected: tuple[bool, float]
+) -> None:
+    """With within=0 only the state with all tasks blocked counts.
+    Otherwise the change wakes the waiter at its own time.
+    """
 
     async def scenario() -> tuple[bool, float]:
         waiters, happened = Waiters(), trio.Event()
@@ -45,7 +51,10 @@ def test_a_wait_ends_at_the_change_or_at_its_limit(within: float, expected: tupl
         async with trio.open_nursery() as nursery:
             nursery.start_soon(later)
             start = trio.current_time()
-            outcome = await waiters.wait_until(happened.is_set, within=within), round(trio.current_time() - start, 6)
+            outcome = (
+                await waiters.wait_until(happened.is_set, within=within),
+                round(trio.current_time() - start, 6),
+            )
             nursery.cancel_scope.cancel()
         return outcome
 

@@ -36,7 +36,9 @@ class Scripted:
         self.script.get(signal, lambda subscription: None)(self.subscription)
 
 
-def pair(rule_set: Any = None, **script: Callable[[Any], object]) -> tuple[ManualPublisher, Scripted]:
+def pair(
+    rule_set: Any = None, **script: Callable[[Any], object]
+) -> tuple[ManualPublisher, Scripted]:
     source = ManualPublisher(**({"rule_set": rule_set} if rule_set else {}))
     subscriber = Scripted(**script)
     source.subscribe(subscriber)
@@ -86,14 +88,24 @@ def test_misbehave_delivers_signals_unchecked() -> None:
 @pytest.mark.parametrize(
     ("script", "act", "broken_rules"),
     [
-        ({"on_complete": lambda subscription: subscription.request(1)}, lambda source, one: source.complete(), ["2.3"]),
-        ({"on_error": lambda subscription: subscription.cancel()}, lambda source, one: source.fail(ValueError()), ["2.3"]),
+        (
+            {"on_complete": lambda subscription: subscription.request(1)},
+            lambda source, one: source.complete(),
+            ["2.3"],
+        ),
+        (
+            {"on_error": lambda subscription: subscription.cancel()},
+            lambda source, one: source.fail(ValueError()),
+            ["2.3"],
+        ),
         ({}, lambda source, one: (source.complete(), one.subscription.cancel()), ["2.4"]),
         ({}, lambda source, one: one.subscription.request(0), ["3.9"]),
     ],
 )
 def test_breaches_of_the_subscriber_are_recorded(
-    script: dict[str, Callable[[Any], object]], act: Callable[[ManualPublisher, Scripted], object], broken_rules: list[str]
+    script: dict[str, Callable[[Any], object]],
+    act: Callable[[ManualPublisher, Scripted], object],
+    broken_rules: list[str],
 ) -> None:
     """Calls inside and after the end, and illegal demand."""
     source, subscriber = pair(**script)
@@ -219,18 +231,35 @@ def test_expectations_pass_if_they_are_met() -> None:
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda source, subscription: source.expect_request(), "expected request, but the subscriber did not call"),
-        (lambda source, subscription: (subscription.cancel(), source.expect_request())[-1], "expected request, but got cancel"),
+        (
+            lambda source, subscription: source.expect_request(),
+            "expected request, but the subscriber did not call",
+        ),
+        (
+            lambda source, subscription: (subscription.cancel(), source.expect_request())[-1],
+            "expected request, but got cancel",
+        ),
         (
             lambda source, subscription: (subscription.request(1), source.expect_cancel())[-1],
             "expected cancel, but the subscriber did not call",
         ),
-        (lambda source, subscription: (subscription.request(1), source.expect_demand(2))[-1], "expected a demand of 2 in all, but only 1"),
-        (lambda source, subscription: (subscription.request(1), source.expect_no_calls())[-1], r"expected no calls, but got request\(1\)"),
-        (lambda source, subscription: (subscription.request(0), source.expect_no_calls())[-1], "rule 3.9"),
+        (
+            lambda source, subscription: (subscription.request(1), source.expect_demand(2))[-1],
+            "expected a demand of 2 in all, but only 1",
+        ),
+        (
+            lambda source, subscription: (subscription.request(1), source.expect_no_calls())[-1],
+            r"expected no calls, but got request\(1\)",
+        ),
+        (
+            lambda source, subscription: (subscription.request(0), source.expect_no_calls())[-1],
+            "rule 3.9",
+        ),
     ],
 )
-def test_a_failed_expectation_says_what_was_called(act: Callable[[ManualPublisher, Any], Awaitable[object]], words: str) -> None:
+def test_a_failed_expectation_says_what_was_called(
+    act: Callable[[ManualPublisher, Any], Awaitable[object]], words: str
+) -> None:
     """The text has the expectation and the call; a recorded violation fails every expectation."""
     with pytest.raises(ExpectationFailed, match=words):
         expectation(act)
@@ -257,9 +286,16 @@ def test_the_hook_signals_inside_a_request() -> None:
     assert seen == [2, "on_next", "returned"]
 
 
-@pytest.mark.parametrize(("any_thread", "overlap", "broken"), [(False, False, ["2.7"]), (True, False, []), (True, True, ["2.7"])])
-def test_calls_from_declared_threads_must_be_serial(any_thread: bool, overlap: bool, broken: list[str]) -> None:
-    """Undeclared, each breaks rule 2.7. Declared, a call breaks it that comes while another thread is inside one."""
+@pytest.mark.parametrize(
+    ("any_thread", "overlap", "broken"),
+    [(False, False, ["2.7"]), (True, False, []), (True, True, ["2.7"])],
+)
+def test_calls_from_declared_threads_must_be_serial(
+    any_thread: bool, overlap: bool, broken: list[str]
+) -> None:
+    """Undeclared, each breaks rule 2.7.
+    Declared, a call breaks it that comes while another thread is inside one.
+    """
     inside, over = threading.Event(), threading.Event()
 
     def hold(_: ManualPublisher, n: int) -> None:

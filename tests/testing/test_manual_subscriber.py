@@ -7,7 +7,14 @@ from typing import Any
 import pytest
 import trio
 
-from penstock.testing import DRAFT, ExpectationFailed, ManualPublisher, ManualSubscriber, Signal, run_virtual
+from penstock.testing import (
+    DRAFT,
+    ExpectationFailed,
+    ManualPublisher,
+    ManualSubscriber,
+    Signal,
+    run_virtual,
+)
 
 
 class RecordingSubscription:
@@ -28,7 +35,9 @@ class RecordingSubscription:
         self.request("cancel")
 
 
-def subscribed(subscription: RecordingSubscription | None = None, **options: Any) -> ManualSubscriber:
+def subscribed(
+    subscription: RecordingSubscription | None = None, **options: Any
+) -> ManualSubscriber:
     probe = ManualSubscriber(**options)
     probe.on_subscribe(subscription or RecordingSubscription())
     return probe
@@ -60,7 +69,9 @@ def test_it_records_elements_and_the_end() -> None:
         (lambda probe: (probe.cancel(), probe.silence(), probe.on_complete()), "1.8"),
     ],
 )
-def test_each_breach_is_recorded_under_its_rule(signals: Callable[[ManualSubscriber], object], broken_rule: str) -> None:
+def test_each_breach_is_recorded_under_its_rule(
+    signals: Callable[[ManualSubscriber], object], broken_rule: str
+) -> None:
     """One illegal signal gives one violation."""
     probe = subscribed()
     signals(probe)
@@ -93,8 +104,13 @@ def test_none_is_refused_with_a_type_error(method: str) -> None:
     assert rules(probe) == ["2.13"]
 
 
-@pytest.mark.parametrize(("act", "broken_rule"), [(lambda probe: probe.request(1), "3.16"), (lambda probe: probe.cancel(), "3.15")])
-def test_an_exception_of_request_or_cancel_is_recorded_and_not_raised(act: Callable[[ManualSubscriber], None], broken_rule: str) -> None:
+@pytest.mark.parametrize(
+    ("act", "broken_rule"),
+    [(lambda probe: probe.request(1), "3.16"), (lambda probe: probe.cancel(), "3.15")],
+)
+def test_an_exception_of_request_or_cancel_is_recorded_and_not_raised(
+    act: Callable[[ManualSubscriber], None], broken_rule: str
+) -> None:
     """Both must return normally."""
     probe = subscribed(RecordingSubscription(ValueError("no")))
     act(probe)
@@ -118,7 +134,10 @@ def test_a_call_without_a_subscription_says_so() -> None:
 def test_hooks_act_inside_signals_and_receive_the_probe() -> None:
     """A hook can request without a reference to the probe."""
     subscription = RecordingSubscription()
-    probe = ManualSubscriber(when_subscribed=lambda probe: probe.request(2), when_next=lambda probe, element: probe.request(element))
+    probe = ManualSubscriber(
+        when_subscribed=lambda probe: probe.request(2),
+        when_next=lambda probe, element: probe.request(element),
+    )
     probe.on_subscribe(subscription)
     probe.on_next(7)
     assert subscription.calls == [2, 7]
@@ -137,7 +156,9 @@ def test_recursion_beyond_the_bound_is_a_breach() -> None:
     """on_next, request and on_next again, with a bound of 1."""
     subscription = AnsweringSubscription()
     subscription.probe = subscribed(
-        subscription, recursion_bound=1, when_next=lambda probe, _: len(probe.elements) < 2 and probe.request(1)
+        subscription,
+        recursion_bound=1,
+        when_next=lambda probe, _: len(probe.elements) < 2 and probe.request(1),
     )
     subscription.probe.request(1)
     assert rules(subscription.probe) == ["3.3"]
@@ -146,7 +167,9 @@ def test_recursion_beyond_the_bound_is_a_breach() -> None:
 
 def test_on_next_inside_on_next_is_a_breach() -> None:
     """on_next called inside on_next, and not inside a request, overlaps (rule 1.3)."""
-    probe = subscribed(when_next=lambda probe, element: probe.on_next(element - 1) if element else None)
+    probe = subscribed(
+        when_next=lambda probe, element: probe.on_next(element - 1) if element else None
+    )
     probe.request(10)
     probe.on_next(1)
     assert rules(probe) == ["1.3"]
@@ -163,7 +186,9 @@ def expectation(act: Callable[[ManualSubscriber, ManualPublisher], Awaitable[obj
 
 
 def test_expectations_pass_if_they_are_met() -> None:
-    """Elements in order, the end, and silence. on_subscribe is skipped if no expectation asks for it."""
+    """Elements in order, the end, and silence.
+    on_subscribe is skipped if no expectation asks for it.
+    """
 
     async def act(probe: ManualSubscriber, source: ManualPublisher) -> object:
         await probe.expect_subscription()
@@ -182,16 +207,39 @@ def test_expectations_pass_if_they_are_met() -> None:
 @pytest.mark.parametrize(
     ("act", "words"),
     [
-        (lambda probe, source: (source.emit(1), probe.expect_next(2))[-1], r"expected on_next\(2\), but got on_next\(1\)"),
+        (
+            lambda probe, source: (source.emit(1), probe.expect_next(2))[-1],
+            r"expected on_next\(2\), but got on_next\(1\)",
+        ),
         (lambda probe, source: probe.expect_next(1), "expected on_next, but nothing arrived"),
-        (lambda probe, source: (source.complete(), probe.expect_next(1))[-1], r"expected on_next, but got on_complete\(\)"),
-        (lambda probe, source: (source.emit(1), probe.expect_complete())[-1], r"expected on_complete, but got on_next\(1\)"),
-        (lambda probe, source: (source.fail(ValueError()), probe.expect_error(KeyError))[-1], r"expected on_error\(KeyError\), but got"),
-        (lambda probe, source: (source.emit(1), probe.expect_nothing())[-1], r"expected nothing, but got on_next\(1\)"),
-        (lambda probe, source: (source.misbehave("on_subscribe", RecordingSubscription()), probe.expect_nothing())[-1], "rule 2.12"),
+        (
+            lambda probe, source: (source.complete(), probe.expect_next(1))[-1],
+            r"expected on_next, but got on_complete\(\)",
+        ),
+        (
+            lambda probe, source: (source.emit(1), probe.expect_complete())[-1],
+            r"expected on_complete, but got on_next\(1\)",
+        ),
+        (
+            lambda probe, source: (source.fail(ValueError()), probe.expect_error(KeyError))[-1],
+            r"expected on_error\(KeyError\), but got",
+        ),
+        (
+            lambda probe, source: (source.emit(1), probe.expect_nothing())[-1],
+            r"expected nothing, but got on_next\(1\)",
+        ),
+        (
+            lambda probe, source: (
+                source.misbehave("on_subscribe", RecordingSubscription()),
+                probe.expect_nothing(),
+            )[-1],
+            "rule 2.12",
+        ),
     ],
 )
-def test_a_failed_expectation_says_what_arrived(act: Callable[[ManualSubscriber, ManualPublisher], Awaitable[object]], words: str) -> None:
+def test_a_failed_expectation_says_what_arrived(
+    act: Callable[[ManualSubscriber, ManualPublisher], Awaitable[object]], words: str
+) -> None:
     """The text has the expectation and the signal; a recorded violation fails every expectation."""
     with pytest.raises(ExpectationFailed, match=words):
         expectation(act)
@@ -215,7 +263,9 @@ def test_an_expectation_waits_in_virtual_time() -> None:
 
 
 def test_silence_is_two_assertions() -> None:
-    """An element that comes later by the clock fails a silence that holds while all tasks are blocked."""
+    """An element that comes later by the clock fails a silence
+    that holds while all tasks are blocked.
+    """
 
     async def act(probe: ManualSubscriber, source: ManualPublisher) -> object:
         async with trio.open_nursery() as nursery:
@@ -245,7 +295,9 @@ def test_drain_marks_signals_as_read() -> None:
 
 
 def _signal_from_two_threads(*, any_thread: bool, overlap: bool) -> list[str]:
-    """Signal two elements from two threads, the second inside the first or after it; return the rules that were broken."""
+    """Signal two elements from two threads, the second inside the first or after it;
+    return the rules that were broken.
+    """
     inside, over = threading.Event(), threading.Event()
 
     def hold(probe: ManualSubscriber, element: int) -> None:

@@ -1,4 +1,6 @@
-"""A decoder under test that tells a stream a wrong number of bytes is told so: the session would count with them what a reader holds."""
+"""A decoder under test that tells a stream a wrong number of bytes is told so: the session would
+count with them what a reader holds.
+"""
 
 import pytest
 
@@ -22,5 +24,7 @@ def test_wrong_bytes_are_refused(size: int) -> None:
     """Fewer than the elements have, and more."""
     message_list = MessageList()
     message_list.receive_on_subscribe(3, 0)
-    with pytest.raises(AssertionError, match=rf"receive_run\(elements, {size}\) with 2 elements of 4 bytes"):
+    with pytest.raises(
+        AssertionError, match=rf"receive_run\(elements, {size}\) with 2 elements of 4 bytes"
+    ):
         message_list.streams[3].receive_run(ELEMENTS, size)

@@ -40,7 +40,9 @@ def test_trio_state_is_restored_after_the_block() -> None:
 
 
 @pytest.mark.parametrize("works", [True, False])
-def test_without_a_seed_or_without_trios_private_names_nothing_changes(works: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_a_seed_or_without_trios_private_names_nothing_changes(
+    works: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Tests run in both cases; only their order is not repeatable."""
     monkeypatch.setattr(_seeded_scheduler, "SEEDING_WORKS", works)
     generator: random.Random = vars(_seeded_scheduler._run)["_r"]
@@ -50,7 +52,9 @@ def test_without_a_seed_or_without_trios_private_names_nothing_changes(works: bo
 
 
 def test_a_part_of_a_run_is_repeated_in_the_same_order() -> None:
-    """After `reseed`, tasks take their turns as they did after the same `reseed` before; without it they do not."""
+    """After `reseed`, tasks take their turns as they did after the same `reseed` before;
+    without it they do not.
+    """
 
     async def parts() -> tuple[list[tuple[int, ...]], list[tuple[int, ...]]]:
         same, other = [], []

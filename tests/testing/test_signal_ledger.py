@@ -9,7 +9,12 @@ from penstock.testing import MODERN, RunawaySignals, Signal, SignalLedger, Trans
 
 
 def subscribed_ledger(**caps: int | None) -> SignalLedger:
-    options: dict[str, int | None] = {"recursion_bound": None, "excess_cap": 5, "signal_cap": 50, **caps}
+    options: dict[str, int | None] = {
+        "recursion_bound": None,
+        "excess_cap": 5,
+        "signal_cap": 50,
+        **caps,
+    }
     ledger = SignalLedger("s1", Transcript(), MODERN, **options)  # type: ignore[arg-type]  # a table of caps
     ledger.receive_signal(Signal.SUBSCRIBE, "")
     return ledger

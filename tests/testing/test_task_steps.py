@@ -21,7 +21,9 @@ def test_counting_alone_cancels_nothing() -> None:
 
 
 def test_every_step_can_be_cancelled_at_and_repeated() -> None:
-    """Early steps cancel the function, the last ones come too late, and with a seed the sweep is repeatable."""
+    """Early steps cancel the function, the last ones come too late,
+    and with a seed the sweep is repeatable.
+    """
     steps = run_virtual(cancel_at_step, None, three_sleepers).steps
     outcomes = [run_virtual(cancel_at_step, k, three_sleepers) for k in range(1, steps + 2)]
     assert outcomes[0].was_cancelled

@@ -18,7 +18,10 @@ def test_a_line_has_step_time_actor_and_text() -> None:
         transcript.add("s1", "<- on_next('a')")
         return transcript.text()
 
-    assert run_virtual(scenario) == "    1     0.000s  s1   -> request(1)\n    2     2.500s  s1   <- on_next('a')"
+    assert (
+        run_virtual(scenario)
+        == "    1     0.000s  s1   -> request(1)\n    2     2.500s  s1   <- on_next('a')"
+    )
 
 
 def test_the_middle_of_a_long_transcript_is_dropped_and_counted() -> None:
@@ -38,7 +41,9 @@ def test_violations_stay_and_are_grouped_by_actor() -> None:
     transcript = Transcript()
     transcript.violate("1.1", "too many", actor="s1")
     transcript.violate("2.4", "too late", actor="p1")
-    assert [str(violation) for violation in transcript.violations_of("p1")] == ["rule 2.4, step 2, p1: too late"]
+    assert [str(violation) for violation in transcript.violations_of("p1")] == [
+        "rule 2.4, step 2, p1: too late"
+    ]
     assert "!! rule 1.1: too many" in transcript.text()
 
 
@@ -71,7 +76,9 @@ def test_a_value_is_shown_short_even_if_its_repr_fails() -> None:
 
 
 def test_a_transcript_keeps_no_object_alive() -> None:
-    """It holds text. Otherwise the check for dropped references would find the transcript itself."""
+    """It holds text. Otherwise the check for dropped references would find the transcript
+    itself.
+    """
 
     class Thing:
         pass

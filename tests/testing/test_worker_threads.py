@@ -1,4 +1,6 @@
-"""`WorkerThreads`: virtual time and `settle` wait for threads that work for a task, and only for those."""
+"""`WorkerThreads`: virtual time and `settle` wait for threads that work for a task,
+and only for those.
+"""
 
 import queue
 import threading
@@ -35,7 +37,9 @@ def test_settle_waits_for_a_thread() -> None:
 
 
 def test_virtual_time_does_not_overtake_a_thread() -> None:
-    """A time limit of five virtual seconds does not end a thread that needs 0.02 real ones, although the other task sleeps for a minute."""
+    """A time limit of five virtual seconds does not end a thread that needs 0.02 real ones,
+    although the other task sleeps for a minute.
+    """
 
     async def run() -> list[bool]:
         too_late: list[bool] = []
@@ -71,7 +75,9 @@ def test_a_thread_that_does_not_come_back_counts_as_idle() -> None:
 
 
 def test_a_thread_that_has_called_back_does_not_work() -> None:
-    """While the task runs what the thread has called, and waits in it, all is settled and the clock jumps."""
+    """While the task runs what the thread has called, and waits in it, all is settled
+    and the clock jumps.
+    """
 
     async def run() -> float:
         go_on = trio.Event()
@@ -102,7 +108,9 @@ def test_settle_waits_until_own_threads_are_idle() -> None:
 
 
 def test_quiet_seconds_pass_in_real_time() -> None:
-    """Without `until_idle`, nothing must happen for `quiet` real seconds: a call of a thread within them is seen."""
+    """Without `until_idle`, nothing must happen for `quiet` real seconds:
+    a call of a thread within them is seen.
+    """
 
     async def run() -> list[str]:
         seen: list[str] = []

@@ -1,8 +1,18 @@
-"""Type-checked, never run: the four interfaces as the author of a publisher, a subscriber or a processor sees them."""
+"""Type-checked, never run: the four interfaces as the author of a publisher, a subscriber
+or a processor sees them.
+"""
 
 from typing import assert_type
 
-from penstock.api import UNBOUNDED, Processor, Publisher, Subscriber, Subscription, add_demand, check_demand
+from penstock.api import (
+    UNBOUNDED,
+    Processor,
+    Publisher,
+    Subscriber,
+    Subscription,
+    add_demand,
+    check_demand,
+)
 
 
 class Animal: ...
@@ -39,7 +49,9 @@ class AnimalToDog(AnimalSubscriber, Processor[Animal, Dog]):
 
 
 def variance() -> None:
-    """A publisher of dogs is a publisher of animals. A subscriber to animals is a subscriber to dogs."""
+    """A publisher of dogs is a publisher of animals.
+    A subscriber to animals is a subscriber to dogs.
+    """
     dogs: Publisher[Dog] = DogPublisher()
     animals: Publisher[Animal] = dogs
     dogs.subscribe(AnimalSubscriber())

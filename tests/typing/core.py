@@ -1,4 +1,6 @@
-"""Type-checked, never run: the types that mypy and pyright infer for every kind of source, every sink and every operator call."""
+"""Type-checked, never run: the types that mypy and pyright infer for every kind of source, every
+sink and every operator call.
+"""
 
 from collections.abc import AsyncGenerator, AsyncIterable, AsyncIterator, Awaitable, Iterator
 from typing import Any, assert_type
@@ -55,7 +57,10 @@ async def async_function(number: int) -> int:
 
 
 async def streamable(
-    letters: tuple[str, ...], channel: "trio.MemoryReceiveChannel[bytes]", topic: Topic[float], source: Source[Reading]
+    letters: tuple[str, ...],
+    channel: "trio.MemoryReceiveChannel[bytes]",
+    topic: Topic[float],
+    source: Source[Reading],
 ) -> None:
     """`subscribe` infers the element type from each kind of source."""
     async with (

@@ -1,4 +1,6 @@
-"""Type-checked, never run: the interfaces of the draft beside today's, and the adapters between them."""
+"""Type-checked, never run: the interfaces of the draft beside today's,
+and the adapters between them.
+"""
 
 from typing import assert_type
 
@@ -26,7 +28,9 @@ class ForeignDraftSubscriber:
 
 
 def adapters(nursery: trio.Nursery) -> None:
-    """Each adapter keeps the type of the elements, and a mailbox is a subscriber of both generations."""
+    """Each adapter keeps the type of the elements,
+    and a mailbox is a subscriber of both generations.
+    """
     draft = penstock.as_draft(penstock.from_iterable([1, 2]).publisher(nursery))
     assert_type(draft, DraftPublisher[int])
     draft.subscribe(ForeignDraftSubscriber())

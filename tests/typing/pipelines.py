@@ -1,4 +1,5 @@
-"""Type-checked by mypy and pyright, never run: the pipelines that people write, without annotations, and the types that follow.
+"""Type-checked by mypy and pyright, never run: the pipelines that people write, without
+annotations, and the types that follow.
 
 Each line is one pipeline. The only ones where mypy knows less than pyright are in inferred.py.
 """
@@ -97,7 +98,9 @@ def above(limit: float) -> Callable[[Source[Quote]], Source[Quote]]:
 class ToSymbol(OperatorBase[Quote, str]):
     """An operator class."""
 
-    def attach(self, source: Source[Quote], subscriber: penstock.Subscriber[str], scope: Scope) -> None:
+    def attach(
+        self, source: Source[Quote], subscriber: penstock.Subscriber[str], scope: Scope
+    ) -> None:
         """Begin."""
         source.map(lambda quote: quote.symbol).attach(subscriber, scope)
 
@@ -131,8 +134,13 @@ def transforming(ints: Source[int], quotes: Source[Quote], anything: Source[Any]
     assert_type(ints.map("{:>5}".format), Source[str])
     assert_type(ints.map(fetch), Source[Quote])
     assert_type(ints.map(fetch).map(lambda quote: quote.price), Source[float])
-    assert_type(quotes.map(lambda quote: (quote.symbol, quote.price)).map(lambda pair: pair[1]), Source[float])
-    assert_type(quotes.map(lambda quote: quote.symbol.lower()).distinct_until_changed(), Source[str])
+    assert_type(
+        quotes.map(lambda quote: (quote.symbol, quote.price)).map(lambda pair: pair[1]),
+        Source[float],
+    )
+    assert_type(
+        quotes.map(lambda quote: quote.symbol.lower()).distinct_until_changed(), Source[str]
+    )
     assert_type(ints.scan(lambda total, n: total + n, 0), Source[int])
     assert_type(ints.scan(lambda total, n: total + n / 2, 0.0), Source[float])
     assert_type(ints.scan(lambda found, n: [*found, n], [0]), Source[list[int]])
@@ -175,7 +183,9 @@ def joining(ints: Source[int], quotes: Source[Quote], names: Source[str]) -> Non
     assert_type(ints.zip(names, [1.5]).map(lambda row: row[2]), Source[float])
     assert_type(ints.zip(names, quotes, numbers), Source[tuple[int, str, Quote, int]])
     assert_type(names.combine_latest(quotes), Source[tuple[str, Quote]])
-    assert_type(names.combine_latest(quotes, numbers).map(lambda row: row[1].price * row[2]), Source[float])
+    assert_type(
+        names.combine_latest(quotes, numbers).map(lambda row: row[1].price * row[2]), Source[float]
+    )
     assert_type(ints.flat_map(lambda n: [str(n)]), Source[str])
     assert_type(ints.flat_map(lambda n: range(n)), Source[int])  # noqa: PLW0108  # a lambda is the point
     assert_type(ints.flat_map(fetch_all, concurrency=2), Source[Quote])
@@ -188,15 +198,24 @@ def joining(ints: Source[int], quotes: Source[Quote], names: Source[str]) -> Non
 def recovering(quotes: Source[Quote], ints: Source[int]) -> None:
     """A source that goes on after an error adds its type."""
     assert_type(quotes.retry(3), Source[Quote])
-    assert_type(quotes.retry(None, backoff=0.1, when=ConnectionError, consecutive=True), Source[Quote])
-    assert_type(quotes.retry(3, when=lambda error: "again" in str(error)).map(lambda quote: quote.size), Source[int])
+    assert_type(
+        quotes.retry(None, backoff=0.1, when=ConnectionError, consecutive=True), Source[Quote]
+    )
+    assert_type(
+        quotes.retry(3, when=lambda error: "again" in str(error)).map(lambda quote: quote.size),
+        Source[int],
+    )
     assert_type(ints.on_error_resume([0]), Source[int])
     assert_type(ints.on_error_resume(lambda error: [str(error)]), Source[int | str])
     assert_type(quotes.on_error_resume(fallback), Source[Quote])
     assert_type(ints.on_error_resume(numbers).take(3), Source[int])
 
 
-def beginning(channel: "trio.MemoryReceiveChannel[bytes]", publisher: penstock.Publisher[float], topic: Topic[Quote]) -> None:
+def beginning(
+    channel: "trio.MemoryReceiveChannel[bytes]",
+    publisher: penstock.Publisher[float],
+    topic: Topic[Quote],
+) -> None:
     """Whatever makes a source, its methods know the element type."""
     assert_type(from_iterable([1, 2]).map(lambda n: n * 1.5), Source[float])
     assert_type(generate(numbers).map(lambda n: n * 1.5), Source[float])
@@ -207,7 +226,10 @@ def beginning(channel: "trio.MemoryReceiveChannel[bytes]", publisher: penstock.P
     assert_type(penstock.from_publisher(publisher).filter(lambda x: x > 0.5), Source[float])
     assert_type(penstock.single("a").map(len), Source[int])
     assert_type(topic.latest().map(lambda quote: quote.price), Source[float])
-    assert_type(penstock.remote("tcp://127.0.0.1:7000/lines", serializer="text").map(str).take(3), Source[str])
+    assert_type(
+        penstock.remote("tcp://127.0.0.1:7000/lines", serializer="text").map(str).take(3),
+        Source[str],
+    )
     assert_type(penstock.pipe(numbers).map(lambda n: n / 2), Source[float])
 
 
@@ -218,21 +240,43 @@ def newer_operators(ints: Source[int], quotes: Source[Quote], names: Source[str]
     assert_type(ints.reduce(running, 0.0), Source[float])
     assert_type(ints.start_with("ready"), Source[int | str])
     assert_type(ints.start_with(0).take(3), Source[int])
-    assert_type(names.switch_map(lambda name: generate(ticks, name)).map(lambda quote: quote.price), Source[float])
+    assert_type(
+        names.switch_map(lambda name: generate(ticks, name)).map(lambda quote: quote.price),
+        Source[float],
+    )
     assert_type(ints.switch_map(fetch_all), Source[Quote])
-    assert_type(quotes.with_latest_from(names, numbers).map(lambda row: (row[0].price, row[1], row[2])), Source[tuple[float, str, int]])
-    assert_type(quotes.take_until(penstock.timer(1.0)).filter(lambda quote: quote.size > 1), Source[Quote])
+    assert_type(
+        quotes.with_latest_from(names, numbers).map(lambda row: (row[0].price, row[1], row[2])),
+        Source[tuple[float, str, int]],
+    )
+    assert_type(
+        quotes.take_until(penstock.timer(1.0)).filter(lambda quote: quote.size > 1), Source[Quote]
+    )
     assert_type(quotes.delay(1.0).sample(0.5).repeat(2), Source[Quote])
     assert_type(penstock.pipe(numbers, ops.pairwise(), ops.take(3)), Source[tuple[int, int]])
-    assert_type(penstock.pipe(numbers, ops.reduce(larger, 0), ops.start_with("ready")), Source[int | str])
-    assert_type(penstock.pipe(numbers, ops.with_latest_from(names), ops.delay(1.0), ops.sample(1.0)), Source[tuple[int, str]])
-    assert_type(penstock.pipe(numbers, ops.switch_map(fetch_all), ops.take_until(names), ops.repeat(2)), Source[Quote])
+    assert_type(
+        penstock.pipe(numbers, ops.reduce(larger, 0), ops.start_with("ready")), Source[int | str]
+    )
+    assert_type(
+        penstock.pipe(numbers, ops.with_latest_from(names), ops.delay(1.0), ops.sample(1.0)),
+        Source[tuple[int, str]],
+    )
+    assert_type(
+        penstock.pipe(numbers, ops.switch_map(fetch_all), ops.take_until(names), ops.repeat(2)),
+        Source[Quote],
+    )
 
 
 def over_a_network(peer: penstock.Peer) -> None:
     """A source of typed elements from a peer has the methods, too."""
-    assert_type(penstock.remote("tcp://127.0.0.1:7000/quotes", type=Quote).map(lambda quote: quote.price), Source[float])
-    assert_type(peer.source("quotes", type=Quote).filter(lambda quote: quote.size > 1).retry(3).batch(10), Source[list[Quote]])
+    assert_type(
+        penstock.remote("tcp://127.0.0.1:7000/quotes", type=Quote).map(lambda quote: quote.price),
+        Source[float],
+    )
+    assert_type(
+        peer.source("quotes", type=Quote).filter(lambda quote: quote.size > 1).retry(3).batch(10),
+        Source[list[Quote]],
+    )
     assert_type(peer.source("numbers", type=int).pipe(smoothed).take(3), Source[float])
 
 
@@ -244,15 +288,23 @@ def piping(ints: Source[int], names: Source[str]) -> None:
     assert_type(penstock.pipe(numbers, ops.take(3)), Source[int])
     assert_type(penstock.pipe([1, 2, 3], ops.take(3), ops.skip(1), ops.batch(2)), Source[list[int]])
     assert_type(penstock.pipe(numbers, ops.map(str), ops.take(3)), Source[str])
-    assert_type(penstock.pipe(numbers, ops.filter(is_even), ops.map(fetch), ops.filter(is_known)), Source[Quote])
+    assert_type(
+        penstock.pipe(numbers, ops.filter(is_even), ops.map(fetch), ops.filter(is_known)),
+        Source[Quote],
+    )
     assert_type(penstock.pipe(numbers, ops.distinct_until_changed(), ops.first()), Source[int])
     assert_type(penstock.pipe(numbers, ops.latest(), ops.map(str)), Source[str])
-    assert_type(penstock.pipe(numbers, ops.drop(), ops.throttle(1.0), ops.timeout(5.0)), Source[int])
+    assert_type(
+        penstock.pipe(numbers, ops.drop(), ops.throttle(1.0), ops.timeout(5.0)), Source[int]
+    )
     assert_type(penstock.pipe(numbers, ops.retry(3), ops.buffer(10)), Source[int])
     assert_type(penstock.pipe(numbers, ops.merge(names), ops.take(3)), Source[int | str])
     assert_type(penstock.pipe(numbers, ops.concat(names)), Source[int | str])
     assert_type(penstock.pipe(numbers, ops.zip(names), ops.take(2)), Source[tuple[int, str]])
-    assert_type(penstock.pipe(numbers, ops.zip(names, [1.5]), ops.batch(2)), Source[list[tuple[int, str, float]]])
+    assert_type(
+        penstock.pipe(numbers, ops.zip(names, [1.5]), ops.batch(2)),
+        Source[list[tuple[int, str, float]]],
+    )
     assert_type(penstock.pipe(numbers, ops.combine_latest(names)), Source[tuple[int, str]])
     assert_type(penstock.pipe(numbers, ops.on_error_resume(names)), Source[int | str])
     assert_type(penstock.pipe(numbers, ops.flat_map(fetch_all), ops.debounce(0.5)), Source[Quote])
@@ -260,7 +312,9 @@ def piping(ints: Source[int], names: Source[str]) -> None:
 
 
 def third_party(ints: Source[int], quotes: Source[Quote]) -> None:
-    """Operators of other packages are inferred like those of penstock, in a pipe and in a chain of methods."""
+    """Operators of other packages are inferred like those of penstock, in a pipe
+    and in a chain of methods.
+    """
     assert_type(ints.pipe(smoothed), Source[float])
     assert_type(ints.filter(is_even).pipe(smoothed).map(lambda mean: round(mean)), Source[int])  # noqa: PLW0108  # a lambda is the point
     assert_type(ints.pipe(in_pairs), Source[tuple[int, int]])
@@ -276,15 +330,27 @@ def third_party(ints: Source[int], quotes: Source[Quote]) -> None:
 
 
 def lambdas_in_pipes() -> None:
-    """A lambda inside `pipe` is accepted by mypy, which does not look into it. See inferred.py for pyright."""
+    """A lambda inside `pipe` is accepted by mypy, which does not look into it.
+    See inferred.py for pyright.
+    """
     halves: Source[float] = penstock.pipe(numbers, ops.map(lambda n: n / 2))
     large: Source[int] = penstock.pipe(numbers, ops.filter(lambda n: n > 1), ops.take(3))
-    sizes: Source[int] = penstock.pipe(numbers, ops.map(fetch), ops.map(lambda quote: quote.size), ops.distinct_until_changed())
-    newest: Source[Quote] = penstock.pipe(
-        numbers, ops.map(fetch), ops.latest(on_drop=lambda quote: quote.size), ops.first(lambda quote: quote.size > 1)
+    sizes: Source[int] = penstock.pipe(
+        numbers, ops.map(fetch), ops.map(lambda quote: quote.size), ops.distinct_until_changed()
     )
-    texts: Source[str] = penstock.pipe(numbers, ops.flat_map(lambda n: [str(n)]), ops.tap(lambda text: text.upper()))
-    assert_type((halves, large, sizes, newest, texts), tuple[Source[float], Source[int], Source[int], Source[Quote], Source[str]])
+    newest: Source[Quote] = penstock.pipe(
+        numbers,
+        ops.map(fetch),
+        ops.latest(on_drop=lambda quote: quote.size),
+        ops.first(lambda quote: quote.size > 1),
+    )
+    texts: Source[str] = penstock.pipe(
+        numbers, ops.flat_map(lambda n: [str(n)]), ops.tap(lambda text: text.upper())
+    )
+    assert_type(
+        (halves, large, sizes, newest, texts),
+        tuple[Source[float], Source[int], Source[int], Source[Quote], Source[str]],
+    )
 
 
 def annotated() -> None:

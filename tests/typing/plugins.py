@@ -1,4 +1,6 @@
-"""Type-checked, never run: a serializer, a transport and hooks as the author of a plugin sees them."""
+"""Type-checked, never run: a serializer, a transport
+and hooks as the author of a plugin sees them.
+"""
 
 from typing import assert_type
 
@@ -41,9 +43,13 @@ class LoopTransport(Transport):
 
     schemes = ("loop",)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         send, receive = trio.testing.memory_stream_one_way_pair()
-        return ByteConnection(trio.StapledStream(send, receive), peer=PeerIdentity(address=str(url)), options=options)
+        return ByteConnection(
+            trio.StapledStream(send, receive), peer=PeerIdentity(address=str(url)), options=options
+        )
 
 
 @hookimpl

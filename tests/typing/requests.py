@@ -1,4 +1,6 @@
-"""Type-checked, never run: requests by name, from the side that asks and from the side that answers."""
+"""Type-checked, never run: requests by name, from the side that asks and from the side
+that answers.
+"""
 
 from dataclasses import dataclass
 from typing import Any, assert_type
@@ -47,9 +49,13 @@ async def asking(peer: penstock.Peer) -> None:
 
 async def asking_by_url() -> None:
     """The same by URL, over a new connection."""
-    assert_type(await penstock.request("tcp://127.0.0.1:7000/price/EURUSD", Order(1), type=Price), Price)
+    assert_type(
+        await penstock.request("tcp://127.0.0.1:7000/price/EURUSD", Order(1), type=Price), Price
+    )
     assert_type(await penstock.request("tcp://127.0.0.1:7000/time"), bytes)
-    assert_type(await penstock.request("tcp://127.0.0.1:7000/time", type=str, limits=penstock.Limits()), str)
+    assert_type(
+        await penstock.request("tcp://127.0.0.1:7000/time", type=str, limits=penstock.Limits()), str
+    )
     assert_type(await penstock.request("tcp://127.0.0.1:7000/price/EURUSD", serializer="json"), Any)
 
 

@@ -1,4 +1,6 @@
-"""Type-checked, never run: streams in one process as a user writes them. Element types follow the pipe."""
+"""Type-checked, never run: streams in one process as a user writes them.
+Element types follow the pipe.
+"""
 
 from collections.abc import AsyncIterator
 from typing import assert_type
@@ -44,7 +46,9 @@ def piping() -> None:
     """Each operator turns a source of one type into a source of another."""
     assert_type(penstock.pipe(numbers), Source[int])
     assert_type(penstock.pipe(numbers, ops.map(str)), Source[str])
-    assert_type(penstock.pipe(numbers, ops.filter(is_even), ops.map(str), ops.map(len)), Source[int])
+    assert_type(
+        penstock.pipe(numbers, ops.filter(is_even), ops.map(str), ops.map(len)), Source[int]
+    )
 
 
 async def ending() -> None:
@@ -54,7 +58,9 @@ async def ending() -> None:
     assert_type(await penstock.first(numbers, default="none"), int | str)
 
 
-async def beginning(channel: "trio.MemoryReceiveChannel[bytes]", publisher: penstock.Publisher[float]) -> None:
+async def beginning(
+    channel: "trio.MemoryReceiveChannel[bytes]", publisher: penstock.Publisher[float]
+) -> None:
     """Every source has the type of its elements."""
     assert_type(penstock.from_channel(channel), Source[bytes])
     assert_type(penstock.from_publisher(publisher), Source[float])

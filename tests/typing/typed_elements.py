@@ -52,7 +52,9 @@ async def subscribing(url: str) -> None:
         penstock.subscribe(url, type=Place) as places,
         penstock.subscribe(url, type=Row, demand=0) as rows,
         penstock.subscribe(url, type=Packed, serializer="json") as packed,
-        penstock.subscribe(url, type=list[Quote], serializer=JsonSerializer(null="nothing")) as pages,
+        penstock.subscribe(
+            url, type=list[Quote], serializer=JsonSerializer(null="nothing")
+        ) as pages,
         penstock.subscribe(url, type=str) as texts,
         penstock.subscribe(url, type=bytes) as raw,
     ):
@@ -65,7 +67,9 @@ async def subscribing(url: str) -> None:
 
 
 async def without_a_type(url: str) -> None:
-    """Without a type, and with a union, which a type checker does not take for a class, the elements are Any."""
+    """Without a type, and with a union, which a type checker does not take for a class,
+    the elements are Any.
+    """
     async with (
         penstock.subscribe(url) as unknown,
         penstock.subscribe(url, serializer="json", publisher="quotes") as named,
@@ -116,6 +120,8 @@ def publishing(service: Service) -> None:
 
 
 async def mistaken(url: str) -> None:
-    """A name is needed for a serializer, or an object; and a stream of this process has no type to give."""
+    """A name is needed for a serializer, or an object;
+    and a stream of this process has no type to give.
+    """
     penstock.subscribe(url, serializer=5)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]  # expected error: no serializer
     penstock.subscribe([1], type=int)  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]  # expected error: not a URL

@@ -1,4 +1,6 @@
-"""The base of all decoders, with a decoder of one kind of message: a byte of length, and then that number of bytes."""
+"""The base of all decoders, with a decoder of one kind of message:
+a byte of length, and then that number of bytes.
+"""
 
 import gc
 import weakref
@@ -15,7 +17,9 @@ from penstock.wire import _buffered_decoder as module
 
 
 class LengthDecoder(BufferedDecoder):
-    """A message is a byte of length and that number of bytes. The length 255 is a protocol error."""
+    """A message is a byte of length and that number of bytes.
+    The length 255 is a protocol error.
+    """
 
     def __init__(self) -> None:
         super().__init__(need=1)
@@ -41,8 +45,12 @@ def encoded(*messages: bytes) -> bytes:
     return b"".join(bytes([len(message)]) + message for message in messages)
 
 
-@given(st.lists(st.binary(max_size=254)), st.lists(st.integers(0, 600), max_size=30), st.integers(1, 5))
-def test_the_messages_do_not_depend_on_where_the_bytes_are_cut(messages: list[bytes], cuts: list[int], max_messages: int) -> None:
+@given(
+    st.lists(st.binary(max_size=254)), st.lists(st.integers(0, 600), max_size=30), st.integers(1, 5)
+)
+def test_the_messages_do_not_depend_on_where_the_bytes_are_cut(
+    messages: list[bytes], cuts: list[int], max_messages: int
+) -> None:
     """After the last byte nothing is held."""
     decoder, data = LengthDecoder(), encoded(*messages)
     positions = [0, *sorted(min(cut, len(data)) for cut in cuts), len(data)]
@@ -64,7 +72,9 @@ def test_a_message_in_single_bytes_is_decoded_twice() -> None:
 
 
 def test_small_chunks_are_joined_while_they_wait_and_large_chunks_are_not() -> None:
-    """200 chunks of one byte are one piece. Five chunks of `JOIN_BELOW` bytes are five pieces, and none of them was copied."""
+    """200 chunks of one byte are one piece. Five chunks of `JOIN_BELOW` bytes are five pieces,
+    and none of them was copied.
+    """
     decoder = LengthDecoder()
     decoder.feed(b"\xfe")
     for _ in range(200):
@@ -89,11 +99,17 @@ def test_a_decoder_that_has_raised_raises_the_same_error_again() -> None:
     with pytest.raises(ProtocolError) as again:
         decoder.feed(b"")
     assert again.value is not first.value
-    assert (str(again.value), again.value.reason) == (str(first.value), first.value.reason) == ("255", "protocol:255")
+    assert (
+        (str(again.value), again.value.reason)
+        == (str(first.value), first.value.reason)
+        == ("255", "protocol:255")
+    )
 
 
 class Chunk(bytes):
-    """Received bytes whose end of life can be observed: a weak reference to `bytes` is not possible, one to `marker` is."""
+    """Received bytes whose end of life can be observed: a weak reference to `bytes` is not
+    possible, one to `marker` is.
+    """
 
     def __init__(self, _: bytes) -> None:
         self.marker = Marker()
@@ -104,7 +120,9 @@ class Marker:
 
 
 def test_a_failed_decoder_keeps_no_chunk_that_it_is_fed() -> None:
-    """After 1,000 chunks none of them is alive, and the traceback of the last error is as long as that of the first one."""
+    """After 1,000 chunks none of them is alive, and the traceback of the last error is as long
+    as that of the first one.
+    """
     decoder = LengthDecoder()
     markers: list[weakref.ref[Marker]] = []
     frames: set[int] = set()
@@ -123,7 +141,9 @@ def test_a_failed_decoder_keeps_no_chunk_that_it_is_fed() -> None:
 
 
 def test_the_rest_of_the_bytes_leaves_the_decoder() -> None:
-    """Another decoder goes on with the bytes of an incomplete message, also if they came in several chunks."""
+    """Another decoder goes on with the bytes of an incomplete message, also
+    if they came in several chunks.
+    """
     decoder = LengthDecoder()
     decoder.feed(encoded(b"whole") + b"\x08in")
     decoder.feed(b"com")

@@ -13,9 +13,14 @@ from penstock.wire import _element_runs as module
 from penstock.wire._element_runs import cut_short, deliver_run, has_equal_headers, run_length
 
 
-@given(st.lists(st.sampled_from([b"AAx", b"AAy", b"ABx", b"BAx"]), min_size=1, max_size=200), st.binary(max_size=2))
+@given(
+    st.lists(st.sampled_from([b"AAx", b"AAy", b"ABx", b"BAx"]), min_size=1, max_size=200),
+    st.binary(max_size=2),
+)
 def test_a_run_ends_at_the_first_different_header(elements: list[bytes], rest: bytes) -> None:
-    """The bytes between the headers do not matter, and an incomplete element at the end is not part of the run."""
+    """The bytes between the headers do not matter,
+    and an incomplete element at the end is not part of the run.
+    """
     expected = 1
     while expected < len(elements) and elements[expected][:2] == elements[0][:2]:
         expected += 1
@@ -27,30 +32,44 @@ def windows(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """The number of elements that were examined, for each call of `_equal_headers`."""
     windows: list[int] = []
     examine = module._equal_headers
-    monkeypatch.setattr(module, "_equal_headers", lambda *given: windows.append(given[-1]) or examine(*given))
+    monkeypatch.setattr(
+        module, "_equal_headers", lambda *given: windows.append(given[-1]) or examine(*given)
+    )
     return windows
 
 
-@pytest.mark.parametrize("pattern", ["12", "112", "1122", "11112", "1111122222", "1111111122222222"])
-def test_short_runs_of_rsio_examine_at_most_five_elements_for_each_element(pattern: str, windows: list[int]) -> None:
-    """A peer that mixes streams so that runs are short does not make the decoder examine a chunk again and again."""
+@pytest.mark.parametrize(
+    "pattern", ["12", "112", "1122", "11112", "1111122222", "1111111122222222"]
+)
+def test_short_runs_of_rsio_examine_at_most_five_elements_for_each_element(
+    pattern: str, windows: list[int]
+) -> None:
+    """A peer that mixes streams so that runs are short does not make the decoder examine a chunk
+    again and again.
+    """
     collected = MessageList()
     decoder = rsio.RsioDecoder(collected, collected.streams)
     for stream in (1, 2):
         decoder.feed(rsio.encode(rsio.OnSubscribe(subscriber=stream)))
     before = len(collected.messages)
-    elements = [rsio.encode(rsio.OnNext(subscriber=int(each), element=b"")) for each in pattern] * 1000
+    elements = [
+        rsio.encode(rsio.OnNext(subscriber=int(each), element=b"")) for each in pattern
+    ] * 1000
     decoder.feed(b"".join(elements))
     assert len(collected.messages) - before == len(elements)
     assert sum(windows) <= 5 * len(elements)
 
 
 @pytest.mark.parametrize("pattern", ["1122", "112", "11122", "1111122222", "11112"])
-def test_short_runs_of_reactivesocket_examine_at_most_five_elements_for_each_element(pattern: str, windows: list[int]) -> None:
+def test_short_runs_of_reactivesocket_examine_at_most_five_elements_for_each_element(
+    pattern: str, windows: list[int]
+) -> None:
     """The same bound for frames."""
     one, other = CollectingStream(), CollectingStream()
     decoder = reactivesocket.ReactiveSocketDecoder(FrameList(), {1: one, 2: other})
-    frames = [reactivesocket.encode(reactivesocket.Response(stream_id=int(each))) for each in pattern] * 1000
+    frames = [
+        reactivesocket.encode(reactivesocket.Response(stream_id=int(each))) for each in pattern
+    ] * 1000
     decoder.feed(b"".join(frames))
     assert len(one.elements + other.elements) == len(frames)
     assert sum(windows) <= 5 * len(frames)
@@ -76,7 +95,9 @@ class CollectingStream:
 
 @pytest.mark.parametrize("count", [1, 2, 5, 1000])
 def test_a_run_is_delivered_with_one_call(count: int) -> None:
-    """Without the headers, and without the bytes before and behind the run. A single element is delivered with `receive_element`."""
+    """Without the headers, and without the bytes before and behind the run. A single element is
+    delivered with `receive_element`.
+    """
     stream = CollectingStream()
     elements = [number.to_bytes(2) for number in range(count)]
     data = b"before" + b"".join(b"head" + element for element in elements) + b"tail12"
@@ -95,7 +116,9 @@ def test_a_run_is_delivered_with_one_call(count: int) -> None:
         (["AAx", "ABx", "AAx", "AAx", "AAx"], False),
     ],
 )
-def test_a_run_is_looked_for_behind_three_equal_headers_with_room_for_two_more(elements: list[str], is_run: bool) -> None:
+def test_a_run_is_looked_for_behind_three_equal_headers_with_room_for_two_more(
+    elements: list[str], is_run: bool
+) -> None:
     """Also in the middle of a chunk: the elements before do not count."""
     data = "".join(elements).encode()
     assert has_equal_headers(data, 0, 2, 3) is is_run
@@ -109,7 +132,8 @@ class RunStream(CollectingStream):
 
     def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
         assert isinstance(elements, EqualRun)
-        assert len(elements.data) == len(elements) * elements.stride  # nothing of the chunk around it
+        # Nothing of the chunk around it.
+        assert len(elements.data) == len(elements) * elements.stride
         super().receive_run(elements, size)
 
 
@@ -135,12 +159,23 @@ def cut_by_hand(data: bytes, begin: bytes, most: int) -> tuple[list[bytes], int]
 
 
 @given(
-    st.lists(st.one_of(st.text("ab!", max_size=130).map(str.encode), st.binary(max_size=30), st.just(bytes(127))), max_size=300),
+    st.lists(
+        st.one_of(
+            st.text("ab!", max_size=130).map(str.encode),
+            st.binary(max_size=30),
+            st.just(bytes(127)),
+        ),
+        max_size=300,
+    ),
     st.text("ab!", max_size=9).map(str.encode),
     st.integers(1, 300),
 )
-def test_short_messages_are_found_without_a_mistake(elements: list[bytes], rest: bytes, most: int) -> None:
-    """Also if elements contain the begin of a message: all that is found is right. The search ends where it could be wrong."""
+def test_short_messages_are_found_without_a_mistake(
+    elements: list[bytes], rest: bytes, most: int
+) -> None:
+    """Also if elements contain the begin of a message: all that is found is right. The search
+    ends where it could be wrong.
+    """
     begin = b"ab"
     data = b"".join(begin + bytes([len(element)]) + element for element in elements) + rest
     pieces, lengths, end = cut_short(data, 0, begin, most)
@@ -150,14 +185,19 @@ def test_short_messages_are_found_without_a_mistake(elements: list[bytes], rest:
     assert data[:end] == b"".join(begin + piece for piece in pieces)
     has_begin = [begin in bytes([len(element)]) + element + begin[:1] for element in elements]
     if len(pieces) < len(expected):
-        # The element that was left, or the one behind it, has the begin of a message, or ends with a part of one.
+        # The element that was left, or the one behind it, has the begin of a message,
+        # or ends with a part of one.
         assert any(has_begin) or len(expected) == len(pieces) + 1 or begin in rest
 
 
 def test_all_messages_are_found_if_no_element_looks_like_one() -> None:
     """Over all windows, and in the middle of a chunk."""
     elements = [b"." * (number % 128) for number in range(3000)]
-    data = b"other" + b"".join(b"!\x01" + bytes([len(element)]) + element for element in elements) + b"%\x01"
+    data = (
+        b"other"
+        + b"".join(b"!\x01" + bytes([len(element)]) + element for element in elements)
+        + b"%\x01"
+    )
     pieces, lengths, end = cut_short(data, 5, b"!\x01", 2000)
     assert [piece[1:] for piece in pieces] == elements[:2000]
     assert len(lengths) == 2000
@@ -188,7 +228,12 @@ def test_the_bytes_that_are_searched_are_in_proportion_to_the_run(count: int) ->
                 Counted.searched += len(found)
             return found
 
-    data = Counted(b"".join((b"!a\x08" + bytes(8)) * count + (b"!b\x08" + bytes(8)) * count for _ in range(3000 // count)))
+    data = Counted(
+        b"".join(
+            (b"!a\x08" + bytes(8)) * count + (b"!b\x08" + bytes(8)) * count
+            for _ in range(3000 // count)
+        )
+    )
     end = Counted.searched = 0
     while end < len(data):
         pieces, _, end = cut_short(data, end, bytes.__getitem__(data, slice(end, end + 2)), 1024)

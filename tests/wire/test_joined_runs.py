@@ -18,7 +18,9 @@ from penstock.wire import join_each, join_same, length_of_all
         ([b"a", b"b", b"c", b"de", b"f", b"g", b"h"], -1),
     ],
 )
-def test_one_length_is_found_only_if_all_elements_have_it(elements: list[bytes], length: int) -> None:
+def test_one_length_is_found_only_if_all_elements_have_it(
+    elements: list[bytes], length: int
+) -> None:
     """A different one is found wherever it is."""
     assert length_of_all(elements) == length
 

@@ -13,7 +13,11 @@ def test_installing_the_plugin_is_enough() -> None:
     """The registry finds it and reports no problem."""
     registry = build_registry(environ={})
     report = next(report for report in registry.plugins if report.distribution == "penstock-arrow")
-    assert (report.name, report.status, report.offers) == ("arrow", PluginStatus.ACTIVE, ("serializer arrow",))
+    assert (report.name, report.status, report.offers) == (
+        "arrow",
+        PluginStatus.ACTIVE,
+        ("serializer arrow",),
+    )
     assert registry.problems == ()
 
 

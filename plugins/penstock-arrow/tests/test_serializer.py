@@ -37,7 +37,9 @@ def batch_of(*names: str) -> pa.RecordBatch:
 def written(schema: pa.Schema, *batches: pa.RecordBatch, codec: str | None = None) -> bytes:
     """Return a stream of Arrow's IPC format."""
     sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, schema, options=pa.ipc.IpcWriteOptions(compression=codec)) as writer:
+    with pa.ipc.new_stream(
+        sink, schema, options=pa.ipc.IpcWriteOptions(compression=codec)
+    ) as writer:
         for batch in batches:
             writer.write_batch(batch)
     data: bytes = sink.getvalue().to_pybytes()
@@ -87,7 +89,17 @@ def test_wrong_bytes_are_refused() -> None:
     batch = batch_of("int", "words")
     data = ARROW.dumps(batch)
     alone, twice = written(batch.schema), written(batch.schema, batch, batch)
-    for wrong in (b"", b"{}", data + b"\0", data[:-16], data[:100], alone, twice, b"\xff" * 4 + b"\x7f" * 4, b"\xff" * 8):
+    for wrong in (
+        b"",
+        b"{}",
+        data + b"\0",
+        data[:-16],
+        data[:100],
+        alone,
+        twice,
+        b"\xff" * 4 + b"\x7f" * 4,
+        b"\xff" * 8,
+    ):
         with pytest.raises(ProtocolError):
             ARROW.loads(wrong)
 
@@ -106,7 +118,9 @@ def test_compressed_buffers_are_refused_before_they_are_inflated(codec: str, nam
 
 
 def test_rows_without_bytes_are_bounded() -> None:
-    """In both directions: a column of nulls has no buffer, and may be billions of objects in a list."""
+    """In both directions: a column of nulls has no buffer,
+    and may be billions of objects in a list.
+    """
     many = pa.RecordBatch.from_arrays([pa.nulls(1 << 24)], ["n"])
     with pytest.raises(UsageError, match="fewer rows"):
         ARROW.dumps(many)

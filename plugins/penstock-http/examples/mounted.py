@@ -1,4 +1,6 @@
-"""Streams beside the other paths of a site: python -m anycorn --worker-class trio --bind 127.0.0.1:7002 mounted:site"""
+"""Streams beside the other paths of a site: python -m anycorn --worker-class trio --bind
+127.0.0.1:7002 mounted:site
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -30,4 +32,6 @@ async def lifespan(_site: Starlette) -> AsyncIterator[None]:
         yield
 
 
-site = Starlette(routes=[Route("/", home), Mount("/streams", AsgiApp("asgi://streams"))], lifespan=lifespan)
+site = Starlette(
+    routes=[Route("/", home), Mount("/streams", AsgiApp("asgi://streams"))], lifespan=lifespan
+)

@@ -1,4 +1,6 @@
-"""A client of the engine: no connection, the time as a number, and a publisher that is driven by hand."""
+"""A client of the engine: no connection, the time as a number, and a publisher
+that is driven by hand.
+"""
 
 from itertools import count
 from typing import Any
@@ -34,7 +36,9 @@ class Client:
         asked = self.engine.receive(request(f"/p/numbers{query}", **headers), self.now)
         assert isinstance(asked, Subscribe)
         self.publisher.subscribe(asked.subscription)
-        created = self.engine.opened(asked, request("/p/numbers", **headers), None, lambda: self.released.append(self.now))
+        created = self.engine.opened(
+            asked, request("/p/numbers", **headers), None, lambda: self.released.append(self.now)
+        )
         assert created.status == 201
         return "/" + dict(created.headers)["Location"].removeprefix("../")
 

@@ -2,9 +2,10 @@
 
 Rules of this file:
 
-* The port lies below the range that the system gives to port 0 and to outgoing connections: no connection of another test takes it before
-  the program listens there.
-* A UDP socket of the same number reserves the port until this process ends: no other test process gets it.
+* The port lies below the range that the system gives to port 0 and to outgoing connections: no
+  connection of another test takes it before the program listens there.
+* A UDP socket of the same number reserves the port until this process ends:
+  no other test process gets it.
 """
 
 import random

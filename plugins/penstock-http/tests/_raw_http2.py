@@ -23,7 +23,10 @@ class RawClient:
     def __init__(self, stream: trio.abc.Stream, **settings: int) -> None:
         self.stream = stream
         self.h2 = H2Connection(H2Configuration(client_side=True, validate_outbound_headers=False))
-        self.h2.local_settings = Settings(client=True, initial_values={SettingCodes[name]: value for name, value in settings.items()})
+        self.h2.local_settings = Settings(
+            client=True,
+            initial_values={SettingCodes[name]: value for name, value in settings.items()},
+        )
         self.events: list[Event] = []
 
     async def begin(self) -> None:
@@ -51,7 +54,9 @@ class RawClient:
         return stream_id
 
     async def read_until(self, wanted: Callable[[Event], bool]) -> Event:
-        """Read until an event is `wanted`, and return it. Raises EndOfChannel at the end of the connection."""
+        """Read until an event is `wanted`, and return it.
+        Raises EndOfChannel at the end of the connection.
+        """
         seen = 0
         while True:
             for event in self.events[seen:]:
@@ -73,11 +78,16 @@ class RawClient:
 
     async def status(self, stream_id: int) -> str:
         """Return the status of the answer on a stream."""
-        event: Any = await self.read_until(lambda event: type(event).__name__ == "ResponseReceived" and event.stream_id == stream_id)
+        event: Any = await self.read_until(
+            lambda event: (
+                type(event).__name__ == "ResponseReceived" and event.stream_id == stream_id
+            )
+        )
         return bytes(dict(event.headers)[b":status"]).decode()
 
     async def frames(self) -> AsyncGenerator[tuple[int, int, int, bytes], None]:
-        """Yield the type, the flags, the stream and the body of each frame, until the end of the connection.
+        """Yield the type, the flags, the stream and the body of each frame,
+        until the end of the connection.
 
         Without h2: it knows nothing of the streams of an attack, and takes nothing behind a GOAWAY.
         """
@@ -96,7 +106,9 @@ class RawClient:
             data += more
 
     async def goaway(self) -> tuple[str, str]:
-        """Return the code and the text of the server's GOAWAY; empty ones if the connection ends without it."""
+        """Return the code and the text of the server's GOAWAY;
+        empty ones if the connection ends without it.
+        """
         async with aclosing(self.frames()) as frames:
             async for kind, _, _, body in frames:
                 if kind == GOAWAY:
@@ -110,7 +122,9 @@ class Asking(RawClient):
     async def send_request(self, line: str, *headers: tuple[str, str], ends: bool = True) -> int:
         """Send a request, ``PUT /path``; return the id of its stream."""
         method, _, path = line.partition(" ")
-        return await self.request(*headers, ends=ends, method=method, path=path, authority="localhost")
+        return await self.request(
+            *headers, ends=ends, method=method, path=path, authority="localhost"
+        )
 
     async def ask(self, line: str, *headers: tuple[str, str], body: bytes = b"") -> Answer:
         """Send a request and return the whole answer."""
@@ -122,7 +136,12 @@ class Asking(RawClient):
 
     async def answer(self, stream_id: int) -> Answer:
         """Return the whole answer on a stream; one of status 0 if the stream was reset."""
-        end = await self.read_until(lambda event: type(event).__name__ in {"StreamEnded", "StreamReset"} and event.stream_id == stream_id)
+        end = await self.read_until(
+            lambda event: (
+                type(event).__name__ in {"StreamEnded", "StreamReset"}
+                and event.stream_id == stream_id
+            )
+        )
         mine = [event for event in self.events if getattr(event, "stream_id", None) == stream_id]
         self.events = [event for event in self.events if event not in mine]
         fields, body = b"HTTP/2 0 \r\n", b""
@@ -130,7 +149,9 @@ class Asking(RawClient):
             match type(event).__name__:
                 case "ResponseReceived":
                     (_, status), *rest = event.headers
-                    fields = b"HTTP/2 %b \r\n" % status + b"\r\n".join(name + b": " + value for name, value in rest)
+                    fields = b"HTTP/2 %b \r\n" % status + b"\r\n".join(
+                        name + b": " + value for name, value in rest
+                    )
                 case "DataReceived":
                     body += event.data
         if type(end).__name__ == "StreamReset":

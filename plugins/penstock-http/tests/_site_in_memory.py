@@ -13,7 +13,17 @@ from penstock_http.multiplex import Mount, subprotocols_of
 
 from penstock import Limits, PublicError, Service, serve
 from penstock.builtin import MemoryTransport
-from penstock.spi import ByteConnection, Connection, Listener, Transport, TransportOptions, Url, build_registry, hookimpl, parse_url
+from penstock.spi import (
+    ByteConnection,
+    Connection,
+    Listener,
+    Transport,
+    TransportOptions,
+    Url,
+    build_registry,
+    hookimpl,
+    parse_url,
+)
 
 
 class _Listener(Listener):
@@ -27,7 +37,9 @@ class _Listener(Listener):
     async def accept(self) -> Connection:
         connection = await self._below.accept()
         assert isinstance(connection, ByteConnection)
-        return SiteConnection(connection, self._site, self._options, place=self._place, ping=20.0, is_loopback=True)
+        return SiteConnection(
+            connection, self._site, self._options, place=self._place, ping=20.0, is_loopback=True
+        )
 
     async def aclose(self) -> None:
         await self._below.aclose()
@@ -37,9 +49,13 @@ class MemoryHttp(HttpTransport):
     schemes: ClassVar[tuple[str, ...]] = ("memory-http",)
     site: Site
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
         self.site = Site(settings_of(options), secure=False)
-        below = await MemoryTransport().listen(attrs.evolve(url, transport="memory"), options=options, nursery=nursery)
+        below = await MemoryTransport().listen(
+            attrs.evolve(url, transport="memory"), options=options, nursery=nursery
+        )
         return _Listener(below, self.site, options)
 
 
@@ -60,7 +76,9 @@ class Answer:
         head, _, self.body = raw.partition(b"\r\n\r\n")
         first, *lines = head.decode("latin-1").split("\r\n")
         self.status = int(first.split(" ")[1]) if first else 0
-        self.headers = {name.lower(): value for name, _, value in (line.partition(": ") for line in lines)}
+        self.headers = {
+            name.lower(): value for name, _, value in (line.partition(": ") for line in lines)
+        }
 
 
 class Client:
@@ -75,7 +93,9 @@ class Client:
 
     async def ask(self, line: str, *headers: str, body: bytes = b"") -> Answer:
         """Send a request and return the whole answer, which has a length."""
-        await self.send("\r\n".join([f"{line} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode() + body)
+        await self.send(
+            "\r\n".join([f"{line} HTTP/1.1", "Host: localhost", *headers, "", ""]).encode() + body
+        )
         return await self.answer(is_head=line.startswith("HEAD"))
 
     async def answer(self, *, is_head: bool = False) -> Answer:
@@ -83,7 +103,14 @@ class Client:
         while b"\r\n\r\n" not in data:
             data += await self._more(data)
         head, _, body = data.partition(b"\r\n\r\n")
-        length = next((int(line[16:]) for line in head.split(b"\r\n") if line.startswith(b"Content-Length: ")), 0)
+        length = next(
+            (
+                int(line[16:])
+                for line in head.split(b"\r\n")
+                if line.startswith(b"Content-Length: ")
+            ),
+            0,
+        )
         length = 0 if is_head else length
         while len(body) < length:
             body += await self._more(body)
@@ -147,7 +174,9 @@ class World:
         return self.plugin.transport.site
 
     async def connect(self, nursery: trio.Nursery) -> Client:
-        connection = await MemoryTransport().connect(parse_url("memory://site"), options=TransportOptions(), nursery=nursery)
+        connection = await MemoryTransport().connect(
+            parse_url("memory://site"), options=TransportOptions(), nursery=nursery
+        )
         assert isinstance(connection, ByteConnection)
         client = Client(connection)
         self.clients.append(client)
@@ -164,7 +193,9 @@ class World:
 async def world(
     served: Service | None = None, *, limits: Limits | None = None, **extra: object
 ) -> AsyncIterator[tuple[World, trio.Nursery]]:
-    """Serve, and yield the server and a nursery for connections. Options are those of the plugin: ``hold=3``."""
+    """Serve, and yield the server and a nursery for connections.
+    Options are those of the plugin: ``hold=3``.
+    """
     plugin, told = Plugin(), list[Exception]()
     options = TransportOptions(extra={f"http.{name}": value for name, value in extra.items()})
     async with trio.open_nursery() as nursery:

@@ -50,7 +50,10 @@ async def serve() -> None:
 async def measure_elements(address: str, size: int) -> float:
     """Return elements per second."""
     count = SIZES[size]
-    async with penstock.connect(address) as peer, peer.subscribe(f"elements/{size}", demand=1024) as stream:
+    async with (
+        penstock.connect(address) as peer,
+        peer.subscribe(f"elements/{size}", demand=1024) as stream,
+    ):
         await anext(stream)
         began = perf_counter()
         for _ in range(count):
@@ -69,7 +72,9 @@ async def measure_questions(address: str) -> float:
 
 
 async def rounds(*measures: Callable[[], Awaitable[float]]) -> list[float]:
-    """Return the median of each measure; they take turns, so that all of them meet the same machine."""
+    """Return the median of each measure;
+    they take turns, so that all of them meet the same machine.
+    """
     results = [[await measure() for measure in measures] for _ in range(ROUNDS)]
     return [median(column) for column in zip(*results, strict=True)]
 
@@ -85,10 +90,15 @@ async def compare(tcp: str, h2: str) -> bool:
         )
         ratio, bar = over_h2 / over_tcp, BARS.get(title)
         met = met and (bar is None or ratio >= bar)
-        sys.stdout.write(f"{title:>8}: tcp {over_tcp:>10,.0f}/s   h2 {over_h2:>10,.0f}/s   ratio {ratio:.2f}")
+        sys.stdout.write(
+            f"{title:>8}: tcp {over_tcp:>10,.0f}/s   h2 {over_h2:>10,.0f}/s   ratio {ratio:.2f}"
+        )
         sys.stdout.write(f" (at least {bar:g})\n" if bar else "\n")
     over_tcp, over_h2 = await rounds(lambda: measure_questions(tcp), lambda: measure_questions(h2))
-    sys.stdout.write(f"question: tcp {1e6 / over_tcp:.0f} us   h2 {1e6 / over_h2:.0f} us   ratio {over_tcp / over_h2:.2f}\n")
+    sys.stdout.write(
+        f"question: tcp {1e6 / over_tcp:.0f} us   h2 {1e6 / over_h2:.0f} us   ratio "
+        f"{over_tcp / over_h2:.2f}\n"
+    )
     return met
 
 
@@ -97,7 +107,9 @@ def main() -> int:
     if sys.argv[1:] == ["serve"]:
         trio.run(serve)
         return 0
-    with subprocess.Popen([sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True
+    ) as server:
         try:
             assert server.stdout is not None
             tcp, h2 = server.stdout.readline().split()

@@ -1,9 +1,10 @@
-"""Run h2spec, the conformance tests of HTTP/2 by others, against servers of ``h2://`` and ``http://``.
+"""Run h2spec, the conformance tests of HTTP/2 by others, against servers of ``h2://``
+and ``http://``.
 
 It compares the failures with the known ones.
 
-``python plugins/penstock-http/tests/h2spec.py PROGRAM`` with the path of h2spec. The exit status is 1 if a failure is not known, or if
-a known one is none any more.
+``python plugins/penstock-http/tests/h2spec.py PROGRAM`` with the path of h2spec. The exit status is
+1 if a failure is not known, or if a known one is none any more.
 """
 
 import sys
@@ -20,7 +21,11 @@ from penstock.spi import parse_url
 
 KNOWN: Final[dict[str, dict[str, str]]] = {
     "h2": {},
-    "http": {"http2/3.5: Sends invalid connection preface": "it gets an answer of HTTP/1.1, which is served at the same port"},
+    "http": {
+        "http2/3.5: Sends invalid connection preface": (
+            "it gets an answer of HTTP/1.1, which is served at the same port"
+        )
+    },
 }
 """Known failures of each scheme: the section and the title of a test, and the reason."""
 
@@ -36,7 +41,10 @@ def results_in(report: Path) -> Iterator[tuple[str, bool]]:
     # The report of a program that this one has started: nothing hostile is in it.
     for suite in ET.parse(report).getroot().iter("testsuite"):
         for case in suite.iter("testcase"):
-            yield f"{case.get('package')}: {case.get('classname')}", case.find("failure") is None and case.find("error") is None
+            yield (
+                f"{case.get('package')}: {case.get('classname')}",
+                case.find("failure") is None and case.find("error") is None,
+            )
 
 
 async def run(program: str) -> int:
@@ -50,14 +58,31 @@ async def run_at(program: str, scheme: str) -> int:
         report = Path(folder) / "report.xml"
         async with penstock.serve(penstock.Service(), f"{scheme}://127.0.0.1:0") as server:
             port = parse_url(server.addresses[0]).port
-            command = [program, "--strict", "-h", "127.0.0.1", "-p", str(port), "-o", str(TIMEOUT), "-j", str(report)]
+            command = [
+                program,
+                "--strict",
+                "-h",
+                "127.0.0.1",
+                "-p",
+                str(port),
+                "-o",
+                str(TIMEOUT),
+                "-j",
+                str(report),
+            ]
             await trio.run_process(command, check=False, capture_stdout=True)
         results = dict(results_in(report))
     known = KNOWN[scheme]
     failed = {name for name, passed in results.items() if not passed}
-    lines = [f"failed: {name}" + (f" ({known[name]})" if name in known else "") for name in sorted(failed)]
+    lines = [
+        f"failed: {name}" + (f" ({known[name]})" if name in known else "")
+        for name in sorted(failed)
+    ]
     surprises = [f"not known: {name}" for name in sorted(failed - set(known))]
-    surprises += [f"passes, so it is no known failure any more: {name}" for name in sorted(set(known) - failed)]
+    surprises += [
+        f"passes, so it is no known failure any more: {name}"
+        for name in sorted(set(known) - failed)
+    ]
     surprises += [f"only {len(results)} tests ran"] if len(results) < FEWEST else []
     lines += surprises or [f"{len(results)} tests, {len(failed)} known failures"]
     sys.stdout.write("\n".join([f"{scheme}://", *lines, ""]))

@@ -1,6 +1,8 @@
-"""The memory of a server with many clients that wait: held long polls over HTTP/1.1 and HTTP/2, and subscriptions that are not used.
+"""The memory of a server with many clients that wait: held long polls over HTTP/1.1 and HTTP/2, and
+subscriptions that are not used.
 
-Run it as a program: ``python plugins/penstock-http/tests/memory.py [COUNT]``. The exit status is 1 if a row is above its bar.
+Run it as a program: ``python plugins/penstock-http/tests/memory.py [COUNT]``.
+The exit status is 1 if a row is above its bar.
 """
 
 import resource
@@ -24,8 +26,15 @@ AT_ONCE: Final = 50
 STREAMS: Final = 100
 """Polls of one connection of HTTP/2."""
 
-BARS: Final = {"held poll, HTTP/1.1": 25.0, "held poll, HTTP/2": 25.0, "idle subscription": 8.0, "idle, a generator": 8.0}
-"""KiB for each: 250 MB for 10,000 polls. The idle streams are those of a topic; in the last row of a generator, which has a task."""
+BARS: Final = {
+    "held poll, HTTP/1.1": 25.0,
+    "held poll, HTTP/2": 25.0,
+    "idle subscription": 8.0,
+    "idle, a generator": 8.0,
+}
+"""KiB for each: 250 MB for 10,000 polls. The idle streams are those of a topic; in the last row
+of a generator, which has a task.
+"""
 
 
 async def serve_streams() -> None:
@@ -38,7 +47,12 @@ async def serve_streams() -> None:
         yield b""
 
     most = 4 * COUNT
-    limits = Limits(max_connections=most, max_connections_per_address=most, max_subscriptions=most, max_pending_handshakes=1000)
+    limits = Limits(
+        max_connections=most,
+        max_connections_per_address=most,
+        max_subscriptions=most,
+        max_pending_handshakes=1000,
+    )
     options = TransportOptions(extra={"http.hold": "3600", "http.idle": "3600"})
     async with serve(service, "http://127.0.0.1:0", limits=limits, options=options) as server:
         write(server.addresses[0])
@@ -52,7 +66,11 @@ def write(line: object) -> None:
 
 def resident(pid: int) -> int:
     """Return the KiB of a process that are in memory."""
-    [line] = [line for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines() if line.startswith("VmRSS:")]
+    [line] = [
+        line
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines()
+        if line.startswith("VmRSS:")
+    ]
     return int(line.split()[1])
 
 
@@ -129,7 +147,10 @@ async def measure(name: str, hold: Hold, count: int) -> bool:
         for stream in streams:
             await trio.aclose_forcefully(stream)
     each = (after - before) / count
-    write(f"{name:<22}{each:>6.1f} KiB   {(after - before) * 1024 / 1e6:>6.1f} MB for {count:,}   (at most {BARS[name]:g} KiB)")
+    write(
+        f"{name:<22}{each:>6.1f} KiB   {(after - before) * 1024 / 1e6:>6.1f} MB for {count:,}   "
+        f"(at most {BARS[name]:g} KiB)"
+    )
     return each <= BARS[name]
 
 
@@ -147,7 +168,9 @@ async def main(count: int) -> int:
 
 if __name__ == "__main__":
     if sys.argv[1:] == ["serve"]:
-        resource.setrlimit(resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2)
+        resource.setrlimit(
+            resource.RLIMIT_NOFILE, (resource.getrlimit(resource.RLIMIT_NOFILE)[1],) * 2
+        )
         trio.run(serve_streams)
     else:
         sys.exit(trio.run(main, int(sys.argv[1]) if sys.argv[1:] else COUNT))

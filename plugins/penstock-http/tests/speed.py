@@ -1,6 +1,8 @@
-"""Elements for each second of the server's processor time: polls and batches over HTTP, beside a server on h11 that knows no streams.
+"""Elements for each second of the server's processor time: polls and batches over HTTP, beside a
+server on h11 that knows no streams.
 
-Run it as a program: ``python plugins/penstock-http/tests/speed.py``. All rows of a table are from one run, in turns.
+Run it as a program: ``python plugins/penstock-http/tests/speed.py``.
+All rows of a table are from one run, in turns.
 """
 
 import os
@@ -43,7 +45,9 @@ async def serve_streams() -> None:
             yield ELEMENT
 
     service.publish("many", [ELEMENT] * 10_000_000)
-    async with serve(service, "http://127.0.0.1:0", limits=Limits(max_subscriptions=10_000)) as server:
+    async with serve(
+        service, "http://127.0.0.1:0", limits=Limits(max_subscriptions=10_000)
+    ) as server:
         write(server.addresses[0].rpartition(":")[2])
         await trio.sleep_forever()
 
@@ -107,7 +111,8 @@ async def polls(peer: Peer, name: str, batch: int, count: int, headers: str = ""
     path = "/s/" + head.partition(b"s/")[2].partition(b"\r\n")[0].decode()
     done = 0
     while done < count:
-        # The demand of the next batch comes with this one, so its elements are there when it is asked for.
+        # The demand of the next batch comes with this one, so its elements are there
+        # when it is asked for.
         _, size = await peer.ask(f"{path}?request={batch}", headers)
         done += max(1, size // (len(ELEMENT) + 4)) if batch > 1 else 1
     await peer.ask(f"{path}/cancel")
@@ -127,7 +132,9 @@ def seconds_of(process: int) -> float:
     return (int(fields[11]) + int(fields[12])) / TICKS
 
 
-async def measure(server: subprocess.Popen[str], port: str, work: Callable[[Peer], Awaitable[int]]) -> float:
+async def measure(
+    server: subprocess.Popen[str], port: str, work: Callable[[Peer], Awaitable[int]]
+) -> float:
     """Return the elements for each second of the server's processor time."""
     stream, _ = await open_tcp(parse_url(f"tcp://127.0.0.1:{port}"), TransportOptions())
     async with stream:
@@ -143,13 +150,20 @@ async def main() -> None:
         "poll of 1": ("streams", lambda peer: polls(peer, "endless", 1, 2000)),
         "batch of 100": ("streams", lambda peer: polls(peer, "many", 100, 100_000)),
         "batch of 1000": ("streams", lambda peer: polls(peer, "many", 1000, 400_000)),
-        "streamed": ("streams", lambda peer: polls(peer, "many", 1000, 200_000, "X-Rsio-Delivery: stream\r\n")),
+        "streamed": (
+            "streams",
+            lambda peer: polls(peer, "many", 1000, 200_000, "X-Rsio-Delivery: stream\r\n"),
+        ),
     }
     found: dict[str, list[float]] = {name: [] for name in rows}
     with ExitStack() as stack:
         servers = {}
         for kind in ("bare", "streams"):
-            server = stack.enter_context(subprocess.Popen([sys.executable, __file__, kind], stdout=subprocess.PIPE, text=True))  # noqa: ASYNC220  # before anything is measured
+            server = stack.enter_context(
+                subprocess.Popen(  # noqa: ASYNC220  # before anything is measured
+                    [sys.executable, __file__, kind], stdout=subprocess.PIPE, text=True
+                )
+            )
             stack.callback(server.kill)
             assert server.stdout is not None
             servers[kind] = server, server.stdout.readline().strip()
@@ -160,7 +174,9 @@ async def main() -> None:
     for name, rate in middle.items():
         other, bar = BARS.get(name, ("", 0))
         ratio = f"{rate / middle[other]:8.2f} x {other} (at least {bar})" if other else ""
-        write(f"{name:14} {rate:12,.0f}/s [{min(found[name]):,.0f}..{max(found[name]):,.0f}] {ratio}")
+        write(
+            f"{name:14} {rate:12,.0f}/s [{min(found[name]):,.0f}..{max(found[name]):,.0f}] {ratio}"
+        )
 
 
 if __name__ == "__main__":

@@ -1,4 +1,6 @@
-"""The mapping as an ASGI application: with a web server of the test on virtual time, and under Starlette on anycorn over real sockets."""
+"""The mapping as an ASGI application: with a web server of the test on virtual time, and under
+Starlette on anycorn over real sockets.
+"""
 
 import sys
 from collections.abc import AsyncIterator
@@ -29,9 +31,18 @@ URL = "asgi://streams"
 class WebServer:
     """Calls the application as a web server does, and keeps what it answers."""
 
-    def __init__(self, path: str, *headers: tuple[str, str], method: str = "PUT", body: tuple[bytes, ...] = (b"",), **scope: Any) -> None:
+    def __init__(
+        self,
+        path: str,
+        *headers: tuple[str, str],
+        method: str = "PUT",
+        body: tuple[bytes, ...] = (b"",),
+        **scope: Any,
+    ) -> None:
         path, _, query = path.partition("?")
-        named = [(name.encode(), value.encode()) for name, value in (("host", "localhost"), *headers)]
+        named = [
+            (name.encode(), value.encode()) for name, value in (("host", "localhost"), *headers)
+        ]
         self.scope = {
             "type": "http",
             "method": method,
@@ -44,7 +55,10 @@ class WebServer:
             "server": ("127.0.0.1", 7),
             **scope,
         }
-        self._messages = [{"type": "http.request", "body": part, "more_body": part is not body[-1]} for part in body]
+        self._messages = [
+            {"type": "http.request", "body": part, "more_body": part is not body[-1]}
+            for part in body
+        ]
         self.disconnects = trio.Event()
         self.raw = b""
         self.ended = trio.Event()
@@ -82,7 +96,13 @@ async def subscribe(app: AsgiApp, name: str, demand: int = 0) -> str:
 
 def elements(answer: Answer) -> list[bytes]:
     coding = answer.headers.get("content-encoding")
-    return elements_of(Response(status=answer.status, headers=() if coding is None else (("Content-Encoding", coding),), body=answer.body))
+    return elements_of(
+        Response(
+            status=answer.status,
+            headers=() if coding is None else (("Content-Encoding", coding),),
+            body=answer.body,
+        )
+    )
 
 
 @asynccontextmanager
@@ -94,7 +114,9 @@ async def serving(**extra: object) -> AsyncIterator[AsgiApp]:
 
 
 async def test_the_life_of_a_stream(autojump_clock: Clock) -> None:
-    """Subscribe, a batch, 204, the completion, a failure, and a cancel; the web server adds the date."""
+    """Subscribe, a batch, 204, the completion, a failure, and a cancel;
+    the web server adds the date.
+    """
     async with serving() as app:
         path = await subscribe(app, "numbers/3", 2)
         batch = await ask(app, path, body=(b"any", b"body"))
@@ -163,7 +185,9 @@ async def test_pages_and_hosts_are_examined(autojump_clock: Clock) -> None:
             ("https://localhost", "https", 201),
             ("https://app.example", "http", 201),
         ):
-            assert (await ask(app, "/p/numbers/3", ("origin", origin), scheme=scheme)).status == status
+            assert (
+                await ask(app, "/p/numbers/3", ("origin", origin), scheme=scheme)
+            ).status == status
         rebound = WebServer("/p/numbers/3", headers=[(b"host", b"evil.example")])
         assert (await rebound.run(app)).status == 421
 
@@ -200,7 +224,9 @@ async def test_other_scopes_are_answered() -> None:
         ("/streams", "/streams/p/ä", None, "/p/%C3%A4"),
     ],
 )
-def test_the_path_below_the_mount_stays_encoded(root: str, path: str, raw: bytes | None, below: str) -> None:
+def test_the_path_below_the_mount_stays_encoded(
+    root: str, path: str, raw: bytes | None, below: str
+) -> None:
     """The root is decoded, and the raw path is not."""
     assert path_of({"path": path, "raw_path": raw, "root_path": root}) == below
 
@@ -220,16 +246,31 @@ async def test_a_wrong_url_is_refused() -> None:
 
 
 async def test_the_example_serves_under_starlette_on_anycorn() -> None:
-    """Its own page, and a stream that a program reads, with a relative URL of the subscription below the mount."""
+    """Its own page, and a stream that a program reads,
+    with a relative URL of the subscription below the mount.
+    """
     pytest.importorskip("starlette")
     pytest.importorskip("anycorn")
-    command = [sys.executable, "-m", "anycorn", "--worker-class", "trio", "--bind", "127.0.0.1:0", "mounted:site"]
+    command = [
+        sys.executable,
+        "-m",
+        "anycorn",
+        "--worker-class",
+        "trio",
+        "--bind",
+        "127.0.0.1:0",
+        "mounted:site",
+    ]
     async with trio.open_nursery() as nursery:
-        web = await nursery.start(partial(trio.run_process, command, cwd=EXAMPLES, stderr=-1, stdout=-1, check=False))
+        web = await nursery.start(
+            partial(trio.run_process, command, cwd=EXAMPLES, stderr=-1, stdout=-1, check=False)
+        )
         shown = b""
         while b"http://127.0.0.1:" not in shown:
             shown += await web.stderr.receive_some() or pytest.fail(shown.decode())
         at = shown.partition(b"http://")[2].split()[0].decode()
-        async with penstock.subscribe(f"http://{at}/streams/p/numbers/2500", serializer="json") as stream:
+        async with penstock.subscribe(
+            f"http://{at}/streams/p/numbers/2500", serializer="json"
+        ) as stream:
             assert [number async for number in stream] == list(range(2500))
         web.terminate()

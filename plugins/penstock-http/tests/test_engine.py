@@ -8,7 +8,14 @@ from penstock_http._engine import MAX_TOMBSTONES, Subscribe, refused
 from penstock_http._exchanges import Events, Poll, StreamedBatch
 from penstock_http._messages import Response
 
-from penstock.api import UNBOUNDED, AuthRefused, LimitExceeded, NotAvailable, PublicError, PublisherFailed
+from penstock.api import (
+    UNBOUNDED,
+    AuthRefused,
+    LimitExceeded,
+    NotAvailable,
+    PublicError,
+    PublisherFailed,
+)
 from penstock.testing import ManualPublisher
 
 
@@ -28,7 +35,12 @@ def test_the_life_cycle_of_the_draft() -> None:
     client.publisher.complete()
     for _ in range(2):
         end = client.answer(path)
-        assert (end.status, end.body, header(end, "X-Rsio-Position"), header(end, "X-Rsio-Error")) == (410, b"", "4", None)
+        assert (
+            end.status,
+            end.body,
+            header(end, "X-Rsio-Position"),
+            header(end, "X-Rsio-Error"),
+        ) == (410, b"", "4", None)
 
 
 def test_an_empty_element_is_an_answer_without_a_body() -> None:
@@ -49,7 +61,11 @@ def test_a_failure_comes_behind_the_elements_and_is_repeated() -> None:
     assert elements_of(client.answer(path)) == [b"1", b"2"]
     for _ in range(2):
         failed = client.answer(path)
-        assert (failed.status, header(failed, "X-Rsio-Error"), failed.body) == (500, "true", b"out of stock\n")
+        assert (failed.status, header(failed, "X-Rsio-Error"), failed.body) == (
+            500,
+            "true",
+            b"out of stock\n",
+        )
         assert header(failed, "Content-Type") == "text/plain; charset=utf-8"
 
 
@@ -102,7 +118,10 @@ def test_the_location_is_relative_or_below_the_public_url() -> None:
         asked = client.send("/p/ticks/EURUSD")
         assert isinstance(asked, Subscribe)
         created = client.engine.opened(asked, request("/p/ticks/EURUSD"), None, lambda: None)
-        assert (header(created, "Location"), header(created, "X-Rsio-Idle-Timeout")) == (location, "60")
+        assert (header(created, "Location"), header(created, "X-Rsio-Idle-Timeout")) == (
+            location,
+            "60",
+        )
 
 
 @pytest.mark.parametrize(
@@ -128,16 +147,30 @@ def test_a_wrong_request_has_an_answer_that_is_final(path: str, status: int) -> 
     client = Client()
     response = client.send(path)
     assert isinstance(response, Response)
-    assert (response.status, header(response, "X-Rsio-Error"), header(response, "Cache-Control")) == (status, "true", "no-store")
+    assert (
+        response.status,
+        header(response, "X-Rsio-Error"),
+        header(response, "Cache-Control"),
+    ) == (status, "true", "no-store")
     assert response.body
     assert len(client.engine) == 0
 
 
 @pytest.mark.parametrize(
-    "query", ["?request=x", "?request=-1", "/requestMore=0", "/requestMore=x", "?requestMore=0", f"?request={UNBOUNDED + 1}"]
+    "query",
+    [
+        "?request=x",
+        "?request=-1",
+        "/requestMore=0",
+        "/requestMore=x",
+        "?requestMore=0",
+        f"?request={UNBOUNDED + 1}",
+    ],
 )
 def test_a_wrong_demand_on_a_subscription_ends_its_stream(query: str) -> None:
-    """Rule 3.9: the publisher is cancelled, and the answer says so; the next answers are the same."""
+    """Rule 3.9: the publisher is cancelled, and the answer says so;
+    the next answers are the same.
+    """
     client = Client()
     path = client.subscribe(1)
     for _ in range(2):
@@ -146,7 +179,9 @@ def test_a_wrong_demand_on_a_subscription_ends_its_stream(query: str) -> None:
         assert client.publisher.cancelled
 
 
-@pytest.mark.parametrize("name", ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"])
+@pytest.mark.parametrize(
+    "name", ["If-Match", "If-None-Match", "If-Modified-Since", "If-Unmodified-Since", "If-Range"]
+)
 def test_a_conditional_request_changes_nothing(name: str) -> None:
     """412 without X-Rsio-Error: neither its demand nor its cancel is applied."""
     client = Client()
@@ -165,7 +200,11 @@ def test_a_range_is_ignored_and_a_post_is_a_put() -> None:
     for method in ("GET", "DELETE", "PATCH", "OPTIONS", "HEAD", "BREW"):
         response = client.send(path, method)
         assert isinstance(response, Response)
-        assert (response.status, header(response, "Allow"), header(response, "X-Rsio-Error")) == (405, "PUT, POST", None)
+        assert (response.status, header(response, "Allow"), header(response, "X-Rsio-Error")) == (
+            405,
+            "PUT, POST",
+            None,
+        )
     assert header(client.send(f"{path}/events"), "Allow") == "GET"  # type: ignore[arg-type]  # a Response
     client.emit(b"element")
     exchange = client.send(path, "POST", range="bytes=0-1")
@@ -175,7 +214,9 @@ def test_a_range_is_ignored_and_a_post_is_a_put() -> None:
 
 
 def test_an_answer_that_was_lost_is_sent_again_whole() -> None:
-    """To a client that knows the draft alone: batched in another way perhaps, and its demand is not used up twice."""
+    """To a client that knows the draft alone:
+    batched in another way perhaps, and its demand is not used up twice.
+    """
     client = Client()
     path = client.subscribe(3)
     client.emit(b"1", b"2")
@@ -200,7 +241,9 @@ def test_an_answer_that_is_still_written_is_sent_again_to_the_next_poll() -> Non
 
 
 def test_a_client_with_positions_gets_each_element_once() -> None:
-    """It says what it has. The server forgets that, and goes on from there, also if it believed the answer to be delivered."""
+    """It says what it has. The server forgets that, and goes on from there, also if it believed
+    the answer to be delivered.
+    """
     client = Client()
     path = client.subscribe(4, X_Rsio_Requested="4")
     client.emit(b"0", b"1", b"2", b"3")
@@ -270,12 +313,18 @@ def test_a_batch_has_a_bounded_size() -> None:
     ],
 )
 def test_the_coding_is_one_that_the_client_reads(accepted: str | None, codings: str) -> None:
-    """Pages cannot set Accept-Encoding, so a coding that is not mentioned is used. The one of fixed sizes must be named."""
+    """Pages cannot set Accept-Encoding, so a coding that is not mentioned is used.
+    The one of fixed sizes must be named.
+    """
     client = Client()
     path = client.subscribe(3)
     client.emit(b"1", b"2", b"3")
     response = client.answer(path, **({} if accepted is None else {"accept_encoding": accepted}))
-    coding = {"length": "X-Rsio-LengthPrefixedElements", "fixed": "X-Rsio-FixedSizeElements", "single": None}[codings]
+    coding = {
+        "length": "X-Rsio-LengthPrefixedElements",
+        "fixed": "X-Rsio-FixedSizeElements",
+        "single": None,
+    }[codings]
     assert header(response, "Content-Encoding") == coding
     assert elements_of(response) == ([b"1"] if coding is None else [b"1", b"2", b"3"])
 
@@ -285,7 +334,12 @@ def test_a_poll_waits_for_an_element_and_no_longer_than_it_may() -> None:
     client = Client()
     path = client.subscribe(1)
     woken: list[str] = []
-    for wait, due in ((None, 25.0), ("wait=3", 3.0), ("wait=900", 25.0), ("respond-async, wait=0", 0.0)):
+    for wait, due in (
+        (None, 25.0),
+        ("wait=3", 3.0),
+        ("wait=900", 25.0),
+        ("respond-async, wait=0", 0.0),
+    ):
         poll = client.send(path, **({} if wait is None else {"prefer": wait}))
         assert isinstance(poll, Poll)
         poll.begin(lambda: woken.append("woken"))
@@ -356,7 +410,9 @@ def test_a_subscription_without_requests_ends() -> None:
 
 
 def test_a_place_is_free_when_nothing_is_held_for_the_client() -> None:
-    """When the client has every element for certain, when it cancels, and when it does not come again."""
+    """When the client has every element for certain, when it cancels, and
+    when it does not come again.
+    """
     client = Client()
     path = client.subscribe(2)
     client.emit(b"1", b"2")
@@ -477,7 +533,10 @@ def test_events_have_the_position_as_their_id_and_can_be_resumed() -> None:
 
 def test_events_end_with_the_stream() -> None:
     """With an event of their own; a page that connects again gets a status that stops it."""
-    for fail, event in ((False, b"event: rsio-complete\ndata:\n\n"), (True, b"event: rsio-error\ndata: broken\n\n")):
+    for fail, event in (
+        (False, b"event: rsio-complete\ndata:\n\n"),
+        (True, b"event: rsio-error\ndata: broken\n\n"),
+    ):
         client = Client()
         path = client.subscribe(1)
         events = client.send(f"{path}/events", "GET")
@@ -515,7 +574,9 @@ def test_events_do_not_need_positions_to_go_on() -> None:
 
 
 def test_other_credentials_do_not_find_a_subscription() -> None:
-    """Those of the subscribe need no second look; none at all are enough, because a page with EventSource can send none."""
+    """Those of the subscribe need no second look;
+    none at all are enough, because a page with EventSource can send none.
+    """
     client = Client()
     path = client.subscribe(1, authorization="Bearer a")
     assert not client.engine.needs_credentials(request(path, authorization="Bearer a"))
@@ -545,7 +606,9 @@ STEPS = st.lists(
     st.one_of(
         st.tuples(st.just("request"), st.integers(1, 5)),
         st.tuples(st.just("emit"), st.integers(1, 5)),
-        st.tuples(st.just("poll"), st.sampled_from(["written", "lost", "unfinished", "lost later"])),
+        st.tuples(
+            st.just("poll"), st.sampled_from(["written", "lost", "unfinished", "lost later"])
+        ),
     ),
     max_size=40,
 )
@@ -553,9 +616,12 @@ STEPS = st.lists(
 
 @settings(max_examples=150, deadline=None, derandomize=True, database=None)
 @given(STEPS, st.booleans())
-def test_every_order_of_losses_delivers_each_element_once(steps: list[tuple[str, object]], with_positions: bool) -> None:
-    """A client that counts, as the draft demands, or that sends positions, has each element once and in order: never one that it has
-    not requested, and none is missing, if the server has seen each loss.
+def test_every_order_of_losses_delivers_each_element_once(
+    steps: list[tuple[str, object]], with_positions: bool
+) -> None:
+    """A client that counts, as the draft demands, or that sends positions, has each element once
+    and in order: never one that it has not requested, and none is missing, if the server has seen
+    each loss.
     """
     client = Client(max_elements=8)
     path, sent, received, demand = client.subscribe(0), 0, [], 0
@@ -565,7 +631,11 @@ def test_every_order_of_losses_delivers_each_element_once(steps: list[tuple[str,
                 client.emit(b"%d" % sent)
                 sent += 1
             continue
-        headers = {"X_Rsio_Position": str(len(received)), "X_Rsio_Requested": str(demand)} if with_positions else {}
+        headers = (
+            {"X_Rsio_Position": str(len(received)), "X_Rsio_Requested": str(demand)}
+            if with_positions
+            else {}
+        )
         if step == "request":
             demand += int(str(value))
             more = {**headers, "X_Rsio_Requested": str(demand)} if with_positions else {}
@@ -589,6 +659,8 @@ def test_every_order_of_losses_delivers_each_element_once(steps: list[tuple[str,
     final = {"X_Rsio_Position": str(len(received))} if with_positions else {}
     response = client.poll(path, **final)
     if isinstance(response, Response):
-        received += elements_of(response)[len(received) - int(header(response, "X-Rsio-Position") or 0) :]
+        received += elements_of(response)[
+            len(received) - int(header(response, "X-Rsio-Position") or 0) :
+        ]
     assert received == [b"%d" % number for number in range(len(received))]
     assert len(received) <= sent

@@ -42,7 +42,9 @@ async def test_one_connection_carries_the_whole_life_of_a_stream(autojump_clock:
 
 
 async def test_a_poll_is_answered_when_an_element_comes(autojump_clock: Clock) -> None:
-    """After the seconds that the publisher takes; a poll for which none comes gets a 204 after 25 s, and demand 0 one at once."""
+    """After the seconds that the publisher takes; a poll for which none comes gets a 204 after
+    25 s, and demand 0 one at once.
+    """
     async with world() as (server, nursery):
         client = await server.connect(nursery)
         path = await server.subscribe(client, "slow/10", 1)
@@ -60,9 +62,12 @@ async def test_a_poll_is_answered_when_an_element_comes(autojump_clock: Clock) -
 
 
 @pytest.mark.parametrize("with_positions", [True, False])
-async def test_a_connection_that_is_cut_at_any_byte_of_a_batch(with_positions: bool, autojump_clock: Clock) -> None:
-    """With positions each element arrives once, wherever it is cut. Without them the server sends again what it saw to be lost; an answer
-    that it has written to its end counts as delivered, as the draft has it.
+async def test_a_connection_that_is_cut_at_any_byte_of_a_batch(
+    with_positions: bool, autojump_clock: Clock
+) -> None:
+    """With positions each element arrives once, wherever it is cut. Without them the server sends
+    again what it saw to be lost; an answer that it has written to its end counts as delivered, as
+    the draft has it.
     """
     async with world() as (server, nursery):
         client = await server.connect(nursery)
@@ -72,7 +77,9 @@ async def test_a_connection_that_is_cut_at_any_byte_of_a_batch(with_positions: b
             client = await server.connect(nursery)
             path = await server.subscribe(client, "numbers/7", 7)
             asked = f"PUT {path} HTTP/1.1\r\nHost: localhost\r\n"
-            await client.send(f"{asked}{'X-Rsio-Position: 0' if with_positions else 'X-Nothing: 0'}\r\n\r\n".encode())
+            await client.send(
+                f"{asked}{'X-Rsio-Position: 0' if with_positions else 'X-Nothing: 0'}\r\n\r\n".encode()
+            )
             raw = b""
             while len(raw) < cut:
                 raw += await client.connection.stream.receive_some(cut - len(raw))
@@ -86,7 +93,8 @@ async def test_a_connection_that_is_cut_at_any_byte_of_a_batch(with_positions: b
                 assert received == [b"%d" % number for number in range(7)]
             else:
                 again = await another.ask(f"PUT {path}")
-                # Whole, or nothing: the memory below took the answer to its end, which proves nothing.
+                # Whole, or nothing: the memory below took the answer to its end,
+                # which proves nothing.
                 assert elements(again) in ([], [b"%d" % number for number in range(7)])
             await another.abort()
 
@@ -116,8 +124,12 @@ async def test_a_request_that_is_cut_at_any_byte_has_no_effect(autojump_clock: C
         assert (answer.status, answer.headers["x-rsio-requested"]) == (204, "0")
 
 
-async def test_a_large_answer_that_the_client_does_not_read_is_sent_again(autojump_clock: Clock) -> None:
-    """After `Limits.write_stall` the connection ends, the elements count as lost, and another client is served meanwhile."""
+async def test_a_large_answer_that_the_client_does_not_read_is_sent_again(
+    autojump_clock: Clock,
+) -> None:
+    """After `Limits.write_stall` the connection ends, the elements count as lost, and another
+    client is served meanwhile.
+    """
     async with world(limits=Limits(write_stall=5.0)) as (server, nursery):
         client, other = await server.connect(nursery), await server.connect(nursery)
         path = await server.subscribe(client, "large", 5)
@@ -133,7 +145,9 @@ async def test_a_large_answer_that_the_client_does_not_read_is_sent_again(autoju
         assert len(elements(await other.ask(f"PUT {path}"))) == 5
 
 
-async def test_a_client_that_goes_while_its_poll_waits_is_seen_at_once(autojump_clock: Clock) -> None:
+async def test_a_client_that_goes_while_its_poll_waits_is_seen_at_once(
+    autojump_clock: Clock,
+) -> None:
     """The subscription lives on, and no element is lost."""
     async with world() as (server, nursery):
         client = await server.connect(nursery)
@@ -164,7 +178,9 @@ async def test_a_streamed_batch_comes_in_chunks(autojump_clock: Clock) -> None:
     async with world() as (server, nursery):
         client = await server.connect(nursery)
         path = await server.subscribe(client, "slow/1", 3)
-        await client.send(f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nX-Rsio-Delivery: stream\r\n\r\n".encode())
+        await client.send(
+            f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nX-Rsio-Delivery: stream\r\n\r\n".encode()
+        )
         assert (await client.answer()).headers["transfer-encoding"] == "chunked"
         data = client.rest
         while not data.endswith(b"0\r\n\r\n"):
@@ -172,7 +188,9 @@ async def test_a_streamed_batch_comes_in_chunks(autojump_clock: Clock) -> None:
         assert data == b"5\r\n\0\0\0\x010\r\n5\r\n\0\0\0\x011\r\n5\r\n\0\0\0\x012\r\n0\r\n\r\n"
         client.rest = b""
         path = await server.subscribe(client, "numbers/2", 2)
-        await client.send(f"PUT {path} HTTP/1.0\r\nHost: localhost\r\nX-Rsio-Delivery: stream\r\n\r\n".encode())
+        await client.send(
+            f"PUT {path} HTTP/1.0\r\nHost: localhost\r\nX-Rsio-Delivery: stream\r\n\r\n".encode()
+        )
         raw = await client.all()
         assert b"Connection: close\r\n" in raw
         assert raw.endswith(b"\r\n\r\n\0\0\0\x010\0\0\0\x011")
@@ -184,13 +202,17 @@ async def test_a_streamed_batch_that_is_cut_is_resumed_by_position(autojump_cloc
         for cut in range(0, 300, 7):
             client, another = await server.connect(nursery), await server.connect(nursery)
             path = await server.subscribe(client, "slow/1", 3)
-            await client.send(f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nX-Rsio-Delivery: stream\r\n\r\n".encode())
+            await client.send(
+                f"PUT {path} HTTP/1.1\r\nHost: localhost\r\nX-Rsio-Delivery: stream\r\n\r\n".encode()
+            )
             raw = b""
             while len(raw) < cut and not raw.endswith(b"\r\n0\r\n\r\n"):
                 raw += await client.connection.stream.receive_some(1)
             await client.abort()
             # The chunks are those of the elements here: 5 bytes and their frame.
-            received = [b"%d" % number for number in range(3) if b"5\r\n\0\0\0\x01%d" % number in raw]
+            received = [
+                b"%d" % number for number in range(3) if b"5\r\n\0\0\0\x01%d" % number in raw
+            ]
             while len(received) < 3:
                 answer = await another.ask(f"PUT {path}", f"X-Rsio-Position: {len(received)}")
                 received += elements(answer)
@@ -223,20 +245,39 @@ async def test_events_are_served_to_a_page(autojump_clock: Clock) -> None:
         (b"PUT /p/x HTTP/1.1\r\nHost: localhost\nX: y\r\n\r\n", 400),
         (b"PUT /p/x HTTP/1.1\r\n\r\n", 400),
         (b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nHost: b\r\n\r\n", 400),
-        (b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n", 400),
-        (b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd", 400),
+        (
+            b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
+            400,
+        ),
+        (
+            b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\nContent-Length: 4\r\n\r\nabcd",
+            400,
+        ),
         (b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: gzip\r\n\r\n", 501),
         (b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nzz\r\n", 400),
         (b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nX: " + b"y" * 20_000 + b"\r\n\r\n", 431),
         (b"PUT /p/" + b"y" * 20_000, 431),
-        (b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\n" + b"".join(b"X%d: y\r\n" % each for each in range(101)) + b"\r\n", 431),
-        (b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n" + b"x" * 100_000, 413),
+        (
+            b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\n"
+            + b"".join(b"X%d: y\r\n" % each for each in range(101))
+            + b"\r\n",
+            431,
+        ),
+        (
+            b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: 100000\r\n\r\n"
+            + b"x" * 100_000,
+            413,
+        ),
         (b"PUT nonsense\r\n\r\n", 400),
         (b"X" * 20_000, 431),
     ],
 )
-async def test_a_malformed_request_is_refused_and_ends_its_connection(raw: bytes, status: int, autojump_clock: Clock) -> None:
-    """Where the next request begins is not known. Nothing behind it is served, and another connection goes on."""
+async def test_a_malformed_request_is_refused_and_ends_its_connection(
+    raw: bytes, status: int, autojump_clock: Clock
+) -> None:
+    """Where the next request begins is not known.
+    Nothing behind it is served, and another connection goes on.
+    """
     async with world() as (server, nursery):
         client, other = await server.connect(nursery), await server.connect(nursery)
 
@@ -266,7 +307,9 @@ async def test_requests_behind_each_other_are_answered_in_order(autojump_clock: 
 
 
 async def test_a_slow_head_is_cut(autojump_clock: Clock) -> None:
-    """A stranger after the time of a handshake, with nothing; a known client with 408; one without a request after 75 s."""
+    """A stranger after the time of a handshake, with nothing; a known client with 408; one
+    without a request after 75 s.
+    """
     async with world(limits=Limits(handshake_timeout=4.0)) as (server, nursery):
         began = trio.current_time()
         stranger = await server.connect(nursery)
@@ -285,15 +328,26 @@ async def test_a_slow_head_is_cut(autojump_clock: Clock) -> None:
 
 
 async def test_pages_of_known_origins_alone_send_requests(autojump_clock: Clock) -> None:
-    """The site's own pages, and those that the option names; these may read the answers, and their preflight is answered."""
+    """The site's own pages, and those that the option names; these may read the answers, and
+    their preflight is answered.
+    """
     async with world(origins="https://app.example") as (server, nursery):
         client = await server.connect(nursery)
-        for origin, status in (("http://localhost", 201), ("https://app.example", 201), ("https://evil.example", 403), ("null", 403)):
+        for origin, status in (
+            ("http://localhost", 201),
+            ("https://app.example", 201),
+            ("https://evil.example", 403),
+            ("null", 403),
+        ):
             answer = await client.ask("PUT /p/numbers/1", f"Origin: {origin}")
             assert answer.status == status
             allowed = answer.headers.get("access-control-allow-origin")
             assert allowed == ("https://app.example" if origin == "https://app.example" else None)
-        preflight = await client.ask("OPTIONS /p/numbers/1", "Origin: https://app.example", "Access-Control-Request-Method: PUT")
+        preflight = await client.ask(
+            "OPTIONS /p/numbers/1",
+            "Origin: https://app.example",
+            "Access-Control-Request-Method: PUT",
+        )
         assert preflight.status == 204
         assert "PUT" in preflight.headers["access-control-allow-methods"]
         assert "X-Rsio-Position" in preflight.headers["access-control-allow-headers"]
@@ -306,7 +360,13 @@ async def test_at_a_loopback_address_the_host_must_be_known(autojump_clock: Cloc
     """A page can let one of its names lead to 127.0.0.1."""
     async with world(hosts="dev.example") as (server, nursery):
         client = await server.connect(nursery)
-        for host, status in (("localhost:80", 200), ("127.0.0.1", 200), ("[::1]:7", 200), ("dev.example", 200), ("evil.example", 421)):
+        for host, status in (
+            ("localhost:80", 200),
+            ("127.0.0.1", 200),
+            ("[::1]:7", 200),
+            ("dev.example", 200),
+            ("evil.example", 421),
+        ):
             await client.send(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
             assert (await client.answer()).status == status
 
@@ -330,11 +390,17 @@ async def test_health_is_told_and_readiness_ends_with_the_shutdown(autojump_cloc
             await trio.testing.wait_all_tasks_blocked()
             began = trio.current_time()
         assert trio.current_time() - began < 5
-    assert (results["poll"].status, results["poll"].headers["x-rsio-error"], results["idle"]) == (503, "true", b"")
+    assert (results["poll"].status, results["poll"].headers["x-rsio-error"], results["idle"]) == (
+        503,
+        "true",
+        b"",
+    )
 
 
 async def test_credentials_are_examined_when_a_stream_begins(autojump_clock: Clock) -> None:
-    """With those of another principal its subscription is not found; a refusal asks for credentials."""
+    """With those of another principal its subscription is not found;
+    a refusal asks for credentials.
+    """
 
     def authenticate(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
         return {("bearer", b"a"): "alice", ("basic", b"bob:secret"): "bob"}.get((scheme, data))
@@ -345,20 +411,30 @@ async def test_credentials_are_examined_when_a_stream_begins(autojump_clock: Clo
         client = await server.connect(nursery)
         path = await server.subscribe(client, "one", 1, "Authorization: Bearer a")
         refused = await client.ask("PUT /p/one")
-        assert (refused.status, "x-rsio-error" in refused.headers, refused.headers["www-authenticate"]) == (401, False, "Basic")
+        assert (
+            refused.status,
+            "x-rsio-error" in refused.headers,
+            refused.headers["www-authenticate"],
+        ) == (401, False, "Basic")
         # bob's credentials are right, and alice's stream is not his.
-        assert (await client.ask(f"PUT {path}", "Authorization: Basic Ym9iOnNlY3JldA==")).status == 404
+        assert (
+            await client.ask(f"PUT {path}", "Authorization: Basic Ym9iOnNlY3JldA==")
+        ).status == 404
         assert (await client.ask(f"PUT {path}", "Authorization: Bearer wrong")).status == 401
         assert (await client.ask(f"PUT {path}", "Authorization: Basic %%%")).status == 401
         assert (await client.ask(f"PUT {path}", "Authorization: Bearer a")).body == b"1"
 
 
-async def test_the_access_log_has_no_secret(autojump_clock: Clock, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_access_log_has_no_secret(
+    autojump_clock: Clock, caplog: pytest.LogCaptureFixture
+) -> None:
     """Neither the secret of a subscription, nor a query, nor a header."""
     caplog.set_level(logging.INFO, logger="penstock.access")
     async with world() as (server, nursery):
         client = await server.connect(nursery)
-        path = await server.subscribe(client, "numbers/1?count2=x".partition("?")[0], 1, "Authorization: Bearer hidden")
+        path = await server.subscribe(
+            client, "numbers/1?count2=x".partition("?")[0], 1, "Authorization: Bearer hidden"
+        )
         await client.ask(f"PUT {path}?request=1&token=hidden")
     lines = [record.getMessage() for record in caplog.records if record.name == "penstock.access"]
     assert ['path="/p/numbers/1"' in lines[0], 'path="/s/..."' in lines[1]] == [True, True]
@@ -369,7 +445,9 @@ async def test_a_client_that_subscribes_and_goes_costs_little(autojump_clock: Cl
     """Its streams are bounded in number, and end after a minute without a request."""
     async with world(limits=Limits(max_subscriptions=20)) as (server, nursery):
         client = await server.connect(nursery)
-        statuses = [(await client.ask("PUT /p/large?request=9223372036854775807")).status for _ in range(30)]
+        statuses = [
+            (await client.ask("PUT /p/large?request=9223372036854775807")).status for _ in range(30)
+        ]
         assert statuses == [201] * 20 + [429] * 10
         await trio.sleep(61)
         assert len(server.site.engine) == 0
@@ -378,7 +456,9 @@ async def test_a_client_that_subscribes_and_goes_costs_little(autojump_clock: Cl
 
 
 async def test_elements_of_streams_that_have_ended_are_bounded(autojump_clock: Clock) -> None:
-    """They wait for their client, and count: as places of the client, and as bytes of the server, whose largest go first."""
+    """They wait for their client, and count: as places of the client, and as bytes of the
+    server, whose largest go first.
+    """
     served = Service()
     served.publish("finite", [b"x" * 100_000] * 8)
     limits = Limits(max_subscriptions=20, memory_budget=8_000_000)
@@ -391,7 +471,9 @@ async def test_elements_of_streams_that_have_ended_are_bounded(autojump_clock: C
             paths.append("/" + created.headers.get("location", "").replace("../", ""))
             await trio.testing.wait_all_tasks_blocked()
         assert statuses == [201] * 20 + [429] * 5
-        kept = sum(entry.subscription.kept_bytes() for entry in server.site.engine._entries.values())
+        kept = sum(
+            entry.subscription.kept_bytes() for entry in server.site.engine._entries.values()
+        )
         assert kept < 8_000_000
         assert {(await client.ask(f"PUT {path}")).status for path in paths[:20]} == {200, 503}
         assert {type(error) for error in server.told} == {LimitExceeded}
@@ -410,14 +492,20 @@ async def test_a_client_that_is_lost_is_no_fault_of_the_server(autojump_clock: C
     """`on_violation` is not called."""
     async with world() as (server, nursery):
         client = await server.connect(nursery)
-        await client.send(b"PUT /p/numbers/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhe")
+        await client.send(
+            b"PUT /p/numbers/1 HTTP/1.1\r\nHost: localhost\r\nContent-Length: 5\r\n\r\nhe"
+        )
         await client.connection.send_eof()
         assert await client.all() == b""
     assert server.told == []
 
 
 def _by_token(scheme: str, data: bytes, peer: object) -> str | None:
-    return {("bearer", b"ann's"): "ann", ("cookie", b"ann's"): "ann", ("cookie", b"bob's"): "bob"}.get((scheme, data))
+    return {
+        ("bearer", b"ann's"): "ann",
+        ("cookie", b"ann's"): "ann",
+        ("cookie", b"bob's"): "bob",
+    }.get((scheme, data))
 
 
 async def test_a_cookie_is_the_credentials_of_a_page() -> None:
@@ -441,7 +529,9 @@ async def test_a_cookie_is_the_credentials_of_a_page() -> None:
 
 
 async def test_a_subscription_of_a_cookie_is_found_with_that_principal() -> None:
-    """Another cookie of the site may change, and the token may be sent in its place. Another user finds nothing, and needs the secret."""
+    """Another cookie of the site may change, and the token may be sent in its place. Another
+    user finds nothing, and needs the secret.
+    """
     guarded = Service(authenticate=_by_token)
     guarded.publish("numbers", [b"0"] * 3)
     async with world(guarded, cookie="session") as (served, nursery):
@@ -460,8 +550,12 @@ async def test_a_subscription_of_a_cookie_is_found_with_that_principal() -> None
 async def test_without_the_option_a_cookie_is_no_credentials() -> None:
     """A service that serves unknown clients serves those of a site with cookies too."""
     seen: list[tuple[str, bytes]] = []
-    open_service = Service(authenticate=lambda scheme, data, _peer: seen.append((scheme, data)) or "somebody")
+    open_service = Service(
+        authenticate=lambda scheme, data, _peer: seen.append((scheme, data)) or "somebody"
+    )
     open_service.publish("numbers", [b"0"])
     async with world(open_service) as (served, nursery):
-        assert (await (await served.connect(nursery)).ask("PUT /p/numbers", "Cookie: session=ann's")).status == 201
+        assert (
+            await (await served.connect(nursery)).ask("PUT /p/numbers", "Cookie: session=ann's")
+        ).status == 201
     assert seen == [("", b"")]

@@ -1,4 +1,6 @@
-"""The mapping over HTTP/2, over memory, on virtual time: many requests of one connection at the same time."""
+"""The mapping over HTTP/2, over memory, on virtual time:
+many requests of one connection at the same time.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -32,7 +34,11 @@ def elements(answer: Answer) -> list[bytes]:
 
 @asynccontextmanager
 async def connected(
-    served: Service | None = None, *, limits: Limits | None = None, window: int = 1 << 20, **extra: object
+    served: Service | None = None,
+    *,
+    limits: Limits | None = None,
+    window: int = 1 << 20,
+    **extra: object,
 ) -> AsyncIterator[tuple[Asking, World, trio.Nursery]]:
     """Serve, and yield a client; `window` is that of each of its streams."""
     async with world(served, limits=limits, **extra) as (server, nursery):
@@ -49,7 +55,9 @@ async def connect(server: World, nursery: trio.Nursery, window: int = 1 << 20) -
 
 
 async def test_one_connection_carries_the_whole_life_of_a_stream(autojump_clock: Clock) -> None:
-    """Subscribe, polls, more demand, the completion, a cancel; each answer has a date, and no cache keeps it."""
+    """Subscribe, polls, more demand, the completion, a cancel;
+    each answer has a date, and no cache keeps it.
+    """
     async with connected() as (client, server, _):
         path = await client.subscribe("numbers/5", 3)
         first = await client.ask(f"PUT {path}")
@@ -86,7 +94,9 @@ async def test_many_polls_wait_on_one_connection(autojump_clock: Clock) -> None:
         assert got == [(200, 10), (200, 20), (204, 25)]
 
 
-async def test_a_poll_that_is_reset_loses_nothing_and_leaves_the_others(autojump_clock: Clock) -> None:
+async def test_a_poll_that_is_reset_loses_nothing_and_leaves_the_others(
+    autojump_clock: Clock,
+) -> None:
     """Its stream breaks, and its subscription waits for the next request."""
     async with connected() as (client, server, _):
         one, two = [await client.subscribe("slow/10", 1) for _ in range(2)]
@@ -94,7 +104,13 @@ async def test_a_poll_that_is_reset_loses_nothing_and_leaves_the_others(autojump
         client.h2.reset_stream(ids[0])
         await client.sync()
         await wait_all_tasks_blocked()
-        assert sum(entry.subscription.on_change is not None for entry in server.site.engine._entries.values()) == 1
+        assert (
+            sum(
+                entry.subscription.on_change is not None
+                for entry in server.site.engine._entries.values()
+            )
+            == 1
+        )
         assert (await client.answer(ids[1])).body == b"0"
         assert (await client.ask(f"PUT {one}")).body == b"0"
 
@@ -103,22 +119,32 @@ async def test_a_request_that_is_reset_at_once_is_not_looked_at(autojump_clock: 
     """Its RST_STREAM came with it, so its task begins behind it."""
     async with connected() as (client, server, _):
         path = await client.subscribe("slow/10", 1)
-        client.h2.send_headers(99, [(":method", "PUT"), (":scheme", "http"), (":authority", "localhost"), (":path", path)], end_stream=True)
+        client.h2.send_headers(
+            99,
+            [(":method", "PUT"), (":scheme", "http"), (":authority", "localhost"), (":path", path)],
+            end_stream=True,
+        )
         client.h2.reset_stream(99)
         await client.sync()
         await wait_all_tasks_blocked()
-        assert [entry.subscription.on_change for entry in server.site.engine._entries.values()] == [None]
+        assert [entry.subscription.on_change for entry in server.site.engine._entries.values()] == [
+            None
+        ]
 
 
 async def test_a_streamed_batch_and_events_grow_beside_each_other(autojump_clock: Clock) -> None:
     """In DATA frames, as elements come."""
     async with connected() as (client, _, _):
         batch = await client.send_request(f"PUT {await client.subscribe('slow/3', 3)}", STREAMED)
-        events = await client.send_request(f"GET {await client.subscribe('slow/2', 5)}/events?text=1")
+        events = await client.send_request(
+            f"GET {await client.subscribe('slow/2', 5)}/events?text=1"
+        )
         streamed = await client.answer(batch)
         assert streamed.headers["x-accel-buffering"] == "no"
         assert elements(streamed) == [b"0", b"1", b"2"]
-        assert (await client.answer(events)).body.endswith(b"id: 2\ndata: 2\n\nevent: rsio-complete\ndata:\n\n")
+        assert (await client.answer(events)).body.endswith(
+            b"id: 2\ndata: 2\n\nevent: rsio-complete\ndata:\n\n"
+        )
 
 
 async def test_a_streamed_batch_that_is_reset_is_sent_again(autojump_clock: Clock) -> None:
@@ -135,7 +161,9 @@ async def test_a_streamed_batch_that_is_reset_is_sent_again(autojump_clock: Cloc
 
 
 @pytest.mark.parametrize("breaks", [True, False])
-async def test_a_written_answer_counts_as_lost_if_the_connection_breaks(breaks: bool, autojump_clock: Clock) -> None:
+async def test_a_written_answer_counts_as_lost_if_the_connection_breaks(
+    breaks: bool, autojump_clock: Clock
+) -> None:
     """A client that ends its connection has read what it wanted."""
     async with connected() as (client, server, nursery):
         paths = [await client.subscribe(f"numbers/{count}", 2) for count in (4, 5)]
@@ -149,11 +177,17 @@ async def test_a_written_answer_counts_as_lost_if_the_connection_breaks(breaks: 
         await trio.sleep(2)
         later = await connect(server, nursery)
         for path in paths:
-            assert elements(await later.ask(f"PUT {path}?request=2"))[0] == (b"0" if breaks else b"2")
+            assert elements(await later.ask(f"PUT {path}?request=2"))[0] == (
+                b"0" if breaks else b"2"
+            )
 
 
-async def test_elements_count_as_written_before_their_task_runs_again(autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The next poll of a client may be looked at before: without positions it would get the elements again."""
+async def test_elements_count_as_written_before_their_task_runs_again(
+    autojump_clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next poll of a client may be looked at before:
+    without positions it would get the elements again.
+    """
     happened: list[str] = []
     on_written, send = Delivery.on_written, FrameWriter.send
 
@@ -174,12 +208,20 @@ async def test_elements_count_as_written_before_their_task_runs_again(autojump_c
 
 
 async def test_a_stream_without_credit_costs_little_and_ends_in_time(autojump_clock: Clock) -> None:
-    """The elements of `MAX_BODIES` answers are in memory. After `Limits.write_stall` the answers are lost, and their elements kept."""
-    async with connected(window=1000, limits=Limits(write_stall=10, max_subscriptions=50)) as (client, server, _):
+    """The elements of `MAX_BODIES` answers are in memory. After `Limits.write_stall` the answers
+    are lost, and their elements kept.
+    """
+    async with connected(window=1000, limits=Limits(write_stall=10, max_subscriptions=50)) as (
+        client,
+        server,
+        _,
+    ):
         paths = [await client.subscribe("large", 5) for _ in range(20)]
         ids = [await client.send_request(f"PUT {path}") for path in paths]
         await client.sync()
-        taken = [entry for entry in server.site.engine._entries.values() if entry.subscription.cursor]
+        taken = [
+            entry for entry in server.site.engine._entries.values() if entry.subscription.cursor
+        ]
         assert len(taken) == MAX_BODIES
         # Another stream goes on, because it has credit for its answer.
         assert (await client.ask("GET /healthz")).status == 200
@@ -211,7 +253,9 @@ async def test_a_body_is_read_and_bounded(autojump_clock: Clock) -> None:
 async def test_a_request_with_too_many_fields_is_refused_alone(autojump_clock: Clock) -> None:
     """With 431, and the connection goes on."""
     async with connected() as (client, _, _):
-        assert (await client.ask("PUT /p/numbers/1", *[(f"x{number}", "") for number in range(110)])).status == 431
+        assert (
+            await client.ask("PUT /p/numbers/1", *[(f"x{number}", "") for number in range(110)])
+        ).status == 431
         assert (await client.ask("PUT /p/numbers/1")).status == 201
 
 
@@ -225,7 +269,9 @@ async def test_a_shutdown_answers_every_request_that_waits(autojump_clock: Clock
         began = trio.current_time()
 
         async def read() -> None:
-            received.extend([(kind, stream_id, body) async for kind, _, stream_id, body in client.frames()])
+            received.extend(
+                [(kind, stream_id, body) async for kind, _, stream_id, body in client.frames()]
+            )
 
         reading.start_soon(read)
     assert (DATA, poll, b"the server shuts down\n") in received
@@ -284,21 +330,29 @@ async def test_answered_requests_are_no_flood(autojump_clock: Clock) -> None:
 async def test_streams_of_bytes_are_served_at_the_same_port(autojump_clock: Clock) -> None:
     """A POST with the content type of RS.io carries a session, beside requests."""
     async with connected() as (client, _, _):
-        stream_id = await client.send_request("POST /", ("content-type", "application/x-rsio"), ends=False)
+        stream_id = await client.send_request(
+            "POST /", ("content-type", "application/x-rsio"), ends=False
+        )
         assert await client.status(stream_id) == "200"
         client.h2.send_data(stream_id, bytes.fromhex("01 00 00"))
         await client.flush()
-        hello: Any = await client.read_until(lambda event: type(event).__name__ == "DataReceived" and event.stream_id == stream_id)
+        hello: Any = await client.read_until(
+            lambda event: type(event).__name__ == "DataReceived" and event.stream_id == stream_id
+        )
         assert hello.data[:2] == b"\x02\x00"
         assert (await client.ask("GET /healthz")).status == 200
         # The path is the one of the byte streams, "/".
-        assert (await client.ask("POST /elsewhere", ("content-type", "application/x-rsio"))).status == 404
+        assert (
+            await client.ask("POST /elsewhere", ("content-type", "application/x-rsio"))
+        ).status == 404
 
 
 async def test_pages_of_other_origins_are_refused(autojump_clock: Clock) -> None:
     """As over HTTP/1.1; a page of a known origin reads the answers."""
     async with connected(origins="https://app.example") as (client, _, _):
-        assert (await client.ask("PUT /p/numbers/1", ("origin", "https://evil.example"))).status == 403
+        assert (
+            await client.ask("PUT /p/numbers/1", ("origin", "https://evil.example"))
+        ).status == 403
         known = await client.ask("PUT /p/numbers/1", ("origin", "https://app.example"))
         assert known.headers["access-control-allow-origin"] == "https://app.example"
         preflight = await client.ask("OPTIONS /p/numbers/1", ("origin", "https://app.example"))
@@ -308,7 +362,9 @@ async def test_pages_of_other_origins_are_refused(autojump_clock: Clock) -> None
 def test_the_fields_of_a_request_become_its_head() -> None:
     """Cookies are joined, and ``:authority`` is the host; without it the Host header is."""
     pseudo = [(b":method", b"PUT"), (b":scheme", b"http"), (b":path", b"/p/a?b=c")]
-    head = head_of([*pseudo, (b":authority", b"LOCALHOST:1"), (b"cookie", b"a=1"), (b"cookie", b"b=2")])
+    head = head_of(
+        [*pseudo, (b":authority", b"LOCALHOST:1"), (b"cookie", b"a=1"), (b"cookie", b"b=2")]
+    )
     assert (head.request.path, head.request.query, head.host) == ("/p/a", "b=c", "localhost:1")
     assert head.request.header("cookie") == "a=1; b=2"
     assert head_of([*pseudo, (b"host", b"x")]).host == "x"

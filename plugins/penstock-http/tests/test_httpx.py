@@ -1,4 +1,6 @@
-"""httpx and httpx2 over real sockets: clients in Python that know nothing of the mapping. `nox -s interop` installs them."""
+"""httpx and httpx2 over real sockets: clients in Python that know nothing of the mapping.
+`nox -s interop` installs them.
+"""
 
 import importlib
 import struct
@@ -28,14 +30,18 @@ async def _client(library: Any, version: str) -> AsyncIterator[tuple[Any, str]]:
     is_http2 = version == "HTTP/2"
     async with (
         serve(service(), "http://127.0.0.1:0") as server,
-        library.AsyncClient(http1=not is_http2, http2=is_http2, trust_env=False, timeout=60) as client,
+        library.AsyncClient(
+            http1=not is_http2, http2=is_http2, trust_env=False, timeout=60
+        ) as client,
     ):
         yield client, f"{server.addresses[0]}/p/"
 
 
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
 async def test_the_life_of_a_stream(library: Any, version: str) -> None:
-    """Subscribe, a poll of one, a batch, more demand, the completion; then a cancel finds nothing."""
+    """Subscribe, a poll of one, a batch, more demand, the completion;
+    then a cancel finds nothing.
+    """
     async with _client(library, version) as (client, publishers):
         created = await client.put(f"{publishers}numbers/5?request=1")
         assert (created.status_code, created.http_version) == (201, version)
@@ -52,7 +58,9 @@ async def test_the_life_of_a_stream(library: Any, version: str) -> None:
 
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
 async def test_a_streamed_batch_and_a_part_of_it_again(library: Any, version: str) -> None:
-    """The answer ends with the demand. A poll with a position gets what comes behind it once more."""
+    """The answer ends with the demand.
+    A poll with a position gets what comes behind it once more.
+    """
     headers = {**BATCHES, "X-Rsio-Delivery": "stream"}
     async with _client(library, version) as (client, publishers):
         created = await client.put(f"{publishers}numbers/5?request=3")

@@ -46,7 +46,9 @@ def _configuration(folder: Path, port: int, target: int, gzip: str) -> str:
     ):
         assert shown in server
         server = server.replace(shown, tested)
-    return AROUND.format(folder=folder, server=server, gzip=gzip, user="user root;" if os.geteuid() == 0 else "")
+    return AROUND.format(
+        folder=folder, server=server, gzip=gzip, user="user root;" if os.geteuid() == 0 else ""
+    )
 
 
 @asynccontextmanager
@@ -71,11 +73,19 @@ async def _nginx(port: int, target: int, folder: Path, gzip: str = "") -> AsyncI
 
 @asynccontextmanager
 async def _served(
-    folder: Path, served: penstock.Service, *, public: bool = False, gzip: str = "", limits: penstock.Limits | None = None
+    folder: Path,
+    served: penstock.Service,
+    *,
+    public: bool = False,
+    gzip: str = "",
+    limits: penstock.Limits | None = None,
 ) -> AsyncIterator[str]:
     """Serve behind nginx; yield the URL of the publishers there."""
     port = free_port()
-    extra = {"http.trusted": "127.0.0.1", **({"http.public": f"http://127.0.0.1:{port}/live"} if public else {})}
+    extra = {
+        "http.trusted": "127.0.0.1",
+        **({"http.public": f"http://127.0.0.1:{port}/live"} if public else {}),
+    }
     options = TransportOptions(extra=extra)
     async with (
         penstock.serve(served, "http://127.0.0.1:0", options=options, limits=limits) as server,
@@ -91,7 +101,14 @@ async def _ask(url: str, method: str, path: str, *headers: str, source: str = "1
     await connection.bind((source, 0))
     await connection.connect(("127.0.0.1", port))
     async with trio.SocketStream(connection) as stream:
-        lines = [f"{method} {path} HTTP/1.1", "Host: 127.0.0.1", "Connection: close", *headers, "", ""]
+        lines = [
+            f"{method} {path} HTTP/1.1",
+            "Host: 127.0.0.1",
+            "Connection: close",
+            *headers,
+            "",
+            "",
+        ]
         await stream.send_all("\r\n".join(lines).encode())
         return b"".join([bytes(part) async for part in stream])
 
@@ -151,7 +168,8 @@ async def test_each_user_of_nginx_has_places_of_its_own(tmp_path: Path) -> None:
             for source, headers in (
                 ("127.0.0.2", []),
                 ("127.0.0.2", []),
-                ("127.0.0.2", ["X-Forwarded-For: 203.0.113.7"]),  # what a client writes itself counts for nothing
+                # What a client writes itself counts for nothing.
+                ("127.0.0.2", ["X-Forwarded-For: 203.0.113.7"]),
                 ("127.0.0.3", []),
             )
         ]
@@ -175,13 +193,19 @@ async def test_nginx_compresses_single_elements_and_no_batch(tmp_path: Path) -> 
     """A batch has its own coding already, and comes as it was sent."""
     large = penstock.Service()
     large.publish("large", [b"x" * 5000] * 5)
-    async with _served(tmp_path, large, gzip="gzip on; gzip_types *; gzip_http_version 1.0;") as url:
+    async with _served(
+        tmp_path, large, gzip="gzip on; gzip_types *; gzip_http_version 1.0;"
+    ) as url:
         codings = []
         for accepted in ("gzip", "gzip, X-Rsio-LengthPrefixedElements"):
-            created = await _ask(url, "PUT", f"/live/p/large?request={1 if accepted == 'gzip' else 5}")
+            created = await _ask(
+                url, "PUT", f"/live/p/large?request={1 if accepted == 'gzip' else 5}"
+            )
             [location] = re.findall(rb"(?m)^Location: (?:\.\./)+(\S+)", created)
             wait = "X-Rsio-Delivery: stream" if accepted != "gzip" else "Prefer: wait=20"
-            polled = await _ask(url, "PUT", f"/live/{location.decode()}", f"Accept-Encoding: {accepted}", wait)
+            polled = await _ask(
+                url, "PUT", f"/live/{location.decode()}", f"Accept-Encoding: {accepted}", wait
+            )
             codings += re.findall(rb"(?m)^Content-Encoding: (\S+)", polled)
     assert codings == [b"gzip", b"X-Rsio-LengthPrefixedElements"]
 
@@ -198,7 +222,10 @@ class _Relay:
     async def __call__(self, client: trio.SocketStream) -> None:
         most = self.cut_after(self.connections)
         self.connections += 1
-        async with await trio.open_tcp_stream("127.0.0.1", self.target) as server, trio.open_nursery() as nursery:
+        async with (
+            await trio.open_tcp_stream("127.0.0.1", self.target) as server,
+            trio.open_nursery() as nursery,
+        ):
 
             async def pass_up() -> None:
                 async for part in client:
@@ -216,10 +243,17 @@ class _Relay:
         await trio.aclose_forcefully(client)
 
 
-async def test_a_502_and_a_cut_in_the_middle_of_a_batch_lose_and_repeat_nothing(tmp_path: Path) -> None:
-    """The second connection to the server is cut inside a batch, the next one before any answer: nginx says 502."""
+async def test_a_502_and_a_cut_in_the_middle_of_a_batch_lose_and_repeat_nothing(
+    tmp_path: Path,
+) -> None:
+    """The second connection to the server is cut inside a batch, the next one before any answer:
+    nginx says 502.
+    """
     port = free_port()
-    async with penstock.serve(service(), "http://127.0.0.1:0") as server, trio.open_nursery() as nursery:
+    async with (
+        penstock.serve(service(), "http://127.0.0.1:0") as server,
+        trio.open_nursery() as nursery,
+    ):
         relay = _Relay(parse_url(server.addresses[0]).port or 0)
         relay.cut_after = [3000, 0, None].__getitem__
         [listener] = await nursery.start(partial(trio.serve_tcp, relay, 0, host="127.0.0.1"))

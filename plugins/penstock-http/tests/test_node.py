@@ -18,7 +18,9 @@ async def test_fetch_reads_a_streamed_batch_and_cancels() -> None:
     script = Path(__file__).with_name("fetch.mjs")
     async with serve(service(), "http://127.0.0.1:0") as server:
         url = f"{server.addresses[0]}/p/numbers/5"
-        done = await trio.run_process(["node", str(script), url], capture_stdout=True, capture_stderr=True, check=False)
+        done = await trio.run_process(
+            ["node", str(script), url], capture_stdout=True, capture_stderr=True, check=False
+        )
     assert done.stderr == b""
     assert done.stdout.decode().splitlines() == [
         *("0", "1", "2", "200 at 3"),

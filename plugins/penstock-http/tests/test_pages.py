@@ -42,7 +42,9 @@ def _described(**options: Any) -> Service:
 
 
 async def test_a_service_describes_itself_as_async_api() -> None:
-    """Publishers are channels, with their parameters; requests by name are not served over HTTP, and not listed."""
+    """Publishers are channels, with their parameters;
+    requests by name are not served over HTTP, and not listed.
+    """
     async with world(_described()) as (served, nursery):
         answer = await _get(served, nursery, "/asyncapi.json")
     page = json.loads(answer.body)
@@ -67,11 +69,21 @@ async def test_a_client_sees_what_it_may_open() -> None:
     def authorize(principal: object, name: str) -> bool:
         return name != "secret" or principal == "root"
 
-    shop = _described(authenticate=lambda _scheme, token, _peer: token.decode() or None, authorize=authorize)
+    shop = _described(
+        authenticate=lambda _scheme, token, _peer: token.decode() or None, authorize=authorize
+    )
     async with world(shop) as (served, nursery):
         assert (await _get(served, nursery, "/asyncapi.json")).status == 401
         listed = [
-            set(json.loads((await _get(served, nursery, "/asyncapi.json", f"Authorization: Bearer {name}")).body)["channels"])
+            set(
+                json.loads(
+                    (
+                        await _get(
+                            served, nursery, "/asyncapi.json", f"Authorization: Bearer {name}"
+                        )
+                    ).body
+                )["channels"]
+            )
             for name in ("ann", "root")
         ]
     assert [("secret" in names) for names in listed] == [False, True]
@@ -88,18 +100,35 @@ async def test_the_public_url_is_the_one_of_the_description() -> None:
     """With the prefix that a proxy takes off."""
     async with world(_described(), public="https://streams.example/live") as (served, nursery):
         page = json.loads((await _get(served, nursery, "/asyncapi.json")).body)
-    assert page["servers"]["here"] == {"host": "streams.example", "pathname": "/live", "protocol": "https"}
+    assert page["servers"]["here"] == {
+        "host": "streams.example",
+        "pathname": "/live",
+        "protocol": "https",
+    }
 
 
 def test_names_that_differ_have_keys_that_differ() -> None:
     """Braces and slashes are not permitted in a key."""
     entries = [
-        {"name": name, "kind": "publisher", "serializer": "text", "elements": "Tick", "summary": "", "parameters": []}
+        {
+            "name": name,
+            "kind": "publisher",
+            "serializer": "text",
+            "elements": "Tick",
+            "summary": "",
+            "parameters": [],
+        }
         for name in ("a/b", "a_b")
     ]
     page = document(entries, host="h", path="", protocol="http")
-    assert [(key, channel["address"]) for key, channel in page["channels"].items()] == [("a_b", "p/a/b"), ("a_b_", "p/a_b")]
-    assert page["channels"]["a_b"]["messages"]["element"] == {"contentType": "text/plain", "payload": {"title": "Tick"}}
+    assert [(key, channel["address"]) for key, channel in page["channels"].items()] == [
+        ("a_b", "p/a/b"),
+        ("a_b_", "p/a_b"),
+    ]
+    assert page["channels"]["a_b"]["messages"]["element"] == {
+        "contentType": "text/plain",
+        "payload": {"title": "Tick"},
+    }
 
 
 class _Collected:
@@ -132,7 +161,9 @@ class _Modules:
 
 
 async def test_metrics_are_for_the_networks_of_the_option(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The server is collected once, until it stops. A client of another address finds no such page."""
+    """The server is collected once, until it stops.
+    A client of another address finds no such page.
+    """
     modules = _Modules()
     monkeypatch.setattr(_pages, "_module", lambda _name: modules)
     async with world(metrics="10.0.0.1", trusted="127.0.0.0/8") as (served, nursery):
@@ -143,13 +174,17 @@ async def test_metrics_are_for_the_networks_of_the_option(monkeypatch: pytest.Mo
         )
         pages = [await _get(served, nursery, "/metrics", "X-Test: 10.0.0.1") for _ in range(2)]
         other = await _get(served, nursery, "/metrics", "X-Test: 10.0.0.2")
-        assert [(page.status, page.body) for page in pages] == [(200, b"penstock_connections 1\n")] * 2
+        assert [(page.status, page.body) for page in pages] == [
+            (200, b"penstock_connections 1\n")
+        ] * 2
         assert pages[0].headers["content-type"] == "text/plain; version=1.0.0"
         assert other.status == 404
     assert modules.made[1:] == ["begun", "ended"]
 
 
-async def test_metrics_without_their_plugin_are_a_usage_error(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_metrics_without_their_plugin_are_a_usage_error(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Before the server listens."""
 
     def missing(name: str) -> None:
@@ -157,5 +192,9 @@ async def test_metrics_without_their_plugin_are_a_usage_error(monkeypatch: pytes
 
     monkeypatch.setattr(_pages, "_module", missing)
     with pytest.raises(UsageError, match="penstock-metrics"):
-        async with serve(service(), "http://127.0.0.1:0", options=TransportOptions(extra={"http.metrics": "127.0.0.1"})):
+        async with serve(
+            service(),
+            "http://127.0.0.1:0",
+            options=TransportOptions(extra={"http.metrics": "127.0.0.1"}),
+        ):
             pass

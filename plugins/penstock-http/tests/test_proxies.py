@@ -9,7 +9,14 @@ from _engine_client import request
 from _site_in_memory import service
 from hypothesis import given
 from hypothesis import strategies as st
-from penstock_http._proxies import FORWARDED, PROXY_PROTOCOL, X_FORWARDED_FOR, Proxies, read_address, read_networks
+from penstock_http._proxies import (
+    FORWARDED,
+    PROXY_PROTOCOL,
+    X_FORWARDED_FOR,
+    Proxies,
+    read_address,
+    read_networks,
+)
 from penstock_http._proxy_protocol import SIGNATURE, NoHeader, receive_header
 from penstock_http._settings import settings_of
 
@@ -41,7 +48,9 @@ def _client(way: str, peer: PeerIdentity = PROXY, **headers: str) -> str | None:
     ],
 )
 def test_x_forwarded_for_names_the_client(header: str, client: str) -> None:
-    """The last address that no trusted proxy has. An address that cannot be read leaves the proxy that wrote it."""
+    """The last address that no trusted proxy has.
+    An address that cannot be read leaves the proxy that wrote it.
+    """
     assert _client(X_FORWARDED_FOR, x_forwarded_for=header) == client
 
 
@@ -90,7 +99,10 @@ def test_any_text_is_an_address_or_none(text: str) -> None:
     [
         ({"http.trusted": "10.0.0.300"}, "is no network"),
         ({"http.trusted": "10.0.0.1/8"}, "is no network"),
-        ({"http.forwarded": "x-real-ip", "http.trusted": "10.0.0.1"}, "give x-forwarded-for, forwarded, proxy-protocol"),
+        (
+            {"http.forwarded": "x-real-ip", "http.trusted": "10.0.0.1"},
+            "give x-forwarded-for, forwarded, proxy-protocol",
+        ),
         ({"http.forwarded": "forwarded"}, "give their addresses with http.trusted"),
     ],
 )
@@ -112,21 +124,29 @@ def _header(command: int, family: int, rest: bytes) -> bytes:
 
 
 V4 = bytes((203, 0, 113, 7, 10, 0, 0, 2)) + (5000).to_bytes(2) + (443).to_bytes(2)
-V6 = ip_address("2001:db8::1").packed + ip_address("::1").packed + (5000).to_bytes(2) + (443).to_bytes(2)
+V6 = (
+    ip_address("2001:db8::1").packed
+    + ip_address("::1").packed
+    + (5000).to_bytes(2)
+    + (443).to_bytes(2)
+)
 
 
 @pytest.mark.parametrize(
     ("header", "client"),
     [
         (_header(0x21, 0x11, V4), (ip_address(CLIENT), 5000)),
-        (_header(0x21, 0x11, V4 + b"\x04\x00\x01\x00"), (ip_address(CLIENT), 5000)),  # with more than the addresses
+        # With more than the addresses.
+        (_header(0x21, 0x11, V4 + b"\x04\x00\x01\x00"), (ip_address(CLIENT), 5000)),
         (_header(0x21, 0x21, V6), (ip_address("2001:db8::1"), 5000)),
         (_header(0x20, 0x11, V4), None),  # a health check of the proxy itself
         (_header(0x21, 0x31, b"x" * 216), None),  # a Unix socket
     ],
 )
 @pytest.mark.parametrize("size", [1, 5, 300])
-async def test_a_header_of_the_proxy_protocol_is_read_and_nothing_behind_it(header: bytes, client: object, size: int) -> None:
+async def test_a_header_of_the_proxy_protocol_is_read_and_nothing_behind_it(
+    header: bytes, client: object, size: int
+) -> None:
     """In parts of any size."""
     sending, receiving = trio.testing.memory_stream_one_way_pair()
     for start in range(0, len(header), size):
@@ -168,9 +188,13 @@ async def _status(url: str, *headers: str, before: bytes = b"") -> bytes:
 
 
 async def test_users_behind_one_proxy_have_places_of_their_own() -> None:
-    """Two streams for each address: the third one of a user is refused, and another user is served."""
+    """Two streams for each address:
+    the third one of a user is refused, and another user is served.
+    """
     options = TransportOptions(extra={"http.trusted": "127.0.0.1"})
-    async with serve(service(), "http://127.0.0.1:0", options=options, limits=Limits(max_subscriptions=2)) as server:
+    async with serve(
+        service(), "http://127.0.0.1:0", options=options, limits=Limits(max_subscriptions=2)
+    ) as server:
         [url] = server.addresses
         first = [await _status(url, f"X-Forwarded-For: {CLIENT}") for _ in range(3)]
         assert first == [b"201", b"201", b"429"]
@@ -180,7 +204,12 @@ async def test_users_behind_one_proxy_have_places_of_their_own() -> None:
 async def test_connections_of_a_proxy_are_not_counted_by_its_address() -> None:
     """One connection of each address is permitted, and the proxy holds two."""
     options = TransportOptions(extra={"http.trusted": "127.0.0.1"})
-    async with serve(service(), "http://127.0.0.1:0", options=options, limits=Limits(max_connections_per_address=1)) as server:
+    async with serve(
+        service(),
+        "http://127.0.0.1:0",
+        options=options,
+        limits=Limits(max_connections_per_address=1),
+    ) as server:
         [url] = server.addresses
         async with await trio.open_tcp_stream("127.0.0.1", int(url.rpartition(":")[2])) as idle:
             await idle.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
@@ -189,9 +218,15 @@ async def test_connections_of_a_proxy_are_not_counted_by_its_address() -> None:
 
 
 async def test_the_proxy_protocol_names_the_client_of_a_connection() -> None:
-    """The streams of two users are counted for themselves; a connection without the header gets no answer."""
-    options = TransportOptions(extra={"http.trusted": "127.0.0.1", "http.forwarded": "proxy-protocol"})
-    async with serve(service(), "http://127.0.0.1:0", options=options, limits=Limits(max_subscriptions=1)) as server:
+    """The streams of two users are counted for themselves;
+    a connection without the header gets no answer.
+    """
+    options = TransportOptions(
+        extra={"http.trusted": "127.0.0.1", "http.forwarded": "proxy-protocol"}
+    )
+    async with serve(
+        service(), "http://127.0.0.1:0", options=options, limits=Limits(max_subscriptions=1)
+    ) as server:
         [url] = server.addresses
         one = _header(0x21, 0x11, V4)
         assert [await _status(url, before=one), await _status(url, before=one)] == [b"201", b"429"]

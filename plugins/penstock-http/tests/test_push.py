@@ -1,4 +1,6 @@
-"""Elements that are pushed over HTTP/2: with the client h2 over memory, with nghttp and Node.js over real sockets."""
+"""Elements that are pushed over HTTP/2:
+with the client h2 over memory, with nghttp and Node.js over real sockets.
+"""
 
 import json
 import shutil
@@ -30,9 +32,13 @@ async def connected(**settings: int) -> AsyncIterator[tuple[Asking, World]]:
 
 
 async def pushes(client: Asking, carrier: int) -> list[tuple[str, int, bytes]]:
-    """Return the path, the status and the body of each push, once the request for them is answered to its end."""
+    """Return the path, the status and the body of each push,
+    once the request for them is answered to its end.
+    """
     assert (await client.answer(carrier)).status == 200
-    promised: list[Any] = [event for event in client.events if type(event).__name__ == "PushedStreamReceived"]
+    promised: list[Any] = [
+        event for event in client.events if type(event).__name__ == "PushedStreamReceived"
+    ]
     client.events = [event for event in client.events if event not in promised]
     found = []
     for event in promised:
@@ -47,15 +53,23 @@ async def pushes(client: Asking, carrier: int) -> list[tuple[str, int, bytes]]:
 
 
 async def test_requested_elements_are_pushed_as_they_come(autojump_clock: Clock) -> None:
-    """Each at its path, in order; the request ends when its demand is used up. The last push is the completion."""
+    """Each at its path, in order; the request ends when its demand is used up.
+    The last push is the completion.
+    """
     async with connected() as (client, _):
         path = await client.subscribe("slow/10")
         began = trio.current_time()
         carrier = await client.send_request(f"PUT {path}/requestMore=2")
-        assert await pushes(client, carrier) == [(f"{path}/element/0", 200, b"0"), (f"{path}/element/1", 200, b"1")]
+        assert await pushes(client, carrier) == [
+            (f"{path}/element/0", 200, b"0"),
+            (f"{path}/element/1", 200, b"1"),
+        ]
         assert trio.current_time() - began == pytest.approx(20)
         carrier = await client.send_request(f"PUT {path}/requestMore=5")
-        assert await pushes(client, carrier) == [(f"{path}/element/2", 200, b"2"), (f"{path}/element/3", 410, b"")]
+        assert await pushes(client, carrier) == [
+            (f"{path}/element/2", 200, b"2"),
+            (f"{path}/element/3", 410, b""),
+        ]
 
 
 async def test_a_failure_is_pushed(autojump_clock: Clock) -> None:
@@ -63,7 +77,10 @@ async def test_a_failure_is_pushed(autojump_clock: Clock) -> None:
     async with connected() as (client, _):
         path = await client.subscribe("failing")
         carrier = await client.send_request(f"PUT {path}?requestMore=5")
-        assert [(status, body) for _, status, body in await pushes(client, carrier)] == [(200, b"0"), (500, b"out of stock\n")]
+        assert [(status, body) for _, status, body in await pushes(client, carrier)] == [
+            (200, b"0"),
+            (500, b"out of stock\n"),
+        ]
 
 
 async def test_a_client_that_names_batches_gets_them(autojump_clock: Clock) -> None:
@@ -73,21 +90,31 @@ async def test_a_client_that_names_batches_gets_them(autojump_clock: Clock) -> N
         await trio.testing.wait_all_tasks_blocked()
         carrier = await client.send_request(f"PUT {path}/requestMore=1", BATCHES)
         first, *_ = await pushes(client, carrier)
-        assert first == (f"{path}/element/0", 200, b"".join(b"\x00\x00\x00\x01%d" % number for number in range(4)))
+        assert first == (
+            f"{path}/element/0",
+            200,
+            b"".join(b"\x00\x00\x00\x01%d" % number for number in range(4)),
+        )
 
 
 @pytest.mark.parametrize("settings", [{"ENABLE_PUSH": 0}, {"MAX_CONCURRENT_STREAMS": 0}])
-async def test_without_permission_nothing_is_pushed(settings: dict[str, int], autojump_clock: Clock) -> None:
+async def test_without_permission_nothing_is_pushed(
+    settings: dict[str, int], autojump_clock: Clock
+) -> None:
     """The request is answered at once, and a poll has the elements."""
     async with connected(**settings) as (client, _):
         path = await client.subscribe("numbers/2")
         assert (await client.ask(f"PUT {path}/requestMore=1")).status == 200
         assert (await client.ask(f"PUT {path}")).body == b"0"
-        assert not [event for event in client.events if type(event).__name__ == "PushedStreamReceived"]
+        assert not [
+            event for event in client.events if type(event).__name__ == "PushedStreamReceived"
+        ]
 
 
 async def test_a_second_request_adds_to_the_first_one(autojump_clock: Clock) -> None:
-    """It is answered at once, and the first one carries all pushes. A poll that waits is preferred to pushes, too."""
+    """It is answered at once, and the first one carries all pushes.
+    A poll that waits is preferred to pushes, too.
+    """
     async with connected() as (client, _):
         path = await client.subscribe("slow/10")
         carrier = await client.send_request(f"PUT {path}/requestMore=1")
@@ -115,11 +142,15 @@ async def test_a_pushed_element_can_be_asked_for(autojump_clock: Clock) -> None:
 
 @pytest.mark.parametrize("window", [1 << 16, 0])
 async def test_a_push_that_is_reset_is_not_delivered(window: int, autojump_clock: Clock) -> None:
-    """Behind its end, or before: without a window none of it was sent. The pushes end, and a poll has the element and those behind it."""
+    """Behind its end, or before: without a window none of it was sent. The pushes end, and a
+    poll has the element and those behind it.
+    """
     async with connected(INITIAL_WINDOW_SIZE=window) as (client, _):
         path = await client.subscribe("slow/10")
         carrier = await client.send_request(f"PUT {path}/requestMore=3")
-        promise: Any = await client.read_until(lambda event: type(event).__name__ == "PushedStreamReceived")
+        promise: Any = await client.read_until(
+            lambda event: type(event).__name__ == "PushedStreamReceived"
+        )
         await client.sync()
         await client.send(RstStreamFrame(promise.pushed_stream_id, error_code=8).serialize())
         client.h2.update_settings({4: 1 << 16})
@@ -149,9 +180,19 @@ async def test_nghttp_receives_pushes(option: tuple[str, ...], promises: int) ->
     """Two elements and the completion; with ``--no-push`` a plain answer."""
     async with serve(service(), "http://127.0.0.1:0") as server:
         base = server.addresses[0]
-        created = await trio.run_process(["curl", "-s", "-i", "-X", "PUT", f"{base}/p/numbers/2"], capture_stdout=True)
+        created = await trio.run_process(
+            ["curl", "-s", "-i", "-X", "PUT", f"{base}/p/numbers/2"], capture_stdout=True
+        )
         location = created.stdout.decode().partition("Location: ")[2].split()[0].replace("../", "")
-        command = [NGHTTP, "-v", "-n", *option, "-H", ":method: PUT", f"{base}/{location}/requestMore=9"]
+        command = [
+            NGHTTP,
+            "-v",
+            "-n",
+            *option,
+            "-H",
+            ":method: PUT",
+            f"{base}/{location}/requestMore=9",
+        ]
         done = await trio.run_process(command, capture_stdout=True)
     shown = done.stdout.decode("latin-1")
     assert shown.count("recv PUSH_PROMISE frame") == promises
@@ -203,7 +244,9 @@ client.on("stream", (stream) => {
 async def test_node_receives_pushes_or_polls(listens: str) -> None:
     """A client that permits no pushes has every element in its polls."""
     async with serve(service(), "http://127.0.0.1:0") as server:
-        done = await trio.run_process([NODE, "-e", PROGRAM, server.addresses[0], listens], capture_stdout=True)
+        done = await trio.run_process(
+            [NODE, "-e", PROGRAM, server.addresses[0], listens], capture_stdout=True
+        )
     got, rest = json.loads(done.stdout)
     if listens == "yes":
         assert got == [[200, "0"], [200, "1"], [410, ""]]

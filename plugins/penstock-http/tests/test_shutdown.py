@@ -1,4 +1,6 @@
-"""The end of a server with clients in every state, over memory, on virtual time: it ends in time in every state."""
+"""The end of a server with clients in every state, over memory, on virtual time:
+it ends in time in every state.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -32,7 +34,12 @@ async def busy(state: str, version: str, drain: float) -> AsyncIterator[Client]:
         ending = "/events" if method == "GET" else ""
         if version == "HTTP/1.1":
             path = await server.subscribe(client, name, 20)
-            await client.send(f"{method} {path}{ending} HTTP/1.1\r\nHost: localhost\r\nX-Rsio-Delivery: {delivery}\r\n\r\n".encode())
+            await client.send(
+                (
+                    f"{method} {path}{ending} HTTP/1.1\r\nHost: localhost\r\nX-Rsio-Delivery: "
+                    f"{delivery}\r\n\r\n"
+                ).encode()
+            )
         else:
             asking = Asking(client.connection.stream, INITIAL_WINDOW_SIZE=100)
             await asking.begin()
@@ -44,7 +51,9 @@ async def busy(state: str, version: str, drain: float) -> AsyncIterator[Client]:
 
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
 @pytest.mark.parametrize("state", PATHS)
-async def test_a_cancelled_server_ends_within_a_second(state: str, version: str, autojump_clock: Clock) -> None:
+async def test_a_cancelled_server_ends_within_a_second(
+    state: str, version: str, autojump_clock: Clock
+) -> None:
     """The client reads nothing and answers nothing."""
     with trio.CancelScope() as scope:
         async with busy(state, version, drain=30):
@@ -56,7 +65,9 @@ async def test_a_cancelled_server_ends_within_a_second(state: str, version: str,
 
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
 @pytest.mark.parametrize("state", PATHS)
-async def test_a_shutdown_ends_within_its_time(state: str, version: str, autojump_clock: Clock) -> None:
+async def test_a_shutdown_ends_within_its_time(
+    state: str, version: str, autojump_clock: Clock
+) -> None:
     """`Limits.drain`, and the time of a goodbye."""
     async with busy(state, version, drain=2):
         began = trio.current_time()
@@ -71,8 +82,12 @@ async def test_a_shutdown_ends_within_its_time(state: str, version: str, autojum
         ("events", b"0\r\n\r\n"),
     ],
 )
-async def test_requests_that_wait_are_answered_in_a_shutdown(state: str, answer: bytes, autojump_clock: Clock) -> None:
-    """At once: a poll gets 503 with ``X-Rsio-Error``, the others end in good order. The connection ends behind that."""
+async def test_requests_that_wait_are_answered_in_a_shutdown(
+    state: str, answer: bytes, autojump_clock: Clock
+) -> None:
+    """At once: a poll gets 503 with ``X-Rsio-Error``, the others end in good order. The
+    connection ends behind that.
+    """
     received: list[bytes] = []
     async with trio.open_nursery() as reading, busy(state, "HTTP/1.1", drain=20) as client:
 

@@ -1,4 +1,6 @@
-"""The client: `subscribe` with an ``http://`` URL, over memory on virtual time, and over sockets."""
+"""The client: `subscribe` with an ``http://`` URL, over memory on virtual time,
+and over sockets.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from functools import partial
@@ -26,7 +28,16 @@ from penstock import (
 )
 from penstock.api import LimitExceeded, ProtocolError
 from penstock.builtin import MemoryTransport
-from penstock.spi import ByteConnection, PeerIdentity, Registry, TransportOptions, UrlSource, build_registry, hookimpl, parse_url
+from penstock.spi import (
+    ByteConnection,
+    PeerIdentity,
+    Registry,
+    TransportOptions,
+    UrlSource,
+    build_registry,
+    hookimpl,
+    parse_url,
+)
 
 Clock = trio.testing.MockClock
 PEER = PeerIdentity(address="memory://site")
@@ -35,7 +46,9 @@ PEER = PeerIdentity(address="memory://site")
 class Cutting(trio.abc.Stream):
     """A stream that breaks after a number of bytes, in one direction."""
 
-    def __init__(self, below: trio.abc.Stream, *, receives: int | None = None, sends: int | None = None) -> None:
+    def __init__(
+        self, below: trio.abc.Stream, *, receives: int | None = None, sends: int | None = None
+    ) -> None:
         self._below = below
         self._receives, self._sends = receives, sends
 
@@ -68,12 +81,18 @@ class Cutting(trio.abc.Stream):
 class Plugin:
     """The source over memory. `wrap` gets the stream of each connection, and its number."""
 
-    def __init__(self, wrap: Callable[[trio.abc.Stream, int], trio.abc.Stream] | None = None) -> None:
+    def __init__(
+        self, wrap: Callable[[trio.abc.Stream, int], trio.abc.Stream] | None = None
+    ) -> None:
         self.wrap = wrap
         self.opened: list[str] = []
 
-    async def open(self, url: SplitResult, _proxy: object, options: TransportOptions, nursery: trio.Nursery) -> ByteConnection:
-        below = await MemoryTransport().connect(parse_url(f"memory://{url.hostname}"), options=options, nursery=nursery)
+    async def open(
+        self, url: SplitResult, _proxy: object, options: TransportOptions, nursery: trio.Nursery
+    ) -> ByteConnection:
+        below = await MemoryTransport().connect(
+            parse_url(f"memory://{url.hostname}"), options=options, nursery=nursery
+        )
         assert isinstance(below, ByteConnection)
         self.opened.append(url.netloc)
         if self.wrap is None:
@@ -123,7 +142,9 @@ async def test_elements_arrive_as_they_are_published(autojump_clock: Clock) -> N
 
 
 async def test_failures_and_refusals_are_told_apart(autojump_clock: Clock) -> None:
-    """As over a connection: the publisher's public text, a name that leads nowhere, credentials, no server."""
+    """As over a connection: the publisher's public text, a name that leads nowhere, credentials,
+    no server.
+    """
     served = service()
     async with known(served):
         with pytest.raises(PublisherFailed, match="out of stock"):
@@ -135,16 +156,27 @@ async def test_failures_and_refusals_are_told_apart(autojump_clock: Clock) -> No
 
 
 async def test_credentials_are_shown(autojump_clock: Clock) -> None:
-    """A token or a password; others than those are refused at the call, and wrong ones by the server."""
-    served = Service(authenticate=lambda scheme, data, peer: f"{scheme} {data.decode()}" if b"wrong" not in data else None)
+    """A token or a password; others than those are refused at the call,
+    and wrong ones by the server.
+    """
+    served = Service(
+        authenticate=lambda scheme, data, peer: (
+            f"{scheme} {data.decode()}" if b"wrong" not in data else None
+        )
+    )
 
     @served.publisher("who", serializer="text")
     async def who(peer: PeerIdentity) -> AsyncIterator[str]:
         yield str(peer.principal)
 
     async with known(served):
-        for credentials, name in ((Credentials.bearer("t"), "bearer t"), (Credentials.basic("a", "b"), "basic a:b")):
-            assert await read(localhost("/p/who"), credentials=credentials, serializer="text") == [name]
+        for credentials, name in (
+            (Credentials.bearer("t"), "bearer t"),
+            (Credentials.basic("a", "b"), "basic a:b"),
+        ):
+            assert await read(localhost("/p/who"), credentials=credentials, serializer="text") == [
+                name
+            ]
         with pytest.raises(AuthRefused):
             await read(localhost("/p/who"), credentials=Credentials.bearer("wrong"))
         with pytest.raises(UsageError, match="bearer"):
@@ -175,7 +207,9 @@ async def test_leaving_cancels_the_publisher_at_the_server(autojump_clock: Clock
 
 
 @pytest.mark.parametrize("direction", ["receives", "sends"])
-async def test_a_connection_that_is_cut_at_any_byte_loses_and_repeats_nothing(direction: str, autojump_clock: Clock) -> None:
+async def test_a_connection_that_is_cut_at_any_byte_loses_and_repeats_nothing(
+    direction: str, autojump_clock: Clock
+) -> None:
     """At bytes of either direction, and each connection after it at another one."""
     async with known() as (server, _):
         for cut in range(0, 700, 13):
@@ -190,7 +224,9 @@ async def test_a_connection_that_is_cut_at_any_byte_loses_and_repeats_nothing(di
 
 
 class Draft:
-    """A server that knows the draft alone, played by hand: each answer is a status, headers and a body."""
+    """A server that knows the draft alone, played by hand:
+    each answer is a status, headers and a body.
+    """
 
     def __init__(self, *answers: tuple[int, dict[str, str], bytes]) -> None:
         self.answers = list(answers)
@@ -198,7 +234,9 @@ class Draft:
         self.headers: list[bytes] = []
 
     async def serve(self, nursery: trio.Nursery, name: str = "site") -> None:
-        listener = await MemoryTransport().listen(parse_url(f"memory://{name}"), options=TransportOptions(), nursery=nursery)
+        listener = await MemoryTransport().listen(
+            parse_url(f"memory://{name}"), options=TransportOptions(), nursery=nursery
+        )
         nursery.start_soon(self._accept, listener, nursery)
 
     async def _accept(self, listener: Any, nursery: trio.Nursery) -> None:
@@ -214,9 +252,15 @@ class Draft:
                 target = head.split(b" ")[1].decode()
                 self.asked.append(target)
                 self.headers.append(head)
-                status, headers, body = (200, {}, b"") if target.endswith("/cancel") else self.answers.pop(0)
+                status, headers, body = (
+                    (200, {}, b"") if target.endswith("/cancel") else self.answers.pop(0)
+                )
                 lines = "".join(f"{key}: {value}\r\n" for key, value in headers.items())
-                length = f"Content-Length: {headers.get('length', len(body))}\r\n" if status != 204 else ""
+                length = (
+                    f"Content-Length: {headers.get('length', len(body))}\r\n"
+                    if status != 204
+                    else ""
+                )
                 await connection.send(f"HTTP/1.1 {status} x\r\n{lines}{length}\r\n".encode() + body)
                 if "length" in headers:
                     await connection.aclose()
@@ -227,7 +271,9 @@ CREATED = (201, {"Location": "../s/1"}, b"")
 BATCH = {"Content-Encoding": "X-Rsio-LengthPrefixedElements"}
 
 
-async def draft(*answers: tuple[int, dict[str, str], bytes], **options: Any) -> tuple[list[Any], Draft]:
+async def draft(
+    *answers: tuple[int, dict[str, str], bytes], **options: Any
+) -> tuple[list[Any], Draft]:
     """Read the stream of a server that gives these answers. Return the elements, and the server."""
     server = Draft(*answers)
     async with trio.open_nursery() as nursery:
@@ -239,7 +285,9 @@ async def draft(*answers: tuple[int, dict[str, str], bytes], **options: Any) -> 
 
 
 async def test_a_server_that_knows_the_draft_alone_is_read(autojump_clock: Clock) -> None:
-    """Single elements, both codings, nothing, and the completion. The demand is added up by `request`."""
+    """Single elements, both codings, nothing, and the completion.
+    The demand is added up by `request`.
+    """
     elements, server = await draft(
         CREATED,
         (200, {}, b"0"),
@@ -259,7 +307,17 @@ async def test_a_server_that_knows_the_draft_alone_is_read(autojump_clock: Clock
 @pytest.mark.parametrize(
     ("text", "seconds"),
     [
-        *((None, 0), ("7", 7), ("0", 0), ("-5", 0), ("1e9", 0), ("999999999999", 300), ("soon", 0), ("", 0), ("inf", 0)),
+        *(
+            (None, 0),
+            ("7", 7),
+            ("0", 0),
+            ("-5", 0),
+            ("1e9", 0),
+            ("999999999999", 300),
+            ("soon", 0),
+            ("", 0),
+            ("inf", 0),
+        ),
         ("Sun, 06 Nov 1994 08:49:37 GMT", 0),
         ("Fri, 31 Dec 9999 23:59:59 GMT", 300),
         ("Fri, 31 Feb 2099 23:59:59 GMT", 0),
@@ -273,7 +331,10 @@ def test_a_retry_after_is_a_number_or_a_date(text: str | None, seconds: float) -
 async def test_a_batch_without_positions_counts_when_it_is_whole(autojump_clock: Clock) -> None:
     """The draft's server sends all of it again."""
     elements, _ = await draft(
-        CREATED, (200, {**BATCH, "length": "100"}, b"\0\0\0\x011\0\0"), (200, BATCH, b"\0\0\0\x011\0\0\0\x012"), (410, {}, b"")
+        CREATED,
+        (200, {**BATCH, "length": "100"}, b"\0\0\0\x011\0\0"),
+        (200, BATCH, b"\0\0\0\x011\0\0\0\x012"),
+        (410, {}, b""),
     )
     assert elements == [b"1", b"2"]
 
@@ -298,23 +359,40 @@ async def test_more_than_was_requested_is_kept_and_not_lost(autojump_clock: Cloc
         ([(307, {"Location": "/s/a b"}, b"")], ProtocolError, "none of HTTP"),
         ([(201, {"Location": "/s/\u00fc"}, b"")], ProtocolError, "none of HTTP"),
         ([CREATED, (301, {"Location": "/p/x"}, b"")], Rejected, "HTTP 301"),
-        ([CREATED, (500, {"X-Rsio-Error": "true"}, b"out of stock")], PublisherFailed, "out of stock"),
+        (
+            [CREATED, (500, {"X-Rsio-Error": "true"}, b"out of stock")],
+            PublisherFailed,
+            "out of stock",
+        ),
         ([CREATED, (404, {"X-Rsio-Error": "true"}, b"")], Rejected, "HTTP 404"),
         ([CREATED, (501, {}, b"")], Rejected, "HTTP 501"),
         ([CREATED, *[(503, {}, b"")] * 7], Rejected, "HTTP 503"),
-        ([CREATED, *[(200, {**BATCH, "length": "9"}, b"\0\0")] * 7], ConnectionLost, "break before their first"),
+        (
+            [CREATED, *[(200, {**BATCH, "length": "9"}, b"\0\0")] * 7],
+            ConnectionLost,
+            "break before their first",
+        ),
         ([CREATED, (200, {"Content-Encoding": "br"}, b"x")], ProtocolError, "coding"),
         ([CREATED, (200, {"X-Rsio-Position": "5"}, b"x")], ProtocolError, "left out"),
         ([CREATED, (200, {"X-Rsio-Position": "x"}, b"x")], ProtocolError, "position"),
-        ([CREATED, (200, {"Content-Encoding": "X-Rsio-FixedSizeElements"}, b"\0\0\0\0")], ProtocolError, "whole number"),
+        (
+            [CREATED, (200, {"Content-Encoding": "X-Rsio-FixedSizeElements"}, b"\0\0\0\0")],
+            ProtocolError,
+            "whole number",
+        ),
         ([CREATED, (200, BATCH, b"\x7f\0\0\0x")], LimitExceeded, "max_element"),
         ([CREATED, (200, {}, b"x" * 2000)], LimitExceeded, "max_element|more than"),
     ],
 )
 async def test_a_wrong_answer_ends_the_stream(
-    answers: list[tuple[int, dict[str, str], bytes]], error: type[Exception], text: str, autojump_clock: Clock
+    answers: list[tuple[int, dict[str, str], bytes]],
+    error: type[Exception],
+    text: str,
+    autojump_clock: Clock,
 ) -> None:
-    """With its reason. Without X-Rsio-Error the server may have the subscription still, so it is cancelled."""
+    """With its reason. Without X-Rsio-Error the server may have the subscription still,
+    so it is cancelled.
+    """
     server = Draft(*answers)
     async with trio.open_nursery() as nursery:
         await server.serve(nursery)
@@ -328,7 +406,9 @@ async def test_a_wrong_answer_ends_the_stream(
 
 async def test_a_redirect_that_names_a_user_does_not_show_it(autojump_clock: Clock) -> None:
     """The part before '@' is not a part of the Host header, and is no credentials."""
-    _, server = await draft((307, {"Location": "http://ann:secret@site/p/y"}, b""), CREATED, (410, {}, b""), demand=8)
+    _, server = await draft(
+        (307, {"Location": "http://ann:secret@site/p/y"}, b""), CREATED, (410, {}, b""), demand=8
+    )
     assert server.asked[1] == "/p/y?request=8"
     assert not any(b"ann" in head or b"Authorization" in head for head in server.headers)
 
@@ -351,12 +431,27 @@ async def test_a_redirect_to_another_origin_gets_no_credentials(autojump_clock: 
 @pytest.mark.parametrize(
     "url",
     [
-        *("http://site", "http://site/", "http:///p/x", "http://site/p/x#y", "http://[bad/p/x", "http://site:99999/p/x"),
-        *("http://site/p/x?request=5", "http://site/p/x?a=1&request=2", "http://site/p/a b", "http://site/p/\u00fc", "http://a:b@site/p/x"),
+        *(
+            "http://site",
+            "http://site/",
+            "http:///p/x",
+            "http://site/p/x#y",
+            "http://[bad/p/x",
+            "http://site:99999/p/x",
+        ),
+        *(
+            "http://site/p/x?request=5",
+            "http://site/p/x?a=1&request=2",
+            "http://site/p/a b",
+            "http://site/p/\u00fc",
+            "http://a:b@site/p/x",
+        ),
     ],
 )
 async def test_a_url_that_names_no_publisher_is_refused(url: str) -> None:
-    """At the call. So is one that has the demand in it, a password, or characters that HTTP does not send."""
+    """At the call. So is one that has the demand in it, a password, or characters
+    that HTTP does not send.
+    """
     with pytest.raises(UsageError):
         await read(url)
     with pytest.raises(UsageError, match="read its streams with subscribe"):

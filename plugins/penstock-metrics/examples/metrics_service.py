@@ -21,13 +21,21 @@ async def quotes(symbol: str) -> AsyncIterator[str]:
         await trio.sleep(0.1)
 
 
-async def main(url: str = "tcp://127.0.0.1:7000", metrics_port: int = 9100, *, started: trio.Event | None = None) -> None:
+async def main(
+    url: str = "tcp://127.0.0.1:7000",
+    metrics_port: int = 9100,
+    *,
+    started: trio.Event | None = None,
+) -> None:
     # A separate thread answers the scrapes; each one asks the run of trio for its numbers.
     pages, thread = start_http_server(metrics_port, addr="127.0.0.1")
     try:
         async with penstock.serve(service, url) as server:
             with penstock_metrics.collect(server):
-                print(f"serving {server.addresses[0]}, metrics at http://127.0.0.1:{pages.server_port}/metrics")
+                print(
+                    f"serving {server.addresses[0]}, metrics at "
+                    f"http://127.0.0.1:{pages.server_port}/metrics"
+                )
                 if started is not None:
                     started.set()
                 await trio.sleep_forever()

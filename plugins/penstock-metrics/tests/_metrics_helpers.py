@@ -37,7 +37,9 @@ def quotes_service() -> penstock.Service:
 
 
 def registry_with(observer: object) -> Registry:
-    """Return a registry with `observer`, and without the observer that is installed: its counts are those of the whole process."""
+    """Return a registry with `observer`, and without the observer that is installed: its counts
+    are those of the whole process.
+    """
     return build_registry([observer], environ={"PENSTOCK_DISABLE_PLUGINS": "metrics"})
 
 
@@ -48,7 +50,9 @@ def collector_registry(measurements: Measurements) -> CollectorRegistry:
 
 
 def samples(text: str) -> dict[str, float]:
-    """Return the samples of a page, by name and labels: ``penstock_elements_total{direction=sent}``."""
+    """Return the samples of a page, by name and labels:
+    ``penstock_elements_total{direction=sent}``.
+    """
     found = {}
     for family in text_string_to_metric_families(text):
         for sample in family.samples:

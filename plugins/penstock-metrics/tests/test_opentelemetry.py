@@ -16,7 +16,9 @@ import penstock
 from penstock.spi import Outcome, StreamEnded, StreamOpened
 
 
-def _numbers(reader: InMemoryMetricReader) -> dict[tuple[str, tuple[tuple[str, object], ...]], float]:
+def _numbers(
+    reader: InMemoryMetricReader,
+) -> dict[tuple[str, tuple[tuple[str, object], ...]], float]:
     data = reader.get_metrics_data()
     assert data is not None
     return {
@@ -33,7 +35,9 @@ async def test_each_metric_is_an_instrument(autojump_clock: trio.testing.MockClo
     measurements, reader = Measurements(), InMemoryMetricReader()
     provider = MeterProvider([reader])
     instrument(provider, measurements=measurements)
-    async with penstock.serve(quotes_service(), "memory://test", registry=registry_with(measurements)) as server:
+    async with penstock.serve(
+        quotes_service(), "memory://test", registry=registry_with(measurements)
+    ) as server:
         with measurements.collect(server):
             async with penstock.connect("memory://test", registry=registry_with(object())) as peer:
                 for number in (1, 2):
@@ -41,11 +45,16 @@ async def test_each_metric_is_an_instrument(autojump_clock: trio.testing.MockClo
                         assert len([element async for element in stream]) == 2
                     found = _numbers(reader)
                     assert found["penstock.elements", (("direction", "sent"),)] == 2 * number
-                    assert found["penstock.publisher_elements", (("publisher", "quotes/{symbol}"),)] == 2 * number
+                    assert (
+                        found["penstock.publisher_elements", (("publisher", "quotes/{symbol}"),)]
+                        == 2 * number
+                    )
                     connections = ("protocol", "rsio"), ("side", "server"), ("transport", "memory")
                     assert found["penstock.connections", connections] == 1
     # No connection was refused, so that one has no sample.
-    assert {name for name, _ in found} == {instrument_name(metric) for metric in METRICS} - {"penstock.refused_connections"}
+    assert {name for name, _ in found} == {instrument_name(metric) for metric in METRICS} - {
+        "penstock.refused_connections"
+    }
     provider.shutdown()
 
 
@@ -84,26 +93,50 @@ def _attributes(span: ReadableSpan) -> dict[str, object]:
     return dict(span.attributes or {})
 
 
-async def test_a_stream_has_a_span_on_each_side(exporter: InMemorySpanExporter, autojump_clock: trio.testing.MockClock) -> None:
-    """That of the server has the pattern of the publisher as its name; both have the elements and the outcome."""
+async def test_a_stream_has_a_span_on_each_side(
+    exporter: InMemorySpanExporter, autojump_clock: trio.testing.MockClock
+) -> None:
+    """That of the server has the pattern of the publisher as its name;
+    both have the elements and the outcome.
+    """
     registry = registry_with(_spans(exporter))
     async with penstock.serve(quotes_service(), "memory://test", registry=registry):
-        async with penstock.connect("memory://test", registry=registry) as peer, peer.subscribe("quotes/EURUSD") as stream:
+        async with (
+            penstock.connect("memory://test", registry=registry) as peer,
+            peer.subscribe("quotes/EURUSD") as stream,
+        ):
             assert len([element async for element in stream]) == 2
         await trio.sleep(1)
     by_kind = {span.kind: span for span in exporter.get_finished_spans()}
-    assert (by_kind[SpanKind.SERVER].name, by_kind[SpanKind.CLIENT].name) == ("penstock quotes/{symbol}", "penstock other")
+    assert (by_kind[SpanKind.SERVER].name, by_kind[SpanKind.CLIENT].name) == (
+        "penstock quotes/{symbol}",
+        "penstock other",
+    )
     for span in by_kind.values():
         attributes = _attributes(span)
         assert attributes["penstock.publisher"] == "quotes/EURUSD"
-        assert (attributes["penstock.outcome"], attributes["penstock.elements"], attributes["penstock.bytes"]) == ("completed", 2, 16)
+        assert (
+            attributes["penstock.outcome"],
+            attributes["penstock.elements"],
+            attributes["penstock.bytes"],
+        ) == ("completed", 2, 16)
         assert span.status.status_code is StatusCode.UNSET
 
 
-async def test_a_failed_stream_has_the_error_in_its_span(exporter: InMemorySpanExporter, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_failed_stream_has_the_error_in_its_span(
+    exporter: InMemorySpanExporter, autojump_clock: trio.testing.MockClock
+) -> None:
     """As an event of the span; its status is an error."""
-    async with penstock.serve(quotes_service(), "memory://test", registry=registry_with(_spans(exporter)), on_violation=lambda _: None):
-        async with penstock.connect("memory://test", registry=registry_with(object())) as peer, peer.subscribe("failing") as stream:
+    async with penstock.serve(
+        quotes_service(),
+        "memory://test",
+        registry=registry_with(_spans(exporter)),
+        on_violation=lambda _: None,
+    ):
+        async with (
+            penstock.connect("memory://test", registry=registry_with(object())) as peer,
+            peer.subscribe("failing") as stream,
+        ):
             with pytest.raises(penstock.PublisherFailed):
                 assert [element async for element in stream]
         await trio.sleep(1)
@@ -114,15 +147,21 @@ async def test_a_failed_stream_has_the_error_in_its_span(exporter: InMemorySpanE
 
 
 def _opened(stream: int, publisher: str = "p") -> StreamOpened:
-    return StreamOpened(connection=1, stream=stream, publisher=publisher, outbound=True, pattern="p")
+    return StreamOpened(
+        connection=1, stream=stream, publisher=publisher, outbound=True, pattern="p"
+    )
 
 
 def _ended(stream: int) -> StreamEnded:
-    return StreamEnded(connection=1, stream=stream, outbound=True, outcome=Outcome.CANCELLED, elements=0)
+    return StreamEnded(
+        connection=1, stream=stream, outbound=True, outcome=Outcome.CANCELLED, elements=0
+    )
 
 
 def test_the_number_of_open_spans_is_bounded(exporter: InMemorySpanExporter) -> None:
-    """A stream beyond the bound has no span. When a span has ended, the next stream has one again."""
+    """A stream beyond the bound has no span.
+    When a span has ended, the next stream has one again.
+    """
     spans = _spans(exporter, most=2)
     for number in (1, 2, 3):
         spans.penstock_stream_opened(_opened(number))
@@ -131,7 +170,11 @@ def test_the_number_of_open_spans_is_bounded(exporter: InMemorySpanExporter) -> 
     spans.penstock_stream_opened(_opened(4))
     for number in (2, 4):
         spans.penstock_stream_ended(_ended(number))
-    assert [_attributes(span)["penstock.stream"] for span in exporter.get_finished_spans()] == [1, 2, 4]
+    assert [_attributes(span)["penstock.stream"] for span in exporter.get_finished_spans()] == [
+        1,
+        2,
+        4,
+    ]
 
 
 def test_a_name_that_a_peer_has_chosen_is_escaped(exporter: InMemorySpanExporter) -> None:

@@ -12,10 +12,18 @@ PAGE = Path(__file__).parents[3] / "docs/how-to/metrics.md"
 def test_the_page_has_a_row_for_each_metric() -> None:
     """Name, kind, labels and meaning, in the order of the table."""
     wanted = [
-        f"| `{metric.name}` | {metric.kind.value} | {', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |"
+        (
+            f"| `{metric.name}` | {metric.kind.value} | "
+            f"{', '.join(f'`{label}`' for label in metric.labels)} | {metric.help} |"
+        )
         for metric in METRICS
     ]
-    assert re.findall(r"^\| `penstock_.* \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)[: len(wanted)] == wanted
+    assert (
+        re.findall(r"^\| `penstock_.* \|$", PAGE.read_text(encoding="utf-8"), re.MULTILINE)[
+            : len(wanted)
+        ]
+        == wanted
+    )
 
 
 def test_an_alert_of_the_page_names_metrics_and_labels_that_exist() -> None:

@@ -1,4 +1,6 @@
-"""The page that Prometheus scrapes: every metric with its samples, from any thread, with a bounded number of labels."""
+"""The page that Prometheus scrapes:
+every metric with its samples, from any thread, with a bounded number of labels.
+"""
 
 from urllib.request import urlopen
 
@@ -11,7 +13,14 @@ from penstock_metrics._publishers import Publishers
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
 import penstock
-from penstock.spi import Outcome, StreamEnded, StreamOpened, TransportOptions, build_registry, parse_url
+from penstock.spi import (
+    Outcome,
+    StreamEnded,
+    StreamOpened,
+    TransportOptions,
+    build_registry,
+    parse_url,
+)
 
 SERVED = {
     "penstock_accepted_connections_total": 1,
@@ -58,7 +67,9 @@ async def test_a_page_has_every_sample_of_a_server(autojump_clock: trio.testing.
     """A stream that has ended, a request, and a stream that waits for its second element."""
     measurements = Measurements()
     page = collector_registry(measurements)
-    async with penstock.serve(quotes_service(), "memory://test", registry=registry_with(measurements)) as server:
+    async with penstock.serve(
+        quotes_service(), "memory://test", registry=registry_with(measurements)
+    ) as server:
         with measurements.collect(server):
             async with penstock.connect("memory://test", registry=registry_with(object())) as peer:
                 async with peer.subscribe("quotes/EURUSD") as stream:
@@ -75,11 +86,18 @@ async def test_a_page_has_every_sample_of_a_server(autojump_clock: trio.testing.
     assert all(found[name] > 0 for name in BYTES)
 
 
-async def test_a_page_has_both_directions_of_a_client(autojump_clock: trio.testing.MockClock) -> None:
-    """A peer that this process has connected to is collected by itself; its connection is one of the side client."""
+async def test_a_page_has_both_directions_of_a_client(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A peer that this process has connected to is collected by itself;
+    its connection is one of the side client.
+    """
     measurements = Measurements()
     page = collector_registry(measurements)
-    async with penstock.serve(quotes_service(), "memory://test"), penstock.connect("memory://test") as peer:
+    async with (
+        penstock.serve(quotes_service(), "memory://test"),
+        penstock.connect("memory://test") as peer,
+    ):
         with measurements.collect(peer):
             async with peer.subscribe("quotes/EURUSD") as stream:
                 assert len([element async for element in stream]) == 2
@@ -90,13 +108,17 @@ async def test_a_page_has_both_directions_of_a_client(autojump_clock: trio.testi
     assert found["penstock_subscriptions_opened_total{direction=received}"] == 1
 
 
-async def test_refused_connections_are_counted_by_their_reason(nursery: trio.Nursery, autojump_clock: trio.testing.MockClock) -> None:
+async def test_refused_connections_are_counted_by_their_reason(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
     """The reason is the token of the fixed list, and not a text of the client."""
     measurements = Measurements()
     transport = build_registry().transport("memory")
     async with penstock.serve(quotes_service(), "memory://test") as server:
         with measurements.collect(server):
-            client = await transport.connect(parse_url("memory://test"), options=TransportOptions(), nursery=nursery)
+            client = await transport.connect(
+                parse_url("memory://test"), options=TransportOptions(), nursery=nursery
+            )
             await client.send(b"GET / HTTP/1.1\r\n\r\n")
             while await client.receive():
                 pass
@@ -106,8 +128,12 @@ async def test_refused_connections_are_counted_by_their_reason(nursery: trio.Nur
     assert found["penstock_refused_connections_total{reason=protocol:http}"] == 1
 
 
-async def test_counters_stay_when_a_server_is_no_longer_collected(autojump_clock: trio.testing.MockClock) -> None:
-    """A counter that falls would be read as the restart of the process. Gauges fall to 0. Closing twice counts once."""
+async def test_counters_stay_when_a_server_is_no_longer_collected(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A counter that falls would be read as the restart of the process. Gauges fall to 0.
+    Closing twice counts once.
+    """
     measurements = Measurements()
     page = collector_registry(measurements)
     for number in (1, 2):
@@ -123,15 +149,23 @@ async def test_counters_stay_when_a_server_is_no_longer_collected(autojump_clock
 
 
 def test_a_run_of_trio_that_has_ended_leaves_its_totals() -> None:
-    """A program that never closes what it collects: a scrape after its run finds the last numbers that were taken, once."""
+    """A program that never closes what it collects: a scrape after its run finds the last
+    numbers that were taken, once.
+    """
     measurements = Measurements()
     page = collector_registry(measurements)
 
     async def main() -> None:
-        async with penstock.serve(quotes_service(), "memory://test") as server, penstock.connect("memory://test") as peer:
+        async with (
+            penstock.serve(quotes_service(), "memory://test") as server,
+            penstock.connect("memory://test") as peer,
+        ):
             measurements.collect(server)
             assert await peer.request("twice", b"x") == b"xx"
-            assert samples(generate_latest(page).decode())["penstock_elements_total{direction=sent}"] == 1
+            assert (
+                samples(generate_latest(page).decode())["penstock_elements_total{direction=sent}"]
+                == 1
+            )
 
     trio.run(main)
     for _ in range(2):
@@ -141,13 +175,20 @@ def test_a_run_of_trio_that_has_ended_leaves_its_totals() -> None:
 
 
 async def test_another_thread_may_scrape() -> None:
-    """The server of prometheus_client answers in its own threads; each scrape asks the run of trio."""
+    """The server of prometheus_client answers in its own threads;
+    each scrape asks the run of trio.
+    """
     registry = CollectorRegistry()
     pages, thread = start_http_server(0, addr="127.0.0.1", registry=registry)
     try:
         async with penstock.serve(quotes_service(), "memory://test") as server:
-            with penstock_metrics.collect(server, registry=registry), penstock_metrics.collect(server, registry=registry):
-                page = await trio.to_thread.run_sync(_get, f"http://127.0.0.1:{pages.server_port}/metrics")
+            with (
+                penstock_metrics.collect(server, registry=registry),
+                penstock_metrics.collect(server, registry=registry),
+            ):
+                page = await trio.to_thread.run_sync(
+                    _get, f"http://127.0.0.1:{pages.server_port}/metrics"
+                )
     finally:
         pages.shutdown()
         pages.server_close()
@@ -175,7 +216,9 @@ def test_a_registry_finds_names_that_are_taken_without_taking_a_snapshot() -> No
 
 
 def test_every_metric_is_named_by_the_conventions_of_prometheus() -> None:
-    """A counter ends in ``_total``, a unit is the end of the name before that, and no name and no label is there twice."""
+    """A counter ends in ``_total``, a unit is the end of the name before that, and no name
+    and no label is there twice.
+    """
     names = [metric.name for metric in METRICS]
     assert len(set(names)) == len(names)
     for metric in METRICS:
@@ -190,24 +233,50 @@ def test_every_metric_is_named_by_the_conventions_of_prometheus() -> None:
 
 
 def _opened(pattern: str, *, outbound: bool = True) -> StreamOpened:
-    return StreamOpened(connection=1, stream=1, publisher="chosen by a peer", outbound=outbound, pattern=pattern)
+    return StreamOpened(
+        connection=1, stream=1, publisher="chosen by a peer", outbound=outbound, pattern=pattern
+    )
 
 
 def _ended(pattern: str) -> StreamEnded:
-    return StreamEnded(connection=1, stream=1, outbound=True, outcome=Outcome.FAILED, elements=3, bytes=5, duration=2.0, pattern=pattern)
+    return StreamEnded(
+        connection=1,
+        stream=1,
+        outbound=True,
+        outcome=Outcome.FAILED,
+        elements=3,
+        bytes=5,
+        duration=2.0,
+        pattern=pattern,
+    )
 
 
 def test_publishers_beyond_the_bound_share_a_label() -> None:
-    """A stream that was counted under a label when it began is counted under the same one when it ends."""
+    """A stream that was counted under a label when it began is counted under the same one
+    when it ends.
+    """
     publishers = Publishers(most=2)
     for pattern in ("", "a", "b", "c", "a", "d"):
         publishers.open(_opened(pattern))
-    assert {label: counts.open for label, counts in publishers.counts.items()} == {OTHER: 3, "a": 2, "b": 1}
+    assert {label: counts.open for label, counts in publishers.counts.items()} == {
+        OTHER: 3,
+        "a": 2,
+        "b": 1,
+    }
     for pattern in ("c", "a", ""):
         publishers.end(_ended(pattern))
-    assert {label: counts.open for label, counts in publishers.counts.items()} == {OTHER: 1, "a": 1, "b": 1}
+    assert {label: counts.open for label, counts in publishers.counts.items()} == {
+        OTHER: 1,
+        "a": 1,
+        "b": 1,
+    }
     counts = publishers.counts[OTHER]
-    assert (counts.elements, counts.bytes, counts.seconds, counts.ended) == (6, 10, 4.0, {Outcome.FAILED: 2})
+    assert (counts.elements, counts.bytes, counts.seconds, counts.ended) == (
+        6,
+        10,
+        4.0,
+        {Outcome.FAILED: 2},
+    )
 
 
 def test_a_stream_of_a_peer_has_no_label() -> None:
@@ -217,11 +286,16 @@ def test_a_stream_of_a_peer_has_no_label() -> None:
     assert publishers.counts == {}
 
 
-async def test_names_that_peers_choose_make_no_labels(autojump_clock: trio.testing.MockClock) -> None:
+async def test_names_that_peers_choose_make_no_labels(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A client that asks for a thousand names makes one label."""
     measurements = Measurements()
     service, registry = quotes_service(), registry_with(measurements)
-    async with penstock.serve(service, "memory://test", registry=registry), penstock.connect("memory://test") as peer:
+    async with (
+        penstock.serve(service, "memory://test", registry=registry),
+        penstock.connect("memory://test") as peer,
+    ):
         for number in range(MOST_LABELS + 100):
             async with peer.subscribe(f"quotes/{number}") as stream:
                 assert len([element async for element in stream]) == 2

@@ -9,8 +9,21 @@ from _metrics_helpers import quotes_service, registry_with
 from opentelemetry.sdk.trace import ReadableSpan, TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-from opentelemetry.trace import NonRecordingSpan, SpanContext, SpanKind, TraceFlags, TraceState, get_current_span
-from penstock_metrics._trace_context import LONGEST, MOST_WAITING, ActiveTraceContext, decode_context, encode_context
+from opentelemetry.trace import (
+    NonRecordingSpan,
+    SpanContext,
+    SpanKind,
+    TraceFlags,
+    TraceState,
+    get_current_span,
+)
+from penstock_metrics._trace_context import (
+    LONGEST,
+    MOST_WAITING,
+    ActiveTraceContext,
+    decode_context,
+    encode_context,
+)
 from penstock_metrics.opentelemetry import Spans
 
 import penstock
@@ -18,7 +31,13 @@ from penstock.api import Limits
 from penstock.spi import ConnectionOpened, PeerIdentity
 
 SPAN = NonRecordingSpan(
-    SpanContext(0xAB << 120, 0xCD << 56, is_remote=False, trace_flags=TraceFlags(1), trace_state=TraceState([("a", "b")]))
+    SpanContext(
+        0xAB << 120,
+        0xCD << 56,
+        is_remote=False,
+        trace_flags=TraceFlags(1),
+        trace_state=TraceState([("a", "b")]),
+    )
 )
 BODY = bytes(7) + b"\x05" + b"00-ab" + b"0" * 30 + b"-cd" + b"0" * 14 + b"-01" + b"a=b"
 
@@ -72,7 +91,9 @@ async def test_the_span_of_a_publisher_is_a_child_of_that_of_its_subscriber(
     published, subscribed = server.finished(SpanKind.SERVER), client.finished(SpanKind.CLIENT)
     assert [span.name for span in published] == ["penstock quotes/{symbol}", "penstock twice"]
     assert [_parent(span) for span in published] == [_ids(span) for span in subscribed]
-    assert {_parent(span) for span in subscribed} == {(order.get_span_context().trace_id, order.get_span_context().span_id)}
+    assert {_parent(span) for span in subscribed} == {
+        (order.get_span_context().trace_id, order.get_span_context().span_id)
+    }
     assert all(span.parent is not None and span.parent.is_remote for span in published)
 
 
@@ -82,7 +103,9 @@ async def test_a_stream_that_is_opened_before_the_hello_is_in_the_trace_too(
     """`subscribe(url)` does not wait, and its subscribe is sent behind the server's hello."""
     server, client = sides
     async with penstock.serve(quotes_service(), "memory://a", registry=registry_with(server.spans)):
-        async with penstock.subscribe("memory://a/quotes/EURUSD", registry=registry_with(client.spans)) as stream:
+        async with penstock.subscribe(
+            "memory://a/quotes/EURUSD", registry=registry_with(client.spans)
+        ) as stream:
             assert len([element async for element in stream]) == 2
         await trio.sleep(1)
     (published,), (subscribed,) = server.finished(SpanKind.SERVER), client.finished(SpanKind.CLIENT)
@@ -94,8 +117,12 @@ async def test_a_server_that_subscribes_at_its_client_sends_the_context_as_well(
 ) -> None:
     """The client publishes here, and its span continues that of the server."""
     server, client = sides
-    async with penstock.serve(penstock.Service(), "memory://a", registry=registry_with(server.spans)) as serving:
-        async with penstock.connect("memory://a", service=quotes_service(), registry=registry_with(client.spans)) as peer:
+    async with penstock.serve(
+        penstock.Service(), "memory://a", registry=registry_with(server.spans)
+    ) as serving:
+        async with penstock.connect(
+            "memory://a", service=quotes_service(), registry=registry_with(client.spans)
+        ) as peer:
             await peer.wait_accepted()
             async with serving.peers[0].subscribe("quotes/EURUSD") as stream:
                 assert len([element async for element in stream]) == 2
@@ -105,11 +132,16 @@ async def test_a_server_that_subscribes_at_its_client_sends_the_context_as_well(
 
 
 @pytest.mark.parametrize("which", ["server", "client"])
-async def test_without_the_extension_on_both_sides_spans_are_not_linked(which: str, autojump_clock: trio.testing.MockClock) -> None:
+async def test_without_the_extension_on_both_sides_spans_are_not_linked(
+    which: str, autojump_clock: trio.testing.MockClock
+) -> None:
     """Each side has its own traces."""
     server, client = Side(propagate=which == "server"), Side(propagate=which == "client")
     async with penstock.serve(quotes_service(), "memory://a", registry=registry_with(server.spans)):
-        async with penstock.connect("memory://a", registry=registry_with(client.spans)) as peer, peer.subscribe("quotes/EURUSD") as stream:
+        async with (
+            penstock.connect("memory://a", registry=registry_with(client.spans)) as peer,
+            peer.subscribe("quotes/EURUSD") as stream,
+        ):
             assert len([element async for element in stream]) == 2
         await trio.sleep(1)
     (published,), (subscribed,) = server.finished(SpanKind.SERVER), client.finished(SpanKind.CLIENT)
@@ -123,7 +155,9 @@ async def test_a_refused_stream_and_a_lost_connection_leave_nothing(
     """The span of the subscriber ends with an error; the publisher has none."""
     server, client = sides
     async with (
-        penstock.serve(quotes_service(), "memory://a", registry=registry_with(server.spans)) as serving,
+        penstock.serve(
+            quotes_service(), "memory://a", registry=registry_with(server.spans)
+        ) as serving,
         penstock.connect("memory://a", registry=registry_with(client.spans)) as peer,
     ):
         await peer.wait_accepted()
@@ -181,7 +215,9 @@ class Link:
 def _active(**options: Any) -> tuple[ActiveTraceContext, Link, Side]:
     side, link = Side(**options), Link()
     active = ActiveTraceContext(link, side.spans)  # type: ignore[arg-type]  # it has what is used
-    side.spans.penstock_connection_opened(ConnectionOpened(connection=7, address="a", dialect="rsio", accepted=True, peer=link.peer))
+    side.spans.penstock_connection_opened(
+        ConnectionOpened(connection=7, address="a", dialect="rsio", accepted=True, peer=link.peer)
+    )
     return active, link, side
 
 
@@ -189,14 +225,22 @@ def test_the_bytes_are_those_of_the_page() -> None:
     """A context is encoded and decoded as the page says."""
     assert encode_context(5, SPAN) == BODY
     context = get_current_span(decode_context(BODY)).get_span_context()
-    assert (context.trace_id, context.span_id, context.trace_state.get("a")) == (0xAB << 120, 0xCD << 56, "b")
+    assert (context.trace_id, context.span_id, context.trace_state.get("a")) == (
+        0xAB << 120,
+        0xCD << 56,
+        "b",
+    )
 
 
 def test_a_span_that_records_nothing_sends_a_context_that_is_ignored() -> None:
     """So the publisher begins its own trace. A state that is too long is left out."""
     body = encode_context(5, NonRecordingSpan(SpanContext(0, 0, is_remote=False)))
     assert not get_current_span(decode_context(body)).get_span_context().is_valid
-    long = NonRecordingSpan(SpanContext(1, 1, is_remote=False, trace_state=TraceState([(f"k{n}", "v" * 200) for n in range(3)])))
+    long = NonRecordingSpan(
+        SpanContext(
+            1, 1, is_remote=False, trace_state=TraceState([(f"k{n}", "v" * 200) for n in range(3)])
+        )
+    )
     assert len(encode_context(5, long)) == len(BODY) - 3
 
 
@@ -208,7 +252,9 @@ def test_a_message_that_cannot_be_read_breaks_the_protocol(body: bytes) -> None:
     assert link.reasons == ["protocol:trace"]
 
 
-@pytest.mark.parametrize("parent", [b"x" * 55, b"ff" + BODY[10:63], b"00-" + b"0" * 32 + BODY[43:63]])
+@pytest.mark.parametrize(
+    "parent", [b"x" * 55, b"ff" + BODY[10:63], b"00-" + b"0" * 32 + BODY[43:63]]
+)
 def test_a_context_that_is_none_by_the_rules_of_w3c_is_ignored(parent: bytes) -> None:
     """The stream begins its own trace."""
     active, link, _ = _active()

@@ -1,4 +1,6 @@
-"""Structs of msgspec as elements: their fields are the schema, and a timestamp arrives as a datetime. Run it: it prints what it reads."""
+"""Structs of msgspec as elements: their fields are the schema, and a timestamp arrives as a
+datetime. Run it: it prints what it reads.
+"""
 
 import datetime as dt
 from collections.abc import AsyncIterator

@@ -21,20 +21,31 @@ async def _run(*arguments: str) -> int:
     return int(await options.run(options))
 
 
-async def test_cat_asks_for_the_encoding(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_cat_asks_for_the_encoding(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The decoder of the plugin reads what the server sends."""
     made: list[object] = []
     decoder = MsgpackEncoding.decoder
-    monkeypatch.setattr(MsgpackEncoding, "decoder", lambda *arguments: made.append(arguments[0]) or decoder(*arguments))
+    monkeypatch.setattr(
+        MsgpackEncoding,
+        "decoder",
+        lambda *arguments: made.append(arguments[0]) or decoder(*arguments),
+    )
     async with penstock.serve(_service(), "tcp://127.0.0.1:0") as server:
         assert await _run("cat", f"{server.addresses[0]}/three", "--quiet") == 0
         assert made == []
-        assert await _run("cat", f"{server.addresses[0]}/three", "--encoding", "msgpack", "--quiet") == 0
+        assert (
+            await _run("cat", f"{server.addresses[0]}/three", "--encoding", "msgpack", "--quiet")
+            == 0
+        )
         assert len(made) == 2  # on each side
     assert capfd.readouterr().out.split() == ["one", "two", "three"] * 2
 
 
-async def test_pub_speaks_the_encoding_from_the_first_byte(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+async def test_pub_speaks_the_encoding_from_the_first_byte(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     """The client does so, too: its URL names the encoding."""
     lines = tmp_path / "lines"
     lines.write_text("one\ntwo\n", encoding="utf-8")
@@ -44,15 +55,33 @@ async def test_pub_speaks_the_encoding_from_the_first_byte(monkeypatch: pytest.M
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_run, "pub", f"{url}#lines", "--encoding", "msgpack", "--quiet")
             # The server may begin later than the client.
-            async with penstock.subscribe(f"{url}?encoding=msgpack#lines", reconnect=penstock.Reconnect()) as stream:
+            async with penstock.subscribe(
+                f"{url}?encoding=msgpack#lines", reconnect=penstock.Reconnect()
+            ) as stream:
                 assert [bytes(line) async for line in stream] == [b"one", b"two"]
 
 
 @pytest.mark.parametrize("how", [("", ("--encoding", "msgpack")), ("?encoding=msgpack", ())])
-async def test_tck_checks_in_the_encoding(how: tuple[str, tuple[str, ...]], capsys: pytest.CaptureFixture[str]) -> None:
+async def test_tck_checks_in_the_encoding(
+    how: tuple[str, tuple[str, ...]], capsys: pytest.CaptureFixture[str]
+) -> None:
     """Some rows here, all of them in the tests of conformance."""
     at, options = how
-    async with penstock.serve(_service(), f"rsio+tcp://127.0.0.1:0{at}", on_violation=lambda _: None) as server:
-        options = parser().parse_args(["tck", server.addresses[0], *options, "--only", "complete", "--only", "hello", "--without", "empty"])
+    async with penstock.serve(
+        _service(), f"rsio+tcp://127.0.0.1:0{at}", on_violation=lambda _: None
+    ) as server:
+        options = parser().parse_args(
+            [
+                "tck",
+                server.addresses[0],
+                *options,
+                "--only",
+                "complete",
+                "--only",
+                "hello",
+                "--without",
+                "empty",
+            ]
+        )
         assert await options.run(options) == 0
     assert "1 pass, 0 fail, 1 not supported" in capsys.readouterr().out

@@ -18,10 +18,16 @@ LIMITS = rsio.WireLimits(frame=64, element=256, name=16, text=20, reason=20, ext
 
 GOLDEN: list[tuple[rsio.Message, str]] = [
     (rsio.ClientHello(), "01 00 90"),
-    (rsio.ServerHello(extensions=(1, 16, 17, 200, 1 << 62)), "02 00 95 01 10 11 cc c8 cf 40 00 00 00 00 00 00 00"),
+    (
+        rsio.ServerHello(extensions=(1, 16, 17, 200, 1 << 62)),
+        "02 00 95 01 10 11 cc c8 cf 40 00 00 00 00 00 00 00",
+    ),
     (rsio.Goodbye(), "03 a0"),
     (rsio.Goodbye(reason="bye é"), "03 a6 62 79 65 20 c3 a9"),
-    (rsio.Subscribe(publisher="ticks", subscriber=300, demand=LARGEST), "10 a5 74 69 63 6b 73 cd 01 2c cf 7f ff ff ff ff ff ff ff"),
+    (
+        rsio.Subscribe(publisher="ticks", subscriber=300, demand=LARGEST),
+        "10 a5 74 69 63 6b 73 cd 01 2c cf 7f ff ff ff ff ff ff ff",
+    ),
     (rsio.Request(subscriber=0, demand=128), "11 00 cc 80"),
     (rsio.Cancel(subscriber=0), "12 00"),
     (rsio.OnSubscribe(subscriber=1, element_size=4), "20 01 04"),
@@ -38,7 +44,9 @@ GOLDEN: list[tuple[rsio.Message, str]] = [
 
 
 class Stream(MessageList):
-    """A sink with streams that have begun: 0 and 1 without a fixed size, 4 with elements of four bytes."""
+    """A sink with streams that have begun:
+    0 and 1 without a fixed size, 4 with elements of four bytes.
+    """
 
     def __init__(self) -> None:
         super().__init__()
@@ -51,8 +59,12 @@ class Stream(MessageList):
         self.checked.append((code, length))
 
 
-def decode(data: bytes, *, limits: rsio.WireLimits = LIMITS) -> tuple[list[rsio.Message], str | None, int]:
-    """Feed single bytes. Return the messages, the reason of the refusal or None, and the number of bytes that were fed."""
+def decode(
+    data: bytes, *, limits: rsio.WireLimits = LIMITS
+) -> tuple[list[rsio.Message], str | None, int]:
+    """Feed single bytes. Return the messages, the reason of the refusal or None,
+    and the number of bytes that were fed.
+    """
     sink = Stream()
     decoder = ENCODING.decoder(sink, sink.streams, limits)
     for at in range(len(data)):
@@ -63,12 +75,19 @@ def decode(data: bytes, *, limits: rsio.WireLimits = LIMITS) -> tuple[list[rsio.
     return sink.messages, None, len(data)
 
 
-@pytest.mark.parametrize(("message", "text"), GOLDEN, ids=lambda value: value if isinstance(value, str) else type(value).__name__)
+@pytest.mark.parametrize(
+    ("message", "text"),
+    GOLDEN,
+    ids=lambda value: value if isinstance(value, str) else type(value).__name__,
+)
 def test_each_message_has_the_bytes_of_the_page(message: rsio.Message, text: str) -> None:
     """The table of docs/reference/rsio.md, in both directions."""
     assert ENCODING.encode(message).hex(" ") == text
     seen, reason, _ = decode(
-        bytes.fromhex("20 01 01" + text) if isinstance(message, rsio.OnNextPacked) else bytes.fromhex(text), limits=rsio.WireLimits()
+        bytes.fromhex("20 01 01" + text)
+        if isinstance(message, rsio.OnNextPacked)
+        else bytes.fromhex(text),
+        limits=rsio.WireLimits(),
     )
     assert (seen[-1:], reason) == ([message], None)
 
@@ -84,7 +103,9 @@ texts = st.text(max_size=300)
 
 @given(publisher=texts, subscriber=numbers, demand=numbers)
 def test_msgspec_reads_what_is_written(publisher: str, subscriber: int, demand: int) -> None:
-    """The fields of a subscribe are three objects of MessagePack; one byte in front makes them an array."""
+    """The fields of a subscribe are three objects of MessagePack;
+    one byte in front makes them an array.
+    """
     data = ENCODING.encode_subscribe(publisher, subscriber, demand)
     assert msgspec.msgpack.decode(b"\x93" + data[1:]) == [publisher, subscriber, demand]
 
@@ -101,10 +122,15 @@ def test_what_msgspec_writes_is_read(subscriber: int, element: bytes, number: in
     assert ENCODING.encode(expected) == b"\x23" + body
 
 
-@given(ids=st.lists(numbers, max_size=64), elements=st.lists(st.binary(max_size=600), min_size=1, max_size=40))
+@given(
+    ids=st.lists(numbers, max_size=64),
+    elements=st.lists(st.binary(max_size=600), min_size=1, max_size=40),
+)
 def test_hellos_and_runs_are_what_msgspec_writes(ids: list[int], elements: list[bytes]) -> None:
     """An array of ids, and neighbouring elements of any lengths."""
-    assert ENCODING.encode(rsio.ClientHello(extensions=tuple(ids))) == b"\x01\x00" + msgspec.msgpack.encode(ids)
+    assert ENCODING.encode(
+        rsio.ClientHello(extensions=tuple(ids))
+    ) == b"\x01\x00" + msgspec.msgpack.encode(ids)
     run = b"".join(b"\x21\x01" + msgspec.msgpack.encode(element) for element in elements)
     assert ENCODING.join_run(1, elements) == run
     sink = Stream()
@@ -113,11 +139,24 @@ def test_hellos_and_runs_are_what_msgspec_writes(ids: list[int], elements: list[
 
 
 @pytest.mark.parametrize(
-    "text", ["cc 05", "cd 00 05", "ce 00 00 00 05", "cf 00 00 00 00 00 00 00 05", "d0 05", "d1 00 05", "d2 00 00 00 05"]
+    "text",
+    [
+        "cc 05",
+        "cd 00 05",
+        "ce 00 00 00 05",
+        "cf 00 00 00 00 00 00 00 05",
+        "d0 05",
+        "d1 00 05",
+        "d2 00 00 00 05",
+    ],
 )
 def test_a_number_may_have_any_width(text: str) -> None:
     """The wider and the signed forms of 5."""
-    assert decode(bytes.fromhex("12" + text)) == ([rsio.Cancel(subscriber=5)], None, len(bytes.fromhex(text)) + 1)
+    assert decode(bytes.fromhex("12" + text)) == (
+        [rsio.Cancel(subscriber=5)],
+        None,
+        len(bytes.fromhex(text)) + 1,
+    )
 
 
 @pytest.mark.parametrize("text", ["d9 01 61", "da 00 01 61", "db 00 00 00 01 61"])
@@ -126,8 +165,14 @@ def test_a_text_and_an_element_may_have_any_head(text: str) -> None:
     data = bytes.fromhex(text)
     assert decode(b"\x03" + data)[:2] == ([rsio.Goodbye(reason="a")], None)
     head = bytes([data[0] - 0xD9 + 0xC4])
-    assert decode(b"\x21\x01" + head + data[1:])[:2] == ([rsio.OnNext(subscriber=1, element=b"a")], None)
-    assert decode(bytes.fromhex("01 00 dd 00 00 00 01 05"))[:2] == ([rsio.ClientHello(extensions=(5,))], None)
+    assert decode(b"\x21\x01" + head + data[1:])[:2] == (
+        [rsio.OnNext(subscriber=1, element=b"a")],
+        None,
+    )
+    assert decode(bytes.fromhex("01 00 dd 00 00 00 01 05"))[:2] == (
+        [rsio.ClientHello(extensions=(5,))],
+        None,
+    )
 
 
 WRONG = {"nil": "c0", "never used": "c1", "false": "c2", "true": "c3", "bin": "c4", "ext 8": "c7", "float 32": "ca", "float 64": "cb",
@@ -142,17 +187,24 @@ def test_an_object_of_another_kind_is_refused_on_its_first_byte(name: str) -> No
     for before, right in ((b"\x12", ()), (b"\x03", ("str", "str 8")), (b"\x21\x01", ("bin",)), (b"\x23\x01\x00", ("bin",)),
                           (b"\x40", ("bin",)), (b"\x01\x00", ("array", "array 16"))):  # fmt: skip
         if name not in right:
-            assert decode(before + head + bytes(9)) == ([], "protocol:encoding", len(before) + 1), before
+            assert decode(before + head + bytes(9)) == ([], "protocol:encoding", len(before) + 1), (
+                before
+            )
 
 
-@pytest.mark.parametrize("text", ["cf 80 00 00 00 00 00 00 00", "d0 ff", "d1 80 00", "d3 ff ff ff ff ff ff ff ff"])
+@pytest.mark.parametrize(
+    "text", ["cf 80 00 00 00 00 00 00 00", "d0 ff", "d1 80 00", "d3 ff ff ff ff ff ff ff ff"]
+)
 def test_a_number_outside_of_the_range_is_refused(text: str) -> None:
     """A negative one, and one above 2^63-1."""
     assert decode(bytes.fromhex("12" + text))[1] == "protocol:encoding"
 
 
 REFUSED: dict[str, tuple[str, str]] = {
-    "an array that claims four billion ids": ("01 00 dd ff ff ff ff", "limit:extensions 4294967295 > 4"),
+    "an array that claims four billion ids": (
+        "01 00 dd ff ff ff ff",
+        "limit:extensions 4294967295 > 4",
+    ),
     "too many ids": ("01 00 95", "limit:extensions 5 > 4"),
     "a bin of four gigabytes": ("21 01 c6 ff ff ff ff", "limit:frame 4294967295 > 64"),
     "an element that is too long": ("21 01 c4 41", "limit:frame 65 > 64"),
@@ -188,13 +240,19 @@ def test_a_nested_array_is_refused_on_its_first_byte() -> None:
 
 
 def test_an_element_of_another_size_is_a_matter_of_its_stream() -> None:
-    """It arrives as a part with a number that no peer can send, which the stream refuses. The elements around it arrive."""
+    """It arrives as a part with a number that no peer can send, which the stream refuses.
+    The elements around it arrive.
+    """
     sink = Stream()
     ENCODING.decoder(sink, sink.streams, rsio.WireLimits()).feed(
         bytes.fromhex("21 04 c4 04 61616161 21 04 c4 03 616161 21 04 c4 04 62626262")
     )
     good = [rsio.OnNext(subscriber=4, element=each * 4) for each in (b"a", b"b")]
-    assert sink.messages == [good[0], rsio.OnNextLastPart(subscriber=4, element=-1, data=b"aaa"), good[1]]
+    assert sink.messages == [
+        good[0],
+        rsio.OnNextLastPart(subscriber=4, element=-1, data=b"aaa"),
+        good[1],
+    ]
 
 
 def test_the_length_of_an_extension_s_message_is_judged_before_its_body() -> None:

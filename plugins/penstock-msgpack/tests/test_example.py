@@ -18,5 +18,7 @@ async def test_the_example_reads_structs(capsys: pytest.CaptureFixture[str]) -> 
     await example.main()
     first, _, _, plain, refused = capsys.readouterr().out.splitlines()
     assert first == "EURUSD 108 12:00:00"
-    assert plain.startswith("{'symbol': 'EURUSD', 'cents': 108, 'at': datetime.datetime(2026, 1, 2, 12, 0")
+    assert plain.startswith(
+        "{'symbol': 'EURUSD', 'cents': 108, 'at': datetime.datetime(2026, 1, 2, 12, 0"
+    )
     assert "element 0 (31 bytes): the element is not of type Trade" in refused

@@ -34,9 +34,20 @@ class Odd(str):
     __slots__ = ()
 
 
-leaves = st.none() | st.booleans() | st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False) | st.text() | st.binary()
+leaves = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**63), 2**64 - 1)
+    | st.floats(allow_nan=False)
+    | st.text()
+    | st.binary()
+)
 leaves |= st.datetimes(timezones=st.just(UTC))
-values = st.recursive(leaves, lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(0, 2**63), inner), max_leaves=20)
+values = st.recursive(
+    leaves,
+    lambda inner: st.lists(inner) | st.dictionaries(st.text() | st.integers(0, 2**63), inner),
+    max_leaves=20,
+)
 
 
 @given(element=values.filter(lambda value: value is not None))
@@ -48,7 +59,10 @@ def test_an_element_is_restored(element: object) -> None:
 
 def test_a_timestamp_is_the_extension_type_of_messagepack() -> None:
     """Timestamp 32 is ``d6 ff`` and the seconds. Another time zone is the same instant."""
-    assert SERIALIZER.dumps(dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)).hex(" ") == "d6 ff 00 00 00 01"
+    assert (
+        SERIALIZER.dumps(dt.datetime(1970, 1, 1, 0, 0, 1, tzinfo=UTC)).hex(" ")
+        == "d6 ff 00 00 00 01"
+    )
     summer = dt.datetime(2026, 7, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2)))
     assert SERIALIZER.loads(SERIALIZER.dumps(summer)) == summer
 
@@ -150,7 +164,9 @@ def test_an_element_of_a_type_is_restored(kind: Any, element: object) -> None:
 def test_the_type_of_an_element_is_checked() -> None:
     """When it is sent, and when it is received."""
     typed = SERIALIZER.for_type(Quote)
-    with pytest.raises(UsageError, match="of type Point, and elements of this stream are of type Quote"):
+    with pytest.raises(
+        UsageError, match="of type Point, and elements of this stream are of type Quote"
+    ):
         typed.dumps(Point(1, 2))
     with pytest.raises(UsageError, match=r"rule 2\.13"):
         typed.dumps(None)

@@ -35,7 +35,11 @@ def test_a_value_is_restored(element: object) -> None:
         assert (restored, type(restored)) == (element, type(element))
 
 
-@pytest.mark.parametrize("element", [FIELD, empty_pb2.Empty(), struct_pb2.Struct(), type_pb2.Type(name="x", fields=[FIELD])], ids=repr)
+@pytest.mark.parametrize(
+    "element",
+    [FIELD, empty_pb2.Empty(), struct_pb2.Struct(), type_pb2.Type(name="x", fields=[FIELD])],
+    ids=repr,
+)
 def test_a_message_is_restored_by_the_name_of_its_type(element: Message) -> None:
     """The bytes are those of an Any, which any implementation reads."""
     data = SERIALIZER.dumps(element)
@@ -79,7 +83,10 @@ def test_an_unsupported_element_is_a_usage_error(element: object, why: str) -> N
 
 def packed(message: Message, cut: int = 0) -> bytes:
     data = message.SerializeToString()
-    return any_pb2.Any(type_url=f"type.googleapis.com/{message.DESCRIPTOR.full_name}", value=data[: len(data) - cut]).SerializeToString()
+    return any_pb2.Any(
+        type_url=f"type.googleapis.com/{message.DESCRIPTOR.full_name}",
+        value=data[: len(data) - cut],
+    ).SerializeToString()
 
 
 @pytest.mark.parametrize(
@@ -100,7 +107,9 @@ def packed(message: Message, cut: int = 0) -> bytes:
     ],
 )
 def test_bytes_that_are_no_element_are_a_protocol_error(data: bytes) -> None:
-    """An unknown name, a message that is cut, a text that is no UTF-8, and a time that Python does not have."""
+    """An unknown name, a message that is cut, a text that is no UTF-8, and a time
+    that Python does not have.
+    """
     with pytest.raises(ProtocolError):
         SERIALIZER.loads(data)
 
@@ -122,16 +131,24 @@ def _length(data: bytes) -> bytes:
 @given(junk=st.binary(max_size=100))
 def test_random_bytes_are_an_element_or_a_protocol_error(junk: bytes) -> None:
     """Never another exception, and never None."""
-    for serializer in (SERIALIZER, SERIALIZER.for_type(dt.datetime), SERIALIZER.for_type(type_pb2.Type)):
+    for serializer in (
+        SERIALIZER,
+        SERIALIZER.for_type(dt.datetime),
+        SERIALIZER.for_type(type_pb2.Type),
+    ):
         with contextlib.suppress(ProtocolError):
             assert serializer.loads(junk) is not None
 
 
 def test_the_type_of_an_element_is_checked() -> None:
     """When it is sent; a bool is not an int."""
-    with pytest.raises(UsageError, match="of type Empty, and elements of this stream are of type Field"):
+    with pytest.raises(
+        UsageError, match="of type Empty, and elements of this stream are of type Field"
+    ):
         SERIALIZER.for_type(type_pb2.Field).dumps(empty_pb2.Empty())
-    with pytest.raises(UsageError, match="of type bool, and elements of this stream are of type int"):
+    with pytest.raises(
+        UsageError, match="of type bool, and elements of this stream are of type int"
+    ):
         SERIALIZER.for_type(int).dumps(True)
 
 

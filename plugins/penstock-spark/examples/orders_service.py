@@ -17,7 +17,10 @@ async def main(uri: str = "tcp://127.0.0.1:7000") -> None:
     service.publish("orders", log)
     async with serve(service, uri) as server:
         for partition in log.partitions:
-            orders = [json.dumps({"customer": next(CUSTOMERS), "amount": amount / 4}).encode() for amount in range(1_000)]
+            orders = [
+                json.dumps({"customer": next(CUSTOMERS), "amount": amount / 4}).encode()
+                for amount in range(1_000)
+            ]
             await log.append(orders, partition=partition)
         print(server.addresses[0], flush=True)
         await trio.sleep_forever()

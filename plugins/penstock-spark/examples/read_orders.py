@@ -1,4 +1,6 @@
-"""Read orders from a Penstock server into Parquet, each of them once, and add them up. A second run reads what is new."""
+"""Read orders from a Penstock server into Parquet, each of them once, and add them up.
+A second run reads what is new.
+"""
 
 import sys
 
@@ -16,11 +18,19 @@ def main(uri: str = "tcp://127.0.0.1:7000", folder: str = "orders") -> None:
         .option("schema", "customer STRING, amount DOUBLE")
         .load(uri)
     )
-    writing = orders.writeStream.format("parquet").option("path", f"{folder}/rows").option("checkpointLocation", f"{folder}/checkpoint")
+    writing = (
+        orders.writeStream.format("parquet")
+        .option("path", f"{folder}/rows")
+        .option("checkpointLocation", f"{folder}/checkpoint")
+    )
     query = writing.trigger(availableNow=True).start()
     query.awaitTermination()
     print(f"{sum(each.numInputRows for each in query.recentProgress):,} new orders")
-    totals = spark.read.parquet(f"{folder}/rows").groupBy("customer").agg(f.count("*").alias("orders"), f.sum("amount").alias("amount"))
+    totals = (
+        spark.read.parquet(f"{folder}/rows")
+        .groupBy("customer")
+        .agg(f.count("*").alias("orders"), f.sum("amount").alias("amount"))
+    )
     totals.orderBy("customer").show()
 
 

@@ -1,4 +1,6 @@
-"""A streaming query as a separate program, so that a test can kill it: from a Penstock server into Parquet, exactly once."""
+"""A streaming query as a separate program, so that a test can kill it: from a Penstock server
+into Parquet, exactly once.
+"""
 
 import os
 import signal
@@ -16,7 +18,8 @@ SETTINGS = {
     "spark.log.level": "ERROR",
     "spark.sql.session.timeZone": "UTC",
     "spark.python.unix.domain.socket.enabled": "true",
-    # On a busy machine a new Python process takes long, and Spark then would not find `format("penstock")` in the whole session.
+    # On a busy machine a new Python process takes long, and Spark then would not find
+    # `format("penstock")` in the whole session.
     "spark.python.authenticate.socketTimeout": "300s",
     "spark.driver.extraJavaOptions": "-XX:+UseSerialGC -XX:TieredStopAtLevel=1",
 }
@@ -25,9 +28,15 @@ SETTINGS = {
 
 def into_parquet(spark, uri: str, folder: Path, most: int, **options: str):  # type: ignore[no-untyped-def]  # pyspark has no types here
     """Return the writer of a query from the stream ``orders`` into ``folder/out``."""
-    reading = spark.readStream.format("penstock").options(stream="orders", startingOffsets="earliest", maxElementsPerTrigger=most)
+    reading = spark.readStream.format("penstock").options(
+        stream="orders", startingOffsets="earliest", maxElementsPerTrigger=most
+    )
     rows = reading.options(**options).load(uri)
-    return rows.writeStream.format("parquet").option("path", str(folder / "out")).option("checkpointLocation", str(folder / "checkpoint"))
+    return (
+        rows.writeStream.format("parquet")
+        .option("path", str(folder / "out"))
+        .option("checkpointLocation", str(folder / "checkpoint"))
+    )
 
 
 def batches_in(folder: Path) -> int:
@@ -41,7 +50,9 @@ class Driver:
 
     def __init__(self, uri: str, folder: Path, most: int) -> None:
         command = [sys.executable, __file__, uri, str(folder), str(most)]
-        self._process = subprocess.Popen(command, start_new_session=True, stderr=subprocess.PIPE, text=True)
+        self._process = subprocess.Popen(
+            command, start_new_session=True, stderr=subprocess.PIPE, text=True
+        )
 
     def kill(self) -> None:
         """Kill the whole group: Java, and the Python processes that it has started."""

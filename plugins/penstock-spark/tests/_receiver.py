@@ -1,4 +1,6 @@
-"""A service that receives what Spark writes: a server in a thread of the tests, with a log in a file."""
+"""A service that receives what Spark writes:
+a server in a thread of the tests, with a log in a file.
+"""
 
 import os
 import signal
@@ -17,7 +19,9 @@ Act = Callable[[], None]
 
 
 class KillingLog(penstock.DiskLog):
-    """Calls `before_publish`, and `after_publish` when a transaction is in the log and before its writer learns that."""
+    """Calls `before_publish`, and `after_publish` when a transaction is in the log
+    and before its writer learns that.
+    """
 
     before_publish: Act = staticmethod(lambda: None)
     after_publish: Act = staticmethod(lambda: None)
@@ -39,7 +43,9 @@ class KillingLog(penstock.DiskLog):
 class Receiver:
     """Receives under ``orders``, at a Unix socket."""
 
-    def __init__(self, folder: Path, *, target: Any = None, token: str | None = None, **options: Any) -> None:
+    def __init__(
+        self, folder: Path, *, target: Any = None, token: str | None = None, **options: Any
+    ) -> None:
         self._folder = folder
         self._target = target
         self._token_of_writers = token
@@ -53,7 +59,9 @@ class Receiver:
         self.kill_writer_at: list[int] = []
         """The numbers of the stagings whose process is killed while it publishes."""
         self.kill_committer_at: list[int] = []
-        """The numbers of the commits whose process is killed when the batch is in the log, and before it learns that."""
+        """The numbers of the commits whose process is killed when the batch is in the log,
+        and before it learns that.
+        """
         self.kill: Callable[[int], None] = lambda pid: os.kill(pid, signal.SIGKILL)
         """Kills the process of a commit; a test may kill more than that."""
         self.commits = 0
@@ -67,7 +75,12 @@ class Receiver:
             raise self._error
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         trio.from_thread.run_sync(self._scope.cancel, trio_token=self._token)
         self._thread.join(30)
 
@@ -91,16 +104,29 @@ class Receiver:
         authenticate = None if self._token_of_writers is None else self._authenticate
         service = penstock.Service(may_open=self._note, authenticate=authenticate)
         with trio.CancelScope() as self._scope:
-            async with KillingLog(self._folder / "orders.log", retention=penstock.Retention(max_count=10**9)) as self.log:
+            async with KillingLog(
+                self._folder / "orders.log", retention=penstock.Retention(max_count=10**9)
+            ) as self.log:
                 self.log.after_publish = self._after_publish
-                penstock.receive(service, "orders", self.log if self._target is None else self._target, **self._options)
+                penstock.receive(
+                    service,
+                    "orders",
+                    self.log if self._target is None else self._target,
+                    **self._options,
+                )
                 async with penstock.serve(service, self.url):
                     self._token = trio.lowlevel.current_trio_token()
                     self._ready.set()
                     await trio.sleep_forever()
 
-    async def _authenticate(self, scheme: str, credentials: bytes, _peer: PeerIdentity) -> str | None:
-        return "a writer" if scheme == "bearer" and credentials.decode() == self._token_of_writers else None
+    async def _authenticate(
+        self, scheme: str, credentials: bytes, _peer: PeerIdentity
+    ) -> str | None:
+        return (
+            "a writer"
+            if scheme == "bearer" and credentials.decode() == self._token_of_writers
+            else None
+        )
 
     def _note(self, name: Any, peer: PeerIdentity) -> bool:
         if str(name).startswith("orders/stage") and peer.credentials is not None:

@@ -1,6 +1,8 @@
-"""A server for the tests, as a separate program: logs on disk with known elements. `Served` starts and ends it.
+"""A server for the tests, as a separate program: logs on disk with known elements.
+`Served` starts and ends it.
 
-The element at each position is a function of the position (`element_at`), so a test can say which value belongs where.
+The element at each position is a function of the position (`element_at`), so a test can say
+which value belongs where.
 """
 
 import argparse
@@ -33,7 +35,9 @@ def element_at(kind: str, partition: int, position: int) -> bytes:
     if kind == "msgpack":
         import msgspec
 
-        return msgspec.msgpack.encode({"id": number, "name": f"name {number % 7}", "amount": number / 4})
+        return msgspec.msgpack.encode(
+            {"id": number, "name": f"name {number % 7}", "amount": number / 4}
+        )
     if kind == "arrow":
         return _arrow_rows(number)
     return b"%032d" % number
@@ -45,7 +49,9 @@ def _arrow_rows(first: int) -> bytes:
     import pyarrow as pa
 
     numbers = np.arange(first, first + 1_000)
-    batch = pa.record_batch({"id": numbers, "amount": numbers / 4, "twice": numbers * 2, "half": numbers // 2})
+    batch = pa.record_batch(
+        {"id": numbers, "amount": numbers / 4, "twice": numbers * 2, "half": numbers // 2}
+    )
     sink = pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
@@ -57,11 +63,16 @@ async def fill(log: Log, kind: str, count: int) -> None:
     for index, partition in enumerate(log.partitions):
         for first in range(log.latest()[partition], count, AT_ONCE):
             last = min(first + AT_ONCE, count)
-            await log.append([element_at(kind, index, position) for position in range(first, last)], partition=partition)
+            await log.append(
+                [element_at(kind, index, position) for position in range(first, last)],
+                partition=partition,
+            )
 
 
 async def main() -> None:
-    """Serve until the process is killed. Prints the port when it serves. A line of standard input appends up to that many elements."""
+    """Serve until the process is killed. Prints the port when it serves. A line of standard
+    input appends up to that many elements.
+    """
     parser = argparse.ArgumentParser()
     parser.add_argument("folder")
     parser.add_argument("--count", type=int, default=1000)
@@ -78,10 +89,17 @@ async def main() -> None:
         if options.in_memory:
             log: Log = RingLog(retention=retention, partitions=names)
         else:
-            log = await stack.enter_async_context(DiskLog(Path(options.folder) / "orders.log", retention=retention, partitions=names))
+            log = await stack.enter_async_context(
+                DiskLog(Path(options.folder) / "orders.log", retention=retention, partitions=names)
+            )
         await fill(log, options.kind, options.count)
         token = options.token.encode()
-        service = Service(describe=True, authenticate=(lambda scheme, data, peer: "ann" if data == token else None) if token else None)
+        service = Service(
+            describe=True,
+            authenticate=(lambda scheme, data, peer: "ann" if data == token else None)
+            if token
+            else None,
+        )
         service.publish(STREAM, log)
 
         @service.publisher("ticks")
@@ -101,7 +119,13 @@ class Served:
 
     def __init__(self, folder: Path, *, in_memory: bool = False, **options: int | str) -> None:
         given = [text for name, value in options.items() for text in (f"--{name}", str(value))]
-        self._command = [sys.executable, __file__, str(folder), *given, *["--in-memory"] * in_memory]
+        self._command = [
+            sys.executable,
+            __file__,
+            str(folder),
+            *given,
+            *["--in-memory"] * in_memory,
+        ]
         self._process: subprocess.Popen[str] | None = None
         self.port = 0
 
@@ -112,7 +136,10 @@ class Served:
     def start(self) -> None:
         """Start, on the port of the last time if there was one, and wait until it serves."""
         self._process = subprocess.Popen(
-            [*self._command, "--port", str(self.port)], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+            [*self._command, "--port", str(self.port)],
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
         )
         self.port = int(self._line())
 

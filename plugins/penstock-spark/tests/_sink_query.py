@@ -1,4 +1,6 @@
-"""A streaming query from text files into a Penstock receiver; also as a separate program, so that a test can kill it."""
+"""A streaming query from text files into a Penstock receiver;
+also as a separate program, so that a test can kill it.
+"""
 
 import os
 import sys
@@ -11,13 +13,18 @@ from _query import SETTINGS
 def query_into(spark: Any, uri: str, folder: Path) -> Any:
     """Start the query: one file a batch, and two tasks in each."""
     rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "in")).repartition(2)
-    writer = rows.writeStream.format("penstock").option("stream", "orders").option("checkpointLocation", str(folder / "checkpoint"))
+    writer = (
+        rows.writeStream.format("penstock")
+        .option("stream", "orders")
+        .option("checkpointLocation", str(folder / "checkpoint"))
+    )
     return writer.trigger(availableNow=True).start(uri)
 
 
 def main() -> None:
     """Write until all files are written, or the process is killed."""
-    from pyspark.sql import SparkSession  # as a module of the tests, this file is imported without it
+    # As a module of the tests, this file is imported without it.
+    from pyspark.sql import SparkSession
 
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")

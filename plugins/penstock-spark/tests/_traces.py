@@ -33,11 +33,15 @@ class Trace:
     def add(self, signals: Iterable[Signal], *, drop: Iterable[int] = ()) -> int:
         """Add a subscription and return its number; the rows numbered `drop` are missing."""
         number, missing = len(self.streams) + 1, set(drop)
-        self.streams[number] = [(seq, signal) for seq, signal in enumerate(signals) if seq not in missing]
+        self.streams[number] = [
+            (seq, signal) for seq, signal in enumerate(signals) if seq not in missing
+        ]
         return number
 
     def write(self, folder: Path, random: Random, *, groups: int = 3) -> list[str]:
-        """Write the rows as files of a few row groups; those of a subscription stay in order, and are cut at random places."""
+        """Write the rows as files of a few row groups; those of a subscription stay in order,
+        and are cut at random places.
+        """
         folder.mkdir(parents=True, exist_ok=True)
         parts: list[list[dict[str, int]]] = [[] for _ in range(groups)]
         for number, rows in self.streams.items():
@@ -45,13 +49,19 @@ class Trace:
             for part, (begin, end) in enumerate(zip([0, *cuts], [*cuts, len(rows)], strict=True)):
                 parts[part] += [self._row(number, seq, signal) for seq, signal in rows[begin:end]]
         types = {"kind": pa.int8(), "outbound": pa.bool_()}
-        schema = pa.schema([(name, types.get(name, pa.int64())) for name in self._row(0, 0, Signal(1))])
+        schema = pa.schema(
+            [(name, types.get(name, pa.int64())) for name in self._row(0, 0, Signal(1))]
+        )
         files = []
         for part, rows_of_part in enumerate(parts):
             if random.random() < 0.3:
                 random.shuffle(rows_of_part)  # another writer need not sort
             path = folder / f"signals-{self.process:016x}-{part + 1:06d}.parquet"
-            pq.write_table(pa.Table.from_pylist(rows_of_part, schema=schema), path, row_group_size=max(1, len(rows_of_part) // 2))
+            pq.write_table(
+                pa.Table.from_pylist(rows_of_part, schema=schema),
+                path,
+                row_group_size=max(1, len(rows_of_part) // 2),
+            )
             files.append(str(path))
         return files
 
@@ -73,9 +83,20 @@ class Trace:
         }
 
 
-def tell_process(folder: Path, *, process: int = 1, rows: int, dropped: int = 0, ended: int | None = 2) -> None:
+def tell_process(
+    folder: Path, *, process: int = 1, rows: int, dropped: int = 0, ended: int | None = 2
+) -> None:
     """Write the file of a process."""
-    facts = {"version": 1, "process": process, "pid": 7, "host": "here", "program": "play.py", "python": "3", "began": 1, "ended": ended}
+    facts = {
+        "version": 1,
+        "process": process,
+        "pid": 7,
+        "host": "here",
+        "program": "play.py",
+        "python": "3",
+        "began": 1,
+        "ended": ended,
+    }
     path = folder / f"process-{process:016x}.json"
     path.write_text(json.dumps({**facts, "rows": rows, "dropped": dropped, "streams_left_out": 0}))
 
@@ -96,7 +117,9 @@ def tell_subscriptions(folder: Path, trace: Trace, publisher: str = "digits") ->
         }
         for number in trace.streams
     ]
-    pq.write_table(pa.Table.from_pylist(rows), folder / f"subscriptions-{trace.process:016x}-{1:012d}.parquet")
+    pq.write_table(
+        pa.Table.from_pylist(rows), folder / f"subscriptions-{trace.process:016x}-{1:012d}.parquet"
+    )
 
 
 def sound(random: Random, length: int) -> list[Signal]:
@@ -121,7 +144,15 @@ def mutated(random: Random, signals: list[Signal]) -> list[Signal]:
     for _ in range(random.randint(1, 3)):
         at = random.randrange(len(signals) + 1)
         kind = random.choice((ON_SUBSCRIBE, REQUEST, ON_NEXT, CANCEL, ON_COMPLETE, ON_ERROR))
-        signals.insert(at, Signal(kind, random.choice((0, -1, 1, 50, (1 << 63) - 1)) if kind == REQUEST else random.randint(1, 40)))
+        signals.insert(
+            at,
+            Signal(
+                kind,
+                random.choice((0, -1, 1, 50, (1 << 63) - 1))
+                if kind == REQUEST
+                else random.randint(1, 40),
+            ),
+        )
         if random.random() < 0.3:
             del signals[random.randrange(len(signals))]
     return signals
@@ -129,7 +160,9 @@ def mutated(random: Random, signals: list[Signal]) -> list[Signal]:
 
 def run_here(work: Work, function: Function, types: str, what: str) -> Any:
     """Do the work of Spark's workers in this process."""
-    batch = pa.RecordBatch.from_pylist([{"number": number, "item": json.dumps(item)} for number, item in work])
+    batch = pa.RecordBatch.from_pylist(
+        [{"number": number, "item": json.dumps(item)} for number, item in work]
+    )
     return pa.Table.from_batches(list(function([batch])))
 
 
@@ -137,7 +170,9 @@ Line = tuple[int, int, str, int, int]
 
 
 def judge_plainly(trace: Trace) -> list[Line]:
-    """Return the violations of a trace as tuples: process, subscription, rule, first number, count. In as few words as possible."""
+    """Return the violations of a trace as tuples: process, subscription, rule, first number,
+    count. In as few words as possible.
+    """
     found: dict[tuple[int, str], list[int]] = {}
     for number, rows in trace.streams.items():
         demand = elements = expected = 0
@@ -162,5 +197,7 @@ def judge_plainly(trace: Trace) -> list[Line]:
             begun = True
             cancelled |= signal.kind == CANCEL
             ended |= signal.kind in (ON_COMPLETE, ON_ERROR)
-    lines = [(trace.process, number, rule, seqs[0], len(seqs)) for (number, rule), seqs in found.items()]
+    lines = [
+        (trace.process, number, rule, seqs[0], len(seqs)) for (number, rule), seqs in found.items()
+    ]
     return sorted(lines, key=lambda line: (line[1], line[3], line[2]))

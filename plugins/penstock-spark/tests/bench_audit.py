@@ -1,9 +1,10 @@
-"""How long the audit takes, against the window functions of Spark SQL: 20 million rows in three shapes. `nox -s spark_bench`.
+"""How long the audit takes, against the window functions of Spark SQL: 20 million rows in three
+shapes. `nox -s spark_bench`.
 
     python bench_audit.py --rows 20000000 --repeat 3
 
-The shapes: subscriptions that live throughout, so that each row group has rows of all; short ones, which are in one row group; and one
-subscription with 90 % of the rows.
+The shapes: subscriptions that live throughout, so that each row group has rows of all; short ones,
+which are in one row group; and one subscription with 90 % of the rows.
 """
 
 import argparse
@@ -35,7 +36,9 @@ PLANTED = 40
 
 
 def blocks(shape: str, rows: int) -> Iterator[tuple[Ints, Ints, Ints]]:
-    """Yield row groups as the recorder writes them: subscription, number and length of the subscription, for each row."""
+    """Yield row groups as the recorder writes them: subscription, number and length of the
+    subscription, for each row.
+    """
     groups = max(1, rows // GROUP)
     if shape == "throughout":
         count = 4_000
@@ -57,7 +60,11 @@ def blocks(shape: str, rows: int) -> Iterator[tuple[Ints, Ints, Ints]]:
             others = np.repeat(np.arange(2, each + 2) + group * each, length)
             subscription = np.concatenate((np.ones(long, dtype=np.int64), others))
             seq = np.concatenate((np.arange(long) + group * long, np.tile(np.arange(length), each)))
-            yield subscription, seq, np.concatenate((np.full(long, groups * long), np.full(len(others), length)))
+            yield (
+                subscription,
+                seq,
+                np.concatenate((np.full(long, groups * long), np.full(len(others), length))),
+            )
 
 
 def write(folder: Path, shape: str, rows: int) -> tuple[list[str], int]:
@@ -71,7 +78,11 @@ def write(folder: Path, shape: str, rows: int) -> tuple[list[str], int]:
     for number, (subscription, seq, length) in enumerate(blocks(shape, rows)):
         kind = np.where(seq == 0, 1, np.where(seq == length - 1, 5, np.where(seq % 2 == 1, 2, 3)))
         n = np.where((kind == 2) | (kind == 3), 64, 0)
-        planted = random.choice(np.flatnonzero(kind == 3), PLANTED // groups + (number < PLANTED % groups), replace=False)
+        planted = random.choice(
+            np.flatnonzero(kind == 3),
+            PLANTED // groups + (number < PLANTED % groups),
+            replace=False,
+        )
         n[planted] += 7
         first = seq * 50_000 + random.integers(0, 20_000, len(seq))
         table = pa.table(
@@ -121,7 +132,9 @@ class Memory(threading.Thread):
 
 
 def _resident() -> int:
-    """Return the bytes of this process and its children: shared pages are divided among the processes that have them."""
+    """Return the bytes of this process and its children:
+    shared pages are divided among the processes that have them.
+    """
     parents: dict[int, int] = {}
     for path in Path("/proc").glob("[0-9]*/stat"):
         try:
@@ -162,7 +175,9 @@ def main() -> None:
     given = parser.parse_args()
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     spark = session(given.master)
-    sys.stdout.write("| shape | rows | job | seconds | million rows/s | GB |\n|---|--:|---|--:|--:|--:|\n")
+    sys.stdout.write(
+        "| shape | rows | job | seconds | million rows/s | GB |\n|---|--:|---|--:|--:|--:|\n"
+    )
     with tempfile.TemporaryDirectory() as name:
         for shape in given.shapes.split(","):
             measure(spark, Path(name) / shape, shape, given)
@@ -173,7 +188,9 @@ def measure(spark: Any, folder: Path, shape: str, given: argparse.Namespace) -> 
     """Measure one shape: the best of the repetitions, and the most memory of them."""
     files, rows = write(folder, shape, given.rows)
     pieces = pieces_of(map(Path, files))
-    jobs: dict[str, Callable[[], Any]] = {"chunks": lambda: judge(SparkRun(spark, lambda *_: None), pieces, stall_ns=10**9).violations}
+    jobs: dict[str, Callable[[], Any]] = {
+        "chunks": lambda: judge(SparkRun(spark, lambda *_: None), pieces, stall_ns=10**9).violations
+    }
     if not given.no_windows:
         jobs["windows"] = lambda: judge_by_windows(spark, files)
     best: dict[str, tuple[float, float]] = {}
@@ -186,7 +203,10 @@ def measure(spark: Any, folder: Path, shape: str, given: argparse.Namespace) -> 
             best[job] = (min(before[0], seconds), max(before[1], memory))
     assert len(set(found.values())) == 1, found
     for job, (seconds, memory) in best.items():
-        sys.stdout.write(f"| {shape} | {rows:,} | {job} | {seconds:.1f} | {rows / seconds / 1e6:.2f} | {memory:.1f} |\n")
+        sys.stdout.write(
+            f"| {shape} | {rows:,} | {job} | {seconds:.1f} | {rows / seconds / 1e6:.2f} | "
+            f"{memory:.1f} |\n"
+        )
     sys.stdout.flush()
     shutil.rmtree(folder)
 

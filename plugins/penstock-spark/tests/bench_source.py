@@ -1,10 +1,12 @@
-"""The bars of the source: `python bench_source.py`. Each form is read through Spark into nothing, beside a null source.
+"""The bars of the source: `python bench_source.py`.
+Each form is read through Spark into nothing, beside a null source.
 
-The null source is a Python source, too, and yields ready-made batches with the same columns: the difference is what the server, the
-connection and the decoding cost. Server, driver and tasks share the cores of this machine.
+The null source is a Python source, too, and yields ready-made batches with the same columns: the
+difference is what the server, the connection and the decoding cost. Server, driver and tasks share
+the cores of this machine.
 
-The two take turns. A ratio is the median of those within a pass: the speed of a machine may change by half from one pass to the next, and
-the best passes of the two are then of different times.
+The two take turns. A ratio is the median of those within a pass: the speed of a machine may change
+by half from one pass to the next, and the best passes of the two are then of different times.
 """
 
 import os
@@ -20,7 +22,12 @@ import pyarrow as pa
 from _query import SETTINGS
 from _server import element_at, served
 from pyspark.sql import SparkSession
-from pyspark.sql.datasource import DataSource, DataSourceReader, DataSourceStreamReader, InputPartition
+from pyspark.sql.datasource import (
+    DataSource,
+    DataSourceReader,
+    DataSourceStreamReader,
+    InputPartition,
+)
 from pyspark.sql.pandas.types import to_arrow_schema
 from pyspark.sql.streaming.datasource import ReadMaxRows
 
@@ -37,7 +44,12 @@ FORMS = {
     ),
     "elements of one length, 32 bytes": ("fixed", {}, 1, 0.45),
     "elements of mixed lengths": ("mixed", {}, 1, 0.3),
-    "msgpack": ("msgpack", {"valueFormat": "msgpack", "schema": "id BIGINT, name STRING, amount DOUBLE"}, 1, 0.3),
+    "msgpack": (
+        "msgpack",
+        {"valueFormat": "msgpack", "schema": "id BIGINT, name STRING, amount DOUBLE"},
+        1,
+        0.3,
+    ),
 }
 
 
@@ -54,7 +66,11 @@ class _Null:
             if pa.types.is_string(field.type):
                 columns.append(pa.array(["name 5"] * IN_BATCH))
             elif pa.types.is_binary(field.type):
-                columns.append(pa.array([element_at("fixed", 0, number) for number in range(IN_BATCH)], pa.binary()))
+                columns.append(
+                    pa.array(
+                        [element_at("fixed", 0, number) for number in range(IN_BATCH)], pa.binary()
+                    )
+                )
             else:
                 columns.append(pa.array(range(IN_BATCH), field.type))
         return pa.RecordBatch.from_arrays(columns, schema=self._schema)
@@ -115,11 +131,19 @@ def seconds_of(rows: Any) -> float:
 
 def batch_seconds(stream: Any, folder: str) -> float:
     """Return the median time of a batch of a streaming query."""
-    writing = stream.writeStream.format("noop").option("checkpointLocation", folder).trigger(processingTime="0 seconds")
+    writing = (
+        stream.writeStream.format("noop")
+        .option("checkpointLocation", folder)
+        .trigger(processingTime="0 seconds")
+    )
     query = writing.start()
     while sum(each.numInputRows for each in query.recentProgress) < 25 * 20_000 and query.isActive:
         time.sleep(0.05)
-    times = sorted(each.durationMs["triggerExecution"] for each in query.recentProgress[5:] if each.numInputRows)
+    times = sorted(
+        each.durationMs["triggerExecution"]
+        for each in query.recentProgress[5:]
+        if each.numInputRows
+    )
     query.stop()
     return times[len(times) // 2] / 1000
 
@@ -129,7 +153,9 @@ def main() -> None:
     os.environ["PYSPARK_PYTHON"] = sys.executable
     os.environ["SPARK_LOCAL_IP"] = "127.0.0.1"
     # Spark's processes import the null source.
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")]))
+    os.environ["PYTHONPATH"] = os.pathsep.join(
+        filter(None, [str(Path(__file__).parent), os.environ.get("PYTHONPATH")])
+    )
     builder = SparkSession.builder.master("local[2,4]")
     for name, value in (SETTINGS | {"spark.driver.extraJavaOptions": "-XX:+UseParallelGC"}).items():
         builder = builder.config(name, value)
@@ -140,27 +166,44 @@ def main() -> None:
         kind, options, per_element, bar = FORMS[name]
         with (
             tempfile.TemporaryDirectory() as folder,
-            served(Path(folder), count=ROWS // 2 // per_element, kind=kind, in_memory=True) as server,
+            served(
+                Path(folder), count=ROWS // 2 // per_element, kind=kind, in_memory=True
+            ) as server,
         ):
             own = spark.read.format("penstock").options(stream="orders", **options).load(server.uri)
-            columns = ", ".join(f"{each.name} {each.dataType.simpleString()}" for each in own.schema)
+            columns = ", ".join(
+                f"{each.name} {each.dataType.simpleString()}" for each in own.schema
+            )
             null = spark.read.format("null").options(columns=columns, rows=ROWS).load()
-            taken = [(seconds_of(own), seconds_of(null)) for _ in range(PASSES + 1)][1:]  # the first pass starts the workers
+            # The first pass starts the workers.
+            taken = [(seconds_of(own), seconds_of(null)) for _ in range(PASSES + 1)][1:]
             own_rate, null_rate = (ROWS / median(seconds) for seconds in zip(*taken, strict=True))
             ratio = median(null / own for own, null in taken)
-            print(f"| {name} | {own_rate:,.0f} | {null_rate:,.0f} | {ratio:.2f} (≥ {bar}) |", flush=True)
+            print(
+                f"| {name} | {own_rate:,.0f} | {null_rate:,.0f} | {ratio:.2f} (≥ {bar}) |",
+                flush=True,
+            )
             if kind == "fixed":
                 stream = spark.readStream.format("penstock").options(
                     stream="orders", startingOffsets="earliest", maxElementsPerTrigger="20000"
                 )
                 empty = spark.readStream.format("null").options(columns=columns, rows=ROWS).load()
                 times = [
-                    (batch_seconds(stream.load(server.uri), f"{folder}/ours{turn}"), batch_seconds(empty, f"{folder}/null{turn}"))
+                    (
+                        batch_seconds(stream.load(server.uri), f"{folder}/ours{turn}"),
+                        batch_seconds(empty, f"{folder}/null{turn}"),
+                    )
                     for turn in range(PASSES)
                 ]
                 ours, others = (median(each) * 1000 for each in zip(*times, strict=True))
                 ratio = median(own / null for own, null in times)
-                print(f"| batches of 20,000 | {ours:.0f} ms | {others:.0f} ms | {ratio:.2f} (≤ 1.3) |", flush=True)
+                print(
+                    (
+                        f"| batches of 20,000 | {ours:.0f} ms | {others:.0f} ms | {ratio:.2f} (≤ "
+                        "1.3) |"
+                    ),
+                    flush=True,
+                )
     spark.stop()
 
 

@@ -7,14 +7,18 @@ from typing import Any
 
 import pytest
 
-pytest.importorskip("pyspark", reason="the tests of the audit need pyspark: pip install 'penstock-spark[spark]'")
+pytest.importorskip(
+    "pyspark", reason="the tests of the audit need pyspark: pip install 'penstock-spark[spark]'"
+)
 
 from _query import SETTINGS
 from pyspark.sql import SparkSession
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Leave the tests with the mark `many_kills` to `nox -s spark_kills`: each of their kills takes a new Java, some 25 s."""
+    """Leave the tests with the mark `many_kills` to `nox -s spark_kills`: each of their kills
+    takes a new Java, some 25 s.
+    """
     if int(os.environ.get("PENSTOCK_SPARK_KILLS", "1")) > 1:
         return
     left_out = [item for item in items if item.get_closest_marker("many_kills")]
@@ -30,7 +34,9 @@ def spark() -> Iterator[Any]:
     builder = SparkSession.builder.master("local[2,4]").appName("tests of penstock-spark")
     # On a local disk this class is safe, and a batch takes 60 ms less.
     files = "org.apache.spark.sql.execution.streaming.checkpointing.FileSystemBasedCheckpointFileManager"
-    for name, value in (SETTINGS | {"spark.sql.streaming.checkpointFileManagerClass": files}).items():
+    for name, value in (
+        SETTINGS | {"spark.sql.streaming.checkpointFileManagerClass": files}
+    ).items():
         builder = builder.config(name, value)
     session = builder.getOrCreate()
     yield session

@@ -26,7 +26,11 @@ FITTING = [
     ("2026-01-02 12:00:00", UTC_TIME, NOON),
     ("2026-01-02T12:00:00Z", pa.timestamp("us"), NOON.replace(tzinfo=None)),
     ({"a": 1}, MAP, [("a", 1)]),
-    ([{"b": "2026-01-02"}], pa.list_(pa.struct([pa.field("b", pa.date32())])), [{"b": dt.date(2026, 1, 2)}]),
+    (
+        [{"b": "2026-01-02"}],
+        pa.list_(pa.struct([pa.field("b", pa.date32())])),
+        [{"b": dt.date(2026, 1, 2)}],
+    ),
 ]
 UNFIT = [
     (1.5, pa.int64()),
@@ -49,10 +53,16 @@ DUMPS = {"json": lambda value: json.dumps(value).encode(), "msgpack": msgspec.ms
 
 @pytest.mark.parametrize("value_format", DUMPS)
 @pytest.mark.parametrize(("value", "kind", "read"), FITTING, ids=str)
-def test_a_value_that_fits_is_read(value: Any, kind: pa.DataType, read: Any, value_format: str) -> None:
-    """The same from JSON, which Arrow reads for most columns, and from MessagePack. None is null."""
+def test_a_value_that_fits_is_read(
+    value: Any, kind: pa.DataType, read: Any, value_format: str
+) -> None:
+    """The same from JSON, which Arrow reads for most columns, and from MessagePack.
+    None is null.
+    """
     dumps = DUMPS[value_format]
-    decoded = decoder_of(value_format, [pa.field("a", kind)], None).decode([dumps({"a": value}), dumps({"a": None}), dumps({})])
+    decoded = decoder_of(value_format, [pa.field("a", kind)], None).decode(
+        [dumps({"a": value}), dumps({"a": None}), dumps({})]
+    )
     assert not decoded.bad
     assert decoded.columns[0].type == kind
     assert decoded.columns[0].to_pylist() == [read, None, None]
@@ -60,10 +70,14 @@ def test_a_value_that_fits_is_read(value: Any, kind: pa.DataType, read: Any, val
 
 @pytest.mark.parametrize("value_format", DUMPS)
 @pytest.mark.parametrize(("value", "kind"), UNFIT, ids=str)
-def test_a_value_that_does_not_fit_is_found(value: Any, kind: pa.DataType, value_format: str) -> None:
+def test_a_value_that_does_not_fit_is_found(
+    value: Any, kind: pa.DataType, value_format: str
+) -> None:
     """The others are read."""
     dumps = DUMPS[value_format]
-    decoded = decoder_of(value_format, [pa.field("a", kind)], None).decode([dumps({}), dumps({"a": value})])
+    decoded = decoder_of(value_format, [pa.field("a", kind)], None).decode(
+        [dumps({}), dumps({"a": value})]
+    )
     assert [each.place for each in decoded.bad] == [1]
     with pytest.raises(ProtocolError):
         convert_value(value, kind)

@@ -1,4 +1,6 @@
-"""Rows that came twice are judged once, in any shape of row groups; rows that only have the same number are refused."""
+"""Rows that came twice are judged once, in any shape of row groups;
+rows that only have the same number are refused.
+"""
 
 from pathlib import Path
 from random import Random
@@ -7,13 +9,37 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from _traces import CANCEL, ON_COMPLETE, ON_NEXT, ON_SUBSCRIBE, REQUEST, Signal, Trace, mutated, run_here, sound
+from _traces import (
+    CANCEL,
+    ON_COMPLETE,
+    ON_NEXT,
+    ON_SUBSCRIBE,
+    REQUEST,
+    Signal,
+    Trace,
+    mutated,
+    run_here,
+    sound,
+)
 from penstock_spark.audit import _audit, audit
 
 from penstock.api import UsageError
 
-GOOD = [Signal(ON_SUBSCRIBE), Signal(REQUEST, 10), Signal(ON_NEXT, 10), Signal(REQUEST, 5), Signal(ON_NEXT, 3), Signal(ON_NEXT, 2)]
-BAD = [Signal(ON_SUBSCRIBE), Signal(REQUEST, 10), Signal(ON_NEXT, 11), Signal(ON_COMPLETE), Signal(ON_NEXT, 1)]
+GOOD = [
+    Signal(ON_SUBSCRIBE),
+    Signal(REQUEST, 10),
+    Signal(ON_NEXT, 10),
+    Signal(REQUEST, 5),
+    Signal(ON_NEXT, 3),
+    Signal(ON_NEXT, 2),
+]
+BAD = [
+    Signal(ON_SUBSCRIBE),
+    Signal(REQUEST, 10),
+    Signal(ON_NEXT, 11),
+    Signal(ON_COMPLETE),
+    Signal(ON_NEXT, 1),
+]
 
 
 @pytest.fixture(autouse=True)
@@ -49,13 +75,21 @@ def _write(folder: Path, table: pa.Table, group: int, name: str = "signals-1.par
         ([0, 1, 2, 5, 6, 1, 2, 3, 4, 5, 6], 5),
     ],
 )
-def test_a_part_that_came_again_does_not_change_the_figures(tmp_path: Path, order: list[int], group: int) -> None:
-    """Also if its row groups overlap the others only partly. The waits are counted once, too: six at most."""
+def test_a_part_that_came_again_does_not_change_the_figures(
+    tmp_path: Path, order: list[int], group: int
+) -> None:
+    """Also if its row groups overlap the others only partly. The waits are counted once, too:
+    six at most.
+    """
     rows = _table(tmp_path, [*GOOD, Signal(ON_COMPLETE)])
     _write(tmp_path, rows.take(order), group)
     report = audit(None, tmp_path)
     assert (report["rows"], report["elements"], report["violations"]) == (7, 15, {})
-    assert (report["lost"]["rows"], report["lost"]["first"], report["lost"]["rows_twice"]) == (0, [], len(order) - 7)
+    assert (report["lost"]["rows"], report["lost"]["first"], report["lost"]["rows_twice"]) == (
+        0,
+        [],
+        len(order) - 7,
+    )
     assert sum(report["waits"][side]["count"] for side in report["waits"]) <= 6
 
 
@@ -75,7 +109,10 @@ def test_a_breach_in_rows_that_came_again_is_told_once(tmp_path: Path) -> None:
     rows = _table(tmp_path, BAD)
     _write(tmp_path, pa.concat_tables([rows, rows.slice(2)]), 3)
     found = audit(None, tmp_path)["violations"]
-    assert {rule: (each["rows"], each["first"][0]["seq"]) for rule, each in found.items()} == {"1.1": (2, 2), "1.7": (1, 4)}
+    assert {rule: (each["rows"], each["first"][0]["seq"]) for rule, each in found.items()} == {
+        "1.1": (2, 2),
+        "1.7": (1, 4),
+    }
 
 
 @pytest.mark.parametrize("seed", range(10))
@@ -106,8 +143,9 @@ def test_other_rows_with_the_same_numbers_are_refused(tmp_path: Path) -> None:
     with pytest.raises(UsageError) as caught:
         audit(None, tmp_path)
     assert str(caught.value) == (
-        f"{first} and {second}: the rows 0 to 4 of subscription 1 of process 0000000000000001 are there twice, and differ: these are two "
-        "recordings with the same process number. Put each into a folder of its own, and audit one by one"
+        f"{first} and {second}: the rows 0 to 4 of subscription 1 of process 0000000000000001 are "
+        "there twice, and differ: these are two recordings with the same process number. Put each "
+        "into a folder of its own, and audit one by one"
     )
 
 
@@ -117,9 +155,13 @@ def test_each_column_tells_a_copy_from_another_row(tmp_path: Path, column: str) 
     rows = _table(tmp_path, [*GOOD, Signal(ON_COMPLETE)])
     values: list[Any] = rows[column].to_pylist()
     values[3] += 1
-    other = rows.set_column(rows.schema.get_field_index(column), column, pa.array(values, rows[column].type))
+    other = rows.set_column(
+        rows.schema.get_field_index(column), column, pa.array(values, rows[column].type)
+    )
     for group in (7, 14):
         file = _write(tmp_path, pa.concat_tables([rows, other]), group)
-        with pytest.raises(UsageError, match="two recordings with the same process number") as caught:
+        with pytest.raises(
+            UsageError, match="two recordings with the same process number"
+        ) as caught:
             audit(None, tmp_path)
         assert str(caught.value).startswith(str(file))

@@ -1,4 +1,6 @@
-"""What Spark makes of `format("penstock")`: the check of its version, and of the way in which the package has come."""
+"""What Spark makes of `format("penstock")`:
+the check of its version, and of the way in which the package has come.
+"""
 
 import subprocess
 import sys
@@ -28,8 +30,12 @@ def test_an_older_pyspark_is_refused() -> None:
             check_version(version)
 
 
-def test_a_package_that_was_sent_by_py_files_is_warned_of(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
-    """Spark does not give these files to the process of a streaming source, and its own error does not say so."""
+def test_a_package_that_was_sent_by_py_files_is_warned_of(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Spark does not give these files to the process of a streaming source,
+    and its own error does not say so.
+    """
     assert not is_shipped(Path("/srv/penstock_spark/x.py"), None)
     assert not is_shipped(Path("/srv/penstock_spark/x.py"), "/srv/userFiles-1")
     source = PenstockDataSource(OPTIONS)
@@ -40,7 +46,10 @@ def test_a_package_that_was_sent_by_py_files_is_warned_of(monkeypatch: pytest.Mo
     assert "installed on the driver with pip" in caplog.text
 
 
-JSON = {"valueFormat": "json", "schema": "id BIGINT, `a b` DECIMAL(10, 2) NOT NULL, s struct<x: integer, y:array<string>>"}
+JSON = {
+    "valueFormat": "json",
+    "schema": "id BIGINT, `a b` DECIMAL(10, 2) NOT NULL, s struct<x: integer, y:array<string>>",
+}
 OTHER_COLUMNS = [
     ({}, "value BINARY"),
     ({"includeMetadata": "false"}, "value STRING"),
@@ -51,15 +60,23 @@ OTHER_COLUMNS = [
 
 
 @pytest.mark.parametrize(("options", "ddl"), OTHER_COLUMNS)
-def test_columns_of_the_program_have_to_be_those_of_the_options(spark: Any, options: dict[str, str], ddl: str) -> None:
+def test_columns_of_the_program_have_to_be_those_of_the_options(
+    spark: Any, options: dict[str, str], ddl: str
+) -> None:
     """Taken by their place, they would have the values of other columns."""
-    with pytest.raises(UsageError, match=r"the columns of \.schema\(…\) are .* leave \.schema\(…\) out"):
+    with pytest.raises(
+        UsageError, match=r"the columns of \.schema\(…\) are .* leave \.schema\(…\) out"
+    ):
         PenstockDataSource(OPTIONS | options).reader(StructType.fromDDL(ddl))
 
 
-@pytest.mark.parametrize("options", [{}, {"includeMetadata": "false"}, JSON, JSON | {"undecodable": "_corrupt"}])
+@pytest.mark.parametrize(
+    "options", [{}, {"includeMetadata": "false"}, JSON, JSON | {"undecodable": "_corrupt"}]
+)
 def test_the_same_columns_are_taken(spark: Any, options: dict[str, str]) -> None:
-    """Also if the types are spelled in another way. Columns that Spark has asked for are not compared."""
+    """Also if the types are spelled in another way.
+    Columns that Spark has asked for are not compared.
+    """
     source = PenstockDataSource(OPTIONS | options)
     schema = StructType.fromDDL(source.schema())
     for each in (source, PenstockDataSource(OPTIONS | options)):
@@ -70,7 +87,9 @@ def test_the_same_columns_are_taken(spark: Any, options: dict[str, str]) -> None
 def test_columns_of_json_have_to_be_in_the_options(spark: Any) -> None:
     """The error says how."""
     with pytest.raises(UsageError, match=r"needs the columns of the value: \.option\('schema'"):
-        PenstockDataSource(OPTIONS | {"valueFormat": "json"}).reader(StructType.fromDDL("id BIGINT"))
+        PenstockDataSource(OPTIONS | {"valueFormat": "json"}).reader(
+            StructType.fromDDL("id BIGINT")
+        )
 
 
 def test_a_streaming_query_has_no_ending_offsets() -> None:
@@ -79,16 +98,32 @@ def test_a_streaming_query_has_no_ending_offsets() -> None:
         PenstockDataSource(OPTIONS | {"endingOffsets": "latest"}).streamReader(SCHEMA)
 
 
-UNREAD = ["v VARIANT", "v VARCHAR(3)", "v VOID", "v INTERVAL YEAR TO MONTH", "v INTERVAL DAY TO SECOND", "v STRUCT<void: ARRAY<VARIANT>>"]
+UNREAD = [
+    "v VARIANT",
+    "v VARCHAR(3)",
+    "v VOID",
+    "v INTERVAL YEAR TO MONTH",
+    "v INTERVAL DAY TO SECOND",
+    "v STRUCT<void: ARRAY<VARIANT>>",
+]
 
 
 @pytest.mark.parametrize("ddl", UNREAD)
 def test_a_type_that_the_format_cannot_give_is_refused(spark: Any, ddl: str) -> None:
-    """When the query begins, and not at its first element. A field may be named like a type; an Arrow stream has intervals of days."""
-    given = {"valueFormat": "json", "schema": f"a STRUCT<void: INT, variant: STRING>, {ddl}", "includeMetadata": "false"}
+    """When the query begins, and not at its first element. A field may be named like a type; an
+    Arrow stream has intervals of days.
+    """
+    given = {
+        "valueFormat": "json",
+        "schema": f"a STRUCT<void: INT, variant: STRING>, {ddl}",
+        "includeMetadata": "false",
+    }
     source = PenstockDataSource(OPTIONS | given)
     schema = StructType.fromDDL(source.schema())
-    with pytest.raises(UsageError, match=r"option schema: the column v is .*, and valueFormat=json has no such values"):
+    with pytest.raises(
+        UsageError,
+        match=r"option schema: the column v is .*, and valueFormat=json has no such values",
+    ):
         source.streamReader(schema)
     source = PenstockDataSource(OPTIONS | given | {"valueFormat": "arrow"})
     source.schema()
@@ -109,13 +144,19 @@ LIMITS: list[tuple[dict[str, str], Any]] = [
 @pytest.mark.parametrize(("options", "limit"), LIMITS)
 def test_spark_gets_one_limit(options: dict[str, str], limit: Any) -> None:
     """The number of elements if there is one, because Spark has no limit of several."""
-    reader = PenstockDataSource(OPTIONS | options | {"includeMetadata": "false"}).streamReader(SCHEMA)
+    reader = PenstockDataSource(OPTIONS | options | {"includeMetadata": "false"}).streamReader(
+        SCHEMA
+    )
     assert isinstance(reader, PenstockStreamReader)
     assert reader.getDefaultReadLimit() == limit
 
 
 def test_the_processes_of_spark_import_no_trio() -> None:
     """No trio run is in any of them, and the import of trio would cost each of them its time."""
-    program = "import sys, pyspark_penstock, penstock_spark.source._readers; print('trio' in sys.modules)"
-    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    program = (
+        "import sys, pyspark_penstock, penstock_spark.source._readers; print('trio' in sys.modules)"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert done.stdout == "False\n"

@@ -11,8 +11,12 @@ import pytest
 EXAMPLES = Path(__file__).parents[1] / "examples"
 
 
-def test_the_example_prints_its_stored_output(spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """The first run reads all orders, and the second one nothing: it goes on from the checkpoint of the first."""
+def test_the_example_prints_its_stored_output(
+    spark: Any, tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The first run reads all orders, and the second one nothing:
+    it goes on from the checkpoint of the first.
+    """
     spec = importlib.util.spec_from_file_location("read_orders", EXAMPLES / "read_orders.py")
     assert spec is not None
     assert spec.loader is not None
@@ -24,7 +28,9 @@ def test_the_example_prints_its_stored_output(spark: Any, tmp_path: Path, capsys
             assert service.stdout is not None
             uri = service.stdout.readline().strip()
             example.main(uri, str(tmp_path))
-            assert capsys.readouterr().out == (EXAMPLES / "read_orders.out").read_text(encoding="utf-8")
+            assert capsys.readouterr().out == (EXAMPLES / "read_orders.out").read_text(
+                encoding="utf-8"
+            )
             example.main(uri, str(tmp_path))
             assert capsys.readouterr().out.startswith("0 new orders\n")
         finally:

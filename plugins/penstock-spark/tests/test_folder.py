@@ -9,7 +9,17 @@ from typing import Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
-from _traces import ON_COMPLETE, ON_NEXT, ON_SUBSCRIBE, REQUEST, Signal, Trace, run_here, tell_process, tell_subscriptions
+from _traces import (
+    ON_COMPLETE,
+    ON_NEXT,
+    ON_SUBSCRIBE,
+    REQUEST,
+    Signal,
+    Trace,
+    run_here,
+    tell_process,
+    tell_subscriptions,
+)
 from penstock_spark.audit import _audit, audit, files_of
 
 from penstock.api import UsageError
@@ -25,7 +35,13 @@ def record(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.setattr(_audit, "SparkRun", lambda spark, progress: run_here)
     trace = Trace()
     for _ in range(50):
-        trace.add([Signal(ON_SUBSCRIBE), *[Signal(REQUEST, 2), Signal(ON_NEXT, 2)] * 20, Signal(ON_COMPLETE)])
+        trace.add(
+            [
+                Signal(ON_SUBSCRIBE),
+                *[Signal(REQUEST, 2), Signal(ON_NEXT, 2)] * 20,
+                Signal(ON_COMPLETE),
+            ]
+        )
     trace.write(tmp_path, Random(1), groups=1)
     tell_subscriptions(tmp_path, trace)
     tell_process(tmp_path, rows=50 * 42)
@@ -70,7 +86,11 @@ def _texts_of(name: str) -> Callable[[Path], None]:
         (SUBSCRIPTIONS, _cut, "cannot be read: "),
         (SUBSCRIPTIONS, _empty, "cannot be read: "),
         (SUBSCRIPTIONS, _foreign, "lacks the columns began, "),
-        (SUBSCRIPTIONS, _texts_of("process"), "its column process is string, and a recorder writes int64"),
+        (
+            SUBSCRIPTIONS,
+            _texts_of("process"),
+            "its column process is string, and a recorder writes int64",
+        ),
     ],
 )
 def test_a_file_that_is_no_part_of_a_record_is_named_before_the_job(
@@ -134,7 +154,9 @@ def test_a_file_with_missing_values_is_named(record: Path, name: str, column: st
     assert str(caught.value).startswith(f"{record / name} ")
 
 
-def test_a_file_that_is_gone_when_it_is_looked_at_is_named(record: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_file_that_is_gone_when_it_is_looked_at_is_named(
+    record: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Only suspects are read a second time."""
     trace = Trace(process=2)
     trace.add([Signal(ON_SUBSCRIBE), Signal(ON_NEXT, 1)])
@@ -157,7 +179,10 @@ def test_a_copy_of_the_file_of_a_process_counts_once(record: Path) -> None:
     assert audit(None, record)["lost"]["total"] == 0
     facts = json.loads((record / PROCESS).read_text())
     (record / "process-copy.json").write_text(json.dumps({**facts, "pid": 2}))
-    with pytest.raises(UsageError, match=r"process-0000000000000001\.json and .*: these are two recordings with the same process number"):
+    with pytest.raises(
+        UsageError,
+        match=r"process-0000000000000001\.json and .*: these are two recordings with the same process number",
+    ):
         files_of(record)
 
 
@@ -166,5 +191,8 @@ def test_two_names_of_one_subscription_are_two_recordings(record: Path) -> None:
     (record / "subscriptions-copy.parquet").write_bytes((record / SUBSCRIPTIONS).read_bytes())
     assert audit(None, record)["subscriptions"] == 50
     tell_subscriptions(record, Trace(streams={1: []}), publisher="other")
-    with pytest.raises(UsageError, match="process 0000000000000001, subscription 1, in two ways: these are two recordings"):
+    with pytest.raises(
+        UsageError,
+        match="process 0000000000000001, subscription 1, in two ways: these are two recordings",
+    ):
         audit(None, record)

@@ -1,4 +1,6 @@
-"""The audit finds each violation at its place and invents none, in any shape of trace. Here without Spark."""
+"""The audit finds each violation at its place and invents none, in any shape of trace.
+Here without Spark.
+"""
 
 from pathlib import Path
 from random import Random
@@ -27,7 +29,10 @@ def _judge(files: list[str]) -> Judged:
 
 
 def _lines(files: list[str]) -> list[Line]:
-    lines = [(each["process"], each["subscription"], each["rule"], each["seq"], each["count"]) for each in _judge(files).violations]
+    lines = [
+        (each["process"], each["subscription"], each["rule"], each["seq"], each["count"])
+        for each in _judge(files).violations
+    ]
     return sorted(lines, key=lambda line: (line[0], line[1], line[3], line[2]))
 
 
@@ -43,7 +48,9 @@ def broken_trace(random: Random, subscriptions: int) -> Trace:
 
 
 @pytest.mark.parametrize("seed", range(20))
-def test_the_audit_agrees_with_a_plain_state_machine_on_random_traces(tmp_path: Path, seed: int) -> None:
+def test_the_audit_agrees_with_a_plain_state_machine_on_random_traces(
+    tmp_path: Path, seed: int
+) -> None:
     """200 subscriptions, cut into row groups at random places."""
     random = Random(seed)
     trace = broken_trace(random, 200)
@@ -66,7 +73,16 @@ def test_sound_streams_have_no_violation_and_no_suspect(tmp_path: Path) -> None:
 PLANTED = {
     "1.1": ([Signal(ON_SUBSCRIBE), Signal(REQUEST, 2), Signal(ON_NEXT, 2), Signal(ON_NEXT, 1)], 3),
     "1.7": ([Signal(ON_SUBSCRIBE), Signal(REQUEST, 2), Signal(ON_COMPLETE), Signal(ON_NEXT, 1)], 3),
-    "1.8": ([Signal(ON_SUBSCRIBE), Signal(REQUEST, 2), Signal(CANCEL), Signal(REQUEST, 5), Signal(ON_NEXT, 3)], 4),
+    "1.8": (
+        [
+            Signal(ON_SUBSCRIBE),
+            Signal(REQUEST, 2),
+            Signal(CANCEL),
+            Signal(REQUEST, 5),
+            Signal(ON_NEXT, 3),
+        ],
+        4,
+    ),
     "1.9": ([Signal(REQUEST, 2), Signal(ON_SUBSCRIBE)], 0),
     "3.9": ([Signal(ON_SUBSCRIBE), Signal(REQUEST, 0), Signal(REQUEST, 3)], 1),
 }
@@ -74,7 +90,9 @@ PLANTED = {
 
 @pytest.mark.parametrize("rule", PLANTED)
 def test_a_planted_violation_is_found_in_any_shape_of_trace(tmp_path: Path, rule: str) -> None:
-    """Among many short streams, and in one stream that has most of the rows; with a transcript that marks its row."""
+    """Among many short streams, and in one stream that has most of the rows;
+    with a transcript that marks its row.
+    """
     random = Random(1)
     signals, seq = PLANTED[rule]
     trace = Trace()
@@ -90,7 +108,9 @@ def test_a_planted_violation_is_found_in_any_shape_of_trace(tmp_path: Path, rule
     assert (found[bad]["rule"], found[bad]["seq"]) == (rule, seq)
     if at_the_end:
         assert found[at_the_end]["seq"] == len(long) + seq - 1
-        assert any(line.startswith(f"> {len(long) + seq - 1} ") for line in found[at_the_end]["transcript"])
+        assert any(
+            line.startswith(f"> {len(long) + seq - 1} ") for line in found[at_the_end]["transcript"]
+        )
 
 
 def test_an_error_answers_a_bad_request_in_a_later_row_group(tmp_path: Path) -> None:

@@ -1,4 +1,6 @@
-"""One verdict on an element of JSON, whatever the schema names and however the element is written; and what its values become."""
+"""One verdict on an element of JSON, whatever the schema names and however the element is
+written; and what its values become.
+"""
 
 import base64
 import datetime as dt
@@ -36,7 +38,9 @@ def row_of(element: bytes, *fields: pa.Field) -> dict[str, Any] | None:
 
 
 def rows_of(element: bytes) -> list[dict[str, Any] | None]:
-    """Return the row in each way in which an element is read: as a line, as several lines, and with a column of maps."""
+    """Return the row in each way in which an element is read:
+    as a line, as several lines, and with a column of maps.
+    """
     with_maps = row_of(element, *FIELDS, MORE)
     if with_maps is not None:
         del with_maps["counts"]
@@ -51,10 +55,22 @@ DECODED: list[tuple[bytes, dict[str, Any]]] = [
     (b'{"name":"NaN, Inf and Infinity"}', {"name": "NaN, Inf and Infinity"}),
     (b'{"price":1.10}', {"price": Decimal("1.1000000000")}),
     (b'{"price":"1.10"}', {"price": Decimal("1.1000000000")}),
-    (b'{"price":12345678901234567890.0123456789}', {"price": Decimal("12345678901234567890.0123456789")}),
-    (b'{"at":"2026-01-02 03:04:05.123456"}', {"at": dt.datetime(2026, 1, 2, 3, 4, 5, 123456, dt.UTC)}),
-    (b'{"at":"2026-01-02T03:04:05+02:00"}', {"at": dt.datetime(2026, 1, 2, 1, 4, 5, tzinfo=dt.UTC)}),
-    (b'{"day":"2026-01-02","place":{"x":1,"z":2}}', {"day": dt.date(2026, 1, 2), "place": {"x": 1, "y": None}}),
+    (
+        b'{"price":12345678901234567890.0123456789}',
+        {"price": Decimal("12345678901234567890.0123456789")},
+    ),
+    (
+        b'{"at":"2026-01-02 03:04:05.123456"}',
+        {"at": dt.datetime(2026, 1, 2, 3, 4, 5, 123456, dt.UTC)},
+    ),
+    (
+        b'{"at":"2026-01-02T03:04:05+02:00"}',
+        {"at": dt.datetime(2026, 1, 2, 1, 4, 5, tzinfo=dt.UTC)},
+    ),
+    (
+        b'{"day":"2026-01-02","place":{"x":1,"z":2}}',
+        {"day": dt.date(2026, 1, 2), "place": {"x": 1, "y": None}},
+    ),
     (b'{"bytes":"aGVsbG8="}', {"bytes": b"hello"}),
     (b'{"bytes":""}', {"bytes": b""}),
     # Fields that the schema does not name are left out, also if they come twice.
@@ -65,8 +81,12 @@ DECODED: list[tuple[bytes, dict[str, Any]]] = [
 ]
 
 
-@pytest.mark.parametrize(("element", "values"), DECODED, ids=[str(number) for number in range(len(DECODED))])
-def test_an_element_is_decoded_alike_whatever_the_schema_is(element: bytes, values: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    ("element", "values"), DECODED, ids=[str(number) for number in range(len(DECODED))]
+)
+def test_an_element_is_decoded_alike_whatever_the_schema_is(
+    element: bytes, values: dict[str, Any]
+) -> None:
     """No value is rounded on the way."""
     assert rows_of(element) == [NOTHING | values] * 3
 
@@ -82,7 +102,8 @@ def test_an_element_is_decoded_alike_whatever_the_schema_is(element: bytes, valu
         b'{"id":1,}',
         b"{'id':1}",
         b'{"id":01}',
-        # No UTF-8, also in a field that the schema does not name; one half of a surrogate pair; a raw control character; UTF-16.
+        # No UTF-8, also in a field that the schema does not name; one half of a surrogate pair; a
+        # raw control character; UTF-16.
         b'{"name":"\xff\xfe"}',
         b'{"other":"\xff\xfe"}',
         b'{"other":"\\ud800"}',
@@ -161,7 +182,17 @@ def test_maps_are_objects() -> None:
 
 
 @pytest.mark.parametrize(
-    "text", ['[["k",1]]', '[{"key":"k","value":1}]', "5", '"k"', '{"k":1,"k":2}', '{"k":1.5}', '{"k":"1"}', '{"k":{}}']
+    "text",
+    [
+        '[["k",1]]',
+        '[{"key":"k","value":1}]',
+        "5",
+        '"k"',
+        '{"k":1,"k":2}',
+        '{"k":1.5}',
+        '{"k":"1"}',
+        '{"k":{}}',
+    ],
 )
 def test_what_is_no_map_is_undecodable(text: str) -> None:
     """A list of pairs is none; a key comes once."""
@@ -171,7 +202,13 @@ def test_what_is_no_map_is_undecodable(text: str) -> None:
 @pytest.mark.parametrize("key", ["x", "1.5", "01", "", "null", '\\"5'])
 def test_a_key_that_is_no_number_is_undecodable_for_one(key: str) -> None:
     """A text of JSON is not cut out of its quotes."""
-    assert row_of(f'{{"counts":{{"{key}":1}}}}'.encode(), pa.field("counts", pa.map_(pa.int64(), pa.int64()))) is None
+    assert (
+        row_of(
+            f'{{"counts":{{"{key}":1}}}}'.encode(),
+            pa.field("counts", pa.map_(pa.int64(), pa.int64())),
+        )
+        is None
+    )
 
 
 def test_what_the_sink_writes_is_read_as_it_was() -> None:

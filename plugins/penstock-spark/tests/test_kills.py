@@ -1,4 +1,5 @@
-"""Exactly once: the query, its tasks and the publisher are killed, and each element arrives once, at its position.
+"""Exactly once: the query, its tasks and the publisher are killed, and each element arrives once,
+at its position.
 
 `PENSTOCK_SPARK_KILLS` is the number of kills of each test; `nox -s spark_kills` sets 20.
 """
@@ -17,7 +18,9 @@ from _server import Served, element_at, served
 
 KILLS = int(os.environ.get("PENSTOCK_SPARK_KILLS", "1"))
 ROWS_PER_KILL = 3_000
-"""Rows of a partition for each kill, and again for the rest: the query plans some batches between two kills."""
+"""Rows of a partition for each kill, and again for the rest:
+the query plans some batches between two kills.
+"""
 
 
 PATIENCE = 480.0
@@ -33,10 +36,16 @@ def check_rows(spark: Any, folder: Path, count: int, partitions: int) -> None:
     rows = spark.read.parquet(str(folder / "out")).select("partition", "offset", "value").toArrow()
     found: dict[tuple[str, int], bytes] = {}
     repeated = 0
-    for partition, offset, value in zip(*(column.to_pylist() for column in rows.columns), strict=True):
+    for partition, offset, value in zip(
+        *(column.to_pylist() for column in rows.columns), strict=True
+    ):
         repeated += (partition, offset) in found
         found[partition, offset] = value
-    expected = {(str(index), at): element_at("fixed", index, at) for index in range(partitions) for at in range(count)}
+    expected = {
+        (str(index), at): element_at("fixed", index, at)
+        for index in range(partitions)
+        for at in range(count)
+    }
     lost = len(expected.keys() - found.keys())
     wrong = sum(found[key] != value for key, value in expected.items() if key in found)
     print(f"rows {rows.num_rows:,}; lost {lost}, repeated {repeated}, at a wrong position {wrong}")
@@ -44,7 +53,9 @@ def check_rows(spark: Any, folder: Path, count: int, partitions: int) -> None:
 
 
 def wait_for_batches(folder: Path, count: int, failure: Callable[[], object]) -> None:
-    """Wait until the query has planned `count` batches. `failure` returns why the query has ended, if it has."""
+    """Wait until the query has planned `count` batches.
+    `failure` returns why the query has ended, if it has.
+    """
     deadline = time.monotonic() + PATIENCE
     while batches_in(folder) < count:
         ended = failure()
@@ -54,17 +65,23 @@ def wait_for_batches(folder: Path, count: int, failure: Callable[[], object]) ->
 
 
 def test_a_query_that_is_killed_goes_on_where_it_was(spark: Any, tmp_path: Path) -> None:
-    """A kill -9 of the process group of the driver, in the middle of a batch; then the query goes on from its checkpoint."""
+    """A kill -9 of the process group of the driver, in the middle of a batch; then the query
+    goes on from its checkpoint.
+    """
     random, count = Random(15), ROWS_PER_KILL * (KILLS + 1)
     with served(tmp_path, count=count) as server:
         for _ in range(KILLS):
             driver = Driver(server.uri, tmp_path, 2_000)
             try:
-                wait_for_batches(tmp_path, batches_in(tmp_path) + random.randrange(1, 4), driver.failure)
+                wait_for_batches(
+                    tmp_path, batches_in(tmp_path) + random.randrange(1, 4), driver.failure
+                )
                 time.sleep(random.random() / 5)
             finally:
                 driver.kill()
-        into_parquet(spark, server.uri, tmp_path, 2_000).trigger(availableNow=True).start().awaitTermination()
+        into_parquet(spark, server.uri, tmp_path, 2_000).trigger(
+            availableNow=True
+        ).start().awaitTermination()
     check_rows(spark, tmp_path, count, 2)
 
 
@@ -88,10 +105,16 @@ def workers_of(spark: Any) -> list[int]:
 def run_and_disturb(spark: Any, server: Served, folder: Path, disturb: Callable[[], None]) -> None:
     """Run the query to its end, and call `disturb` after every few batches."""
     random = Random(16)
-    query = into_parquet(spark, server.uri, folder, 2_000, **PATIENT).trigger(availableNow=True).start()
+    query = (
+        into_parquet(spark, server.uri, folder, 2_000, **PATIENT).trigger(availableNow=True).start()
+    )
 
     def failure() -> object:
-        return None if query.isActive else query.exception() or "the query has ended before it was disturbed"
+        return (
+            None
+            if query.isActive
+            else query.exception() or "the query has ended before it was disturbed"
+        )
 
     try:
         for _ in range(KILLS):
@@ -104,7 +127,9 @@ def run_and_disturb(spark: Any, server: Served, folder: Path, disturb: Callable[
 
 
 def test_tasks_that_are_killed_are_repeated(spark: Any, tmp_path: Path) -> None:
-    """A kill -9 of the Python processes of the executor: Spark repeats the tasks, and each range is read again."""
+    """A kill -9 of the Python processes of the executor:
+    Spark repeats the tasks, and each range is read again.
+    """
     count, killed = ROWS_PER_KILL * (KILLS + 1), []
 
     def kill() -> None:
@@ -119,8 +144,12 @@ def test_tasks_that_are_killed_are_repeated(spark: Any, tmp_path: Path) -> None:
     check_rows(spark, tmp_path, count, 2)
 
 
-def test_a_publisher_that_is_killed_comes_back_with_the_same_elements(spark: Any, tmp_path: Path) -> None:
-    """A kill -9 of the server, whose logs are on disk: the driver and the tasks connect again, and nothing fails."""
+def test_a_publisher_that_is_killed_comes_back_with_the_same_elements(
+    spark: Any, tmp_path: Path
+) -> None:
+    """A kill -9 of the server, whose logs are on disk:
+    the driver and the tasks connect again, and nothing fails.
+    """
     count = ROWS_PER_KILL * (KILLS + 1)
     with served(tmp_path, count=count) as server:
 

@@ -1,4 +1,6 @@
-"""The options of the source: their texts, the nearest name of an unknown one, and options that contradict each other."""
+"""The options of the source: their texts, the nearest name of an unknown one, and options
+that contradict each other.
+"""
 
 from collections.abc import Mapping
 from pathlib import Path
@@ -20,17 +22,35 @@ def settings(**options: str) -> SourceSettings:
 
 
 def client(options: Mapping[str, str]) -> ClientSettings:
-    return ClientSettings.of(read_options({f"penstock.client.{name}": value for name, value in options.items()}, CLIENT_OPTIONS))
+    return ClientSettings.of(
+        read_options(
+            {f"penstock.client.{name}": value for name, value in options.items()}, CLIENT_OPTIONS
+        )
+    )
 
 
 def test_options_are_read_in_lower_case() -> None:
     """Spark hands the names over in lower case, and values as texts."""
-    read = settings(maxelementspertrigger="500", MAXTRIGGERDELAY="15m", failondataloss="False", valueformat="RAW", longpollms="20")
-    assert (read.max_elements, read.max_delay, read.fail_on_loss, read.value_format, read.long_poll) == (500, 900.0, False, "raw", 0.02)
+    read = settings(
+        maxelementspertrigger="500",
+        MAXTRIGGERDELAY="15m",
+        failondataloss="False",
+        valueformat="RAW",
+        longpollms="20",
+    )
+    assert (
+        read.max_elements,
+        read.max_delay,
+        read.fail_on_loss,
+        read.value_format,
+        read.long_poll,
+    ) == (500, 900.0, False, "raw", 0.02)
 
 
 def test_the_page_has_each_option() -> None:
-    """A table of the page for users, docs/how-to/spark-source.md, names each option of the source."""
+    """A table of the page for users, docs/how-to/spark-source.md,
+    names each option of the source.
+    """
     page = (Path(__file__).parents[3] / "docs/how-to/spark-source.md").read_text(encoding="utf-8")
     assert [option.name for option in SOURCE_OPTIONS if f"`{option.name}`" not in page] == []
 
@@ -48,7 +68,13 @@ REFUSED = [
     ({"maxElementPerTrigger": "5"}, "the nearest one is maxElementsPerTrigger"),
     ({"penstock.client.tokenfil": "x"}, "the nearest one is penstock.client.tokenFile"),
     ({"zzz": "5"}, "the options are uri, stream"),
-    ({"streams": "a,b"}, "exactly one of the options stream, streams, streamPattern, assign; stream, streams was given"),
+    (
+        {"streams": "a,b"},
+        (
+            "exactly one of the options stream, streams, streamPattern, assign; stream, streams "
+            "was given"
+        ),
+    ),
     ({"maxElementsPerTrigger": "0"}, "give a whole number from 1"),
     ({"maxElementsPerTrigger": "9" * 30}, "give a whole number"),
     ({"longPollMs": "-1"}, "milliseconds from 0"),
@@ -61,21 +87,36 @@ REFUSED = [
     ({"startingOffsets": '{"orders": {"0": 5, "0": 7}}'}, "the key '0' is there twice"),
     ({"stream": "orders?partition=1"}, "the source itself says partition to the server"),
     ({"stream": "orders?x=1&start=5"}, "startingOffsets and endingOffsets choose positions"),
-    ({"penstock.client.tls.authorities": "/ca.pem"}, "penstock.client.tls.… are for tls://, and uri=tcp://127.0.0.1:7000 has no TLS"),
+    (
+        {"penstock.client.tls.authorities": "/ca.pem"},
+        "penstock.client.tls.… are for tls://, and uri=tcp://127.0.0.1:7000 has no TLS",
+    ),
     ({"includeMetadata": "yes"}, "give true or false"),
     ({"valueFormat": "avro"}, "raw, json, msgpack, protobuf, arrow"),
     ({"valueFormat": "protobuf", "schema": "a INT"}, "messageType"),
     ({"schema": "a INT"}, "leave schema"),
-    ({"valueFormat": "json", "schema": "a INT, Offset BIGINT"}, "a column Offset of its own; set includeMetadata=false"),
+    (
+        {"valueFormat": "json", "schema": "a INT, Offset BIGINT"},
+        "a column Offset of its own; set includeMetadata=false",
+    ),
     ({"valueFormat": "json", "schema": "`stream`: STRING"}, "a column stream of its own"),
-    ({"valueFormat": "json", "schema": "_corrupt INT", "undecodable": "_corrupt"}, "a column _corrupt of its own; rename it"),
-    ({"valueFormat": "json", "schema": "s STRUCT<a: INT, b: INT>, `a,b` INT, A INT, a INT"}, "the column a is there twice"),
+    (
+        {"valueFormat": "json", "schema": "_corrupt INT", "undecodable": "_corrupt"},
+        "a column _corrupt of its own; rename it",
+    ),
+    (
+        {"valueFormat": "json", "schema": "s STRUCT<a: INT, b: INT>, `a,b` INT, A INT, a INT"},
+        "the column a is there twice",
+    ),
     ({"minElementsPerTrigger": "9", "maxElementsPerTrigger": "8"}, "above maxElementsPerTrigger"),
     ({"startingOffsets": "newest"}, "JSON object"),
     ({"delivery": "atMostOnce"}, "needs maxElementsPerTrigger"),
     ({"delivery": "sometimes"}, "exactlyOnce, atMostOnce"),
     ({"subscriptionId": "nightly report"}, "as in nightly-report"),
-    ({"delivery": "atMostOnce", "maxElementsPerTrigger": "5", "subscriptionId": "nightly"}, "leave it out"),
+    (
+        {"delivery": "atMostOnce", "maxElementsPerTrigger": "5", "subscriptionId": "nightly"},
+        "leave it out",
+    ),
     ({"penstock.client.token": "hunter2"}, "tokenFile or penstock.client.tokenEnv"),
     ({"penstock.client.user": "ann"}, "passwordFile"),
 ]
@@ -97,10 +138,17 @@ def test_other_selections() -> None:
     assert SourceSettings.of(uri | {"streamPattern": "ord.*"}).pattern == "ord.*"
     with pytest.raises(UsageError, match="no regular expression"):
         SourceSettings.of(uri | {"streamPattern": "ord("})
-    for nothing, text in (("{}", "names no stream"), ('{"orders": ["0"], "orders": ["1"]}', "the key 'orders' is there twice")):
+    for nothing, text in (
+        ("{}", "names no stream"),
+        ('{"orders": ["0"], "orders": ["1"]}', "the key 'orders' is there twice"),
+    ):
         with pytest.raises(UsageError, match=text):
             SourceSettings.of(uri | {"assign": nothing})
-    hot = uri | {"stream": "numbers?start=5", "delivery": "atMostOnce", "maxElementsPerTrigger": "5"}
+    hot = uri | {
+        "stream": "numbers?start=5",
+        "delivery": "atMostOnce",
+        "maxElementsPerTrigger": "5",
+    }
     assert SourceSettings.of(hot).streams == ("numbers?start=5",)  # a word of the publisher's own
     with pytest.raises(UsageError, match="names of partitions"):
         SourceSettings.of(uri | {"assign": '{"orders": 0}'})
@@ -111,18 +159,25 @@ def test_the_rows_have_the_columns_of_the_format() -> None:
     assert settings().row_schema == "stream STRING, partition STRING, offset BIGINT, value BINARY"
     json: dict[str, Any] = {"valueFormat": "json", "schema": "id BIGINT"}
     assert settings(**json, includeMetadata="false").row_schema == "id BIGINT"
-    assert settings(**json, undecodable="_corrupt").row_schema.endswith("id BIGINT, _corrupt BINARY")
+    assert settings(**json, undecodable="_corrupt").row_schema.endswith(
+        "id BIGINT, _corrupt BINARY"
+    )
     own = "offset BIGINT, partition STRING, _corrupt STRING, s STRUCT<a: INT, a: INT>"
     assert settings(valueFormat="json", schema=own, includeMetadata="false").row_schema == own
     with pytest.raises(UsageError, match="needs the columns"):
         assert settings(valueFormat="json").row_schema
 
 
-def test_credentials_come_from_files_and_the_environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_credentials_come_from_files_and_the_environment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """They are read when a process connects, and the settings do not have them."""
     (tmp_path / "token").write_text("secret-one\n")
     monkeypatch.setenv("ANNS_PASSWORD", "secret-two")
-    by_file, by_variable = client({"tokenFile": str(tmp_path / "token")}), client({"user": "ann", "passwordEnv": "ANNS_PASSWORD"})
+    by_file, by_variable = (
+        client({"tokenFile": str(tmp_path / "token")}),
+        client({"user": "ann", "passwordEnv": "ANNS_PASSWORD"}),
+    )
     assert by_file._credentials().data == b"secret-one"  # type: ignore[union-attr]  # there are some
     assert by_variable._credentials().data == b"ann:secret-two"  # type: ignore[union-attr]  # there are some
     assert "secret" not in repr((by_file, by_variable))

@@ -1,4 +1,6 @@
-"""The plan of a query, with a publisher that a test sets: shares, limits, loss, other content, AvailableNow."""
+"""The plan of a query, with a publisher that a test sets:
+shares, limits, loss, other content, AvailableNow.
+"""
 
 import hashlib
 from collections.abc import Mapping, Sequence
@@ -25,11 +27,18 @@ from penstock_spark.source._settings import SourceSettings
 from penstock.api import UsageError
 
 EAST, WEST = ("orders", "east"), ("orders", "west")
-HOT = {"uri": "tcp://127.0.0.1:1", "stream": "orders", "delivery": "atMostOnce", "maxElementsPerTrigger": "10"}
+HOT = {
+    "uri": "tcp://127.0.0.1:1",
+    "stream": "orders",
+    "delivery": "atMostOnce",
+    "maxElementsPerTrigger": "10",
+}
 
 
 class KnownPublisher:
-    """A publisher whose positions a test sets. The digest of an element is a function of its position and of `content`."""
+    """A publisher whose positions a test sets.
+    The digest of an element is a function of its position and of `content`.
+    """
 
     def __init__(self, facts: Mapping[Key, Facts]) -> None:
         self.known = dict(facts)
@@ -40,7 +49,9 @@ class KnownPublisher:
         self.described: tuple[str, ...] = ()
         self.size = 10.0
 
-    def facts(self, streams: Sequence[str], *, after: Mapping[Key, int] | None = None, wait: float = 0.0) -> dict[Key, Facts]:
+    def facts(
+        self, streams: Sequence[str], *, after: Mapping[Key, int] | None = None, wait: float = 0.0
+    ) -> dict[Key, Facts]:
         self.waits.append(wait)
         self.after = after
         return {key: each for key, each in self.known.items() if key[0] in streams}
@@ -52,7 +63,9 @@ class KnownPublisher:
         return self.described
 
     def digest(self, stream: str, partition: str, position: int) -> str:
-        return hashlib.sha256(f"{self.content} {stream} {partition} {position}".encode()).hexdigest()[:16]
+        return hashlib.sha256(
+            f"{self.content} {stream} {partition} {position}".encode()
+        ).hexdigest()[:16]
 
     def mean_size(self, stream: str, partition: str, start: int, stop: int) -> float:
         return self.size
@@ -79,7 +92,10 @@ def test_a_share_is_in_proportion_and_uses_all_of_the_limit() -> None:
 
 def test_bytes_are_kept_by_the_mean_size() -> None:
     """At least one element is read, also if it is larger than the limit."""
-    assert share_bytes({EAST: 100, WEST: 100}, {EAST: 10.0, WEST: 10.0}, 500) == {EAST: 25, WEST: 25}
+    assert share_bytes({EAST: 100, WEST: 100}, {EAST: 10.0, WEST: 10.0}, 500) == {
+        EAST: 25,
+        WEST: 25,
+    }
     assert share_bytes({EAST: 1}, {EAST: 10.0}, 5) == {EAST: 1}
     assert share_bytes({EAST: 9}, {EAST: 10.0}, 90) == {EAST: 9}
 
@@ -89,15 +105,27 @@ def test_ranges_are_cut_into_at_least_as_many_parts() -> None:
     start, end = Offset({EAST: 0, WEST: 0}), Offset({EAST: 300, WEST: 100}, {EAST: "digest"})
     assert len(ranges_between(start, end, 1)) == 2
     parts = ranges_between(start, end, 8)
-    assert [(part.start, part.stop) for part in parts if part.partition == "east"] == [(50 * at, 50 * at + 50) for at in range(6)]
+    assert [(part.start, part.stop) for part in parts if part.partition == "east"] == [
+        (50 * at, 50 * at + 50) for at in range(6)
+    ]
     assert len(parts) == 8
-    assert [part.digest for part in parts if part.partition == "east"] == ["", "", "", "", "", "digest"]
+    assert [part.digest for part in parts if part.partition == "east"] == [
+        "",
+        "",
+        "",
+        "",
+        "",
+        "digest",
+    ]
     assert ranges_between(end, end, 8) == []
     assert len(ranges_between(Offset({EAST: 0}), Offset({EAST: 3}), 100)) == 3
 
 
 def of_streams(counts: Sequence[int]) -> list[tuple[Range, tuple[str, ...]]]:
-    return [(Range(f"s{number}", "0", 5, 5 + count), ("tcp://a",)) for number, count in enumerate(counts)]
+    return [
+        (Range(f"s{number}", "0", 5, 5 + count), ("tcp://a",))
+        for number, count in enumerate(counts)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -112,7 +140,9 @@ def of_streams(counts: Sequence[int]) -> list[tuple[Range, tuple[str, ...]]]:
         pytest.param([ENOUGH // 2] * 1_000, 1, 500, id="two make enough"),
         pytest.param([ENOUGH + 1] * 100, 1, 100, id="large ones"),
         pytest.param([1] * TASKS, 1, TASKS, id="few"),
-        pytest.param([1_000_000, *[1] * (TASKS - 1)], 1, TASKS, id="few, a large one and small ones"),
+        pytest.param(
+            [1_000_000, *[1] * (TASKS - 1)], 1, TASKS, id="few, a large one and small ones"
+        ),
         pytest.param([1, 1], 1, 2, id="two"),
         pytest.param([], 1, 0, id="none"),
     ],
@@ -122,14 +152,18 @@ def test_small_ranges_share_a_task(counts: list[int], least: int, tasks: int) ->
     ranges = of_streams(counts)
     found = pack_into_tasks(ranges, least)
     assert len(found) == tasks
-    assert sorted(part for parts, _ in found for part in parts) == sorted(part for part, _ in ranges)
+    assert sorted(part for parts, _ in found for part in parts) == sorted(
+        part for part, _ in ranges
+    )
     for parts, _ in found:
         assert len(parts) == 1 or sum(each.stop - each.start for each in parts) <= ENOUGH
 
 
 def test_ranges_at_different_addresses_do_not_share_a_task() -> None:
     """A task has one connection."""
-    ranges = [(part, (f"tcp://{number % 2}",)) for number, (part, _) in enumerate(of_streams([1] * 1_000))]
+    ranges = [
+        (part, (f"tcp://{number % 2}",)) for number, (part, _) in enumerate(of_streams([1] * 1_000))
+    ]
     found = pack_into_tasks(ranges, 1)
     addresses = dict(ranges)
     assert all(addresses[part] == where for parts, where in found for part in parts)
@@ -149,7 +183,11 @@ def test_offsets_are_what_spark_keeps() -> None:
     for foreign in ({"orders": {"0": 5}}, {"penstock": 2, "positions": {}}, "5", None):
         with pytest.raises(UsageError, match="checkpointLocation of its own"):
             Offset.from_json(foreign)
-    for damaged in ({"penstock": 1}, {"penstock": 1, "positions": {"orders": 5}}, {"penstock": 1, "positions": {"a": {"b": "c"}}}):
+    for damaged in (
+        {"penstock": 1},
+        {"penstock": 1, "positions": {"orders": 5}},
+        {"penstock": 1, "positions": {"a": {"b": "c"}}},
+    ):
         with pytest.raises(UsageError, match="damaged"):
             Offset.from_json(damaged)
 
@@ -157,8 +195,14 @@ def test_offsets_are_what_spark_keeps() -> None:
 def test_places_are_words_numbers_and_those_of_kafka() -> None:
     """A partition that does not exist is refused, and the error has those that do."""
     facts = {EAST: Facts(3, 9), WEST: Facts(0, 5)}
-    assert read_places({"orders": {"east": -1, "west": "earliest"}}, facts, "startingOffsets") == {EAST: 9, WEST: 0}
-    assert read_places({"orders": {"east": 4, "west": -2}}, facts, "startingOffsets") == {EAST: 4, WEST: 0}
+    assert read_places({"orders": {"east": -1, "west": "earliest"}}, facts, "startingOffsets") == {
+        EAST: 9,
+        WEST: 0,
+    }
+    assert read_places({"orders": {"east": 4, "west": -2}}, facts, "startingOffsets") == {
+        EAST: 4,
+        WEST: 0,
+    }
     with pytest.raises(UsageError, match="orders/east, orders/west"):
         read_places({"orders": {"north": 1}}, facts, "startingOffsets")
     for wrong in (True, -3, 1.5, "soon", None, [1]):
@@ -167,10 +211,15 @@ def test_places_are_words_numbers_and_those_of_kafka() -> None:
 
 
 def test_a_query_begins_where_its_option_says() -> None:
-    """Partitions that JSON does not name begin at the earliest element; so do those that appear later."""
+    """Partitions that JSON does not name begin at the earliest element;
+    so do those that appear later.
+    """
     publisher = KnownPublisher({EAST: Facts(3, 9), WEST: Facts(0, 5)})
     assert plan_of(publisher).initial("latest").positions == {EAST: 9, WEST: 5}
-    assert plan_of(publisher, startingOffsets="earliest").initial("latest").positions == {EAST: 3, WEST: 0}
+    assert plan_of(publisher, startingOffsets="earliest").initial("latest").positions == {
+        EAST: 3,
+        WEST: 0,
+    }
     plan = plan_of(publisher, startingOffsets='{"orders": {"west": 4}}')
     assert plan.initial("latest").positions == {EAST: 3, WEST: 4}
     publisher.known[WEST] = Facts(0, 50)
@@ -179,7 +228,9 @@ def test_a_query_begins_where_its_option_says() -> None:
     end = plan.latest(plan.initial("latest"))
     assert end.begins == {("orders", "north"): 2}
     publisher.known["orders", "north"] = Facts(4, 6)
-    assert Range("orders", "north", 2, 6, end.digests["orders", "north"]) in [part for part, _ in plan.ranges(plan.initial("latest"), end)]
+    assert Range("orders", "north", 2, 6, end.digests["orders", "north"]) in [
+        part for part, _ in plan.ranges(plan.initial("latest"), end)
+    ]
 
 
 def test_a_batch_ends_at_the_limit_and_has_digests() -> None:
@@ -188,7 +239,10 @@ def test_a_batch_ends_at_the_limit_and_has_digests() -> None:
     plan = plan_of(publisher, maxElementsPerTrigger="40", startingOffsets="earliest")
     first = plan.latest(plan.initial("latest"))
     assert first.positions == {EAST: 30, WEST: 10}
-    assert first.digests == {EAST: publisher.digest("orders", "east", 29), WEST: publisher.digest("orders", "west", 9)}
+    assert first.digests == {
+        EAST: publisher.digest("orders", "east", 29),
+        WEST: publisher.digest("orders", "west", 9),
+    }
     assert plan.latest(first, is_limited=False).positions == {EAST: 300, WEST: 100}
     publisher.known = {EAST: Facts(0, 31), WEST: Facts(0, 10)}
     second = plan.latest(first)
@@ -201,7 +255,12 @@ def test_a_batch_ends_at_the_limit_and_has_digests() -> None:
 def test_bytes_bound_a_batch() -> None:
     """By the mean size of a sample, beside the number of elements."""
     publisher = KnownPublisher({EAST: Facts(0, 300)})
-    plan = plan_of(publisher, maxBytesPerTrigger="1000", maxElementsPerTrigger="200", startingOffsets="earliest")
+    plan = plan_of(
+        publisher,
+        maxBytesPerTrigger="1000",
+        maxElementsPerTrigger="200",
+        startingOffsets="earliest",
+    )
     assert plan.latest(plan.initial("latest")).positions == {EAST: 100}
     publisher.size = 1.0
     assert plan.latest(plan.initial("latest")).positions == {EAST: 200}
@@ -210,14 +269,21 @@ def test_bytes_bound_a_batch() -> None:
 def test_a_batch_waits_for_the_least_number_but_not_for_longer_than_the_delay() -> None:
     """The first batch and AvailableNow do not wait."""
     publisher, now = KnownPublisher({EAST: Facts(0, 5)}), [100.0]
-    plan = plan_of(publisher, now, minElementsPerTrigger="10", maxTriggerDelay="15m", startingOffsets="earliest")
+    plan = plan_of(
+        publisher,
+        now,
+        minElementsPerTrigger="10",
+        maxTriggerDelay="15m",
+        startingOffsets="earliest",
+    )
     first = plan.latest(plan.initial("latest"))
     assert first.positions == {EAST: 5}
     publisher.known = {EAST: Facts(0, 14)}
     assert plan.latest(first) is first
     assert publisher.after == {EAST: 5}
     assert plan.latest(first) is first
-    assert publisher.after == {EAST: 14}  # so the server holds the question until there are more than these
+    # So the server holds the question until there are more than these.
+    assert publisher.after == {EAST: 14}
     now[0] += 900.0
     assert plan.latest(first).positions == {EAST: 14}
     now[0] += 1.0
@@ -246,30 +312,53 @@ def test_available_now_does_not_go_beyond_its_beginning() -> None:
 
 
 LOST: list[tuple[Facts, str, int]] = [
-    (Facts(20, 30), "has position 10 of partition 'east' of 'orders', and the publisher has 20 up to, and not with, 30.*were dropped", 20),
+    (
+        Facts(20, 30),
+        (
+            "has position 10 of partition 'east' of 'orders', and the publisher has 20 up to, and "
+            "not with, 30.*were dropped"
+        ),
+        20,
+    ),
     (Facts(0, 5), "the publisher has 0 up to, and not with, 5.*begun anew", 0),
 ]
 
 
 @pytest.mark.parametrize(("facts", "text", "goes_on"), LOST)
-def test_lost_elements_end_the_query_unless_the_option_says_otherwise(facts: Facts, text: str, goes_on: int) -> None:
-    """With failOnDataLoss=false the next batch begins where the publisher has elements, also when it is read again."""
+def test_lost_elements_end_the_query_unless_the_option_says_otherwise(
+    facts: Facts, text: str, goes_on: int
+) -> None:
+    """With failOnDataLoss=false the next batch begins where the publisher has elements,
+    also when it is read again.
+    """
     publisher = KnownPublisher({EAST: facts, WEST: Facts(0, 9)})
     start = Offset({EAST: 10, WEST: 0})
     with pytest.raises(UsageError, match=text):
         plan_of(publisher).latest(start)
     end = plan_of(publisher, failOnDataLoss="false").latest(start)
     assert end.begins == {EAST: goes_on}
-    assert [(part.start, part.stop) for part in ranges_between(start, end, 1) if part.partition == "east"] == ([(goes_on, facts.latest)])
+    assert [
+        (part.start, part.stop)
+        for part in ranges_between(start, end, 1)
+        if part.partition == "east"
+    ] == ([(goes_on, facts.latest)])
 
 
-@pytest.mark.parametrize(("latest", "content"), [(0, "second"), (5, "second"), (10, "second"), (90, "second")])
-def test_a_log_that_has_begun_anew_is_read_once_from_its_beginning(latest: int, content: str, caplog: pytest.LogCaptureFixture) -> None:
-    """With fewer elements than before, with as many, and with more. The moved position is kept at once, and is warned of once."""
+@pytest.mark.parametrize(
+    ("latest", "content"), [(0, "second"), (5, "second"), (10, "second"), (90, "second")]
+)
+def test_a_log_that_has_begun_anew_is_read_once_from_its_beginning(
+    latest: int, content: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """With fewer elements than before, with as many, and with more. The moved position is kept
+    at once, and is warned of once.
+    """
     publisher = KnownPublisher({EAST: Facts(0, 10)})
     start = plan_of(publisher, startingOffsets="earliest").latest(Offset({EAST: 0}))
     publisher.known, publisher.content = {EAST: Facts(0, latest)}, content
-    plan = plan_of(publisher, failOnDataLoss="false", maxElementsPerTrigger="4", minElementsPerTrigger="3")
+    plan = plan_of(
+        publisher, failOnDataLoss="false", maxElementsPerTrigger="4", minElementsPerTrigger="3"
+    )
     offset, reached = start, []
     while (after := plan.latest(offset)) is not offset:
         reached += [(part.start, part.stop) for part in ranges_between(offset, after, 1)]
@@ -282,9 +371,13 @@ def test_a_log_that_has_begun_anew_is_read_once_from_its_beginning(latest: int, 
 
 
 def test_a_moved_position_is_not_held_back() -> None:
-    """Only the offset remembers the loss: an offset that waits for more elements would forget that the log has begun anew."""
+    """Only the offset remembers the loss: an offset that waits for more elements would forget
+    that the log has begun anew.
+    """
     publisher = KnownPublisher({EAST: Facts(0, 10)})
-    plan = plan_of(publisher, failOnDataLoss="false", minElementsPerTrigger="50", startingOffsets="earliest")
+    plan = plan_of(
+        publisher, failOnDataLoss="false", minElementsPerTrigger="50", startingOffsets="earliest"
+    )
     start = plan.latest(plan.initial("latest"))
     publisher.content, publisher.epoch = "second", 2
     after = plan.latest(start)
@@ -293,7 +386,9 @@ def test_a_moved_position_is_not_held_back() -> None:
     assert plan.latest(after) is after
 
 
-def test_a_connection_that_is_lost_while_a_batch_is_planned_is_examined_again(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_connection_that_is_lost_while_a_batch_is_planned_is_examined_again(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Otherwise the offset would have the digest of an element that no task reads."""
     publisher = KnownPublisher({EAST: Facts(0, 10)})
     plan = plan_of(publisher, startingOffsets="earliest")
@@ -307,7 +402,9 @@ def test_a_connection_that_is_lost_while_a_batch_is_planned_is_examined_again(mo
         return digest(stream, partition, position)
 
     monkeypatch.setattr(publisher, "digest", restart)
-    with pytest.raises(UsageError, match="position 9 of partition 'east' of 'orders' is not the one"):
+    with pytest.raises(
+        UsageError, match="position 9 of partition 'east' of 'orders' is not the one"
+    ):
         plan.latest(start)
 
 
@@ -323,7 +420,9 @@ GONE: list[tuple[dict[Key, Facts], str, str]] = [
 def test_a_planned_batch_of_a_log_that_has_begun_anew_is_left_out(
     facts: dict[Key, Facts], content: str, text: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """With failOnDataLoss=false. Otherwise the query ends at each start, because Spark has kept the batch; the error names the option."""
+    """With failOnDataLoss=false. Otherwise the query ends at each start, because Spark has kept
+    the batch; the error names the option.
+    """
     publisher = KnownPublisher({EAST: Facts(0, 10)})
     options = {"minPartitions": "3", "startingOffsets": "earliest"}
     plan = plan_of(publisher, **options)
@@ -333,7 +432,10 @@ def test_a_planned_batch_of_a_log_that_has_begun_anew_is_left_out(
     again = plan_of(publisher, failOnDataLoss="false", **options)
     assert again.ranges(start, end) == plan.ranges(start, end)
     publisher.known, publisher.content = facts, content
-    with pytest.raises(UsageError, match=f"{text}.*failOnDataLoss=false; or give this query a new checkpointLocation"):
+    with pytest.raises(
+        UsageError,
+        match=f"{text}.*failOnDataLoss=false; or give this query a new checkpointLocation",
+    ):
         plan_of(publisher, **options).ranges(start, end)
     lenient = plan_of(publisher, failOnDataLoss="false", **options)
     if content == "first":
@@ -343,7 +445,10 @@ def test_a_planned_batch_of_a_log_that_has_begun_anew_is_left_out(
     assert text in caplog.text
     if EAST in facts:
         after = lenient.latest(end)
-        assert sum(part.stop - part.start for part, _ in lenient.ranges(end, after)) == facts[EAST].latest
+        assert (
+            sum(part.stop - part.start for part, _ in lenient.ranges(end, after))
+            == facts[EAST].latest
+        )
 
 
 def test_a_stream_that_is_gone_is_warned_of_once(caplog: pytest.LogCaptureFixture) -> None:
@@ -364,7 +469,10 @@ def test_other_content_is_found_when_the_connection_is_new() -> None:
     publisher.content = "second"
     assert plan.latest(first).positions == {EAST: 90}  # the same connection, so the same publisher
     publisher.epoch = 2
-    with pytest.raises(UsageError, match="position 49 of partition 'east' of 'orders' is not the one that this query has read"):
+    with pytest.raises(
+        UsageError,
+        match="position 49 of partition 'east' of 'orders' is not the one that this query has read",
+    ):
         plan.latest(first)
     with pytest.raises(UsageError, match="is not the one"):
         plan_of(publisher).latest(first)  # the program was restarted as well
@@ -374,20 +482,29 @@ def test_other_content_is_found_when_the_connection_is_new() -> None:
 
 def test_a_checkpoint_of_other_streams_is_refused() -> None:
     """The error names the partition that is gone."""
-    with pytest.raises(UsageError, match=r"partition '0' of 'bills'.*checkpointLocation of its own"):
+    with pytest.raises(
+        UsageError, match=r"partition '0' of 'bills'.*checkpointLocation of its own"
+    ):
         plan_of(KnownPublisher({EAST: Facts(0, 5)})).latest(Offset({("bills", "0"): 5}))
 
 
 def test_a_checkpoint_belongs_to_the_query_whose_id_it_has() -> None:
-    """One without an id takes the first one that is given. A batch that is read again is refused, too."""
+    """One without an id takes the first one that is given.
+    A batch that is read again is refused, too.
+    """
     publisher = KnownPublisher({EAST: Facts(0, 50)})
     start = Offset({EAST: 0})
     end = plan_of(publisher, subscriptionId="nightly").latest(start)
     assert end.to_json()["subscription"] == "nightly"
     assert Offset.from_json(end.to_json()) == end
     assert plan_of(publisher, subscriptionId="nightly").latest(end) is end
-    for options, text in (({"subscriptionId": "hourly"}, "has subscriptionId=hourly"), ({}, "this one has none")):
-        with pytest.raises(UsageError, match=f"subscriptionId=nightly.*{text}.*checkpointLocation of its own"):
+    for options, text in (
+        ({"subscriptionId": "hourly"}, "has subscriptionId=hourly"),
+        ({}, "this one has none"),
+    ):
+        with pytest.raises(
+            UsageError, match=f"subscriptionId=nightly.*{text}.*checkpointLocation of its own"
+        ):
             plan_of(publisher, **options).latest(end)
         with pytest.raises(UsageError, match="subscriptionId=nightly"):
             plan_of(publisher, **options).ranges(start, end)
@@ -402,15 +519,23 @@ def test_a_checkpoint_belongs_to_one_kind_of_delivery() -> None:
         plan_of(publisher, failOnDataLoss="false").ranges(Offset({}), Offset({("orders", ""): 40}))
     counted = CountedPlan(SourceSettings.of(HOT), publisher)  # type: ignore[arg-type]  # it has the same methods
     for call in (counted.latest, lambda offset: counted.ranges(Offset({}), offset)):
-        with pytest.raises(UsageError, match="has the positions of a log, and delivery=atMostOnce has none"):
+        with pytest.raises(
+            UsageError, match="has the positions of a log, and delivery=atMostOnce has none"
+        ):
             call(Offset({EAST: 40}))
 
 
 def test_a_log_is_not_read_at_most_once() -> None:
-    """Each batch would begin at its first element again. A publisher without positions is asked once."""
+    """Each batch would begin at its first element again.
+    A publisher without positions is asked once.
+    """
     publisher = KnownPublisher({EAST: Facts(0, 50)})
     counted = CountedPlan(SourceSettings.of(HOT), publisher)  # type: ignore[arg-type]  # it has the same methods
-    for call in (lambda: counted.initial("latest"), lambda: counted.latest(Offset({})), lambda: counted.whole("earliest")):
+    for call in (
+        lambda: counted.initial("latest"),
+        lambda: counted.latest(Offset({})),
+        lambda: counted.whole("earliest"),
+    ):
         with pytest.raises(UsageError, match=r"'orders' is a log.*Leave delivery out"):
             call()
     publisher.known = {}
@@ -421,22 +546,36 @@ def test_assigned_partitions_and_patterns_choose() -> None:
     """A partition that does not exist, and a pattern without a name, are refused."""
     publisher = KnownPublisher({EAST: Facts(0, 5), WEST: Facts(0, 5), ("bills", "0"): Facts(0, 1)})
     earliest: dict[str, Any] = {"startingOffsets": "earliest"}
-    assert plan_of(publisher, assign='{"orders": ["west"]}', **earliest).initial("latest").positions == {WEST: 0}
+    assert plan_of(publisher, assign='{"orders": ["west"]}', **earliest).initial(
+        "latest"
+    ).positions == {WEST: 0}
     with pytest.raises(UsageError, match="'orders' has no partition 'north'"):
         plan_of(publisher, assign='{"orders": ["north"]}').initial("latest")
     with pytest.raises(UsageError, match="describes no publisher of such a name"):
         plan_of(publisher, streamPattern="b.*").initial("latest")
     publisher.described = ("bills",)
-    assert plan_of(publisher, streamPattern="b.*", **earliest).initial("latest").positions == {("bills", "0"): 0}
+    assert plan_of(publisher, streamPattern="b.*", **earliest).initial("latest").positions == {
+        ("bills", "0"): 0
+    }
 
 
 def test_a_batch_query_reads_between_two_places() -> None:
     """Places that the publisher does not have are refused, or are cut with failOnDataLoss=false."""
     publisher = KnownPublisher({EAST: Facts(10, 50)})
-    options = {"startingOffsets": '{"orders": {"east": 20}}', "endingOffsets": '{"orders": {"east": 30}}'}
-    assert [part for part, _ in plan_of(publisher, **options).whole("earliest")] == [Range("orders", "east", 20, 30)]
-    assert [part for part, _ in plan_of(publisher).whole("earliest")] == [Range("orders", "east", 10, 50)]
-    wide = {"startingOffsets": '{"orders": {"east": 0}}', "endingOffsets": '{"orders": {"east": 60}}'}
+    options = {
+        "startingOffsets": '{"orders": {"east": 20}}',
+        "endingOffsets": '{"orders": {"east": 30}}',
+    }
+    assert [part for part, _ in plan_of(publisher, **options).whole("earliest")] == [
+        Range("orders", "east", 20, 30)
+    ]
+    assert [part for part, _ in plan_of(publisher).whole("earliest")] == [
+        Range("orders", "east", 10, 50)
+    ]
+    wide = {
+        "startingOffsets": '{"orders": {"east": 0}}',
+        "endingOffsets": '{"orders": {"east": 60}}',
+    }
     with pytest.raises(UsageError, match="startingOffsets has position 0"):
         plan_of(publisher, **wide).whole("earliest")
     lenient = plan_of(publisher, **wide, failOnDataLoss="false").whole("earliest")

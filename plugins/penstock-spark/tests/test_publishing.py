@@ -23,7 +23,9 @@ PARTITIONS = 8
 
 
 @asynccontextmanager
-async def serve_and_subscribe(service: penstock.Service, *, demand: int = 256) -> AsyncIterator[Any]:
+async def serve_and_subscribe(
+    service: penstock.Service, *, demand: int = 256
+) -> AsyncIterator[Any]:
     """Yield a stream of ``rows``."""
     async with (
         penstock.serve(service, "memory://here"),
@@ -34,7 +36,9 @@ async def serve_and_subscribe(service: penstock.Service, *, demand: int = 256) -
 
 
 def published(spark: Any, folder: Path, rows: int) -> tuple[penstock.Service, Path]:
-    """Return a service with a DataFrame of PARTITIONS partitions, each of which leaves a file when it is computed."""
+    """Return a service with a DataFrame of PARTITIONS partitions, each of
+    which leaves a file when it is computed.
+    """
     seen = folder / "seen"
     seen.mkdir()
     path = str(seen)
@@ -46,14 +50,20 @@ def published(spark: Any, folder: Path, rows: int) -> tuple[penstock.Service, Pa
                 Path(path, str(int(value) // (rows // PARTITIONS))).touch()
             yield batch
 
-    frame = spark.range(0, rows, 1, PARTITIONS).selectExpr("CAST(id AS STRING) AS value").mapInArrow(noting, "value STRING")
+    frame = (
+        spark.range(0, rows, 1, PARTITIONS)
+        .selectExpr("CAST(id AS STRING) AS value")
+        .mapInArrow(noting, "value STRING")
+    )
     service = penstock.Service()
     publish_dataframe(service, "rows", frame)
     return service, seen
 
 
 def test_a_subscriber_gets_the_rows_partition_by_partition(spark: Any, tmp_path: Path) -> None:
-    """Nothing is computed before its first request, and a partition is computed when the rows before it were requested."""
+    """Nothing is computed before its first request, and a partition is computed
+    when the rows before it were requested.
+    """
     service, seen = published(spark, tmp_path, 80)
 
     async def read() -> list[bytes]:
@@ -88,7 +98,11 @@ def test_a_subscriber_that_cancels_ends_its_job(spark: Any) -> None:
             yield batch
 
     service = penstock.Service()
-    publish_dataframe(service, "rows", spark.range(1).selectExpr("'x' AS value").mapInArrow(waiting, "value STRING"))
+    publish_dataframe(
+        service,
+        "rows",
+        spark.range(1).selectExpr("'x' AS value").mapInArrow(waiting, "value STRING"),
+    )
 
     async def read() -> None:
         async with serve_and_subscribe(service):
@@ -99,7 +113,9 @@ def test_a_subscriber_that_cancels_ends_its_job(spark: Any) -> None:
 
 
 class SparkContext:
-    """As much of Spark as a run calls. The job that begins between two cancels is ended by the second one alone."""
+    """As much of Spark as a run calls.
+    The job that begins between two cancels is ended by the second one alone.
+    """
 
     def __init__(self, *, last_cancel: int) -> None:
         self.sparkContext = self
@@ -156,7 +172,9 @@ def test_a_run_that_was_stopped_begins_no_job() -> None:
     assert not spark.begun.is_set()
 
 
-def test_spark_that_ends_no_job_does_not_hold_up_its_subscriber(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_spark_that_ends_no_job_does_not_hold_up_its_subscriber(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The stop gives up at its deadline."""
     monkeypatch.setattr(module, "STOP_SECONDS", 0.0)
     spark = SparkContext(last_cancel=10**9)
@@ -170,7 +188,9 @@ def test_foreach_batch_waits_for_the_demand_of_the_subscriber(spark: Any, tmp_pa
     """With a channel of size 0 the query does not go on while the subscriber does not read."""
     (tmp_path / "in").mkdir()
     for file in range(3):
-        (tmp_path / "in" / f"{file}.txt").write_text("".join(f"{file}:{row}\n" for row in range(10)))
+        (tmp_path / "in" / f"{file}.txt").write_text(
+            "".join(f"{file}:{row}\n" for row in range(10))
+        )
     rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(tmp_path / "in"))
 
     async def read() -> list[bytes]:
@@ -186,16 +206,23 @@ def test_foreach_batch_waits_for_the_demand_of_the_subscriber(spark: Any, tmp_pa
                 second.set()
             await channel.send(elements)
 
-        writer = rows.writeStream.foreachBatch(foreach_batch(send)).option("checkpointLocation", str(tmp_path / "c"))
+        writer = rows.writeStream.foreachBatch(foreach_batch(send)).option(
+            "checkpointLocation", str(tmp_path / "c")
+        )
         query = writer.trigger(availableNow=True).start()
         try:
             async with serve_and_subscribe(service, demand=1) as stream:
                 first = await anext(stream)
-                # The list of the second batch is not taken before the subscriber has asked for all of the first.
+                # The list of the second batch is not taken before the subscriber has asked for all
+                # of the first.
                 await second.wait()
                 await trio.testing.wait_all_tasks_blocked()
                 assert len(offered) == 2
-                assert [progress["batchId"] for progress in query.recentProgress if progress["numInputRows"]] in ([], [0])
+                assert [
+                    progress["batchId"]
+                    for progress in query.recentProgress
+                    if progress["numInputRows"]
+                ] in ([], [0])
                 rest = [await anext(stream) for _ in range(29)]
                 await trio.to_thread.run_sync(query.awaitTermination)
                 return [first, *rest]
@@ -203,19 +230,29 @@ def test_foreach_batch_waits_for_the_demand_of_the_subscriber(spark: Any, tmp_pa
             query.stop()
 
     elements = trio.run(read)
-    assert sorted(elements) == sorted(b"%d:%d" % (file, row) for file in range(3) for row in range(10))
+    assert sorted(elements) == sorted(
+        b"%d:%d" % (file, row) for file in range(3) for row in range(10)
+    )
 
 
 def test_elements_survive_packing() -> None:
     """In all formats, with empty batches left out."""
-    batches = [pa.record_batch([pa.array(["a", ""])], names=["value"]), pa.record_batch([pa.array([], pa.string())], names=["value"])]
+    batches = [
+        pa.record_batch([pa.array(["a", ""])], names=["value"]),
+        pa.record_batch([pa.array([], pa.string())], names=["value"]),
+    ]
     packed = list(pack("raw", batches))
     assert [unpack(row.column(0)[0].as_py()) for row in packed] == [[b"a", b""]]
 
 
 def test_a_row_that_is_no_element_fails_with_its_reason() -> None:
-    """A worker finds the null; its text crosses to the driver by itself, and not inside of an error of Java."""
-    batches = [pa.record_batch([pa.array(["a"])], names=["value"]), pa.record_batch([pa.array(["b", None])], names=["value"])]
+    """A worker finds the null; its text crosses to the driver by itself,
+    and not inside of an error of Java.
+    """
+    batches = [
+        pa.record_batch([pa.array(["a"])], names=["value"]),
+        pa.record_batch([pa.array(["b", None])], names=["value"]),
+    ]
     first, second = pack("raw", batches)
     assert unpack(first.column(0)[0].as_py()) == [b"a"]
     with pytest.raises(UsageError, match=r"the column value has a null.*leave such rows out"):
@@ -226,11 +263,18 @@ def test_a_row_that_is_no_element_fails_with_its_reason() -> None:
     ("value", "reason"),
     [
         (None, "the column value has a null, and an element is never null"),
-        (b"x" * 5_000_000, r"element 1 \(from 0\) of the DataFrame 'rows' has 5,000,000 bytes.*octet_length"),
+        (
+            b"x" * 5_000_000,
+            r"element 1 \(from 0\) of the DataFrame 'rows' has 5,000,000 bytes.*octet_length",
+        ),
     ],
 )
-def test_the_program_gets_the_reason_of_a_failure(monkeypatch: pytest.MonkeyPatch, value: bytes | None, reason: str) -> None:
-    """By on_violation; a subscriber learns that the publisher failed. Without Spark: the workers' part runs here."""
+def test_the_program_gets_the_reason_of_a_failure(
+    monkeypatch: pytest.MonkeyPatch, value: bytes | None, reason: str
+) -> None:
+    """By on_violation; a subscriber learns that the publisher failed. Without Spark:
+    the workers' part runs here.
+    """
     batch = pa.record_batch([pa.array([b"a", value], pa.binary())], names=["value"])
     lists = (unpack(row.column(0)[0].as_py()) for row in pack("raw", [batch]))
     monkeypatch.setattr(module, "lists_of", lambda _frame, _format: lists)
@@ -277,7 +321,9 @@ class Frame:
         (Frame([("value", "string")], streaming=True), "raw", "use foreach_batch"),
     ],
 )
-def test_a_frame_that_cannot_be_published_is_told(frame: Frame, value_format: str, text: str) -> None:
+def test_a_frame_that_cannot_be_published_is_told(
+    frame: Frame, value_format: str, text: str
+) -> None:
     """When it is offered, and not to the first subscriber."""
     with pytest.raises(UsageError, match=text):
         publish_dataframe(penstock.Service(), "rows", frame, value_format=value_format)

@@ -1,4 +1,6 @@
-"""A task without Spark: it reads its range over a real connection, in large batches, and goes on after a loss."""
+"""A task without Spark: it reads its range over a real connection, in large batches,
+and goes on after a loss.
+"""
 
 import socket
 import threading
@@ -22,7 +24,11 @@ from pyspark.sql.pandas.types import from_arrow_schema
 
 from penstock.api import ConnectionLost, ProtocolError, UsageError
 
-METADATA = [pa.field("stream", pa.string()), pa.field("partition", pa.string()), pa.field("offset", pa.int64())]
+METADATA = [
+    pa.field("stream", pa.string()),
+    pa.field("partition", pa.string()),
+    pa.field("offset", pa.int64()),
+]
 RAW = pa.schema([*METADATA, pa.field("value", pa.binary())])
 PART = Range("orders", "1", 0, 10_000)
 
@@ -42,23 +48,35 @@ def server(tmp_path_factory: Any) -> Iterator[Served]:
         yield running
 
 
-def test_a_range_arrives_whole_in_few_batches(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Each element is at its position, and each batch but the last has at least 16,384 elements, if they come quickly enough."""
+def test_a_range_arrives_whole_in_few_batches(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Each element is at its position, and each batch but the last has at least 16,384 elements,
+    if they come quickly enough.
+    """
     monkeypatch.setattr(_range_reader, "LONGEST_WAIT", 3600.0)
     batches = list(task(server, demandWindow="500").read())
     assert all(batch.num_rows >= LEAST_ROWS for batch in batches[:-1])
     table = pa.Table.from_batches(batches)
     assert table.schema.equals(RAW)
     assert table["offset"].to_pylist() == list(range(10_000))
-    assert table["value"].to_pylist() == [element_at("fixed", 1, position) for position in range(10_000)]
+    assert table["value"].to_pylist() == [
+        element_at("fixed", 1, position) for position in range(10_000)
+    ]
     assert set(table["stream"].to_pylist()) == {"orders"}
     assert set(table["partition"].to_pylist()) == {"1"}
 
 
 def test_the_server_is_told_the_id_of_the_query(server: Served) -> None:
     """Each name has it behind the words of the range; the log reads as without it."""
-    assert range_name("orders", "1", 0, 9, "nightly") == "orders?partition=1&start=0&stop=9&subscription=nightly"
-    assert positions_name("orders", {"1": 5}, 0.5, "nightly") == "orders?positions&after=1:5&timeout=0.500&subscription=nightly"
+    assert (
+        range_name("orders", "1", 0, 9, "nightly")
+        == "orders?partition=1&start=0&stop=9&subscription=nightly"
+    )
+    assert (
+        positions_name("orders", {"1": 5}, 0.5, "nightly")
+        == "orders?positions&after=1:5&timeout=0.500&subscription=nightly"
+    )
     assert positions_name("orders", {}, 0.5) == "orders?positions"
     assert sum(batch.num_rows for batch in task(server, subscriptionId="nightly").read()) == 10_000
     publisher = Publisher(server.uri, settings().client, "nightly")
@@ -69,7 +87,9 @@ def test_the_server_is_told_the_id_of_the_query(server: Served) -> None:
 
 
 def test_a_batch_is_due_by_number_time_or_bytes() -> None:
-    """The limits are 16,384 elements, 50 ms and 8 MiB: one batch an element would take minutes for a million rows."""
+    """The limits are 16,384 elements, 50 ms and 8 MiB:
+    one batch an element would take minutes for a million rows.
+    """
     batches = Batches(settings(), RAW, PART)
     assert not batches.add([b"x"] * (LEAST_ROWS - 1), 1.0)
     assert batches.add([b"x"], 1.0)
@@ -91,7 +111,9 @@ def test_a_task_that_is_closed_cancels_its_stream(server: Served) -> None:
 
 
 def test_large_elements_behind_small_ones_arrive(tmp_path: Path) -> None:
-    """The demand is that for small ones then. More bytes than `Limits.unread_bytes` were asked for, and a task reads what arrives."""
+    """The demand is that for small ones then. More bytes than `Limits.unread_bytes` were asked
+    for, and a task reads what arrives.
+    """
     with served(tmp_path, count=64, partitions=1, kind="grown", in_memory=True) as server:
         for count in (104, 144):  # an append takes no more than 64 MiB
             server.grow(count)
@@ -100,7 +122,9 @@ def test_large_elements_behind_small_ones_arrive(tmp_path: Path) -> None:
     assert table["value"].nbytes > 80 << 20
 
 
-def test_a_task_reads_all_its_ranges_over_one_connection(server: Served, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_task_reads_all_its_ranges_over_one_connection(
+    server: Served, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In their order. A task that is closed in between leaves the connection."""
     made: list[Connection] = []
 
@@ -110,13 +134,17 @@ def test_a_task_reads_all_its_ranges_over_one_connection(server: Served, monkeyp
             made.append(self)
 
     monkeypatch.setattr(_range_reader, "Connection", Kept)
-    parts = tuple(Range("orders", str(number % 2), 100 * number, 100 * number + 50) for number in range(40))
+    parts = tuple(
+        Range("orders", str(number % 2), 100 * number, 100 * number + 50) for number in range(40)
+    )
     reading = Task(settings(server.uri), RAW, parts, (server.uri,))
     rows = [row for batch in reading.read() for row in batch.to_pylist()]
     assert [(row["partition"], row["offset"]) for row in rows] == [
         (part.partition, position) for part in parts for position in range(part.start, part.stop)
     ]
-    assert all(row["value"] == element_at("fixed", int(row["partition"]), row["offset"]) for row in rows)
+    assert all(
+        row["value"] == element_at("fixed", int(row["partition"]), row["offset"]) for row in rows
+    )
     half = reading.read()
     next(half)
     half.close()
@@ -127,7 +155,8 @@ def test_a_connection_that_is_lost_between_two_ranges_is_made_again(tmp_path: Pa
     """Each range begins where it was planned to."""
     parts = tuple(Range("orders", "0", first, first + 500) for first in range(0, 20_000, 500))
     with served(tmp_path, count=20_000) as server:
-        options = {"penstock.client.retries": "50"}  # on a busy machine a server takes long to start again
+        # On a busy machine a server takes long to start again.
+        options = {"penstock.client.retries": "50"}
         reading = Task(settings(server.uri, **options), RAW, parts, (server.uri,)).read()
         offsets = next(reading)["offset"].to_pylist()
         server.kill()
@@ -137,15 +166,30 @@ def test_a_connection_that_is_lost_between_two_ranges_is_made_again(tmp_path: Pa
 
 
 def test_a_query_over_many_partitions_has_few_tasks(tmp_path: Path) -> None:
-    """With a task for each of them Spark would need minutes. Those of publishers that keep nothing wait, so they do not share one."""
+    """With a task for each of them Spark would need minutes. Those of publishers that keep
+    nothing wait, so they do not share one.
+    """
     schema = from_arrow_schema(RAW)
     with served(tmp_path, count=5, partitions=100, in_memory=True) as server:
         whole = PenstockReader(settings(server.uri), schema)
         tasks = whole.partitions()
         assert len(tasks) == 34
-        values = [value for each in tasks for batch in whole.read(each) for value in batch["value"].to_pylist()]
-        assert sorted(values) == sorted(element_at("fixed", partition, position) for partition in range(100) for position in range(5))
-        hot = {"uri": server.uri, "streams": ",".join(f"s{number}" for number in range(100)), "delivery": "atMostOnce"}
+        values = [
+            value
+            for each in tasks
+            for batch in whole.read(each)
+            for value in batch["value"].to_pylist()
+        ]
+        assert sorted(values) == sorted(
+            element_at("fixed", partition, position)
+            for partition in range(100)
+            for position in range(5)
+        )
+        hot = {
+            "uri": server.uri,
+            "streams": ",".join(f"s{number}" for number in range(100)),
+            "delivery": "atMostOnce",
+        }
         reader = PenstockReader(SourceSettings.of(hot | {"maxElementsPerTrigger": "100"}), schema)
         assert len(reader.partitions()) == 100
 
@@ -153,7 +197,9 @@ def test_a_query_over_many_partitions_has_few_tasks(tmp_path: Path) -> None:
 def test_other_content_than_the_driver_has_seen_is_refused(server: Served) -> None:
     """The digest of the last element of the range decides."""
     digest = digest_of(element_at("fixed", 1, 9_999))
-    assert sum(batch.num_rows for batch in task(server, PART._replace(digest=digest)).read()) == 10_000
+    assert (
+        sum(batch.num_rows for batch in task(server, PART._replace(digest=digest)).read()) == 10_000
+    )
     text = r"position 9,999 of partition '1' of 'orders' is not the one that the driver has seen.*failOnDataLoss=false"
     with pytest.raises(ProtocolError, match=text):
         list(task(server, PART._replace(digest="another")).read())
@@ -169,28 +215,52 @@ def test_a_range_that_the_publisher_does_not_have_is_refused(server: Served) -> 
         list(task(server, part).read())
     assert list(task(server, part, failOnDataLoss="false").read()) == []
     # Of a log that has begun anew, and has the start of the range alone.
-    half, options = PART._replace(start=19_990, stop=60_000), {"penstock.client.readTimeoutMs": "1000"}
-    with pytest.raises(ProtocolError, match=r"no element came within penstock\.client\.readTimeoutMs=1000.*failOnDataLoss=false"):
+    half, options = (
+        PART._replace(start=19_990, stop=60_000),
+        {"penstock.client.readTimeoutMs": "1000"},
+    )
+    with pytest.raises(
+        ProtocolError,
+        match=r"no element came within penstock\.client\.readTimeoutMs=1000.*failOnDataLoss=false",
+    ):
         list(task(server, half, **options).read())
-    assert sum(batch.num_rows for batch in task(server, half, failOnDataLoss="false", **options).read()) == 10
+    assert (
+        sum(
+            batch.num_rows for batch in task(server, half, failOnDataLoss="false", **options).read()
+        )
+        == 10
+    )
 
 
-def test_elements_that_were_dropped_after_planning_are_left_out_if_the_option_says_so(tmp_path: Path) -> None:
-    """With failOnDataLoss=false the range begins at the earliest element that the publisher has when the task reads."""
+def test_elements_that_were_dropped_after_planning_are_left_out_if_the_option_says_so(
+    tmp_path: Path,
+) -> None:
+    """With failOnDataLoss=false the range begins at the earliest element
+    that the publisher has when the task reads.
+    """
     part = PART._replace(stop=30_000)
     with served(tmp_path, count=30_000, retains=24_000) as server:
         with pytest.raises(ProtocolError, match="It was dropped"):
             list(task(server, part).read())
-        offsets = [at for batch in task(server, part, failOnDataLoss="false").read() for at in batch["offset"].to_pylist()]
+        offsets = [
+            at
+            for batch in task(server, part, failOnDataLoss="false").read()
+            for at in batch["offset"].to_pylist()
+        ]
         assert offsets == list(range(offsets[0], 30_000))
         assert 6_000 <= offsets[0] < 10_000
-        assert list(task(server, PART._replace(stop=offsets[0]), failOnDataLoss="false").read()) == []
+        assert (
+            list(task(server, PART._replace(stop=offsets[0]), failOnDataLoss="false").read()) == []
+        )
 
 
 def test_a_lost_connection_is_made_again(tmp_path: Path) -> None:
-    """The publisher is killed between two batches and comes back: the range goes on behind the last element."""
+    """The publisher is killed between two batches and comes back:
+    the range goes on behind the last element.
+    """
     with served(tmp_path, count=20_000) as server:
-        options = {"demandWindow": "100", "penstock.client.retries": "50"}  # on a busy machine a server takes long to start again
+        # On a busy machine a server takes long to start again.
+        options = {"demandWindow": "100", "penstock.client.retries": "50"}
         reading = task(server, PART._replace(stop=20_000), **options).read()
         offsets = next(reading)["offset"].to_pylist()
         server.kill()
@@ -258,24 +328,37 @@ def test_refused_credentials_name_the_options(server: Served, tmp_path: Path) ->
                 lambda publisher=publisher: publisher.names(".*"),
                 lambda publisher=publisher: publisher.has_positions("orders"),
                 lambda options=options: list(task(locked, **options).read()),
-                lambda options=options: list(task(locked, delivery="atMostOnce", maxElementsPerTrigger="5", **options).read()),
+                lambda options=options: list(
+                    task(locked, delivery="atMostOnce", maxElementsPerTrigger="5", **options).read()
+                ),
             )
             for call in calls:
                 with pytest.raises(UsageError) as caught:
                     call()
                 assert str(caught.value) == (
-                    f"the server at {locked.uri} does not accept {had}. Give penstock.client.tokenFile or penstock.client.tokenEnv, "
-                    "or penstock.client.user with penstock.client.passwordFile or penstock.client.passwordEnv, with what the server knows; "
+                    f"the server at {locked.uri} does not accept {had}. Give "
+                    "penstock.client.tokenFile or penstock.client.tokenEnv, "
+                    "or penstock.client.user with penstock.client.passwordFile or "
+                    "penstock.client.passwordEnv, with what the server knows; "
                     "its log may say more"
                 )
             publisher.close()
-    with pytest.raises(UsageError, match=r"examines no credentials, and gets none: leave penstock\.client\.tokenFile='.*wrong' out"):
+    with pytest.raises(
+        UsageError,
+        match=r"examines no credentials, and gets none: leave penstock\.client\.tokenFile='.*wrong' out",
+    ):
         list(task(server, **wrong).read())
 
 
 def test_elements_without_positions_are_read_if_the_option_says_so(server: Served) -> None:
     """Not more than the batch has, and without a digest."""
-    hot = task(server, Range("ticks", "", 20, 520), delivery="atMostOnce", maxElementsPerTrigger="500", longPollMs="60000")
+    hot = task(
+        server,
+        Range("ticks", "", 20, 520),
+        delivery="atMostOnce",
+        maxElementsPerTrigger="500",
+        longPollMs="60000",
+    )
     table = pa.Table.from_batches(list(hot.read()))
     assert table["value"].to_pylist() == [b"%d" % number for number in range(500)]
     assert table["offset"].to_pylist() == list(range(20, 520))

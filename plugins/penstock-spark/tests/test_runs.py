@@ -11,12 +11,17 @@ from penstock.api import EqualRun, ShortRun, UsageError
 
 
 def short(elements: list[bytes]) -> ShortRun:
-    return ShortRun(b"".join(bytes([len(element)]) + element for element in elements), bytes(len(element) + 1 for element in elements))
+    return ShortRun(
+        b"".join(bytes([len(element)]) + element for element in elements),
+        bytes(len(element) + 1 for element in elements),
+    )
 
 
 def equal(elements: list[bytes]) -> EqualRun:
     length = len(elements[0])
-    return EqualRun(b"".join(b"hh" + element.ljust(length)[:length] for element in elements), 2, 2 + length)
+    return EqualRun(
+        b"".join(b"hh" + element.ljust(length)[:length] for element in elements), 2, 2 + length
+    )
 
 
 LISTS = st.lists(st.binary(max_size=127), min_size=1)
@@ -31,7 +36,11 @@ def test_a_column_has_the_elements_in_order(runs: list[list[bytes]]) -> None:
     column.validate(full=True)
     assert column.type == pa.binary()
     assert column.to_pylist() == [*elements] == [element for run in runs for element in run]
-    assert (len(elements), elements.size, column.null_count) == (len(column), sum(map(len, elements)), 0)
+    assert (len(elements), elements.size, column.null_count) == (
+        len(column),
+        sum(map(len, elements)),
+        0,
+    )
 
 
 def test_elements_are_found_by_their_place() -> None:

@@ -15,7 +15,11 @@ def all_is_there(monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     versions = {"pyspark": "4.3.0", "pandas": "2.3.3"}
     monkeypatch.setattr(_session, "find_spec", versions.get)
     monkeypatch.setattr(_session, "version", versions.__getitem__)
-    monkeypatch.setattr(_session.shutil, "which", lambda name, path=None: f"/usr/bin/{name}" if path is None else None)
+    monkeypatch.setattr(
+        _session.shutil,
+        "which",
+        lambda name, path=None: f"/usr/bin/{name}" if path is None else None,
+    )
     return versions
 
 
@@ -33,7 +37,9 @@ def test_a_machine_with_everything_is_accepted() -> None:
         ("pandas", "3.0.1", r"does not work with pandas 3\.0\.1; install an older one"),
     ],
 )
-def test_a_library_that_does_not_fit_is_told(all_is_there: dict[str, str], name: str, found: str | None, text: str) -> None:
+def test_a_library_that_does_not_fit_is_told(
+    all_is_there: dict[str, str], name: str, found: str | None, text: str
+) -> None:
     """With the command that installs the right one."""
     if found is None:
         del all_is_there[name]
@@ -49,5 +55,7 @@ def test_a_missing_java_is_told(monkeypatch: pytest.MonkeyPatch, tmp_path: Path)
     monkeypatch.setenv("JAVA_HOME", str(tmp_path))
     with pytest.raises(UsageError, match="Spark needs Java 17 or newer"):
         check_requirements()
-    monkeypatch.setattr(_session.shutil, "which", lambda name, path=None: None if path is None else f"{path}/{name}")
+    monkeypatch.setattr(
+        _session.shutil, "which", lambda name, path=None: None if path is None else f"{path}/{name}"
+    )
     check_requirements()

@@ -1,4 +1,6 @@
-"""The sink on Spark itself: each batch is in the log once, whatever is killed; and mistakes are told."""
+"""The sink on Spark itself: each batch is in the log once, whatever is killed;
+and mistakes are told.
+"""
 
 import os
 import signal
@@ -45,7 +47,9 @@ def check(receiver: Receiver, expected: list[bytes]) -> None:
     assert (len(found), lost, repeated) == (len(expected), 0, 0)
 
 
-def test_a_streaming_query_is_in_the_log_once(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+def test_a_streaming_query_is_in_the_log_once(
+    spark: Any, tmp_path: Path, receiver: Receiver
+) -> None:
     """Two batches of two tasks; started again from its checkpoint the query appends nothing."""
     every = lines(tmp_path / "in", 2, 1_000)
     write_all(spark, tmp_path, receiver)
@@ -54,7 +58,9 @@ def test_a_streaming_query_is_in_the_log_once(spark: Any, tmp_path: Path, receiv
     check(receiver, every)
 
 
-def test_a_worker_that_is_killed_loses_and_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+def test_a_worker_that_is_killed_loses_and_repeats_nothing(
+    spark: Any, tmp_path: Path, receiver: Receiver
+) -> None:
     """Spark repeats its task, which stages under another name."""
     every = lines(tmp_path / "in", KILLS + 1, 1_000)
     receiver.kill_writer_at = [2 + 3 * kill for kill in range(KILLS)]
@@ -63,8 +69,12 @@ def test_a_worker_that_is_killed_loses_and_repeats_nothing(spark: Any, tmp_path:
     assert len(receiver.staged_by) >= 2 * (KILLS + 1) + KILLS
 
 
-def test_a_sink_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
-    """The batch is in the log, and Spark does not know it: it repeats the batch with the same id."""
+def test_a_sink_that_is_killed_after_the_commit_of_the_log_repeats_nothing(
+    spark: Any, tmp_path: Path, receiver: Receiver
+) -> None:
+    """The batch is in the log, and Spark does not know it:
+    it repeats the batch with the same id.
+    """
     every = lines(tmp_path / "in", KILLS + 1, 100)
     receiver.kill_committer_at = list(range(1, KILLS + 1))
     for _ in range(KILLS):
@@ -76,12 +86,19 @@ def test_a_sink_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark
 
 
 @pytest.mark.many_kills
-def test_a_driver_that_is_killed_after_the_commit_of_the_log_repeats_nothing(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+def test_a_driver_that_is_killed_after_the_commit_of_the_log_repeats_nothing(
+    spark: Any, tmp_path: Path, receiver: Receiver
+) -> None:
     """A kill -9 of its whole process group: the tasks of the next batch die with it."""
     every = lines(tmp_path / "in", KILLS + 1, 1_000)
     receiver.kill_committer_at = list(range(1, KILLS + 1))
     for kill in range(KILLS):
-        program = [sys.executable, str(Path(__file__).with_name("_sink_query.py")), receiver.url, str(tmp_path)]
+        program = [
+            sys.executable,
+            str(Path(__file__).with_name("_sink_query.py")),
+            receiver.url,
+            str(tmp_path),
+        ]
         driver = subprocess.Popen(program, start_new_session=True, stderr=subprocess.DEVNULL)
         receiver.kill = lambda _, driver=driver: os.killpg(driver.pid, signal.SIGKILL)  # type: ignore[misc]  # mypy cannot infer a lambda with a default
         assert driver.wait(300) == -signal.SIGKILL

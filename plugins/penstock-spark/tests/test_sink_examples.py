@@ -1,4 +1,6 @@
-"""The examples print what the pages show. They run in the session of the tests, because a new one takes ten seconds."""
+"""The examples print what the pages show.
+They run in the session of the tests, because a new one takes ten seconds.
+"""
 
 import importlib.util
 from pathlib import Path
@@ -20,13 +22,17 @@ def main_of(name: str) -> Any:
     return module.main
 
 
-def test_publish_dataframe_prints_what_the_page_shows(spark: Any, capsys: pytest.CaptureFixture[str]) -> None:
+def test_publish_dataframe_prints_what_the_page_shows(
+    spark: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Three rows, as far as they were asked for."""
     trio.run(main_of("publish_dataframe"), spark)
     assert capsys.readouterr().out == (EXAMPLES / "publish_dataframe.out").read_text()
 
 
-def test_write_stream_prints_what_the_page_shows(spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_write_stream_prints_what_the_page_shows(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
     """Each line once, although the query runs twice."""
     trio.run(main_of("write_stream"), spark, tmp_path)
     assert capsys.readouterr().out == (EXAMPLES / "write_stream.out").read_text()

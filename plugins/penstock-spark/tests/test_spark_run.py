@@ -1,4 +1,6 @@
-"""The audit on Spark itself: the same findings as the window job of Spark SQL, and progress while it runs."""
+"""The audit on Spark itself: the same findings as the window job of Spark SQL,
+and progress while it runs.
+"""
 
 from pathlib import Path
 from random import Random
@@ -12,15 +14,24 @@ from penstock_spark.audit._window_job import judge_by_windows
 from test_job import broken_trace
 
 
-def test_both_jobs_find_the_same_in_random_traces(spark: Any, tmp_path: Path, monkeypatch: Any) -> None:
+def test_both_jobs_find_the_same_in_random_traces(
+    spark: Any, tmp_path: Path, monkeypatch: Any
+) -> None:
     """400 subscriptions, half of them with faults, some with lost rows."""
     random = Random(5)
     trace = broken_trace(random, 400)
     files = trace.write(tmp_path, random)
     monkeypatch.setattr(_spark_run, "LOOK", 0.01)
     shown: list[tuple[str, int, int]] = []
-    judged = judge(SparkRun(spark, lambda *step: shown.append(step)), pieces_of(map(Path, files)), stall_ns=1_000_000)
-    lines = [(each["process"], each["subscription"], each["rule"], each["seq"], each["count"]) for each in judged.violations]
+    judged = judge(
+        SparkRun(spark, lambda *step: shown.append(step)),
+        pieces_of(map(Path, files)),
+        stall_ns=1_000_000,
+    )
+    lines = [
+        (each["process"], each["subscription"], each["rule"], each["seq"], each["count"])
+        for each in judged.violations
+    ]
     found = sorted(lines, key=lambda line: (line[0], line[1], line[3], line[2]))
     assert found == judge_by_windows(spark, files) == judge_plainly(trace)
     assert len(found) > 100

@@ -1,4 +1,6 @@
-"""The messages of a task, and its errors when it cannot send. Without Spark: the receiver runs in a thread."""
+"""The messages of a task, and its errors when it cannot send. Without Spark:
+the receiver runs in a thread.
+"""
 
 import threading
 from collections.abc import Iterator, Sequence
@@ -62,11 +64,18 @@ def test_a_failure_of_the_rows_is_the_one_that_is_raised(tmp_path: Path) -> None
 
 
 def test_an_element_that_is_too_large_is_told(tmp_path: Path) -> None:
-    """With its place and what to do. The receiver learns only that the writer failed, and the text does not send the user there."""
+    """With its place and what to do. The receiver learns only that the writer failed, and the
+    text does not send the user there.
+    """
     with Receiver(tmp_path) as receiver, pytest.raises(UsageError) as told:
-        stage(settings(receiver), task(3, batch=7), iter([[b"1"], [b"2", bytes(MOST_ELEMENT_BYTES), bytes(MOST_ELEMENT_BYTES + 1)]]))
+        stage(
+            settings(receiver),
+            task(3, batch=7),
+            iter([[b"1"], [b"2", bytes(MOST_ELEMENT_BYTES), bytes(MOST_ELEMENT_BYTES + 1)]]),
+        )
     assert str(told.value).startswith(
-        "element 3 (from 0) of partition 3 of batch 7 has 4,194,305 bytes, and a peer takes at most 4,194,304 (Limits.max_element): divide"
+        "element 3 (from 0) of partition 3 of batch 7 has 4,194,305 bytes, and a peer takes at "
+        "most 4,194,304 (Limits.max_element): divide"
     )
     assert 'df.where("octet_length(value) <= 4194304")' in str(told.value)
 
@@ -76,18 +85,29 @@ def test_arrow_rows_of_unequal_size_are_divided() -> None:
     batch = _batch(value=["x"] * 1_000 + ["y" * 1_000_000] * 12)
     elements = encoder_of("arrow")(batch)
     assert max(map(len, elements)) <= MOST_ELEMENT_BYTES
-    assert pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in elements)["value"].to_pylist() == batch["value"].to_pylist()
+    assert (
+        pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in elements)[
+            "value"
+        ].to_pylist()
+        == batch["value"].to_pylist()
+    )
     assert len(encoder_of("arrow")(_batch(value=["y" * 5_000_000]))) == 1
 
 
 @pytest.mark.parametrize(
     ("options", "error", "text"),
     [
-        ({"stream": "bills"}, Rejected, r"Its service needs penstock\.receive\(service, 'bills', log\)"),
+        (
+            {"stream": "bills"},
+            Rejected,
+            r"Its service needs penstock\.receive\(service, 'bills', log\)",
+        ),
         ({"partition": "9"}, PublisherFailed, "the log has no partition '9'"),
     ],
 )
-def test_a_refusal_of_the_receiver_is_told(tmp_path: Path, options: dict[str, str], error: type[Exception], text: str) -> None:
+def test_a_refusal_of_the_receiver_is_told(
+    tmp_path: Path, options: dict[str, str], error: type[Exception], text: str
+) -> None:
     """With the address, and what to do."""
     with Receiver(tmp_path) as receiver, pytest.raises(error, match=text):
         stage(settings(receiver, **options), task(), iter([[b"1"]]))
@@ -101,22 +121,31 @@ def test_refused_credentials_are_told_by_their_options(tmp_path: Path) -> None:
     with Receiver(tmp_path, token="of-writers") as receiver:
         for options, text in (
             ({}, "a client without credentials"),
-            ({"penstock.client.tokenFile": str(wrong)}, f"the credentials of penstock.client.tokenFile='{wrong}'"),
+            (
+                {"penstock.client.tokenFile": str(wrong)},
+                f"the credentials of penstock.client.tokenFile='{wrong}'",
+            ),
         ):
             with pytest.raises(UsageError) as refused:
                 stage(settings(receiver, **options), task(), iter([[b"1"]]))
             with pytest.raises(UsageError, match="does not accept"):
                 commit(settings(receiver, **options), "q", 0, [(0, "a", 1)])
-            assert f"does not accept {text}. Give penstock.client.tokenFile or " in str(refused.value)
+            assert f"does not accept {text}. Give penstock.client.tokenFile or " in str(
+                refused.value
+            )
             assert "penstock.receive" not in str(refused.value)
             assert "credentials=" not in str(refused.value)
             assert "of-nobody" not in str(refused.value)
-        assert stage(settings(receiver, **{"penstock.client.tokenFile": str(right)}), task(), iter([[b"1"]])) == (1, True)
+        assert stage(
+            settings(receiver, **{"penstock.client.tokenFile": str(right)}), task(), iter([[b"1"]])
+        ) == (1, True)
 
 
 def test_a_full_receiver_is_told(tmp_path: Path) -> None:
     """With its bound and the option of the source that makes batches smaller."""
-    refusal = pytest.raises(PublisherFailed, match=r"max_staged_bytes=10,000.*maxElementsPerTrigger")
+    refusal = pytest.raises(
+        PublisherFailed, match=r"max_staged_bytes=10,000.*maxElementsPerTrigger"
+    )
     with Receiver(tmp_path, max_staged_bytes=10_000) as receiver, refusal:
         stage(settings(receiver), task(), iter([[bytes(1_000)] * 100]))
 
@@ -131,7 +160,9 @@ def test_a_full_disk_is_told_and_the_batch_can_be_committed_later(tmp_path: Path
             raise penstock.LogError("there is no room on the disk")
 
         receiver.log.before_publish = full
-        with pytest.raises(PublisherFailed, match="batch 0 was not committed: there is no room on the disk"):
+        with pytest.raises(
+            PublisherFailed, match="batch 0 was not committed: there is no room on the disk"
+        ):
             commit(to, "q", 0, [(0, "a", 1)])
         receiver.log.before_publish = lambda: None
         commit(to, "q", 0, [(0, "a", 1)])
@@ -144,8 +175,16 @@ def test_a_commit_that_takes_too_long_is_told(tmp_path: Path) -> None:
     with Receiver(tmp_path) as receiver:
         stage(settings(receiver), task(), iter([[b"1"]]))
         receiver.log.before_publish = lambda: may_go_on.wait(30)
-        with pytest.raises(StreamTimeout, match=r"did not answer a commit within 0\.2 s.*penstock\.client\.readTimeoutMs"):
-            commit(settings(receiver, **{"penstock.client.readTimeoutMs": "200"}), "q", 0, [(0, "a", 1)])
+        with pytest.raises(
+            StreamTimeout,
+            match=r"did not answer a commit within 0\.2 s.*penstock\.client\.readTimeoutMs",
+        ):
+            commit(
+                settings(receiver, **{"penstock.client.readTimeoutMs": "200"}),
+                "q",
+                0,
+                [(0, "a", 1)],
+            )
         may_go_on.set()
         commit(settings(receiver), "q", 0, [(0, "a", 1)])
         assert receiver.contents() == [b"1"]
@@ -165,7 +204,9 @@ def test_a_receiver_without_a_log_refuses_exactly_once(tmp_path: Path) -> None:
         assert stage(settings(receiver), task(3, batch=7), iter([[b"1", b"2"]])) == (2, False)
         # One call or two: as the elements arrive.
         assert {(each.query, each.batch, each.partition) for each in got} == {("q", 7, 3)}
-        assert [(each.first + at, element) for each in got for at, element in enumerate(each.elements)] == [(0, b"1"), (1, b"2")]
+        assert [
+            (each.first + at, element) for each in got for at, element in enumerate(each.elements)
+        ] == [(0, b"1"), (1, b"2")]
 
 
 def test_a_server_that_does_not_answer_is_told(tmp_path: Path) -> None:
@@ -185,7 +226,9 @@ def test_a_server_that_does_not_answer_is_told(tmp_path: Path) -> None:
         ([], "arrow", "different names"),
     ],
 )
-def test_columns_that_cannot_be_written_are_told(columns: list[tuple[str, str]], value_format: str, text: str) -> None:
+def test_columns_that_cannot_be_written_are_told(
+    columns: list[tuple[str, str]], value_format: str, text: str
+) -> None:
     """With the expression that makes the column."""
     with pytest.raises(UsageError, match=text):
         check_columns(columns, value_format)
@@ -199,12 +242,17 @@ def test_rows_become_elements_in_three_formats() -> None:
     """Values as they are, JSON objects, and Arrow streams."""
     check_columns([("value", "string")], "raw")
     assert encoder_of("raw")(_batch(value=["a", "ü"])) == [b"a", "ü".encode()]
-    assert encoder_of("json")(_batch(a=[1, 2], b=["x", None])) == [b'{"a":1,"b":"x"}', b'{"a":2,"b":null}']
+    assert encoder_of("json")(_batch(a=[1, 2], b=["x", None])) == [
+        b'{"a":1,"b":"x"}',
+        b'{"a":2,"b":null}',
+    ]
     big = _batch(a=list(range(500_000)))
     parts = encoder_of("arrow")(big)
     assert len(parts) == 4
     assert max(map(len, parts)) < 1_100_000
-    assert pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in parts)["a"].to_pylist() == list(range(500_000))
+    assert pa.concat_tables(pa.ipc.open_stream(each).read_all() for each in parts)[
+        "a"
+    ].to_pylist() == list(range(500_000))
 
 
 def test_a_null_is_told() -> None:
@@ -218,9 +266,18 @@ def test_a_null_is_told() -> None:
     [
         ({"stream": "orders"}, "give the server"),
         ({"uri": "tcp://h:1"}, "give the name that the server receives under"),
-        ({"uri": "tcp://h:1", "path": "tcp://h:1", "stream": "orders"}, "the server is given twice"),
-        ({"uri": "tcp://h:1", "stream": "orders", "valueformat": "xml"}, "give one of raw, json, arrow"),
-        ({"uri": "tcp://h:1", "stream": "orders", "penstock.client.token": "abc"}, "would show the secret"),
+        (
+            {"uri": "tcp://h:1", "path": "tcp://h:1", "stream": "orders"},
+            "the server is given twice",
+        ),
+        (
+            {"uri": "tcp://h:1", "stream": "orders", "valueformat": "xml"},
+            "give one of raw, json, arrow",
+        ),
+        (
+            {"uri": "tcp://h:1", "stream": "orders", "penstock.client.token": "abc"},
+            "would show the secret",
+        ),
     ],
 )
 def test_options_that_cannot_be_meant_are_told(given: dict[str, str], text: str) -> None:

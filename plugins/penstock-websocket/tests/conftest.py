@@ -36,9 +36,16 @@ class RawClient:
             await self.stream.send_all(data)
 
     async def upgrade(self, **changes: str | None) -> str:
-        """Ask for a WebSocket with changed headers, and return the status line. None leaves a header out."""
+        """Ask for a WebSocket with changed headers, and return the status line.
+        None leaves a header out.
+        """
         headers = HEADERS | {name.replace("_", "-"): value for name, value in changes.items()}
-        lines = ["GET / HTTP/1.1", *(f"{name}: {value}" for name, value in headers.items() if value is not None), "", ""]
+        lines = [
+            "GET / HTTP/1.1",
+            *(f"{name}: {value}" for name, value in headers.items() if value is not None),
+            "",
+            "",
+        ]
         await self.send("\r\n".join(lines).encode())
         return (await self.head()).partition("\r\n")[0]
 
@@ -53,7 +60,9 @@ class RawClient:
         return head.decode()
 
     async def frames(self) -> list[tuple[int, object]]:
-        """Return all frames until the end of the connection: the opcode, and the payload or the code of a Close."""
+        """Return all frames until the end of the connection:
+        the opcode, and the payload or the code of a Close.
+        """
         protocol = FrameProtocol(client=True, extensions=[])
         with suppress(trio.BrokenResourceError):
             while data := await self.stream.receive_some(1 << 16):
@@ -61,14 +70,30 @@ class RawClient:
         found: list[tuple[int, object]] = []
         for frame in protocol.received_frames():
             payload = frame.payload
-            found.append((int(frame.opcode), payload[0] if isinstance(payload, tuple) else bytes(payload)))
+            found.append(
+                (int(frame.opcode), payload[0] if isinstance(payload, tuple) else bytes(payload))
+            )
         return found
 
 
-def frame(payload: bytes, *, opcode: int = 2, fin: bool = True, masked: bool = True, length: int | None = None, rsv: int = 0) -> bytes:
+def frame(
+    payload: bytes,
+    *,
+    opcode: int = 2,
+    fin: bool = True,
+    masked: bool = True,
+    length: int | None = None,
+    rsv: int = 0,
+) -> bytes:
     """Return a frame of a client; `length` is announced instead of the payload's."""
     size = len(payload) if length is None else length
-    short, long = (size, b"") if size < 126 else (126, size.to_bytes(2)) if size < 1 << 16 else (127, size.to_bytes(8))
+    short, long = (
+        (size, b"")
+        if size < 126
+        else (126, size.to_bytes(2))
+        if size < 1 << 16
+        else (127, size.to_bytes(8))
+    )
     head = bytes([(fin << 7) | rsv | opcode, (masked << 7) | short]) + long
     return head + (bytes(4) if masked else b"") + payload
 
@@ -111,7 +136,9 @@ def serving() -> Callable[..., object]:
         return payload
 
     @asynccontextmanager
-    async def serve(url: str = "ws://127.0.0.1:0", **options: object) -> AsyncIterator[penstock.Server]:
+    async def serve(
+        url: str = "ws://127.0.0.1:0", **options: object
+    ) -> AsyncIterator[penstock.Server]:
         given = {"limits": LIMITS, "on_violation": lambda _: None} | options
         async with penstock.serve(service, url, **given) as server:
             yield server

@@ -1,4 +1,5 @@
-"""Measure ws:// beside tcp:// and beside trio-websocket with one message for each element, in two processes. Prints a table of ratios.
+"""Measure ws:// beside tcp:// and beside trio-websocket with one message for each element, in two
+processes. Prints a table of ratios.
 
     python plugins/penstock-websocket/tests/speed.py
 
@@ -60,9 +61,14 @@ async def serve() -> None:
         except trio_websocket.ConnectionClosed:
             pass
 
-    async with penstock.serve(service, "tcp://127.0.0.1:0", "ws://127.0.0.1:0") as server, trio.open_nursery() as nursery:
+    async with (
+        penstock.serve(service, "tcp://127.0.0.1:0", "ws://127.0.0.1:0") as server,
+        trio.open_nursery() as nursery,
+    ):
         baseline = await nursery.start(
-            lambda task_status: trio_websocket.serve_websocket(talk, "127.0.0.1", 0, None, task_status=task_status)
+            lambda task_status: trio_websocket.serve_websocket(
+                talk, "127.0.0.1", 0, None, task_status=task_status
+            )
         )
         sys.stdout.write(f"{' '.join(server.addresses)} {baseline.port}\n")
         sys.stdout.flush()
@@ -72,7 +78,10 @@ async def serve() -> None:
 async def measure_elements(address: str, size: int) -> float:
     """Return elements per second."""
     count = SIZES[size]
-    async with penstock.connect(address) as peer, peer.subscribe(f"elements/{size}", demand=1024) as stream:
+    async with (
+        penstock.connect(address) as peer,
+        peer.subscribe(f"elements/{size}", demand=1024) as stream,
+    ):
         await anext(stream)
         began = perf_counter()
         for _ in range(count):
@@ -82,7 +91,9 @@ async def measure_elements(address: str, size: int) -> float:
 
 def _open(port: int) -> AbstractAsyncContextManager[trio_websocket.WebSocketConnection]:
     # With its default buffer of 4 KiB it takes 3.7 times as long for 64 KiB.
-    return trio_websocket.open_websocket("127.0.0.1", port, "/", use_ssl=False, message_queue_size=64, receive_buffer_size=128 << 10)
+    return trio_websocket.open_websocket(
+        "127.0.0.1", port, "/", use_ssl=False, message_queue_size=64, receive_buffer_size=128 << 10
+    )
 
 
 async def measure_baseline(port: int, size: int) -> float:
@@ -111,7 +122,9 @@ async def measure_questions(address: str) -> float:
 
 
 async def rounds(*measures: Callable[[], Awaitable[float]]) -> list[float]:
-    """Return the median of each measure; they take turns, so that all of them meet the same machine."""
+    """Return the median of each measure;
+    they take turns, so that all of them meet the same machine.
+    """
     results = [[await measure() for measure in measures] for _ in range(ROUNDS)]
     return [median(column) for column in zip(*results, strict=True)]
 
@@ -126,11 +139,19 @@ async def compare(tcp: str, ws: str, port: int) -> bool:
             lambda size=size: measure_elements(ws, size),
             lambda size=size: measure_baseline(port, size),
         )
-        sys.stdout.write(f"{title:>7}: tcp {over_tcp:>10,.0f}/s   ws {over_ws:>10,.0f}/s   trio-websocket {baseline:>8,.0f}/s\n")
-        for name, ratio in ((f"{title}, ws to tcp", over_ws / over_tcp), (f"{title}, ws to trio-websocket", over_ws / baseline)):
+        sys.stdout.write(
+            f"{title:>7}: tcp {over_tcp:>10,.0f}/s   ws {over_ws:>10,.0f}/s   trio-websocket "
+            f"{baseline:>8,.0f}/s\n"
+        )
+        for name, ratio in (
+            (f"{title}, ws to tcp", over_ws / over_tcp),
+            (f"{title}, ws to trio-websocket", over_ws / baseline),
+        ):
             bar = BARS.get(name)
             met = met and (bar is None or ratio >= bar)
-            sys.stdout.write(f"         {name}: {ratio:.2f}{f' (at least {bar:g})' if bar else ''}\n")
+            sys.stdout.write(
+                f"         {name}: {ratio:.2f}{f' (at least {bar:g})' if bar else ''}\n"
+            )
     over_tcp, over_ws = await rounds(lambda: measure_questions(tcp), lambda: measure_questions(ws))
     ratio = over_tcp / over_ws
     sys.stdout.write(f"question: tcp {1e6 / over_tcp:.0f} us   ws {1e6 / over_ws:.0f} us   ")
@@ -143,7 +164,9 @@ def main() -> int:
     if sys.argv[1:] == ["serve"]:
         trio.run(serve)
         return 0
-    with subprocess.Popen([sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True) as server:
+    with subprocess.Popen(
+        [sys.executable, __file__, "serve"], stdout=subprocess.PIPE, text=True
+    ) as server:
         try:
             assert server.stdout is not None
             tcp, ws, port = server.stdout.readline().split()

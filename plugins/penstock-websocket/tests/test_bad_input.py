@@ -1,4 +1,6 @@
-"""A server and clients that break a rule, over raw sockets. Each gets its answer and nothing else; another subscriber is not affected."""
+"""A server and clients that break a rule, over raw sockets. Each gets its answer and nothing
+else; another subscriber is not affected.
+"""
 
 from collections.abc import Callable
 from typing import Any
@@ -36,7 +38,16 @@ async def _still_serves(server: penstock.Server) -> None:
         (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\nX: " + b"x" * (17 << 10), "431"),
         (b"GET / HTTP/1.1\r\nHost: 127.0.0.1\r\n" + b"X: y\r\n" * 101 + b"\r\n", "431"),
     ],
-    ids=["RS.io", "TLS", "no host", "HTTP/1.0", "no upgrade", "HTTP/2", "long headers", "many headers"],
+    ids=[
+        "RS.io",
+        "TLS",
+        "no host",
+        "HTTP/1.0",
+        "no upgrade",
+        "HTTP/2",
+        "long headers",
+        "many headers",
+    ],
 )
 async def test_a_client_that_asks_for_no_websocket_gets_a_response_of_http(
     server: Any, raw: Any, request_bytes: bytes, status: str
@@ -61,18 +72,24 @@ async def test_a_client_that_asks_for_no_websocket_gets_a_response_of_http(
     ],
     ids=str,
 )
-async def test_a_refused_request_has_its_status(server: Any, raw: Any, changes: dict[str, str], status: str) -> None:
+async def test_a_refused_request_has_its_status(
+    server: Any, raw: Any, changes: dict[str, str], status: str
+) -> None:
     """And the connection ends: a refused page can send nothing."""
     client = await raw(server.addresses[0])
     assert (await client.upgrade(**changes)).startswith(f"HTTP/1.1 {status} ")
     await _still_serves(server)
 
 
-async def test_compression_is_not_accepted(server: Any, raw: Any, frame: Frame, hello: bytes) -> None:
+async def test_compression_is_not_accepted(
+    server: Any, raw: Any, frame: Frame, hello: bytes
+) -> None:
     """A client that offers it is accepted without it; a frame that uses it is a broken rule."""
     client = await raw(server.addresses[0])
     await client.send(b"")
-    head = await client.upgrade(Sec_WebSocket_Extensions="permessage-deflate; client_max_window_bits")
+    head = await client.upgrade(
+        Sec_WebSocket_Extensions="permessage-deflate; client_max_window_bits"
+    )
     assert head.startswith("HTTP/1.1 101 ")
     await client.send(frame(hello) + frame(b"x", rsv=0x40))
     assert (await client.frames())[-1] == (CLOSE, 1002)
@@ -89,8 +106,14 @@ BEFORE_THE_HELLO = {
     "a Close with a forbidden code": (lambda frame: frame(b"\x03\xed", opcode=8), 1002),
     "a Close that is not UTF-8": (lambda frame: frame(b"\x03\xe8\xff", opcode=8), 1007),
     "an announced MiB": (lambda frame: frame(b"\x01", length=1 << 20), 1009),
-    "more than preauth_bytes in fragments": (lambda frame: frame(b"\x01", fin=False) + frame(b"", opcode=0, length=4096), 1009),
-    "fragments without end": (lambda frame: frame(b"", fin=False) + frame(b"", opcode=0, fin=False) * 2000, 1008),
+    "more than preauth_bytes in fragments": (
+        lambda frame: frame(b"\x01", fin=False) + frame(b"", opcode=0, length=4096),
+        1009,
+    ),
+    "fragments without end": (
+        lambda frame: frame(b"", fin=False) + frame(b"", opcode=0, fin=False) * 2000,
+        1008,
+    ),
     "empty messages": (lambda frame: frame(b"") * 2000, 1008),
     "pings": (lambda frame: frame(b"", opcode=9) * 200, 1008),
     "pongs": (lambda frame: frame(b"", opcode=10) * 200, 1008),
@@ -114,8 +137,14 @@ async def test_a_stranger_that_breaks_a_rule_gets_a_close_frame(
 
 AFTER_THE_HELLO = {
     "text": (lambda frame: frame(b"text", opcode=1), 1003),
-    "a message of more than max_message": (lambda frame: frame(b"\x10", length=(1 << 20) + 1), 1009),
-    "fragments without end": (lambda frame: frame(b"", fin=False) + frame(b"", opcode=0, fin=False) * 2000, 1008),
+    "a message of more than max_message": (
+        lambda frame: frame(b"\x10", length=(1 << 20) + 1),
+        1009,
+    ),
+    "fragments without end": (
+        lambda frame: frame(b"", fin=False) + frame(b"", opcode=0, fin=False) * 2000,
+        1008,
+    ),
     "a Close that is not UTF-8": (lambda frame: frame(b"\x03\xe8\xff", opcode=8), 1007),
     "pings": (lambda frame: frame(b"", opcode=9) * 200, 1008),
 }
@@ -149,7 +178,9 @@ async def test_a_client_that_breaks_a_rule_of_websocket_gets_no_goodbye(
 async def test_the_code_of_a_close_follows_the_goodbye(
     server: Any, raw: Any, frame: Frame, hello: bytes, data: bytes, reason: bytes, code: int
 ) -> None:
-    """1002 for a broken rule of the protocol, 1008 for a limit, 1000 for a goodbye of the client. The goodbye comes first."""
+    """1002 for a broken rule of the protocol, 1008 for a limit, 1000 for a goodbye of the
+    client. The goodbye comes first.
+    """
     client = await raw(server.addresses[0])
     await client.upgrade(Sec_WebSocket_Protocol="rsio.v0")
     await client.send(frame(hello) + frame(data))
@@ -180,7 +211,9 @@ async def test_a_first_byte_of_another_protocol_is_refused_in_the_words_of_the_c
     assert answer in found[0][1] if len(found) > 1 else not answer
 
 
-async def test_a_second_frame_in_a_message_of_reactivesocket_is_refused(server: Any, raw: Any, frame: Frame) -> None:
+async def test_a_second_frame_in_a_message_of_reactivesocket_is_refused(
+    server: Any, raw: Any, frame: Frame
+) -> None:
     """One message is one frame: the frame's own length rule judges."""
     setup = bytes.fromhex("00 00 0001 00000000 00000000 00000000 00000000")
     client = await raw(server.addresses[0])
@@ -192,7 +225,9 @@ async def test_a_second_frame_in_a_message_of_reactivesocket_is_refused(server: 
     assert b"protocol:length" in found[0][1]
 
 
-async def test_the_end_of_tcp_without_a_close_frame_is_a_lost_connection(serving: Any, raw: Any, frame: Frame, hello: bytes) -> None:
+async def test_the_end_of_tcp_without_a_close_frame_is_a_lost_connection(
+    serving: Any, raw: Any, frame: Frame, hello: bytes
+) -> None:
     """The server drops the connection, and serves the others."""
     async with serving() as server:
         client = await raw(server.addresses[0])
@@ -207,8 +242,12 @@ async def test_the_end_of_tcp_without_a_close_frame_is_a_lost_connection(serving
         await _still_serves(server)
 
 
-@pytest.mark.parametrize("say", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n", "upgrade", "upgrade and half a frame"], ids=repr)
-async def test_silence_ends_the_handshake_in_time(serving: Any, raw: Any, frame: Frame, say: bytes | str) -> None:
+@pytest.mark.parametrize(
+    "say", [b"", b"GET / HTTP/1.1\r\nHost: x\r\n", "upgrade", "upgrade and half a frame"], ids=repr
+)
+async def test_silence_ends_the_handshake_in_time(
+    serving: Any, raw: Any, frame: Frame, say: bytes | str
+) -> None:
     """Before TCP has brought a byte, within the request, and before or within the first message."""
     async with serving(limits=Limits(handshake_timeout=0.6, tls_timeout=0.3)) as server:
         client = await raw(server.addresses[0])
@@ -221,13 +260,18 @@ async def test_silence_ends_the_handshake_in_time(serving: Any, raw: Any, frame:
         assert not server.peers
 
 
-async def test_a_peer_that_closes_gets_a_close_frame_also_across_a_fast_stream(server: Any, raw: Any, frame: Frame, hello: bytes) -> None:
-    """The frame that is being sent is sent to its end, the Close frame follows, and nothing follows that."""
+async def test_a_peer_that_closes_gets_a_close_frame_also_across_a_fast_stream(
+    server: Any, raw: Any, frame: Frame, hello: bytes
+) -> None:
+    """The frame that is being sent is sent to its end, the Close frame follows,
+    and nothing follows that.
+    """
     client = await raw(server.addresses[0])
     await client.upgrade(Sec_WebSocket_Protocol="rsio.v0")
     subscribe = b"\x10\x03big\x00" + b"\xff" * 8 + b"\x7f"
     await client.send(frame(hello) + frame(subscribe))
-    await trio.testing.wait_all_tasks_blocked(0.05)  # the buffers of the system are full: the server is within a frame
+    # The buffers of the system are full: the server is within a frame.
+    await trio.testing.wait_all_tasks_blocked(0.05)
     await client.send(frame(b"\x03\xe9", opcode=8))
     found = await client.frames()
     assert found[-1] == (CLOSE, 1001)

@@ -3,7 +3,18 @@
 from collections.abc import Callable
 
 import pytest
-from penstock_websocket._frames import CONTROL_BURST, EMPTY_BURST, MAX_FRAMES, Close, Data, FrameReader, FrameWriter, Ping, Pong, RuleBroken
+from penstock_websocket._frames import (
+    CONTROL_BURST,
+    EMPTY_BURST,
+    MAX_FRAMES,
+    Close,
+    Data,
+    FrameReader,
+    FrameWriter,
+    Ping,
+    Pong,
+    RuleBroken,
+)
 
 Frame = Callable[..., bytes]
 MOST = 1000
@@ -23,7 +34,9 @@ def _code_of(data: bytes) -> int:
 
 
 def test_a_frame_is_refused_by_its_header_alone(frame: Frame) -> None:
-    """Its length is judged together with the message so far, before a byte of the body has come. The largest message is accepted."""
+    """Its length is judged together with the message so far, before a byte of the body has come.
+    The largest message is accepted.
+    """
     reader = _reader()
     reader.feed(frame(b"", length=MOST), 1.0)
     assert reader.next_event() is None
@@ -35,11 +48,17 @@ def test_a_second_message_has_the_whole_bound_again(frame: Frame) -> None:
     """The end of a message resets the count."""
     reader = _reader()
     reader.feed(frame(bytes(MOST)) * 2, 1.0)
-    assert [reader.next_event(), reader.next_event(), reader.next_event()] == [Data(bytes(MOST), True), Data(bytes(MOST), True), None]
+    assert [reader.next_event(), reader.next_event(), reader.next_event()] == [
+        Data(bytes(MOST), True),
+        Data(bytes(MOST), True),
+        None,
+    ]
 
 
 def test_the_frames_of_a_message_are_bounded(frame: Frame) -> None:
-    """1,024 are accepted, the next one is refused, and so is the frame that would end the message."""
+    """1,024 are accepted, the next one is refused, and so is the frame
+    that would end the message.
+    """
     fragments = frame(b"x", fin=False) + frame(b"x", opcode=0, fin=False) * (MAX_FRAMES - 1)
     reader = FrameReader(client=False, max_message=MAX_FRAMES * 2)
     reader.feed(fragments, 1.0)
@@ -103,7 +122,10 @@ def test_empty_messages_have_a_bucket(frame: Frame) -> None:
     """Of 1,000 at once; full messages cost nothing."""
     reader = _reader()
     reader.feed(frame(b"") * EMPTY_BURST + frame(b"x"), 1.0)
-    assert sum(isinstance(reader.next_event(), Data) for _ in range(EMPTY_BURST + 1)) == EMPTY_BURST + 1
+    assert (
+        sum(isinstance(reader.next_event(), Data) for _ in range(EMPTY_BURST + 1))
+        == EMPTY_BURST + 1
+    )
     reader.feed(frame(b""), 1.0)
     with pytest.raises(RuleBroken, match="empty frames") as caught:
         reader.next_event()
@@ -115,7 +137,11 @@ def test_what_one_side_writes_the_other_reads_cut_at_any_byte(client: bool) -> N
     """Messages, pings, pongs and a Close frame, in both directions."""
     writer = FrameWriter(client=client)
     data = bytes(
-        writer.message(b"abc") + writer.ping() + writer.pong(b"p") + writer.message(memoryview(bytes(300))) + writer.close(1001, "bye")
+        writer.message(b"abc")
+        + writer.ping()
+        + writer.pong(b"p")
+        + writer.message(memoryview(bytes(300)))
+        + writer.close(1001, "bye")
     )
     for cut in range(len(data)):
         reader = FrameReader(client=not client, max_message=MOST)
@@ -126,5 +152,11 @@ def test_what_one_side_writes_the_other_reads_cut_at_any_byte(client: bool) -> N
                 events.append(event)
                 if isinstance(event, Close):
                     break
-        assert b"".join(event.payload for event in events if isinstance(event, Data)) == b"abc" + bytes(300)
-        assert [event for event in events if not isinstance(event, Data)] == [Ping(b""), Pong(), Close(1001, "bye")]
+        assert b"".join(
+            event.payload for event in events if isinstance(event, Data)
+        ) == b"abc" + bytes(300)
+        assert [event for event in events if not isinstance(event, Data)] == [
+            Ping(b""),
+            Pong(),
+            Close(1001, "bye"),
+        ]

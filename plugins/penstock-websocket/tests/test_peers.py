@@ -1,4 +1,6 @@
-"""Third-party WebSockets as peers: `websockets` as a client and as a server, trio-websocket as a client, and npm's `ws` if Node has it."""
+"""Third-party WebSockets as peers: `websockets` as a client and as a server, trio-websocket as a
+client, and npm's `ws` if Node has it.
+"""
 
 import json
 import shutil
@@ -34,13 +36,17 @@ socket.on("close", (code) => console.log(JSON.stringify({
 
 
 def _checked(data: bytes, hello: bytes) -> None:
-    """The three elements of numbers/3, each as json, behind the hello and onSubscribe, and the end."""
+    """The three elements of numbers/3, each as json, behind the hello and onSubscribe,
+    and the end.
+    """
     assert data[:2] == b"\x02\x00"
     assert data.endswith(bytes.fromhex("200000 21000130 21000131 21000132 2500")), data.hex()
 
 
 def _ask_websockets(url: str, first: bytes) -> tuple[bytes, str | None]:
-    with websockets.sync.client.connect(url, subprotocols=["rsio.v0"], compression="deflate", proxy=None) as socket:
+    with websockets.sync.client.connect(
+        url, subprotocols=["rsio.v0"], compression="deflate", proxy=None
+    ) as socket:
         assert socket.protocol.extensions == []
         socket.send(first)
         data = b""
@@ -52,7 +58,9 @@ def _ask_websockets(url: str, first: bytes) -> tuple[bytes, str | None]:
 async def test_websockets_as_a_client(serving: Any, hello: bytes) -> None:
     """It offers compression, which is not accepted, and closes in good order."""
     async with serving() as server:
-        data, subprotocol = await trio.to_thread.run_sync(_ask_websockets, server.addresses[0], hello + SUBSCRIBE)
+        data, subprotocol = await trio.to_thread.run_sync(
+            _ask_websockets, server.addresses[0], hello + SUBSCRIBE
+        )
     _checked(data, hello)
     assert subprotocol == "rsio.v0"
 
@@ -77,14 +85,17 @@ async def test_trio_websocket_reads_the_code_of_a_refusal(serving: Any, hello: b
     async with serving() as server:
         for message, code in (("text", 1003), (bytes((1 << 20) + 1), 1009)):
             # With its deadline of 60 s for a close, a busy machine would once wait for all of it.
-            opening = trio_websocket.open_websocket_url(server.addresses[0], subprotocols=["rsio.v0"], disconnect_timeout=1)
+            opening = trio_websocket.open_websocket_url(
+                server.addresses[0], subprotocols=["rsio.v0"], disconnect_timeout=1
+            )
             async with opening as socket:
                 await socket.send_message(hello)
                 await socket.get_message()
                 with pytest.raises(trio_websocket.ConnectionClosed) as caught:
                     await _exchange(socket, message)
                 assert caught.value.reason.code == code
-                await trio.aclose_forcefully(socket._stream)  # trio-websocket leaves it open after a Close frame with an error
+                # trio-websocket leaves it open after a Close frame with an error.
+                await trio.aclose_forcefully(socket._stream)
 
 
 async def _exchange(socket: trio_websocket.WebSocketConnection, message: str | bytes) -> None:
@@ -104,7 +115,9 @@ async def test_websockets_as_a_server(nursery: trio.Nursery) -> None:
         seen.append(socket.protocol.close_code)
         is_over.set()
 
-    with websockets.sync.server.serve(echo, "127.0.0.1", 0, subprotocols=["rsio.v0"], max_size=1 << 24) as server:
+    with websockets.sync.server.serve(
+        echo, "127.0.0.1", 0, subprotocols=["rsio.v0"], max_size=1 << 24
+    ) as server:
         threading.Thread(target=server.serve_forever, daemon=True).start()
         options = TransportOptions(protocols=("rsio/0",))
         url = parse_url(f"ws://127.0.0.1:{server.socket.getsockname()[1]}")
@@ -127,8 +140,14 @@ def _missing() -> str | None:
     """Return what this machine lacks to run npm's `ws`."""
     if shutil.which("node") is None:
         return "node is not installed"
-    found = subprocess.run(["node", "-e", "require('ws')"], capture_output=True, check=False, stdin=subprocess.DEVNULL)
-    return "Node finds no package ws: npm install ws, and NODE_PATH=…/node_modules" if found.returncode else None
+    found = subprocess.run(
+        ["node", "-e", "require('ws')"], capture_output=True, check=False, stdin=subprocess.DEVNULL
+    )
+    return (
+        "Node finds no package ws: npm install ws, and NODE_PATH=…/node_modules"
+        if found.returncode
+        else None
+    )
 
 
 MISSING = _missing()

@@ -2,19 +2,45 @@
 
 import h11
 import pytest
-from penstock_websocket._requests import Accepted, Mount, Refused, accept_token, judge_request, judge_response
+from penstock_websocket._requests import (
+    Accepted,
+    Mount,
+    Refused,
+    accept_token,
+    judge_request,
+    judge_response,
+)
 from penstock_websocket._settings import Settings, settings_of
 
 from penstock.api import UsageError
 from penstock.spi import TransportOptions
 
-PLACE = Mount(secure=False, path="", subprotocols=("rsio.v0", "reactivesocket.v0"), is_loopback=True, settings=Settings())
+PLACE = Mount(
+    secure=False,
+    path="",
+    subprotocols=("rsio.v0", "reactivesocket.v0"),
+    is_loopback=True,
+    settings=Settings(),
+)
 KEY = "AAAAAAAAAAAAAAAAAAAAAA=="
 
 
-def _request(*more: tuple[str, str], target: str = "/", version: str = "1.1", method: str = "GET", **changes: str | None) -> h11.Request:
-    headers = {"host": "127.0.0.1:7001", "upgrade": "websocket", "connection": "keep-alive, Upgrade", "sec-websocket-key": KEY}
-    headers |= {"sec-websocket-version": "13"} | {name.replace("_", "-"): value for name, value in changes.items()}
+def _request(
+    *more: tuple[str, str],
+    target: str = "/",
+    version: str = "1.1",
+    method: str = "GET",
+    **changes: str | None,
+) -> h11.Request:
+    headers = {
+        "host": "127.0.0.1:7001",
+        "upgrade": "websocket",
+        "connection": "keep-alive, Upgrade",
+        "sec-websocket-key": KEY,
+    }
+    headers |= {"sec-websocket-version": "13"} | {
+        name.replace("_", "-"): value for name, value in changes.items()
+    }
     given = [(name, value) for name, value in headers.items() if value is not None]
     return h11.Request(method=method, target=target, headers=[*given, *more], http_version=version)
 
@@ -24,8 +50,16 @@ def _status(request: h11.Request, place: Mount = PLACE, size: int = 200) -> int:
     return verdict.status if isinstance(verdict, Refused) else 101
 
 
-def _place(*, is_loopback: bool = True, secure: bool = False, path: str = "", **settings: object) -> Mount:
-    return Mount(secure=secure, path=path, subprotocols=("rsio.v0",), is_loopback=is_loopback, settings=Settings(**settings))
+def _place(
+    *, is_loopback: bool = True, secure: bool = False, path: str = "", **settings: object
+) -> Mount:
+    return Mount(
+        secure=secure,
+        path=path,
+        subprotocols=("rsio.v0",),
+        is_loopback=is_loopback,
+        settings=Settings(**settings),
+    )
 
 
 @pytest.mark.parametrize(
@@ -76,9 +110,13 @@ def test_headers_are_bounded_in_bytes_and_in_number() -> None:
         ("mqtt, rsio.v0", "rsio.v0"),
     ],
 )
-def test_the_first_known_subprotocol_of_the_client_is_chosen(offered: str | None, chosen: str | None) -> None:
+def test_the_first_known_subprotocol_of_the_client_is_chosen(
+    offered: str | None, chosen: str | None
+) -> None:
     """The order of the client counts; without an offer none is answered."""
-    assert judge_request(_request(sec_websocket_protocol=offered), 200, PLACE) == Accepted(key=KEY.encode(), subprotocol=chosen)
+    assert judge_request(_request(sec_websocket_protocol=offered), 200, PLACE) == Accepted(
+        key=KEY.encode(), subprotocol=chosen
+    )
 
 
 def test_without_a_known_subprotocol_the_request_is_refused() -> None:
@@ -106,8 +144,13 @@ def test_without_a_known_subprotocol_the_request_is_refused() -> None:
     ],
 )
 def test_an_origin_must_be_the_server_itself_or_named(origin: str | None, status: int) -> None:
-    """Without one the client is not a browser. `null`, an empty one and one with a path are refused."""
-    assert _status(_request(origin=origin), _place(origins=frozenset({"https://app.example"}))) == status
+    """Without one the client is not a browser.
+    `null`, an empty one and one with a path are refused.
+    """
+    assert (
+        _status(_request(origin=origin), _place(origins=frozenset({"https://app.example"})))
+        == status
+    )
 
 
 def test_a_repeated_origin_is_refused() -> None:
@@ -158,10 +201,16 @@ def test_a_path_of_the_listener_must_be_asked_for() -> None:
 
 
 def _response(status: int = 101, **changes: str | None) -> h11.InformationalResponse | h11.Response:
-    headers = {"upgrade": "websocket", "connection": "Upgrade", "sec-websocket-accept": accept_token(KEY.encode()).decode()}
+    headers = {
+        "upgrade": "websocket",
+        "connection": "Upgrade",
+        "sec-websocket-accept": accept_token(KEY.encode()).decode(),
+    }
     headers |= {name.replace("_", "-"): value for name, value in changes.items()}
     given = [(name, value) for name, value in headers.items() if value is not None]
-    return (h11.InformationalResponse if status < 200 else h11.Response)(status_code=status, headers=given)
+    return (h11.InformationalResponse if status < 200 else h11.Response)(
+        status_code=status, headers=given
+    )
 
 
 @pytest.mark.parametrize(
@@ -192,10 +241,19 @@ def test_a_server_may_choose_no_subprotocol(chosen: str | None) -> None:
 
 def test_options_may_be_texts_with_commas() -> None:
     """As the command line gives them, or several texts."""
-    for origins in ("https://A.example:443, http://b.example:8000", ["https://a.example", "http://b.example:8000"]):
-        settings = settings_of(TransportOptions(extra={"ws.origins": origins, "ws.hosts": "Dev.example", "ws.ping": "5"}))
+    for origins in (
+        "https://A.example:443, http://b.example:8000",
+        ["https://a.example", "http://b.example:8000"],
+    ):
+        settings = settings_of(
+            TransportOptions(
+                extra={"ws.origins": origins, "ws.hosts": "Dev.example", "ws.ping": "5"}
+            )
+        )
         assert settings == Settings(
-            origins=frozenset({"https://a.example", "http://b.example:8000"}), hosts=frozenset({"dev.example"}), ping=5.0
+            origins=frozenset({"https://a.example", "http://b.example:8000"}),
+            hosts=frozenset({"dev.example"}),
+            ping=5.0,
         )
 
 

@@ -1,4 +1,6 @@
-"""penstock over ``ws://`` and ``wss://``: streams, requests, the checks of the wire, options, and strangers."""
+"""penstock over ``ws://`` and ``wss://``:
+streams, requests, the checks of the wire, options, and strangers.
+"""
 
 import os
 import subprocess
@@ -40,7 +42,9 @@ async def test_elements_and_requests_cross(serving: Any, dialect: str) -> None:
 
 
 async def test_wss_verifies_the_certificate(serving: Any) -> None:
-    """A client that does not know the authority is told what to do; one that does has a secure connection."""
+    """A client that does not know the authority is told what to do;
+    one that does has a secure connection.
+    """
     authority = trustme.CA()
     cert = authority.issue_cert("127.0.0.1")
     with authority.cert_pem.tempfile() as ca, cert.private_key_and_cert_chain_pem.tempfile() as pem:
@@ -48,7 +52,9 @@ async def test_wss_verifies_the_certificate(serving: Any) -> None:
         async with serving("wss://127.0.0.1:0", options=listening) as server:
             [address] = server.addresses
             trusting = TransportOptions(tls=Tls(authorities=ca))
-            async with penstock.subscribe(f"{address}/numbers/3", serializer="json", options=trusting) as stream:
+            async with penstock.subscribe(
+                f"{address}/numbers/3", serializer="json", options=trusting
+            ) as stream:
                 assert [number async for number in stream] == [0, 1, 2]
             with pytest.raises(penstock.ConnectionLost, match="certificate cannot be verified"):
                 await _connect(address)
@@ -76,7 +82,9 @@ async def _first(url: str) -> None:
         await anext(stream)
 
 
-async def test_a_server_that_leaves_closes_with_1001(serving: Any, raw: Any, frame: Frame, hello: bytes) -> None:
+async def test_a_server_that_leaves_closes_with_1001(
+    serving: Any, raw: Any, frame: Frame, hello: bytes
+) -> None:
     """The Close frame follows the goodbye of the session."""
     found: list[tuple[int, object]] = []
     async with trio.open_nursery() as nursery, serving() as server:
@@ -96,7 +104,9 @@ async def test_a_server_that_leaves_closes_with_1001(serving: Any, raw: Any, fra
 
 async def test_the_server_of_a_page_may_be_named(serving: Any, raw: Any) -> None:
     """With ws.origins and ws.hosts in the options."""
-    options = TransportOptions(extra={"ws.origins": "https://app.example", "ws.hosts": ["dev.example"]})
+    options = TransportOptions(
+        extra={"ws.origins": "https://app.example", "ws.hosts": ["dev.example"]}
+    )
     async with serving(options=options) as server:
         for changes, status in (
             ({"Origin": "https://app.example"}, "101"),
@@ -104,7 +114,9 @@ async def test_the_server_of_a_page_may_be_named(serving: Any, raw: Any) -> None
             ({"Origin": "https://other.example"}, "403"),
             ({"Host": "other.example"}, "421"),
         ):
-            assert (await (await raw(server.addresses[0])).upgrade(**changes)).startswith(f"HTTP/1.1 {status} ")
+            assert (await (await raw(server.addresses[0])).upgrade(**changes)).startswith(
+                f"HTTP/1.1 {status} "
+            )
 
 
 # --- conformance
@@ -119,7 +131,8 @@ def test_the_checks_of_the_wire_pass(dialect: str) -> None:
         "import sys, trio, penstock\n"
         "from examples import conformance_service as example\n"
         "async def main():\n"
-        "    async with penstock.serve(example.service, sys.argv[1], on_violation=lambda _: None) as server:\n"
+        "    async with penstock.serve(example.service, sys.argv[1], on_violation=lambda _: None) "
+        "as server:\n"
         "        example.servers.append(server)\n"
         "        print(server.addresses[0], flush=True)\n"
         "        await trio.sleep_forever()\n"
@@ -129,7 +142,10 @@ def test_the_checks_of_the_wire_pass(dialect: str) -> None:
     with subprocess.Popen(command, stdout=subprocess.PIPE, text=True, cwd=root) as target:
         try:
             assert target.stdout is not None
-            results = trio.run(partial(check_target, target=Target(patience=30.0)), target.stdout.readline().strip())
+            results = trio.run(
+                partial(check_target, target=Target(patience=30.0)),
+                target.stdout.readline().strip(),
+            )
         finally:
             target.kill()
     failed = [result for result in results if result.verdict is Verdict.FAIL]
@@ -141,13 +157,18 @@ def test_the_checks_of_the_wire_pass(dialect: str) -> None:
 
 
 def _resident() -> int:
-    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf(
+        "SC_PAGE_SIZE"
+    )
 
 
-@pytest.mark.skipif(not Path("/proc/self/statm").exists(), reason="needs /proc/self/statm, which only Linux has")
+@pytest.mark.skipif(
+    not Path("/proc/self/statm").exists(), reason="needs /proc/self/statm, which only Linux has"
+)
 @pytest.mark.parametrize("announced", [1 << 20, 4000])
 async def test_strangers_hold_little(serving: Any, raw: Any, frame: Frame, announced: int) -> None:
-    """200 strangers, each with an unfinished message: a MiB is refused at its header, and 4 kB are all that one can leave here.
+    """200 strangers, each with an unfinished message: a MiB is refused at its header, and 4 kB are
+    all that one can leave here.
 
     With messages collected before they are judged, 200 strangers held 210 MiB.
     """
@@ -161,5 +182,7 @@ async def test_strangers_hold_little(serving: Any, raw: Any, frame: Frame, annou
         await trio.testing.wait_all_tasks_blocked(0.02)
         grown = _resident() - before
         assert grown < 200 << 16, f"200 strangers held {grown:,} bytes"
-        async with penstock.subscribe(f"{server.addresses[0]}/numbers/2", serializer="json") as stream:
+        async with penstock.subscribe(
+            f"{server.addresses[0]}/numbers/2", serializer="json"
+        ) as stream:
             assert [number async for number in stream] == [0, 1]

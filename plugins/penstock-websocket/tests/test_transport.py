@@ -1,4 +1,6 @@
-"""The promises of a transport, with ``ws://``: as a stream of bytes, and with one frame in a message."""
+"""The promises of a transport, with ``ws://``:
+as a stream of bytes, and with one frame in a message.
+"""
 
 from collections.abc import Awaitable, Callable
 from contextlib import suppress
@@ -21,11 +23,17 @@ FRAMED = replace(BYTES, protocols=("reactivesocket/0",))
 Pair = tuple[Connection, Connection]
 
 
-async def _listen(nursery: trio.Nursery, options: TransportOptions = BYTES, url: str = URL) -> Listener:
+async def _listen(
+    nursery: trio.Nursery, options: TransportOptions = BYTES, url: str = URL
+) -> Listener:
     return await TRANSPORT.listen(parse_url(url), options=options, nursery=nursery)
 
 
-async def _pair(nursery: trio.Nursery, options: TransportOptions = BYTES, listening: TransportOptions | None = None) -> Pair:
+async def _pair(
+    nursery: trio.Nursery,
+    options: TransportOptions = BYTES,
+    listening: TransportOptions | None = None,
+) -> Pair:
     """Return both sides behind their handshakes and hellos."""
     listener = await _listen(nursery, listening or options)
     client = await TRANSPORT.connect(listener.addresses[0], options=options, nursery=nursery)
@@ -48,7 +56,9 @@ async def _close(*connections: Connection) -> None:
 
 
 @pytest.mark.parametrize(("options", "framed"), [(BYTES, False), (FRAMED, True)])
-async def test_the_subprotocol_decides_whether_messages_count(nursery: trio.Nursery, options: TransportOptions, framed: bool) -> None:
+async def test_the_subprotocol_decides_whether_messages_count(
+    nursery: trio.Nursery, options: TransportOptions, framed: bool
+) -> None:
     """The server chooses the first one of the client that it has too. Both sides have the facts."""
     client, server = await _pair(nursery, options, BYTES)
     name = "reactivesocket.v0" if framed else "rsio.v0"
@@ -62,11 +72,21 @@ async def test_the_subprotocol_decides_whether_messages_count(nursery: trio.Nurs
     await _close(client, server)
 
 
-async def test_a_client_without_subprotocols_is_known_by_its_first_bytes(nursery: trio.Nursery) -> None:
-    """A hello of RS.io begins with 1; the SETUP of any version of ReactiveSocket does not look like one. No subprotocol is answered."""
-    for first, framed in ((b"\x01\0\0", False), (b"\0\0\0\x01" + bytes(4), True), (b"\x01\0\0\x01" + bytes(4), True)):
+async def test_a_client_without_subprotocols_is_known_by_its_first_bytes(
+    nursery: trio.Nursery,
+) -> None:
+    """A hello of RS.io begins with 1; the SETUP of any version of ReactiveSocket does not look
+    like one. No subprotocol is answered.
+    """
+    for first, framed in (
+        (b"\x01\0\0", False),
+        (b"\0\0\0\x01" + bytes(4), True),
+        (b"\x01\0\0\x01" + bytes(4), True),
+    ):
         listener = await _listen(nursery)
-        client = await TRANSPORT.connect(listener.addresses[0], options=replace(BYTES, protocols=()), nursery=nursery)
+        client = await TRANSPORT.connect(
+            listener.addresses[0], options=replace(BYTES, protocols=()), nursery=nursery
+        )
         server = await listener.accept()
         async with trio.open_nursery() as handshakes:
             handshakes.start_soon(server.handshake, nursery)
@@ -85,7 +105,9 @@ async def test_a_listener_reports_its_real_address_with_its_path(nursery: trio.N
     assert address.port
     assert address.path == "/streams"
     for path, status in (("/streams", 101), ("/other", 404)):
-        client = await TRANSPORT.connect(parse_url(f"ws://127.0.0.1:{address.port}{path}#x"), options=BYTES, nursery=nursery)
+        client = await TRANSPORT.connect(
+            parse_url(f"ws://127.0.0.1:{address.port}{path}#x"), options=BYTES, nursery=nursery
+        )
         server = await listener.accept()
         errors: list[str] = []
         async with trio.open_nursery() as handshakes:
@@ -123,7 +145,9 @@ async def test_without_a_server_the_connection_is_lost(nursery: trio.Nursery) ->
 
 
 async def test_bytes_arrive_in_both_directions(nursery: trio.Nursery) -> None:
-    """The boundaries of messages are not kept. Every type of `Bytes` can be sent, and 600 kB go out as three messages."""
+    """The boundaries of messages are not kept.
+    Every type of `Bytes` can be sent, and 600 kB go out as three messages.
+    """
     client, server = await _pair(nursery)
     for sender, receiver in ((client, server), (server, client)):
         for data in (b"one", bytearray(b"two"), memoryview(b"three")):
@@ -187,7 +211,9 @@ async def test_send_now_counts_what_the_system_has_taken(nursery: trio.Nursery) 
 
 
 async def test_a_message_above_max_message_is_refused(nursery: trio.Nursery) -> None:
-    """The option of the receiving side counts; `farewell` says why, and so does that of the other side."""
+    """The option of the receiving side counts;
+    `farewell` says why, and so does that of the other side.
+    """
     client, server = await _pair(nursery, FRAMED, replace(BYTES, max_message=1000))
     await client.send(bytes(1001))
     with pytest.raises(LimitExceeded, match="1001 bytes or more; 1000 are allowed") as caught:
@@ -216,8 +242,12 @@ async def test_before_the_hello_a_client_sends_short_messages(nursery: trio.Nurs
     await listener.aclose()
 
 
-async def test_messages_behind_the_first_one_wait_until_it_was_examined(nursery: trio.Nursery) -> None:
-    """A long request behind a SETUP is not a fault of the client, and the server does not hold it."""
+async def test_messages_behind_the_first_one_wait_until_it_was_examined(
+    nursery: trio.Nursery,
+) -> None:
+    """A long request behind a SETUP is not a fault of the client,
+    and the server does not hold it.
+    """
     listener = await _listen(nursery)
     client = await TRANSPORT.connect(listener.addresses[0], options=FRAMED, nursery=nursery)
     server = await listener.accept()
@@ -259,7 +289,9 @@ async def test_a_cancelled_receive_loses_no_bytes(nursery: trio.Nursery) -> None
 
 
 async def test_sending_waits_for_a_peer_that_does_not_read(nursery: trio.Nursery) -> None:
-    """It waits when the buffers of the system are full. A cancelled send leaves no torn frame: the Close frame follows it."""
+    """It waits when the buffers of the system are full. A cancelled send leaves no torn frame:
+    the Close frame follows it.
+    """
     client, server = await _pair(nursery)
     sent = []
 
@@ -367,7 +399,9 @@ def _pinger(calls: list[str], heard: Callable[[], float]) -> Pinger:
     return Pinger(20.0, ping=lambda: calls.append("ping"), heard_at=heard, give_up=give)
 
 
-async def test_a_silent_client_is_pinged_and_given_up(nursery: trio.Nursery, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_silent_client_is_pinged_and_given_up(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
     """After 20 s with 15 % of jitter, and 20 s more."""
     calls: list[str] = []
     began = trio.current_time()
@@ -382,7 +416,9 @@ async def test_a_silent_client_is_pinged_and_given_up(nursery: trio.Nursery, aut
     assert len(calls) == 2
 
 
-async def test_a_client_that_sends_is_not_pinged(nursery: trio.Nursery, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_that_sends_is_not_pinged(
+    nursery: trio.Nursery, autojump_clock: trio.testing.MockClock
+) -> None:
     """And one that answers is kept. After `stop` nothing is pinged."""
     calls: list[str] = []
     heard = [trio.current_time()]

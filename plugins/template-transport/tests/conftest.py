@@ -1,4 +1,6 @@
-"""The transport that the tests use, and the time that each test may take. Change the three fixtures: then the tests use your transport."""
+"""The transport that the tests use, and the time that each test may take. Change the three
+fixtures: then the tests use your transport.
+"""
 
 import inspect
 from collections.abc import Awaitable, Callable
@@ -12,7 +14,9 @@ from penstock_template_transport import NetstringTransport
 from penstock.spi import Transport
 
 SECONDS = 60
-"""A test that takes longer fails, and its traceback shows the line at which it waited. On a busy machine a correct test takes seconds."""
+"""A test that takes longer fails, and its traceback shows the line at which it waited. On a busy
+machine a correct test takes seconds.
+"""
 
 
 @pytest.fixture
@@ -23,13 +27,17 @@ def transport() -> Transport:
 
 @pytest.fixture
 def url() -> str:
-    """A URL to listen at. For a Unix socket add the parameter ``tmp_path``, and return ``f"yours://{tmp_path}/socket"``."""
+    """A URL to listen at. For a Unix socket add the parameter ``tmp_path``, and return
+    ``f"yours://{tmp_path}/socket"``.
+    """
     return "netstring://127.0.0.1:0"
 
 
 @pytest.fixture
 def wrong_url() -> str:
-    """A URL with the right scheme that lacks what the transport needs. For a Unix socket: ``"yours://"``, which names no file."""
+    """A URL with the right scheme that lacks what the transport needs. For a Unix socket:
+    ``"yours://"``, which names no file.
+    """
     return "netstring:x"
 
 

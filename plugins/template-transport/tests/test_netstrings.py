@@ -1,4 +1,6 @@
-"""What is special of netstrings. Write a file of this kind for your transport: a hostile peer sends its bytes past the transport."""
+"""What is special of netstrings. Write a file of this kind for your transport: a hostile peer
+sends its bytes past the transport.
+"""
 
 import pytest
 import trio
@@ -65,8 +67,12 @@ async def test_a_cancelled_receive_keeps_a_part_of_a_message(nursery: trio.Nurse
     await server.aclose()
 
 
-@pytest.mark.parametrize("data", [b"x", b":", b"-1:,", b"1234567890:", b"3:abcd", b"\x00"], ids=repr)
-async def test_bytes_that_are_not_a_netstring_break_the_connection(nursery: trio.Nursery, data: bytes) -> None:
+@pytest.mark.parametrize(
+    "data", [b"x", b":", b"-1:,", b"1234567890:", b"3:abcd", b"\x00"], ids=repr
+)
+async def test_bytes_that_are_not_a_netstring_break_the_connection(
+    nursery: trio.Nursery, data: bytes
+) -> None:
     """With BrokenResourceError, as for any broken stream."""
     server, stream = await _server_and_stream(nursery)
     await stream.send_all(data)
@@ -77,7 +83,9 @@ async def test_bytes_that_are_not_a_netstring_break_the_connection(nursery: trio
 
 
 @pytest.mark.parametrize("data", [b"5", b"5:", b"5:hello"], ids=repr)
-async def test_an_end_inside_a_message_breaks_the_connection(nursery: trio.Nursery, data: bytes) -> None:
+async def test_an_end_inside_a_message_breaks_the_connection(
+    nursery: trio.Nursery, data: bytes
+) -> None:
     """It is not mistaken for an orderly end."""
     server, stream = await _server_and_stream(nursery)
     await stream.send_all(data)

@@ -1,4 +1,6 @@
-"""The promises that every transport keeps. Keep this file: it uses the transport and the URLs of conftest.py, and nothing of netstrings."""
+"""The promises that every transport keeps. Keep this file: it uses the transport and the URLs of
+conftest.py, and nothing of netstrings.
+"""
 
 import re
 from collections.abc import Awaitable, Callable
@@ -53,13 +55,16 @@ def pair(listen: Listen, connect: Connect, nursery: trio.Nursery) -> Pair:
 
 
 async def _handshakes(nursery: trio.Nursery, *connections: Connection) -> None:
-    async with trio.open_nursery() as handshakes:  # at the same time: a handshake may wait for the other side
+    # At the same time: a handshake may wait for the other side.
+    async with trio.open_nursery() as handshakes:
         for connection in connections:
             handshakes.start_soon(connection.handshake, nursery)
 
 
 async def _receive(connection: Connection, size: int) -> bytes:
-    """Receive this many bytes: over a transport that is not framed they may come in several parts."""
+    """Receive this many bytes: over a transport that is not framed they may come in several
+    parts.
+    """
     received = b""
     while len(received) < size:
         data = await connection.receive()
@@ -87,7 +92,9 @@ async def test_both_sides_have_the_facts_and_the_peer(pair: Pair) -> None:
     await _close(client, server)
 
 
-async def test_a_listener_reports_addresses_to_connect_to(transport: Transport, url: str, nursery: trio.Nursery, connect: Connect) -> None:
+async def test_a_listener_reports_addresses_to_connect_to(
+    transport: Transport, url: str, nursery: trio.Nursery, connect: Connect
+) -> None:
     """Without a publisher's name."""
     listener = await transport.listen(parse_url(f"{url}#name"), options=OPTIONS, nursery=nursery)
     assert [address.publisher for address in listener.addresses] == [None] * len(listener.addresses)
@@ -97,7 +104,9 @@ async def test_a_listener_reports_addresses_to_connect_to(transport: Transport, 
     await _close(client, server, listener)
 
 
-async def test_connecting_without_a_server_is_a_lost_connection(listen: Listen, connect: Connect) -> None:
+async def test_connecting_without_a_server_is_a_lost_connection(
+    listen: Listen, connect: Connect
+) -> None:
     """With the address in the message."""
     listener = await listen()
     await listener.aclose()
@@ -105,7 +114,9 @@ async def test_connecting_without_a_server_is_a_lost_connection(listen: Listen, 
         await connect(listener)
 
 
-async def test_a_wrong_url_is_a_usage_error(transport: Transport, wrong_url: str, nursery: trio.Nursery) -> None:
+async def test_a_wrong_url_is_a_usage_error(
+    transport: Transport, wrong_url: str, nursery: trio.Nursery
+) -> None:
     """For a client and for a listener."""
     with pytest.raises(UsageError):
         await transport.connect(parse_url(wrong_url), options=OPTIONS, nursery=nursery)
@@ -113,7 +124,9 @@ async def test_a_wrong_url_is_a_usage_error(transport: Transport, wrong_url: str
         await transport.listen(parse_url(wrong_url), options=OPTIONS, nursery=nursery)
 
 
-async def test_a_cancelled_accept_has_accepted_no_connection(listen: Listen, connect: Connect, nursery: trio.Nursery) -> None:
+async def test_a_cancelled_accept_has_accepted_no_connection(
+    listen: Listen, connect: Connect, nursery: trio.Nursery
+) -> None:
     """The next `accept` returns the client."""
     listener = await listen()
     async with trio.open_nursery() as accepting:
@@ -126,7 +139,9 @@ async def test_a_cancelled_accept_has_accepted_no_connection(listen: Listen, con
     await _close(client, server, listener)
 
 
-async def test_a_client_that_has_left_is_not_returned(listen: Listen, connect: Connect, nursery: trio.Nursery) -> None:
+async def test_a_client_that_has_left_is_not_returned(
+    listen: Listen, connect: Connect, nursery: trio.Nursery
+) -> None:
     """`accept` closes a client that has left before it sent a byte, and returns the next one."""
     listener = await listen()
     await (await connect(listener)).abort()
@@ -138,7 +153,9 @@ async def test_a_client_that_has_left_is_not_returned(listen: Listen, connect: C
     await _close(client, server, listener)
 
 
-async def test_a_silent_client_does_not_delay_the_next_one(listen: Listen, connect: Connect, nursery: trio.Nursery) -> None:
+async def test_a_silent_client_does_not_delay_the_next_one(
+    listen: Listen, connect: Connect, nursery: trio.Nursery
+) -> None:
     """`accept` returns a client that sends nothing, not even the bytes of a handshake."""
     listener = await listen()
     silent = await connect(listener)
@@ -225,7 +242,9 @@ async def test_a_cancelled_receive_loses_no_bytes(pair: Pair) -> None:
 
 
 async def test_sending_waits_for_a_peer_that_does_not_read(pair: Pair) -> None:
-    """It waits when the buffers of the system are full. Closing does not wait longer than `close_timeout`."""
+    """It waits when the buffers of the system are full.
+    Closing does not wait longer than `close_timeout`.
+    """
     client, server = await pair(replace(OPTIONS, max_message=1 << 20, close_timeout=0.1))
     sent = []
 
@@ -257,7 +276,8 @@ async def test_messages_stay_whole_in_both_directions(pair: Pair) -> None:
             for message in messages:
                 await sender.send(message)
             for message in messages:
-                with assert_checkpoints():  # also for a message that has arrived together with the one before
+                # Also for a message that has arrived together with the one before.
+                with assert_checkpoints():
                     assert await receiver.receive() == message
     await _close(client, server)
 
@@ -301,7 +321,9 @@ async def test_a_cancelled_aclose_closes_nevertheless(pair: Pair) -> None:
 
 @pytest.mark.parametrize("way", ["aclose", "abort"])
 async def test_nothing_is_left_after_the_end(transport: Transport, url: str, way: str) -> None:
-    """No task: the nursery ends by itself. No open socket: it would warn, and a warning fails the test."""
+    """No task: the nursery ends by itself. No open socket:
+    it would warn, and a warning fails the test.
+    """
     async with trio.open_nursery() as nursery:
         listener = await transport.listen(parse_url(url), options=OPTIONS, nursery=nursery)
         client = await transport.connect(listener.addresses[0], options=OPTIONS, nursery=nursery)

@@ -1,4 +1,6 @@
-"""A service and its subscribers over the transport. Keep this file: it uses the URL of conftest.py, and nothing of netstrings."""
+"""A service and its subscribers over the transport. Keep this file: it uses the URL of
+conftest.py, and nothing of netstrings.
+"""
 
 import re
 from collections.abc import AsyncIterator
@@ -27,7 +29,9 @@ async def blocks() -> AsyncIterator[bytes]:
 
 @pytest.mark.parametrize("protocol", ["", "reactivesocket+"], ids=["rsio", "reactivesocket"])
 async def test_a_subscriber_receives_every_element(url: str, protocol: str) -> None:
-    """With a demand of 2, so that demand crosses the network many times; in RS.io and in ReactiveSocket."""
+    """With a demand of 2, so that demand crosses the network many times;
+    in RS.io and in ReactiveSocket.
+    """
     async with (
         serve(service, url) as server,
         connect(f"{protocol}{server.addresses[0]}") as peer,
@@ -45,7 +49,9 @@ async def test_an_element_larger_than_a_message_is_sent_in_parts(url: str) -> No
         connect(server.addresses[0], limits=limits) as peer,
         peer.subscribe("blocks") as stream,
     ):
-        assert [(block[0], len(block)) async for block in stream] == [(number, 3_000_000) for number in range(3)]
+        assert [(block[0], len(block)) async for block in stream] == [
+            (number, 3_000_000) for number in range(3)
+        ]
 
 
 async def test_one_connection_carries_several_streams(url: str) -> None:

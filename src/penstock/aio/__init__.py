@@ -8,7 +8,8 @@
         async for element in stream:
             print(element)
 
-It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.endpoint`, `penstock.session`, `penstock.spi` and `penstock.api`.
+It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.endpoint`, `penstock.session`,
+`penstock.spi` and `penstock.api`.
 """
 
 from penstock.aio._connect import connect

@@ -1,10 +1,14 @@
-"""One transport connection of asyncio with its endpoint. It has no task: asyncio calls it, and a timer of the loop does what is due.
+"""One transport connection of asyncio with its endpoint. It has no task: asyncio calls it, and a
+timer of the loop does what is due.
 
 Rules of this file:
 
-* Bytes that asyncio has not sent yet bound what is taken from the endpoint: while the transport is full, nothing is taken.
-* Decoding gives the loop a turn after `TURN_SECONDS`. Until the rest is decoded the transport does not read on.
-* A transport that is closed in good order sends what it has; after a loss it is aborted, because nothing takes the bytes.
+* Bytes that asyncio has not sent yet bound what is taken from the endpoint:
+  while the transport is full, nothing is taken.
+* Decoding gives the loop a turn after `TURN_SECONDS`.
+  Until the rest is decoded the transport does not read on.
+* A transport that is closed in good order sends what it has;
+  after a loss it is aborted, because nothing takes the bytes.
 """
 
 import asyncio
@@ -16,7 +20,14 @@ import attrs
 from penstock.aio._publisher import TaskPublisher
 from penstock.endpoint import TURN_SECONDS, Endpoint, EndpointSettings, Then
 from penstock.session import ConnectionState, SendingStream
-from penstock.spi import PeerIdentity, PeerStatistics, certificate_of, set_tcp_options, tcp_identity, unix_identity
+from penstock.spi import (
+    PeerIdentity,
+    PeerStatistics,
+    certificate_of,
+    set_tcp_options,
+    tcp_identity,
+    unix_identity,
+)
 
 MESSAGES_PER_LOOK: Final = 64
 """Messages that are decoded between two looks at the clock."""
@@ -115,10 +126,14 @@ class Connection(asyncio.Protocol):
 
     def statistics(self) -> PeerStatistics:
         """Return what the connection has done and what it holds now."""
-        return self.endpoint.statistics(self._loop.time(), unsent=self._transport.get_write_buffer_size())
+        return self.endpoint.statistics(
+            self._loop.time(), unsent=self._transport.get_write_buffer_size()
+        )
 
     async def leave(self) -> None:
-        """Say goodbye, wait for the answer as long as `Limits.goodbye_timeout` allows, close, and end all publishers."""
+        """Say goodbye, wait for the answer as long as `Limits.goodbye_timeout` allows, close,
+        and end all publishers.
+        """
         endpoint = self.endpoint
         try:
             endpoint.close()
@@ -171,7 +186,9 @@ class Connection(asyncio.Protocol):
         self._feed(b"")
 
     def _publish(self, endpoint: Endpoint, stream: SendingStream) -> None:
-        publisher = TaskPublisher(self._settings.publishers[stream.target], stream, self._settings.on_violation)
+        publisher = TaskPublisher(
+            self._settings.publishers[stream.target], stream, self._settings.on_violation
+        )
         self._publishers.add(publisher)
         publisher.task.add_done_callback(lambda _: self._publishers.discard(publisher))
         stream.on_subscribe(publisher)
@@ -195,7 +212,9 @@ class Connection(asyncio.Protocol):
             task.cancel()
 
     async def _stop_publishers(self) -> None:
-        """Wait until each publisher has stopped. The end of the session has cancelled them, and what extensions waited for."""
+        """Wait until each publisher has stopped. The end of the session has cancelled them, and
+        what extensions waited for.
+        """
         while tasks := [publisher.task for publisher in self._publishers] + [*self._awaiting]:
             await asyncio.wait(tasks)
 
@@ -245,7 +264,11 @@ class Connection(asyncio.Protocol):
 
     def _tick_before(self, due: float | None) -> None:
         """Let a tick come at that time at the latest."""
-        if due is None or self.endpoint.is_over or (self._timer is not None and self._timer.when() <= due):
+        if (
+            due is None
+            or self.endpoint.is_over
+            or (self._timer is not None and self._timer.when() <= due)
+        ):
             return
         if self._timer is not None:
             self._timer.cancel()

@@ -1,4 +1,6 @@
-"""Opens a connection on asyncio: TCP, TLS or Unix, with one deadline for all addresses and the handshake."""
+"""Opens a connection on asyncio: TCP, TLS or Unix, with one deadline for all addresses
+and the handshake.
+"""
 
 import asyncio
 
@@ -8,7 +10,9 @@ from penstock.spi import Tls, unreachable
 
 
 async def open_connection(settings: EndpointSettings) -> Connection:
-    """Return a new connection. Raises ConnectionLost if no server answers in time, and UsageError for bad certificates."""
+    """Return a new connection. Raises ConnectionLost if no server answers in time, and
+    UsageError for bad certificates.
+    """
     loop = asyncio.get_running_loop()
     url = settings.url.address
     try:
@@ -20,7 +24,9 @@ async def open_connection(settings: EndpointSettings) -> Connection:
         raise unreachable(url, error) from error
 
 
-async def _connected(settings: EndpointSettings, connection: Connection, loop: asyncio.AbstractEventLoop) -> Connection:
+async def _connected(
+    settings: EndpointSettings, connection: Connection, loop: asyncio.AbstractEventLoop
+) -> Connection:
     url, options = settings.url, settings.options
     # Without `happy_eyeballs_delay`: if it is cancelled, asyncio leaves a task of it behind.
     host, port = url.host or "", url.port or 0

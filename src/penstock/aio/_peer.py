@@ -2,9 +2,11 @@
 
 Rules of this file:
 
-* A connection has no task. With a policy to reconnect one task makes the connection again; it ends before the block is left.
-* A stream that runs and a request that waits when the connection is lost end with ConnectionLost. New ones wait for the next connection.
-  With a policy to reconnect, a stream whose publisher has positions goes on over that one: its reader subscribes again.
+* A connection has no task. With a policy to reconnect one task makes the connection again;
+  it ends before the block is left.
+* A stream that runs and a request that waits when the connection is lost end with ConnectionLost.
+  New ones wait for the next connection. With a policy to reconnect, a stream whose publisher has
+  positions goes on over that one: its reader subscribes again.
 """
 
 import asyncio
@@ -17,7 +19,15 @@ from penstock.aio._open import open_connection
 from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, PenstockError, PlaceInStream, UsageError
-from penstock.endpoint import DEFAULT_DEMAND, AnswerBuffer, Attempts, EndpointSettings, raise_refusal, request_opening, stream_opening
+from penstock.endpoint import (
+    DEFAULT_DEMAND,
+    AnswerBuffer,
+    Attempts,
+    EndpointSettings,
+    raise_refusal,
+    request_opening,
+    stream_opening,
+)
 from penstock.session import own_copy
 from penstock.spi import PeerIdentity, PeerStatistics, Serializer, may_reconnect
 
@@ -35,7 +45,8 @@ class Peer:
         """The settings of `connect`."""
         self._loop = asyncio.get_running_loop()
         self._connection = connection
-        self._back: asyncio.Event | None = None  # set when the connection is back, or given up; None while there is one
+        # Set when the connection is back, or given up; None while there is one.
+        self._back: asyncio.Event | None = None
         self._gave_up: Exception | None = None
 
     # --- facts
@@ -56,7 +67,9 @@ class Peer:
         return self._connection.endpoint.opened_at
 
     def statistics(self) -> PeerStatistics:
-        """Return what the connection has done and what it holds now. With a policy to reconnect, the last connection."""
+        """Return what the connection has done and what it holds now.
+        With a policy to reconnect, the last connection.
+        """
         return self._connection.statistics()
 
     async def wait_accepted(self) -> None:
@@ -104,32 +117,63 @@ class Peer:
     ) -> Stream[Any]:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
-        `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
-        publisher's. Without both the elements are bytes. At most `demand` elements are under way or buffered, and fewer if they are
-        large: as many as fit into `window_bytes`. `start` and `stop` are for publishers with a log: a position, ``"earliest"`` or
-        ``"latest"``; the stream has the elements from `start` up to, and not with, `stop`, and `Stream.position` is that of the next one.
-        A refusal and a failure are raised from the iteration: Rejected, PublisherFailed, ConnectionLost. Leaving the block cancels.
+        `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of
+        it. `serializer` must be the publisher's. Without both the elements are bytes. At most
+        `demand` elements are under way or buffered, and fewer if they are large: as many as fit
+        into `window_bytes`. `start` and `stop` are for publishers with a log: a position,
+        ``"earliest"`` or ``"latest"``; the stream has the elements from `start` up to, and not
+        with, `stop`, and `Stream.position` is that of the next one.
+        A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
+        ConnectionLost. Leaving the block cancels.
         """
         opening = stream_opening(
-            self.settings, publisher, kind=type, demand=demand, serializer=serializer, window_bytes=window_bytes, start=start, stop=stop
+            self.settings,
+            publisher,
+            kind=type,
+            demand=demand,
+            serializer=serializer,
+            window_bytes=window_bytes,
+            start=start,
+            stop=stop,
         )
         return Stream(self, opening)
 
     # --- requests
 
     @overload
-    async def request(self, name: str, payload: object = ..., *, type: type[T], serializer: SerializerOrName = ...) -> T: ...
+    async def request(
+        self, name: str, payload: object = ..., *, type: type[T], serializer: SerializerOrName = ...
+    ) -> T: ...
     @overload
-    async def request(self, name: str, payload: object = ..., *, type: None = ..., serializer: None = ...) -> bytes: ...
+    async def request(
+        self, name: str, payload: object = ..., *, type: None = ..., serializer: None = ...
+    ) -> bytes: ...
     @overload
-    async def request(self, name: str, payload: object = ..., *, type: Any = ..., serializer: SerializerOrName = ...) -> Any: ...
-    async def request(self, name: str, payload: object = None, *, type: Any = None, serializer: SerializerOrName = None) -> Any:
-        """Ask what the peer offers under `name` for one value, and return it; `payload` goes along, and None is no payload.
+    async def request(
+        self,
+        name: str,
+        payload: object = ...,
+        *,
+        type: Any = ...,
+        serializer: SerializerOrName = ...,
+    ) -> Any: ...
+    async def request(
+        self,
+        name: str,
+        payload: object = None,
+        *,
+        type: Any = None,
+        serializer: SerializerOrName = None,
+    ) -> Any:
+        """Ask what the peer offers under `name` for one value, and return it;
+        `payload` goes along, and None is no payload.
 
-        The peer answers with `Service.request`, or with the first element of a publisher of that name. `type` is the type of the answer: a
-        class that is sent as JSON, or str; without it the answer is bytes. A payload is sent in the same way, by its own type.
-        A cancel here cancels there. Raises Rejected, PublisherFailed and ConnectionLost as streams do, ProtocolError for an answer that
-        cannot be read, and UsageError for a name or a payload that cannot be sent.
+        The peer answers with `Service.request`, or with the first element of a publisher of that
+        name. `type` is the type of the answer: a class that is sent as JSON, or str; without it the
+        answer is bytes. A payload is sent in the same way, by its own type.
+        A cancel here cancels there. Raises Rejected, PublisherFailed and ConnectionLost as streams
+        do, ProtocolError for an answer that cannot be read, and UsageError for a name or a payload
+        that cannot be sent.
         """
         opening = request_opening(self.settings, name, payload, kind=type, serializer=serializer)
         connection = await self._current()
@@ -180,13 +224,22 @@ class Peer:
 
     async def _current(self) -> Connection:
         if asyncio.get_running_loop() is not self._loop:
-            raise UsageError("this peer belongs to another event loop; connect in the loop, and in the thread, that uses it")
-        if self.settings.reconnect is not None and self._gave_up is None and self._connection.endpoint.is_closing:
+            raise UsageError(
+                "this peer belongs to another event loop; connect in the loop, and in the thread, "
+                "that uses it"
+            )
+        if (
+            self.settings.reconnect is not None
+            and self._gave_up is None
+            and self._connection.endpoint.is_closing
+        ):
             self.on_lost()  # here, because the task that reconnects has perhaps not had a turn yet
         while self._back is not None:
             await self._back.wait()
         if self._gave_up is not None:
-            raise ConnectionLost(f"no further attempt to connect is made: {self._gave_up}") from self._gave_up
+            raise ConnectionLost(
+                f"no further attempt to connect is made: {self._gave_up}"
+            ) from self._gave_up
         return self._connection
 
     def _stop_waiting(self) -> None:
@@ -211,10 +264,17 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         self._connection = await self._connect(0.0)
         self._peer = Peer(self._settings, self._connection)
         if self._settings.reconnect is not None:
-            self._keeper = asyncio.get_running_loop().create_task(self._keep_connected(), name="penstock reconnecting")
+            self._keeper = asyncio.get_running_loop().create_task(
+                self._keep_connected(), name="penstock reconnecting"
+            )
         return self._peer
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._is_left = True
         endpoint = self._connection.endpoint
         was_ending = endpoint.is_closing  # its reason is known once both sides have said goodbye
@@ -232,14 +292,18 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
     # --- inside
 
     async def _connect(self, pause: float) -> Connection:
-        """Return a connection, after as many attempts as the policy permits. Raises the error of the last one."""
+        """Return a connection, after as many attempts as the policy permits.
+        Raises the error of the last one.
+        """
         while True:
             await asyncio.sleep(pause)
             self._attempts.begin()
             try:
                 connection = await open_connection(self._settings)
             except ConnectionLost as error:
-                again = self._attempts.pause_after(error, opened_at=None, now=asyncio.get_running_loop().time())
+                again = self._attempts.pause_after(
+                    error, opened_at=None, now=asyncio.get_running_loop().time()
+                )
                 if again is None:
                     raise
                 pause = again
@@ -259,7 +323,9 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
                 self._peer.give_up(reason)
                 return
             self._peer.on_lost()
-            pause = self._attempts.pause_after(reason, opened_at=endpoint.opened_at, now=asyncio.get_running_loop().time())
+            pause = self._attempts.pause_after(
+                reason, opened_at=endpoint.opened_at, now=asyncio.get_running_loop().time()
+            )
             try:
                 if pause is None:
                     raise own_copy(reason)  # as the last attempt that fails

@@ -1,10 +1,12 @@
-"""A publisher of this client: one task for each subscription of the peer. It pulls an iterable or an async iterable.
+"""A publisher of this client: one task for each subscription of the peer.
+It pulls an iterable or an async iterable.
 
 Rules of this file:
 
 * An element is pulled when it was requested, and not before. The task waits until there is demand.
 * After `TURN_SECONDS` other tasks get a turn, also if the iterable never waits.
-* A cancel of the peer cancels the task where it waits. The iterator is closed in any case, in its own task.
+* A cancel of the peer cancels the task where it waits.
+  The iterator is closed in any case, in its own task.
 """
 
 import asyncio
@@ -25,7 +27,9 @@ class TaskPublisher(Subscription):
         self._demand = 0
         self._is_over = False
         self._asked: asyncio.Future[None] | None = None
-        self.task: asyncio.Task[None] = asyncio.get_running_loop().create_task(self._run(), name=f"penstock publisher {stream.target}")
+        self.task: asyncio.Task[None] = asyncio.get_running_loop().create_task(
+            self._run(), name=f"penstock publisher {stream.target}"
+        )
         """The task, which ends with the subscription."""
 
     # --- the subscription

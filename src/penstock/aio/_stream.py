@@ -25,10 +25,12 @@ class StreamHost(Protocol):
 
 
 class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic[T]):
-    """A stream of the peer: an ``async with`` block, in which one task iterates it by element, by `batches` or by `buffers`.
+    """A stream of the peer: an ``async with`` block, in which one task iterates it by element,
+    by `batches` or by `buffers`.
 
-    A failure of the publisher is raised from the iteration, and completion ends the loop. Leaving the block cancels the stream. A task
-    that is cancelled while it waits has taken nothing: no element is lost if the stream is read on.
+    A failure of the publisher is raised from the iteration, and completion ends the loop. Leaving
+    the block cancels the stream. A task that is cancelled while it waits has taken nothing: no
+    element is lost if the stream is read on.
     """
 
     def __init__(self, peer: StreamHost, opening: StreamOpening) -> None:
@@ -40,12 +42,19 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
 
     async def __aenter__(self) -> "Stream[T]":
         if self._is_opened:
-            raise UsageError("this subscription was opened before; call subscribe() again for another one")
+            raise UsageError(
+                "this subscription was opened before; call subscribe() again for another one"
+            )
         self._is_opened = True
         await self._open()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.cancel()
 
     # --- reading
@@ -58,16 +67,20 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
         buffer = self._buffer
         while True:
             element: T
-            for element in buffer.current:  # one step of the iterator; cheaper than next() and an exception
+            # One step of the iterator; cheaper than next() and an exception.
+            for element in buffer.current:
                 return element
             buffer.current = iter(await self._take(buffer.take_slice))
 
     def batches(self) -> AsyncIterator[list[T]]:
-        """Iterate over lists of all elements that have arrived, never empty. The fastest way to read."""
+        """Iterate over lists of all elements that have arrived, never empty.
+        The fastest way to read.
+        """
         return _Pieces(self._next_batch)
 
     def buffers(self) -> AsyncIterator[bytes]:
-        """Iterate over packed elements as memory: each time all that has arrived, a whole number of elements, and never empty.
+        """Iterate over packed elements as memory:
+        each time all that has arrived, a whole number of elements, and never empty.
 
         For publishers with a fixed ``element_size``; others raise UsageError from the iteration.
         """
@@ -76,12 +89,16 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
     # --- steering
 
     def request(self, n: int) -> None:
-        """Request `n` more elements, on a stream with ``demand=0``. Raises IllegalDemand; or UsageError if the demand is automatic."""
+        """Request `n` more elements, on a stream with ``demand=0``. Raises IllegalDemand; or
+        UsageError if the demand is automatic.
+        """
         self._buffer.request(n)
         self._flush()
 
     def cancel(self) -> None:
-        """Stop the stream now: buffered elements are dropped and iteration ends. Leaving the block does the same."""
+        """Stop the stream now: buffered elements are dropped and iteration ends.
+        Leaving the block does the same.
+        """
         self._buffer.cancel()
         self._flush()
 
@@ -89,15 +106,19 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
 
     @property
     def position(self) -> int | None:
-        """The position of the element that the reader gets next; None if the publisher has no positions, or they are not known yet.
+        """The position of the element that the reader gets next; None if the publisher has no
+        positions, or they are not known yet.
 
-        Store it with the results of the elements before, and subscribe with it as ``start`` to go on.
+        Store it with the results of the elements before,
+        and subscribe with it as ``start`` to go on.
         """
         return self._buffer.position
 
     @property
     def element_size(self) -> int:
-        """The size of every element in bytes, or 0 if sizes differ; known after the publisher has accepted."""
+        """The size of every element in bytes, or 0 if sizes differ;
+        known after the publisher has accepted.
+        """
         return self._buffer.element_size
 
     def statistics(self) -> StreamStatistics:
@@ -127,10 +148,15 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
             self._buffer.fail(own_copy(error))
 
     async def _take(self, take: Callable[[], R | None]) -> R:
-        """Return what `take` returns once it need not wait. Raises StopAsyncIteration at the end of the stream."""
+        """Return what `take` returns once it need not wait.
+        Raises StopAsyncIteration at the end of the stream.
+        """
         buffer = self._buffer
         if self._connection is None:
-            raise UsageError("this stream is not open; read it inside of its block: async with peer.subscribe(…) as stream")
+            raise UsageError(
+                "this stream is not open; read it inside of its block: async with "
+                "peer.subscribe(…) as stream"
+            )
         while True:
             try:
                 taken = take()
@@ -144,7 +170,10 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
             if taken is not None:
                 return taken
             if buffer.wake is not None:
-                raise UsageError("two tasks read this stream at once; one subscription has one reader. Subscribe twice, or use a queue")
+                raise UsageError(
+                    "two tasks read this stream at once; one subscription has one reader. "
+                    "Subscribe twice, or use a queue"
+                )
             waiter, buffer.wake = new_waiter()
             try:
                 await waiter
@@ -157,7 +186,9 @@ class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic
 
 
 class _Pieces(AsyncIterator[R]):
-    """Iterates with a function. (No async generator: one that is left early would have to be closed.)"""
+    """Iterates with a function. (No async generator:
+    one that is left early would have to be closed.)
+    """
 
     def __init__(self, next_piece: Callable[[], Coroutine[Any, Any, R]]) -> None:
         self._next_piece = next_piece

@@ -5,7 +5,9 @@ from collections.abc import Callable
 
 
 def new_waiter() -> tuple["asyncio.Future[None]", Callable[[], None]]:
-    """Return a future, and a function that resolves it, also if the task that waits was cancelled."""
+    """Return a future, and a function that resolves it, also if the task
+    that waits was cancelled.
+    """
     waiter: asyncio.Future[None] = asyncio.get_running_loop().create_future()
 
     def resolve() -> None:

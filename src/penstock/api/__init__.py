@@ -1,4 +1,5 @@
-"""The interfaces, demand arithmetic, limits, and every exception. Rests on the standard library only, and changes rarely.
+"""The interfaces, demand arithmetic, limits, and every exception.
+Rests on the standard library only, and changes rarely.
 
 This layer imports no other layer of penstock, and every other layer may import it.
 """

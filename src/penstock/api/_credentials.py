@@ -7,9 +7,11 @@ from penstock.api._errors import UsageError
 
 @dataclass(frozen=True, slots=True)
 class Credentials:
-    """A scheme, and the bytes that prove an identity by it. `repr` and errors do not show the bytes.
+    """A scheme, and the bytes that prove an identity by it.
+    `repr` and errors do not show the bytes.
 
-    ``Credentials("mtls")`` and ``Credentials("unix")`` say that the transport has proved the identity already.
+    ``Credentials("mtls")`` and ``Credentials("unix")`` say
+    that the transport has proved the identity already.
     """
 
     scheme: str
@@ -26,7 +28,12 @@ class Credentials:
 
     @classmethod
     def basic(cls, user: str, password: str) -> "Credentials":
-        """Return a user's name and password. Raises UsageError for a name with a colon, which would end it."""
+        """Return a user's name and password.
+        Raises UsageError for a name with a colon, which would end it.
+        """
         if not user or ":" in user:
-            raise UsageError("the user of Credentials.basic() is empty or has a ':', which separates it from the password")
+            raise UsageError(
+                "the user of Credentials.basic() is empty or has a ':', which separates it from "
+                "the password"
+            )
         return cls("basic", f"{user}:{password}".encode())

@@ -36,11 +36,15 @@ from typing import Any
 
 
 class PenstockError(Exception):
-    """The base class of all exceptions of penstock. Catch it to catch every error that penstock itself raises."""
+    """The base class of all exceptions of penstock.
+    Catch it to catch every error that penstock itself raises.
+    """
 
 
 class UsageError(PenstockError):
-    """Your program must act: it called penstock in a way that cannot work. The message says what would work."""
+    """Your program must act: it called penstock in a way that cannot work.
+    The message says what would work.
+    """
 
 
 class IllegalDemand(UsageError, ValueError):
@@ -48,19 +52,26 @@ class IllegalDemand(UsageError, ValueError):
 
 
 class InvalidStateError(UsageError, RuntimeError):
-    """A call on a subscription that is over, which the draft makes an error. (The modern rules ignore such a call.)"""
+    """A call on a subscription that is over, which the draft makes an error.
+    (The modern rules ignore such a call.)
+    """
 
 
 class AlreadySubscribed(UsageError):
-    """A second subscriber of an object that gives each element once: an iterator, a generator. The subscriber gets it as `on_error`."""
+    """A second subscriber of an object that gives each element once: an iterator, a generator.
+    The subscriber gets it as `on_error`.
+    """
 
 
 class CleanupTimeout(UsageError, TimeoutError):
-    """A generator's own cleanup did not end within its deadline and was cancelled. Shorten it, or give more `cleanup_timeout`."""
+    """A generator's own cleanup did not end within its deadline and was cancelled. Shorten it,
+    or give more `cleanup_timeout`.
+    """
 
 
 class RuleViolation(PenstockError):
-    """An object broke a rule of Reactive Streams. `rule` is the rule's number, `__cause__` the object's exception, if it raised one.
+    """An object broke a rule of Reactive Streams. `rule` is the rule's number, `__cause__` the
+    object's exception, if it raised one.
 
     It goes to the subscriber as `on_error`, or to the `on_violation` hook if no subscriber is left.
     """
@@ -70,7 +81,8 @@ class RuleViolation(PenstockError):
         self.rule = rule
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # pickle calls the class with `args` alone, and that fails if a keyword argument is required.
+        # pickle calls the class with `args` alone, and that fails
+        # if a keyword argument is required.
         return partial(type(self), *self.args, rule=self.rule), (), self.__dict__
 
 
@@ -83,15 +95,20 @@ class PublisherStopped(PenstockError):
 
 
 class NoElement(PenstockError, LookupError):
-    """A stream ended without the element that was asked of it. Give a `default` if that may happen."""
+    """A stream ended without the element that was asked of it.
+    Give a `default` if that may happen.
+    """
 
 
 class PublicError(PenstockError):
-    """Raise it in a publisher to let its text cross the wire. The texts of other exceptions are not sent."""
+    """Raise it in a publisher to let its text cross the wire.
+    The texts of other exceptions are not sent.
+    """
 
 
 class NotAvailable(PenstockError):
-    """Raise it in a publisher or a handler before its first element: the peer gets the answer to a name that does not exist.
+    """Raise it in a publisher or a handler before its first element:
+    the peer gets the answer to a name that does not exist.
 
     The text stays on this side: the log ``penstock.access`` has it.
     """
@@ -100,7 +117,8 @@ class NotAvailable(PenstockError):
 class ProtocolError(PenstockError):
     """The peer must act: it sent what the protocol does not allow.
 
-    `reason` is what the peer gets: a fixed token, perhaps with numbers, and never a text of an application.
+    `reason` is what the peer gets: a fixed token, perhaps with numbers,
+    and never a text of an application.
     """
 
     def __init__(self, message: str, *, reason: str = "protocol") -> None:
@@ -111,8 +129,9 @@ class ProtocolError(PenstockError):
 class ConnectionLost(PenstockError):
     """The connection ended without a goodbye: the network failed, or the peer's process ended.
 
-    `resumable` is False if both sides had agreed to go on after a loss (``resume=True``), and that was not possible: the time was over, or
-    the server did not know the connection any more. Elements may be missing then. It is None on any other connection.
+    `resumable` is False if both sides had agreed to go on after a loss (``resume=True``), and that
+    was not possible: the time was over, or the server did not know the connection any more.
+    Elements may be missing then. It is None on any other connection.
     """
 
     def __init__(self, message: str, *, resumable: bool | None = None) -> None:
@@ -121,10 +140,12 @@ class ConnectionLost(PenstockError):
 
 
 class Rejected(PenstockError):
-    """The peer refused. The message for an unknown publisher and for a forbidden one is the same, so that names cannot be probed.
+    """The peer refused. The message for an unknown publisher and for a forbidden one is the same,
+    so that names cannot be probed.
 
     `processed` is False if the peer cannot have acted on the request, so that a retry is safe.
-    `temporary` is True if a server has no room for this client now. The message says what to try, and `Reconnect` tries again.
+    `temporary` is True if a server has no room for this client now. The message says what to try,
+    and `Reconnect` tries again.
     """
 
     def __init__(self, message: str, *, processed: bool = True, temporary: bool = False) -> None:
@@ -134,7 +155,9 @@ class Rejected(PenstockError):
 
 
 class AuthRefused(Rejected):
-    """The server refused the credentials of this side, or does not examine any; or this side refused the server. No text has a secret."""
+    """The server refused the credentials of this side, or does not examine any; or this side
+    refused the server. No text has a secret.
+    """
 
 
 class LimitExceeded(PenstockError):
@@ -146,11 +169,17 @@ class LimitExceeded(PenstockError):
         self.value = value
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return partial(type(self), *self.args, limit=self.limit, value=self.value), (), self.__dict__
+        return (
+            partial(type(self), *self.args, limit=self.limit, value=self.value),
+            (),
+            self.__dict__,
+        )
 
 
 class SlowSubscriber(LimitExceeded):
-    """A subscriber fell further behind than its publisher allows (`SlowPolicy.FAIL`), or held it up for too long (`SlowPolicy.WAIT`)."""
+    """A subscriber fell further behind than its publisher allows (`SlowPolicy.FAIL`), or held it
+    up for too long (`SlowPolicy.WAIT`).
+    """
 
 
 class StreamTimeout(PenstockError, TimeoutError):
@@ -158,16 +187,21 @@ class StreamTimeout(PenstockError, TimeoutError):
 
 
 class LogError(PenstockError):
-    """A log cannot do what was asked of it, for example because its disk is full. The message says what to do."""
+    """A log cannot do what was asked of it, for example because its disk is full.
+    The message says what to do.
+    """
 
 
 class PositionNotRetained(LogError, LookupError):
     """A position that the log has dropped, or does not have yet.
 
-    `partition` and `position` were asked for. The log has the positions from `earliest` up to, and not with, `latest`.
+    `partition` and `position` were asked for.
+    The log has the positions from `earliest` up to, and not with, `latest`.
     """
 
-    def __init__(self, message: str, *, partition: str, position: int, earliest: int, latest: int) -> None:
+    def __init__(
+        self, message: str, *, partition: str, position: int, earliest: int, latest: int
+    ) -> None:
         super().__init__(message)
         self.partition = partition
         self.position = position
@@ -175,12 +209,21 @@ class PositionNotRetained(LogError, LookupError):
         self.latest = latest
 
     def __reduce__(self) -> tuple[Any, ...]:
-        make = partial(type(self), *self.args, partition=self.partition, position=self.position, earliest=self.earliest, latest=self.latest)
+        make = partial(
+            type(self),
+            *self.args,
+            partition=self.partition,
+            position=self.position,
+            earliest=self.earliest,
+            latest=self.latest,
+        )
         return make, (), self.__dict__
 
 
 class LogDamaged(LogError):
-    """A file of a log is missing, was changed by another program, or was written by another version. The message names the file."""
+    """A file of a log is missing, was changed by another program, or was written by another
+    version. The message names the file.
+    """
 
 
 class LogLocked(LogError):
@@ -192,4 +235,6 @@ class PluginError(PenstockError):
 
 
 class InternalError(PenstockError):
-    """Penstock's authors must act: an invariant of penstock itself is broken. Please report it with the message."""
+    """Penstock's authors must act: an invariant of penstock itself is broken.
+    Please report it with the message.
+    """

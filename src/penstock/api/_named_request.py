@@ -1,4 +1,5 @@
-"""The data of a request by name: a name and a payload in one piece of bytes, the same in every protocol.
+"""The data of a request by name: a name and a payload in one piece of bytes,
+the same in every protocol.
 
 The layout::
 
@@ -15,7 +16,9 @@ from typing import Final
 from penstock.api._errors import UsageError
 
 MARK: Final = b"\xffrq\x00"
-"""The first bytes of the data. Requests whose meaning is up to the application must begin in another way."""
+"""The first bytes of the data. Requests whose meaning is up to the application must begin in
+another way.
+"""
 
 FIRST_BYTE: Final = MARK[:1]
 """Tells most other data apart: one byte to look at."""
@@ -28,13 +31,20 @@ LONGEST_NAME: Final = (1 << 8 * LENGTH_SIZE) - 1
 
 
 def encode_named_request(name: str, payload: bytes) -> bytes:
-    """Return the data of a request by name. Raises UsageError for a name that is too long, or has no UTF-8."""
+    """Return the data of a request by name.
+    Raises UsageError for a name that is too long, or has no UTF-8.
+    """
     try:
         encoded = name.encode()
     except UnicodeEncodeError:
-        raise UsageError(f"{name[:200]!a} cannot be the name of a request: it holds half a character, which has no UTF-8") from None
+        raise UsageError(
+            f"{name[:200]!a} cannot be the name of a request: it holds half a character, which has "
+            "no UTF-8"
+        ) from None
     if len(encoded) > LONGEST_NAME:
-        raise UsageError(f"the name of a request has {len(encoded):,} bytes; {LONGEST_NAME:,} is the most")
+        raise UsageError(
+            f"the name of a request has {len(encoded):,} bytes; {LONGEST_NAME:,} is the most"
+        )
     return b"".join((MARK, len(encoded).to_bytes(LENGTH_SIZE, "big"), encoded, payload))
 
 

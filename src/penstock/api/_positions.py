@@ -1,10 +1,14 @@
-"""Positions of elements: where a stream begins and stops, in a name and as facts that travel beside the elements.
+"""Positions of elements: where a stream begins and stops, in a name and as facts
+that travel beside the elements.
 
 Rules of this file:
 
-* A position is an integer from 0 to 2^63-1. Each element of a stream with positions has the position of the element before it plus one.
-* A place is a position, or one of the words ``earliest`` and ``latest``. The side that has the log decides what a word means.
-* In a name the words ``start`` and ``stop`` stand behind the ``?``, so they cross every protocol without an extension.
+* A position is an integer from 0 to 2^63-1. Each element of a stream with positions has the
+  position of the element before it plus one.
+* A place is a position, or one of the words ``earliest`` and ``latest``.
+  The side that has the log decides what a word means.
+* In a name the words ``start`` and ``stop`` stand behind the ``?``,
+  so they cross every protocol without an extension.
 """
 
 from collections.abc import Callable
@@ -16,7 +20,9 @@ from penstock.api._errors import UsageError
 from penstock.api._shown import shown
 
 PlaceInStream: TypeAlias = int | Literal["earliest", "latest"]
-"""A position, or the word for the oldest element that a publisher keeps, or for the next element that it will get."""
+"""A position, or the word for the oldest element that a publisher keeps,
+or for the next element that it will get.
+"""
 
 WORDS: Final = ("earliest", "latest")
 
@@ -25,7 +31,9 @@ MOST_POSITION: Final = UNBOUNDED
 
 
 class Positions(NamedTuple):
-    """Where a stream begins: the position of its first element, and what its publisher keeps, if that is known."""
+    """Where a stream begins: the position of its first element, and what its publisher keeps,
+    if that is known.
+    """
 
     first: int
     earliest: int | None = None
@@ -33,14 +41,20 @@ class Positions(NamedTuple):
 
 
 class TakesFacts(Protocol):
-    """A subscriber may offer this beside its four signals, to learn what an extension or a source knows of its stream."""
+    """A subscriber may offer this beside its four signals, to learn what an extension or a
+    source knows of its stream.
+    """
 
     def on_fact(self, fact: object, /) -> None:
-        """Take a fact, such as `Positions`; ignore facts of unknown types. Called at any time before the end of the stream."""
+        """Take a fact, such as `Positions`; ignore facts of unknown types. Called at any time
+        before the end of the stream.
+        """
 
 
 class HasPositions(Protocol):
-    """A source whose elements have positions. The extension *position* tells the subscribers of such a source where it begins."""
+    """A source whose elements have positions. The extension *position* tells the subscribers of
+    such a source where it begins.
+    """
 
     positions: Positions
 
@@ -58,9 +72,11 @@ def positions_of(source: object) -> Positions | None:
 
 
 class PositionedName(str):
-    """The name of a publisher with the place to start or to stop at: ``orders/eu?start=500&stop=900``.
+    """The name of a publisher with the place to start or to stop at:
+    ``orders/eu?start=500&stop=900``.
 
-    It is a text, so that each protocol can send it as it is. The extension *position* sends `bare`, and the two places in a message.
+    It is a text, so that each protocol can send it as it is. The extension *position* sends `bare`,
+    and the two places in a message.
     """
 
     __slots__ = ("bare", "start", "stop")
@@ -70,20 +86,34 @@ class PositionedName(str):
     start: PlaceInStream | None
     stop: PlaceInStream | None
 
-    def __new__(cls, bare: str, start: PlaceInStream | None = None, stop: PlaceInStream | None = None) -> Self:
-        """Raises UsageError for values that are no places, and for a name that has the same word already."""
+    def __new__(
+        cls, bare: str, start: PlaceInStream | None = None, stop: PlaceInStream | None = None
+    ) -> Self:
+        """Raises UsageError for values that are no places, and for a name
+        that has the same word already.
+        """
         given = {"start": _checked(start, "start"), "stop": _checked(stop, "stop")}
         words = {word: place for word, place in given.items() if place is not None}
         has = {key for key, _ in _query_of(bare)}
         if both := sorted(has & words.keys()):
-            raise UsageError(f"{both[0]}= is given, and the name {bare!r} has {both[0]} behind its '?' as well; give it once")
-        made = super().__new__(cls, bare + ("&" if "?" in bare else "?") * bool(words) + "&".join(f"{k}={v}" for k, v in words.items()))
+            raise UsageError(
+                f"{both[0]}= is given, and the name {bare!r} has {both[0]} behind its '?' as well; "
+                "give it once"
+            )
+        made = super().__new__(
+            cls,
+            bare
+            + ("&" if "?" in bare else "?") * bool(words)
+            + "&".join(f"{k}={v}" for k, v in words.items()),
+        )
         made.bare, made.start, made.stop = bare, start, stop
         return made
 
     @classmethod
     def parse(cls, name: str) -> "PositionedName":
-        """Return `name` with the two words taken out of its query. A word that is repeated, or is not a place, stays in the name."""
+        """Return `name` with the two words taken out of its query. A word that is repeated, or
+        is not a place, stays in the name.
+        """
         path, mark, query = name.partition("?")
         keys = [key for key, _ in _query_of(name)]
         found: dict[str, PlaceInStream] = {}
@@ -95,7 +125,9 @@ class PositionedName(str):
                 found[key] = place
             else:
                 rest.append(piece)
-        return cls(path + (mark + "&".join(rest) if rest else ""), found.get("start"), found.get("stop"))
+        return cls(
+            path + (mark + "&".join(rest) if rest else ""), found.get("start"), found.get("stop")
+        )
 
     def at(self, start: PlaceInStream, stop: PlaceInStream | None) -> "PositionedName":
         """Return the same name with other places."""
@@ -110,7 +142,8 @@ def _read(text: str) -> PlaceInStream | None:
     if text in WORDS:
         return cast("PlaceInStream", text)
     # 19 digits are enough for 2^63-1; int() of a longer text would cost time for nothing.
-    is_number = text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= MOST_POSITION  # see above
+    # see above.
+    is_number = text.isascii() and text.isdigit() and len(text) <= 19 and int(text) <= MOST_POSITION
     return int(text) if is_number else None
 
 
@@ -118,5 +151,7 @@ def _checked(place: Any, what: str) -> PlaceInStream | None:
     if place is None or (isinstance(place, str) and place in WORDS):
         return cast("PlaceInStream | None", place)
     if type(place) is not int or not 0 <= place <= MOST_POSITION:
-        raise UsageError(f"{what}={shown(place)}; give a position from 0 to 2^63-1, or 'earliest' or 'latest'")
+        raise UsageError(
+            f"{what}={shown(place)}; give a position from 0 to 2^63-1, or 'earliest' or 'latest'"
+        )
     return place

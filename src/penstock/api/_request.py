@@ -16,20 +16,26 @@ class Model(Enum):
     STREAM = "request for a stream"
     SUBSCRIPTION = "request for a subscription"
 
-    # Enum hashes the name with a Python function, and each request looks its model up in three tables.
+    # Enum hashes the name with a Python function, and each request looks its model up in three
+    # tables.
     if not TYPE_CHECKING:  # a type checker sees the method of Enum, which has the same type
         __hash__ = object.__hash__
 
 
 @dataclass(slots=True)
 class Request:
-    """A request as it crosses the wire. Treat it as immutable: it is not frozen, because that would double the cost of making one."""
+    """A request as it crosses the wire. Treat it as immutable: it is not frozen, because that
+    would double the cost of making one.
+    """
 
     model: Model
     data: bytes
     """The name of the stream and its parameters, or the request of the application."""
 
     def __str__(self) -> str:
-        # For messages and observers: usually a publisher's name. Bytes that are not UTF-8 must not raise here.
+        # For messages and observers: usually a publisher's name.
+        # Bytes that are not UTF-8 must not raise here.
         named = decode_named_request(self.data)
-        return self.data[:200].decode(errors="backslashreplace") if named is None else named[0][:200]
+        return (
+            self.data[:200].decode(errors="backslashreplace") if named is None else named[0][:200]
+        )

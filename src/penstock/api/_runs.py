@@ -1,6 +1,7 @@
 """Elements in the memory in which they arrived. An element becomes an object when it is asked for.
 
-To cut 1,024 elements of 32 bytes out as objects takes 100 ns for each, and to free them 20. A reader that makes columns of them needs none.
+To cut 1,024 elements of 32 bytes out as objects takes 100 ns for each, and to free them 20. A
+reader that makes columns of them needs none.
 """
 
 from collections.abc import Iterator, Sequence
@@ -15,7 +16,8 @@ _FIRST: Final = itemgetter(0)
 class EqualRun(Sequence[bytes]):
     """Elements of one length, each behind a header. The headers have one length, too.
 
-    Element `n` has the bytes from ``n * stride + head`` up to, and not with, ``(n + 1) * stride`` of `data`.
+    Element `n` has the bytes from ``n * stride + head`` up to, and not with,
+    ``(n + 1) * stride`` of `data`.
     """
 
     __slots__ = ("data", "head", "stride")
@@ -73,8 +75,13 @@ class ShortRun(Sequence[bytes]):
         if isinstance(index, slice):
             return [*self][index]
         place = range(len(self.lengths))[index]
-        # In C. A run has up to 1,024 elements, and a list of them all would take a hundred times as long.
-        begin = sum(self.lengths[:place]) if 2 * place < len(self.lengths) else len(self.data) - sum(self.lengths[place:])
+        # In C. A run has up to 1,024 elements, and a list of them all would take a hundred times as
+        # long.
+        begin = (
+            sum(self.lengths[:place])
+            if 2 * place < len(self.lengths)
+            else len(self.data) - sum(self.lengths[place:])
+        )
         return self.data[begin + 1 : begin + self.lengths[place]]
 
     def __iter__(self) -> Iterator[bytes]:

@@ -1,7 +1,8 @@
 """The traceback of an exception as safe text: escaped, indented, and bounded in length.
 
-A traceback repeats texts of a peer: a publisher's ValueError often holds the parameter that the peer chose. So each of its lines is
-escaped and indented, and no text in it can begin a line of a log, or steer a terminal.
+A traceback repeats texts of a peer: a publisher's ValueError often holds the parameter that the
+peer chose. So each of its lines is escaped and indented, and no text in it can begin a line of a
+log, or steer a terminal.
 """
 
 import traceback
@@ -11,7 +12,9 @@ from typing import Final
 from penstock.api._printable import printable
 
 MAX_TRACEBACK: Final = 8_000
-"""Characters of a traceback, the innermost ones: four times as many as the usual fault of a publisher has."""
+"""Characters of a traceback, the innermost ones:
+four times as many as the usual fault of a publisher has.
+"""
 
 MAX_LINE: Final = 1_000
 """Characters of one line of a traceback."""
@@ -24,7 +27,9 @@ _CHAINED: Final = 8
 
 
 def traceback_text(error: BaseException) -> str:
-    """Return the traceback of `error` with its causes, escaped and indented, with the last `MAX_TRACEBACK` characters."""
+    """Return the traceback of `error` with its causes, escaped and indented, with the last
+    `MAX_TRACEBACK` characters.
+    """
     text = "\n".join(f"  {printable(line, MAX_LINE)}" for line in _lines(error, [_CHAINED]))
     if len(text) > MAX_TRACEBACK:
         # The innermost frames and the text of the error are at the end.
@@ -33,13 +38,18 @@ def traceback_text(error: BaseException) -> str:
 
 
 def _lines(error: BaseException, left: list[int], indent: str = "") -> Iterator[str]:
-    """Yield the lines for `error`: its cause first, then its frames, its text, its notes, and the exceptions of a group."""
-    # A count for the whole tree: a cause may have a cause, and so on, and a group may hold a thousand exceptions.
+    """Yield the lines for `error`:
+    its cause first, then its frames, its text, its notes, and the exceptions of a group.
+    """
+    # A count for the whole tree: a cause may have a cause, and so on,
+    # and a group may hold a thousand exceptions.
     left[0] -= 1
     cause = error.__cause__ or (None if error.__suppress_context__ else error.__context__)
     if cause is not None and left[0] > 0:
         yield from _lines(cause, left, indent)
-        how = "was the direct cause of" if error.__cause__ is not None else "was being handled during"
+        how = (
+            "was the direct cause of" if error.__cause__ is not None else "was being handled during"
+        )
         yield f"{indent}The exception above {how} this one:"
     yield f"{indent}Traceback (most recent call last):"
     for entry in traceback.format_tb(error.__traceback__, limit=-_FRAMES):
@@ -58,7 +68,11 @@ def _lines(error: BaseException, left: list[int], indent: str = "") -> Iterator[
 
 def _text_of(error: BaseException) -> str:
     kind = type(error)
-    name = kind.__qualname__ if kind.__module__ in {"builtins", "__main__"} else f"{kind.__module__}.{kind.__qualname__}"
+    name = (
+        kind.__qualname__
+        if kind.__module__ in {"builtins", "__main__"}
+        else f"{kind.__module__}.{kind.__qualname__}"
+    )
     try:
         text = str(error)
     except Exception:  # boundary: the __str__ of a foreign exception; the log must not raise

@@ -1,4 +1,5 @@
-"""A client that blocks, for scripts, notebooks and worker processes: no trio, no asyncio, no thread.
+"""A client that blocks, for scripts, notebooks and worker processes:
+no trio, no asyncio, no thread.
 
 ::
 
@@ -8,7 +9,8 @@
         for batch in peer.batches("ticks"):
             print(batch)
 
-It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.endpoint`, `penstock.session`, `penstock.spi` and `penstock.api`.
+It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.endpoint`, `penstock.session`,
+`penstock.spi` and `penstock.api`.
 """
 
 from penstock.blocking._connect import connect

@@ -2,9 +2,11 @@
 
 Rules of this file:
 
-* Nothing runs between two calls of the program: no thread, no signal. Bytes that have arrived wait in the socket, bounded by the demand.
-* An interrupt (Ctrl-C) that arrives while the connection waits leaves it usable. One that arrives in any other place may have cut a
-  message in two, so the connection is then closed without a goodbye.
+* Nothing runs between two calls of the program: no thread, no signal. Bytes that have arrived wait
+  in the socket, bounded by the demand.
+* An interrupt (Ctrl-C) that arrives while the connection waits leaves it usable. One that arrives
+  in any other place may have cut a message in two, so the connection is then closed without a
+  goodbye.
 """
 
 from collections.abc import Callable
@@ -26,17 +28,22 @@ class Connection:
     def __init__(self, settings: EndpointSettings) -> None:
         """Connect. Raises ConnectionLost if no server answers."""
         self._wire: Wire = open_wire(settings)
-        self.endpoint: Endpoint = Endpoint(settings, self._wire.peer, monotonic(), agreed=self._wire.agreed)
+        self.endpoint: Endpoint = Endpoint(
+            settings, self._wire.peer, monotonic(), agreed=self._wire.agreed
+        )
         self._unsent = memoryview(b"")
         self._sent = 0
         self._is_cut = False  # an interrupt came while a message was handled
 
     def attend(self, act: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Call `act`, which changes the connection. After an interrupt inside it the connection is not used any more."""
+        """Call `act`, which changes the connection.
+        After an interrupt inside it the connection is not used any more.
+        """
         self._is_cut = True
         try:
             result = act(*arguments, **options)
-        # Only an interrupt may have cut the act in two, and that is not an Exception. So the connection stays usable.
+        # Only an interrupt may have cut the act in two, and that is not an Exception.
+        # So the connection stays usable.
         except Exception:
             self._is_cut = False
             raise
@@ -44,14 +51,18 @@ class Connection:
         return result
 
     def wait_until(self, is_reached: Callable[[], bool], deadline: float | None, what: str) -> None:
-        """Move bytes until `is_reached()` is true, or the connection is over. Raises StreamTimeout at the deadline."""
+        """Move bytes until `is_reached()` is true, or the connection is over. Raises
+        StreamTimeout at the deadline.
+        """
         while not is_reached() and not self.endpoint.is_over:
             if deadline is not None and monotonic() >= deadline:
                 raise StreamTimeout(f"{what} did not come in time (timeout=)")
             self.step(deadline)
 
     def step(self, deadline: float | None) -> None:
-        """Send what waits, wait for the peer until the deadline at most, and act on what has arrived."""
+        """Send what waits, wait for the peer until the deadline at most,
+        and act on what has arrived.
+        """
         due = self.attend(self._work)
         if self.endpoint.is_over:
             return
@@ -81,7 +92,9 @@ class Connection:
         return self.endpoint.statistics(monotonic(), unsent=len(self._unsent))
 
     def leave(self) -> None:
-        """Say goodbye, wait for the answer as long as `Limits.goodbye_timeout` allows, and close the socket."""
+        """Say goodbye, wait for the answer as long as `Limits.goodbye_timeout` allows,
+        and close the socket.
+        """
         is_orderly = False
         try:
             if not self._is_cut:

@@ -34,7 +34,9 @@ SerializerOrName: TypeAlias = str | Serializer | None
 
 
 class Peer:
-    """The other side of a connection. One thread at a time uses it; the program answers the peer while it waits in a call of it."""
+    """The other side of a connection. One thread at a time uses it; the program answers the peer
+    while it waits in a call of it.
+    """
 
     def __init__(self, settings: EndpointSettings) -> None:
         self.settings: EndpointSettings = settings
@@ -53,7 +55,9 @@ class Peer:
 
     @property
     def is_connected(self) -> bool:
-        """True until the connection is over, as far as this side has heard: it listens while it waits."""
+        """True until the connection is over, as far as this side has heard:
+        it listens while it waits.
+        """
         return self._connection.endpoint.reason is None
 
     @property
@@ -62,24 +66,34 @@ class Peer:
         return self._connection.endpoint.opened_at
 
     def statistics(self) -> PeerStatistics:
-        """Return what the connection has done and what it holds now. With a policy to reconnect, the last connection."""
+        """Return what the connection has done and what it holds now.
+        With a policy to reconnect, the last connection.
+        """
         with self._guard:
             return self._connection.statistics()
 
     # --- waiting
 
     def wait_accepted(self, *, timeout: float | None = None) -> None:
-        """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not; after `timeout` seconds StreamTimeout."""
+        """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not;
+        after `timeout` seconds StreamTimeout.
+        """
         with self._guard:
             connection = self._current()
-            connection.wait_until(lambda: connection.endpoint.opened_at is not None, _deadline(timeout), "the hello of the peer")
+            connection.wait_until(
+                lambda: connection.endpoint.opened_at is not None,
+                _deadline(timeout),
+                "the hello of the peer",
+            )
             connection.endpoint.raise_reason()
 
     def run(self, seconds: float | None = None) -> None:
-        """Act on what the peer sends for `seconds`, or until the connection is over: the peer reads the `publishers` meanwhile.
+        """Act on what the peer sends for `seconds`, or until the connection is over: the peer reads
+        the `publishers` meanwhile.
 
-        With 0 it acts on what has arrived, and returns. A program that works for longer than `Limits.keepalive` between two other calls
-        calls this one, because the connection would be taken for dead.
+        With 0 it acts on what has arrived, and returns. A program that works for longer than
+        `Limits.keepalive` between two other calls calls this one, because the connection would be
+        taken for dead.
         """
         with self._guard:
             deadline = _deadline(seconds)
@@ -130,15 +144,25 @@ class Peer:
     ) -> Stream[Any]:
         """Open a stream from the peer's publisher for the length of a ``with`` block.
 
-        `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
-        publisher's. Without both the elements are bytes. At most `demand` elements are under way or buffered, and fewer if they are
-        large: as many as fit into `window_bytes`. `start` and `stop` are for publishers with a log: a position, ``"earliest"`` or
-        ``"latest"``; the stream has the elements from `start` up to, and not with, `stop`, and `Stream.position` is that of the next one.
+        `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of
+        it. `serializer` must be the publisher's. Without both the elements are bytes. At most
+        `demand` elements are under way or buffered, and fewer if they are large: as many as fit
+        into `window_bytes`. `start` and `stop` are for publishers with a log: a position,
+        ``"earliest"`` or ``"latest"``; the stream has the elements from `start` up to, and not
+        with, `stop`, and `Stream.position` is that of the next one.
         A wait for an element that takes longer than `timeout` seconds raises StreamTimeout.
-        A refusal and a failure are raised from the iteration: Rejected, PublisherFailed, ConnectionLost. Leaving the block cancels.
+        A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
+        ConnectionLost. Leaving the block cancels.
         """
         opening = stream_opening(
-            self.settings, publisher, kind=type, demand=demand, serializer=serializer, window_bytes=window_bytes, start=start, stop=stop
+            self.settings,
+            publisher,
+            kind=type,
+            demand=demand,
+            serializer=serializer,
+            window_bytes=window_bytes,
+            start=start,
+            stop=stop,
         )
         return Stream(self, opening, timeout)
 
@@ -169,9 +193,11 @@ class Peer:
         timeout: float | None = ...,
     ) -> Generator[list[Any], None, None]: ...
     def batches(self, publisher: str, **options: Any) -> Generator[list[Any], None, None]:
-        """Return a generator of lists of all elements that have arrived, never empty: the fastest way to read a publisher of the peer.
+        """Return a generator of lists of all elements that have arrived, never empty: the fastest
+        way to read a publisher of the peer.
 
-        The first step opens the stream, and closing the generator cancels it. The options are those of `subscribe`.
+        The first step opens the stream, and closing the generator cancels it.
+        The options are those of `subscribe`.
         """
         # Not a generator function itself: a mistake in the arguments is raised at the call.
         return read_batches(self.subscribe(publisher, **options))
@@ -186,13 +212,22 @@ class Peer:
         stop: PlaceInStream | None = None,
         timeout: float | None = None,
     ) -> Generator[list[Sequence[bytes]], None, None]:
-        """Return a generator of lists of all runs that have arrived: for readers that need no object for each element.
+        """Return a generator of lists of all runs that have arrived:
+        for readers that need no object for each element.
 
-        A run is a list of bytes, or elements in the memory in which they arrived: an `EqualRun`, elements of one length, or a `ShortRun`,
-        elements of different lengths of at most 127 bytes. The first step opens the stream, and closing the generator cancels it. The
-        options are those of `subscribe`.
+        A run is a list of bytes, or elements in the memory in which they arrived: an `EqualRun`,
+        elements of one length, or a `ShortRun`, elements of different lengths of at most 127 bytes.
+        The first step opens the stream, and closing the generator cancels it. The options are those
+        of `subscribe`.
         """
-        opening = stream_opening(self.settings, publisher, demand=demand, window_bytes=window_bytes, start=start, stop=stop)
+        opening = stream_opening(
+            self.settings,
+            publisher,
+            demand=demand,
+            window_bytes=window_bytes,
+            start=start,
+            stop=stop,
+        )
         # Not a generator function itself: a mistake in the arguments is raised at the call.
         return read_batches(Stream(self, attrs.evolve(opening, in_runs=True), timeout))
 
@@ -200,25 +235,52 @@ class Peer:
 
     @overload
     def request(
-        self, name: str, payload: object = ..., *, type: type[T], serializer: SerializerOrName = ..., timeout: float | None = ...
+        self,
+        name: str,
+        payload: object = ...,
+        *,
+        type: type[T],
+        serializer: SerializerOrName = ...,
+        timeout: float | None = ...,
     ) -> T: ...
     @overload
     def request(
-        self, name: str, payload: object = ..., *, type: None = ..., serializer: None = ..., timeout: float | None = ...
+        self,
+        name: str,
+        payload: object = ...,
+        *,
+        type: None = ...,
+        serializer: None = ...,
+        timeout: float | None = ...,
     ) -> bytes: ...
     @overload
     def request(
-        self, name: str, payload: object = ..., *, type: Any = ..., serializer: SerializerOrName = ..., timeout: float | None = ...
+        self,
+        name: str,
+        payload: object = ...,
+        *,
+        type: Any = ...,
+        serializer: SerializerOrName = ...,
+        timeout: float | None = ...,
     ) -> Any: ...
     def request(
-        self, name: str, payload: object = None, *, type: Any = None, serializer: SerializerOrName = None, timeout: float | None = None
+        self,
+        name: str,
+        payload: object = None,
+        *,
+        type: Any = None,
+        serializer: SerializerOrName = None,
+        timeout: float | None = None,
     ) -> Any:
-        """Ask what the peer offers under `name` for one value, and return it; `payload` goes along, and None is no payload.
+        """Ask what the peer offers under `name` for one value, and return it;
+        `payload` goes along, and None is no payload.
 
-        The peer answers with `Service.request`, or with the first element of a publisher of that name. `type` is the type of the answer: a
-        class that is sent as JSON, or str; without it the answer is bytes. A payload is sent in the same way, by its own type.
-        Raises Rejected, PublisherFailed and ConnectionLost as streams do, ProtocolError for an answer that cannot be read, UsageError for
-        a name or a payload that cannot be sent, and StreamTimeout after `timeout` seconds. Then, and if it is interrupted, it cancels.
+        The peer answers with `Service.request`, or with the first element of a publisher of that
+        name. `type` is the type of the answer: a class that is sent as JSON, or str; without it the
+        answer is bytes. A payload is sent in the same way, by its own type.
+        Raises Rejected, PublisherFailed and ConnectionLost as streams do, ProtocolError for an
+        answer that cannot be read, UsageError for a name or a payload that cannot be sent, and
+        StreamTimeout after `timeout` seconds. Then, and if it is interrupted, it cancels.
         """
         opening = request_opening(self.settings, name, payload, kind=type, serializer=serializer)
         with self._guard:
@@ -239,15 +301,21 @@ class Peer:
 
     # --- for streams and for the block
 
-    def open_stream(self, opening: StreamOpening, buffer: StreamBuffer, timeout: float | None) -> None:
+    def open_stream(
+        self, opening: StreamOpening, buffer: StreamBuffer, timeout: float | None
+    ) -> None:
         """Open a stream as soon as the connection is there and has room."""
         with self._guard:
             connection = self._current()
-            connection.wait_until(lambda: connection.endpoint.has_room, _deadline(timeout), "room to subscribe")
+            connection.wait_until(
+                lambda: connection.endpoint.has_room, _deadline(timeout), "room to subscribe"
+            )
             connection.attend(opening.open, connection.endpoint, buffer)
             connection.attend(connection.flush)
 
-    def take(self, take: Callable[[], T | None], is_readable: Callable[[], bool], timeout: float | None) -> T:
+    def take(
+        self, take: Callable[[], T | None], is_readable: Callable[[], bool], timeout: float | None
+    ) -> T:
         """Return what `take` returns, as soon as that is not None. Raises what `take` raises."""
         with self._guard:
             connection = self._connection
@@ -272,7 +340,8 @@ class Peer:
         with self._guard:
             self._is_left = True
             endpoint = self._connection.endpoint
-            was_ending = endpoint.is_closing  # its reason is known once both sides have said goodbye
+            # Its reason is known once both sides have said goodbye.
+            was_ending = endpoint.is_closing
             self._connection.leave()
             return endpoint.reason if was_ending else None
 
@@ -282,14 +351,18 @@ class Peer:
     # --- inside
 
     def _current(self) -> Connection:
-        """Return the connection; make it again if it was lost and there is a policy for that. Raises ConnectionLost behind the block."""
+        """Return the connection; make it again if it was lost and there is a policy for that.
+        Raises ConnectionLost behind the block.
+        """
         endpoint = self._connection.endpoint
         if self.settings.reconnect is None:
             return self._connection
         if self._is_left:
             raise ConnectionLost("this side closed the connection")
         # A connection that ends takes no new stream: after the goodbyes the next one is made.
-        self._connection.wait_until(lambda: not endpoint.is_closing, None, "the end of the connection")
+        self._connection.wait_until(
+            lambda: not endpoint.is_closing, None, "the end of the connection"
+        )
         reason = endpoint.reason
         if reason is None or not may_reconnect(reason):
             return self._connection
@@ -301,7 +374,9 @@ class Peer:
         return self._connection
 
     def _connect(self, pause: float) -> Connection:
-        """Return a connection, after as many attempts as the policy permits. Raises the error of the last one."""
+        """Return a connection, after as many attempts as the policy permits.
+        Raises the error of the last one.
+        """
         while True:
             time.sleep(pause)
             self._attempts.begin()
@@ -328,7 +403,12 @@ class OpenConnection(AbstractContextManager[Peer]):
         self._peer = Peer(self._settings)
         return self._peer
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         peer, self._peer = self._peer, None
         if peer is not None:
             reason = peer.leave()

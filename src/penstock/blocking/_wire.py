@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* `receive` and `send` return at once. `wait` returns when one of them may do something, or when the time is over.
+* `receive` and `send` return at once.
+  `wait` returns when one of them may do something, or when the time is over.
 * TLS may have to receive before it can send: so `wait` always waits for input, too.
 * Opening has one deadline for all addresses of a host and for the TLS handshake.
 """
@@ -37,7 +38,9 @@ MAX_SEND: Final = 256 << 10
 """Bytes that are handed to the system at a time, at most."""
 
 LONGEST_WAIT: Final = 1.0
-"""Seconds of one wait. A signal that comes right before the wait begins does not end it, and Ctrl-C must not wait for the peer."""
+"""Seconds of one wait. A signal that comes right before the wait begins does not end it, and
+Ctrl-C must not wait for the peer.
+"""
 
 
 class Wire:
@@ -54,7 +57,9 @@ class Wire:
         """The name of the protocol that TLS has negotiated."""
 
     def receive(self) -> bytes | None:
-        """Return bytes that have arrived, ``b""`` if the peer has ended the stream, None if nothing has arrived. Raises OSError."""
+        """Return bytes that have arrived, ``b""`` if the peer has ended the stream, None if
+        nothing has arrived. Raises OSError.
+        """
         try:
             return self._sock.recv(self._chunk)
         except BlockingIOError:
@@ -68,7 +73,9 @@ class Wire:
             return 0
 
     def wait(self, seconds: float | None, *, output: bool) -> None:
-        """Wait until `receive` may return something; with `output` also until `send` may. At most `seconds`, and at most `LONGEST_WAIT`."""
+        """Wait until `receive` may return something; with `output` also until `send` may. At
+        most `seconds`, and at most `LONGEST_WAIT`.
+        """
         seconds = LONGEST_WAIT if seconds is None else min(seconds, LONGEST_WAIT)
         if hasattr(select, "poll"):
             poll = select.poll()
@@ -100,13 +107,16 @@ class TlsWire(Wire):
         except TimeoutError:
             raise ConnectionLost(f"{address} did not finish its TLS handshake in time") from None
         except OSError as error:
-            raise ConnectionLost(f"the TLS handshake with {address} failed: {tls_failure(error)}") from error
+            raise ConnectionLost(
+                f"the TLS handshake with {address} failed: {tls_failure(error)}"
+            ) from error
         certificate = certificate_of(self._sock)
         self.peer = attrs.evolve(self.peer, certificate=certificate)
         self.agreed = self._sock.selected_alpn_protocol()
 
     def receive(self) -> bytes | None:
-        # All records that are here: one holds 16 KiB at most. What stays in the TLS object would not make the socket readable.
+        # All records that are here: one holds 16 KiB at most. What stays in the TLS object would
+        # not make the socket readable.
         pieces: list[bytes] = []
         left = self._chunk
         while left > 0 or self._sock.pending():
@@ -131,7 +141,8 @@ class TlsWire(Wire):
             return 0
 
     def end(self, *, in_good_order: bool) -> None:
-        # close_notify, so that the peer can tell a closed connection from a cut one. Its answer is not waited for.
+        # close_notify, so that the peer can tell a closed connection from a cut one.
+        # Its answer is not waited for.
         if in_good_order:
             with suppress(OSError, ValueError):
                 self._sock.unwrap()
@@ -139,12 +150,18 @@ class TlsWire(Wire):
 
 
 def open_wire(settings: EndpointSettings) -> Wire:
-    """Connect, and do the handshake of TLS. Raises ConnectionLost if no server answers in time, and UsageError for bad certificates."""
+    """Connect, and do the handshake of TLS. Raises ConnectionLost if no server answers in time,
+    and UsageError for bad certificates.
+    """
     url, options = settings.url.address, settings.options
     deadline = monotonic() + settings.limits.handshake_timeout
     if url.transport == "unix":
         return _open_unix(url, options, deadline)
-    context = (options.tls or Tls()).client_context(options.protocols or ()) if url.transport == "tls" else None
+    context = (
+        (options.tls or Tls()).client_context(options.protocols or ())
+        if url.transport == "tls"
+        else None
+    )
     try:
         sock = _open_tcp(url, deadline)
     except TimeoutError:
@@ -156,13 +173,18 @@ def open_wire(settings: EndpointSettings) -> Wire:
         if context is None:
             return Wire(sock, options, peer)
         sock = context.wrap_socket(
-            sock, server_hostname=(options.tls or Tls()).server_name or url.host, do_handshake_on_connect=False, suppress_ragged_eofs=True
+            sock,
+            server_hostname=(options.tls or Tls()).server_name or url.host,
+            do_handshake_on_connect=False,
+            suppress_ragged_eofs=True,
         )
         wire = TlsWire(sock, options, peer)
         wire.handshake(min(deadline, monotonic() + options.handshake_timeout))
     except OSError as error:
         sock.close()
-        raise ConnectionLost(f"the peer disconnected immediately after the connection was opened: {error}") from error
+        raise ConnectionLost(
+            f"the peer disconnected immediately after the connection was opened: {error}"
+        ) from error
     except BaseException:  # an interrupt, too: it is raised again when the socket is closed
         sock.close()
         raise

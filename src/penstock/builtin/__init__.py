@@ -1,7 +1,9 @@
-"""penstock's own transports, serializers and extensions, offered through the hooks of `penstock.spi` like those of any other plugin.
+"""penstock's own transports, serializers and extensions, offered through the hooks of
+`penstock.spi` like those of any other plugin.
 
-May import `penstock.spi`, `penstock.api`, `penstock.recording`, attrs, trio and the standard library. Programs select a transport by
-its name in a URL (``tcp://…``) and a serializer by an argument (``serializer="json"``). Import a class only to give it options:
+May import `penstock.spi`, `penstock.api`, `penstock.recording`, attrs, trio and the standard
+library. Programs select a transport by its name in a URL (``tcp://…``) and a serializer by an
+argument (``serializer="json"``). Import a class only to give it options:
 ``JsonSerializer(null=…)``.
 """
 
@@ -19,8 +21,9 @@ from penstock.builtin._keepalive import Keepalive
 from penstock.builtin._position import Position
 from penstock.builtin._text import TextSerializer
 
-# Only if the environment asks for a record: a plugin that observes signals makes each element dearer. The variable is that of
-# `penstock.recording.RECORD`, which is not imported without need: it imports trio.
+# Only if the environment asks for a record: a plugin that observes signals makes each element
+# dearer. The variable is that of `penstock.recording.RECORD`, which is not imported without need:
+# it imports trio.
 if _os.environ.get("PENSTOCK_RECORD"):
     from penstock.builtin._recording import penstock_connection_closed as penstock_connection_closed
     from penstock.builtin._recording import penstock_connection_opened as penstock_connection_opened
@@ -64,7 +67,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Import the names that need trio at the first use of one of them (PEP 562): `penstock.blocking` needs the others."""
+    """Import the names that need trio at the first use of one of them (PEP 562):
+    `penstock.blocking` needs the others.
+    """
     if name in __all__:
         on_trio = _importlib.import_module("penstock.builtin._on_trio")
         globals().update({each: getattr(on_trio, each) for each in on_trio.__all__})

@@ -11,7 +11,9 @@ ACCEPTED: Final = b"\x01"
 
 
 def encode_credentials(credentials: Credentials) -> bytes:
-    """Return the body of a credentials message, which is also the data of a ReactiveSocket client's SETUP."""
+    """Return the body of a credentials message, which is also the data of a ReactiveSocket
+    client's SETUP.
+    """
     return encode_field(credentials.scheme.encode()) + encode_field(credentials.data)
 
 

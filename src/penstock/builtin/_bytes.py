@@ -17,8 +17,8 @@ class BytesSerializer(Serializer):
         if isinstance(element, bytes | bytearray | memoryview):
             return bytes(element)
         raise UsageError(
-            f"the serializer 'bytes' takes bytes, bytearray or memoryview, not {type(element).__name__}; "
-            "encode the elements, or give serializer='text' or 'json'"
+            "the serializer 'bytes' takes bytes, bytearray or memoryview, not "
+            f"{type(element).__name__}; encode the elements, or give serializer='text' or 'json'"
         )
 
     def loads(self, data: bytes, /) -> object:
@@ -26,5 +26,8 @@ class BytesSerializer(Serializer):
 
     def for_type(self, kind: Any, /) -> Serializer:
         if kind not in (bytes, bytearray, memoryview):
-            raise UsageError(f"the serializer 'bytes' is for elements of type bytes, not {shown(kind)}; leave serializer= out to use json")
+            raise UsageError(
+                f"the serializer 'bytes' is for elements of type bytes, not {shown(kind)}; leave "
+                "serializer= out to use json"
+            )
         return self

@@ -1,8 +1,10 @@
-"""The content extension (id 3): tell the subscriber how the elements of a stream are serialized, before the stream begins.
+"""The content extension (id 3): tell the subscriber how the elements of a stream are serialized,
+before the stream begins.
 
-Message ``44`` has the id of the stream, the name of the serializer and the name of the type, which may be empty. It is sent once, right
-before the stream is accepted, and never before a refusal. So a subscriber can read a stream that it knows nothing of, and one that expects
-another format fails before the first element.
+Message ``44`` has the id of the stream, the name of the serializer and the name of the type, which
+may be empty. It is sent once, right before the stream is accepted, and never before a refusal. So a
+subscriber can read a stream that it knows nothing of, and one that expects another format fails
+before the first element.
 """
 
 from functools import lru_cache
@@ -17,10 +19,14 @@ HEADERS: Final = 27
 """Bytes of a body beside its two names, at most: three varints."""
 
 KEPT: Final = 256
-"""Pairs of names of which the encoded and the decoded form are kept. A service has few, and each of its streams begins with one."""
+"""Pairs of names of which the encoded and the decoded form are kept. A service has few, and each
+of its streams begins with one.
+"""
 
 LONGEST_KEPT: Final = 64
-"""Bytes of a pair that is kept when it is received: the peer has chosen it, and all pairs together must stay small."""
+"""Bytes of a pair that is kept when it is received:
+the peer has chosen it, and all pairs together must stay small.
+"""
 
 
 class Content:
@@ -83,7 +89,9 @@ def _names_as_bytes(serializer: str, schema: str) -> bytes:
 
 
 def _names_of(fields: bytes) -> tuple[tuple[str, str] | None, int]:
-    """Return the names of the serializer and of the type, None if they cannot be read, and the bytes of the longer one."""
+    """Return the names of the serializer and of the type, None if they cannot be read,
+    and the bytes of the longer one.
+    """
     serializer, position = read_field(fields, 0)
     schema, end = read_field(fields, position)
     longest = max(len(serializer), len(schema))

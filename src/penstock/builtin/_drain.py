@@ -1,10 +1,12 @@
-"""The drain extension (id 6): tell the peer that this side takes no new streams, and when it leaves.
+"""The drain extension (id 6): tell the peer that this side takes no new streams, and
+when it leaves.
 
-Message ``45`` has the milliseconds until the goodbye, as a varint. It may be repeated, with an earlier end. Each new stream of the peer is
-refused with the text `draining`, also over connections without this extension, and streams that run may end until then.
+Message ``45`` has the milliseconds until the goodbye, as a varint. It may be repeated, with an
+earlier end. Each new stream of the peer is refused with the text `draining`, also over connections
+without this extension, and streams that run may end until then.
 
-After ``45`` its sender uses the text `draining` for nothing else. So a client knows that a stream which it refuses was not begun, and may
-open it again elsewhere.
+After ``45`` its sender uses the text `draining` for nothing else. So a client knows that a stream
+which it refuses was not begun, and may open it again elsewhere.
 """
 
 from typing import Final
@@ -41,7 +43,9 @@ class _ActiveDrain:
         self._link = link
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
-        """Note that the peer drains. The goodbye shows when the time is over, so the number needs no clock here."""
+        """Note that the peer drains.
+        The goodbye shows when the time is over, so the number needs no clock here.
+        """
         _, end = read_number(body, 0)
         if end == len(body):
             self._link.report_draining()

@@ -2,9 +2,11 @@
 
 Rules of this file:
 
-* No shell is started. The command is split into words as a shell would split it, and nothing in it is expanded.
-* A child never outlives its connection. Its pipes are closed; if it still runs after `close_timeout` it is terminated, and after
-  `kill_timeout` killed. The child is waited for, even if the closing task is cancelled.
+* No shell is started. The command is split into words as a shell would split it,
+  and nothing in it is expanded.
+* A child never outlives its connection. Its pipes are closed; if it still runs after
+  `close_timeout` it is terminated, and after `kill_timeout` killed. The child is waited for, even
+  if the closing task is cancelled.
 * The child's stderr is copied to this process's stderr, and `farewell` repeats its last lines.
 """
 
@@ -18,7 +20,15 @@ from typing import ClassVar, Final, cast
 import trio
 
 from penstock.api import UsageError
-from penstock.spi import ByteConnection, Connection, ConnectionFacts, PeerIdentity, Transport, TransportOptions, Url
+from penstock.spi import (
+    ByteConnection,
+    Connection,
+    ConnectionFacts,
+    PeerIdentity,
+    Transport,
+    TransportOptions,
+    Url,
+)
 
 STDERR_LINES: Final = 5
 """Lines of the child's stderr that `farewell` repeats."""
@@ -27,7 +37,9 @@ STDERR_CHARACTERS: Final = 2048
 """Characters of the child's stderr that are kept for that."""
 
 STDERR_SECONDS: Final = 0.5
-"""Seconds to wait for the end of stderr after the child has ended. A grandchild may hold stderr open without end."""
+"""Seconds to wait for the end of stderr after the child has ended.
+A grandchild may hold stderr open without end.
+"""
 
 _CHUNK: Final = 4096
 _FACTS: Final = ConnectionFacts(half_close=True, local=True)
@@ -41,13 +53,20 @@ class ExecTransport(Transport):
 
     schemes: ClassVar[tuple[str, ...]] = ("exec",)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         command = url.command()
         try:
             pipe = subprocess.PIPE
-            child = await trio.lowlevel.open_process(list(command), stdin=pipe, stdout=pipe, stderr=pipe)
+            child = await trio.lowlevel.open_process(
+                list(command), stdin=pipe, stdout=pipe, stderr=pipe
+            )
         except OSError as error:
-            raise UsageError(f"cannot start {command[0]!r}: {error}. No shell is involved: give the program's name or path") from error
+            raise UsageError(
+                f"cannot start {command[0]!r}: {error}. No shell is involved: give the program's "
+                "name or path"
+            ) from error
         connection = ExecConnection(child, command[0], options)
         nursery.start_soon(connection.copy_stderr)
         return connection
@@ -58,18 +77,24 @@ class ExecConnection(ByteConnection):
 
     def __init__(self, child: trio.Process, name: str, options: TransportOptions) -> None:
         super().__init__(
-            cast("trio.abc.Stream", child.stdio), peer=PeerIdentity(address=f"exec:{name} (pid {child.pid})"), options=options, facts=_FACTS
+            cast("trio.abc.Stream", child.stdio),
+            peer=PeerIdentity(address=f"exec:{name} (pid {child.pid})"),
+            options=options,
+            facts=_FACTS,
         )
         self._child = child
         self._name = name
         self._kill_timeout = options.kill_timeout
-        # Shielded: the last lines before a child ends are the most useful ones, so only closing the connection stops the copying.
+        # Shielded: the last lines before a child ends are the most useful ones, so only closing the
+        # connection stops the copying.
         self._stderr_scope = trio.CancelScope(shield=True)
         self._stderr_ended = trio.Event()
         self._stderr_tail = ""
 
     async def copy_stderr(self) -> None:
-        """Copy the child's stderr to this process's stderr until it ends, or until the connection is closed."""
+        """Copy the child's stderr to this process's stderr until it ends,
+        or until the connection is closed.
+        """
         decoder = codecs.getincrementaldecoder("utf-8")("replace")
         stderr = cast("trio.abc.ReceiveStream", self._child.stderr)
         with self._stderr_scope:
@@ -113,9 +138,13 @@ class ExecConnection(ByteConnection):
             how = f"was ended by {signal.Signals(-status).name}"
         else:
             how = f"ended with status {status}"
-        lines = [_printable(line) for line in self._stderr_tail.splitlines() if line.strip()][-STDERR_LINES:]
+        lines = [_printable(line) for line in self._stderr_tail.splitlines() if line.strip()][
+            -STDERR_LINES:
+        ]
         tail = "".join(f"\n  {line}" for line in lines)
-        return f"the child {self._name!r} {how}" + (f"; the end of its stderr:{tail}" if tail else "")
+        return f"the child {self._name!r} {how}" + (
+            f"; the end of its stderr:{tail}" if tail else ""
+        )
 
 
 def _write_to_stderr(text: str) -> None:
@@ -123,9 +152,13 @@ def _write_to_stderr(text: str) -> None:
         sys.stderr.write(text)
         sys.stderr.flush()
     except (OSError, ValueError, AttributeError):
-        pass  # stderr is closed, or is None (pythonw). The child's stderr must be read nevertheless, or the child would block on it
+        # stderr is closed, or is None (pythonw). The child's stderr must be read nevertheless, or
+        # the child would block on it.
+        pass
 
 
 def _printable(line: str) -> str:
     # Escape control characters: a terminal executes the escape sequences that are written to it.
-    return "".join(letter if letter.isprintable() or letter == "\t" else ascii(letter)[1:-1] for letter in line)
+    return "".join(
+        letter if letter.isprintable() or letter == "\t" else ascii(letter)[1:-1] for letter in line
+    )

@@ -1,6 +1,8 @@
-"""The parts of the bodies of penstock's own extensions: numbers, and bytes behind their length. The forms are those of compact RS.io.
+"""The parts of the bodies of penstock's own extensions: numbers, and bytes behind their length. The
+forms are those of compact RS.io.
 
-A number is an unsigned varint from 0 to 2^63-1, in at most nine bytes and in the shortest form. The body is the same in every encoding.
+A number is an unsigned varint from 0 to 2^63-1, in at most nine bytes and in the shortest form. The
+body is the same in every encoding.
 """
 
 from typing import Final
@@ -32,7 +34,9 @@ def encode_field(data: bytes) -> bytes:
 
 
 def read_number(body: bytes, position: int) -> tuple[int, int]:
-    """Return the number at `position` and the position behind it, or `BROKEN` in the place of that."""
+    """Return the number at `position` and the position behind it,
+    or `BROKEN` in the place of that.
+    """
     if position == BROKEN:
         return 0, BROKEN
     if position < len(body) and body[position] < 0x80:
@@ -47,7 +51,9 @@ def read_number(body: bytes, position: int) -> tuple[int, int]:
 
 
 def read_field(body: bytes, position: int) -> tuple[bytes, int]:
-    """Return the field at `position` and the position behind it, or `BROKEN` in the place of that."""
+    """Return the field at `position` and the position behind it,
+    or `BROKEN` in the place of that.
+    """
     length, start = read_number(body, position)
     if start == BROKEN or start + length > len(body):
         return b"", BROKEN

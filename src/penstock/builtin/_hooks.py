@@ -19,7 +19,9 @@ if TYPE_CHECKING:
 
 @hookimpl
 def penstock_transports() -> "list[Transport]":
-    """``tcp``, ``tls``, ``exec``, ``memory``, ``memory-framed``; except on Windows, also ``unix`` and ``pipe``."""
+    """``tcp``, ``tls``, ``exec``, ``memory``, ``memory-framed``;
+    except on Windows, also ``unix`` and ``pipe``.
+    """
     # Here, because they need trio, and the other hooks do not.
     from penstock.builtin import _on_trio as on_trio  # noqa: PLC0415  # needs trio
 
@@ -30,7 +32,8 @@ def penstock_transports() -> "list[Transport]":
         on_trio.MemoryTransport(),
         on_trio.FramedMemoryTransport(),
     ]
-    if sys.platform == "win32":  # pragma: no cover (Python on Windows has no Unix sockets, and trio cannot wait for its pipes)
+    # Python on Windows has no Unix sockets, and trio cannot wait for its pipes.
+    if sys.platform == "win32":  # pragma: no cover
         return portable
     return [*portable, on_trio.UnixTransport(), on_trio.PipeTransport()]
 
@@ -40,10 +43,28 @@ def penstock_extensions() -> list[Factory]:
     """``keepalive``, ``content``, ``drain``, ``auth``, ``position``."""
     return [
         Factory(name=Keepalive.name, id=Keepalive.id, make=Keepalive, summary="detects dead peers"),
-        Factory(name=Content.name, id=Content.id, make=Content, summary="tells subscribers the serializer of a publisher"),
-        Factory(name=Drain.name, id=Drain.id, make=Drain, summary="tells peers that a server shuts down"),
-        Factory(name=Auth.name, id=Auth.id, make=Auth, on_demand=True, summary="shows and examines credentials"),
-        Factory(name=Position.name, id=Position.id, make=Position, summary="says where streams start, stop and begin"),
+        Factory(
+            name=Content.name,
+            id=Content.id,
+            make=Content,
+            summary="tells subscribers the serializer of a publisher",
+        ),
+        Factory(
+            name=Drain.name, id=Drain.id, make=Drain, summary="tells peers that a server shuts down"
+        ),
+        Factory(
+            name=Auth.name,
+            id=Auth.id,
+            make=Auth,
+            on_demand=True,
+            summary="shows and examines credentials",
+        ),
+        Factory(
+            name=Position.name,
+            id=Position.id,
+            make=Position,
+            summary="says where streams start, stop and begin",
+        ),
     ]
 
 

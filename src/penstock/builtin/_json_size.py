@@ -2,18 +2,24 @@
 
 Rules of this file:
 
-* The work for a hostile element is bounded: one of 4 MiB is judged in less than 60 ms, and a nested one that passes is read in less.
-* Brackets and commas inside texts do not count. They are counted apart only if all of them together are too many.
+* The work for a hostile element is bounded: one of 4 MiB is judged in less than 60 ms, and a nested
+  one that passes is read in less.
+* Brackets and commas inside texts do not count.
+  They are counted apart only if all of them together are too many.
 """
 
 from itertools import accumulate
 from typing import Final
 
 MAX_DEPTH: Final = 128
-"""Lists and objects inside each other. Rust's serde_json reads 128, System.Text.Json 64; Python's own limit depends on the caller."""
+"""Lists and objects inside each other. Rust's serde_json reads 128, System.Text.Json 64;
+Python's own limit depends on the caller.
+"""
 
 MAX_VALUES: Final = 100_000
-"""Values in one element. Python needs some 10 ms for 100,000 empty lists, and 0.3 s for the 1.4 million that fit into 4 MiB."""
+"""Values in one element. Python needs some 10 ms for 100,000 empty lists, and 0.3 s for the 1.4
+million that fit into 4 MiB.
+"""
 
 _STEPS: Final = [0] * 256
 for _opening in b"[{":
@@ -24,12 +30,16 @@ _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
 
 
 def why_too_large(data: bytes, max_depth: int, max_values: int) -> str:
-    """Return why a JSON text may not be read, or an empty text. For bytes that are not JSON the result means nothing."""
+    """Return why a JSON text may not be read, or an empty text.
+    For bytes that are not JSON the result means nothing.
+    """
     # A bracket that opens needs one that closes: shorter texts cannot be too deep.
     if len(data) <= 2 * max_depth and len(data) <= max_values:
         return ""
     opening = data.count(b"[") + data.count(b"{")
-    if opening <= max_depth and (len(data) <= max_values or opening + data.count(b",") < max_values):
+    if opening <= max_depth and (
+        len(data) <= max_values or opening + data.count(b",") < max_values
+    ):
         return ""
     return _why_too_large_outside_texts(data, max_depth, max_values)
 
@@ -45,4 +55,8 @@ def _why_too_large_outside_texts(data: bytes, max_depth: int, max_values: int) -
     if bare.count(b",") + bare.count(b"[") + bare.count(b"{") >= max_values:
         return too_many
     depth = max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)
-    return f"its lists and objects are {depth} deep, and {max_depth} is the most" if depth > max_depth else ""
+    return (
+        f"its lists and objects are {depth} deep, and {max_depth} is the most"
+        if depth > max_depth
+        else ""
+    )

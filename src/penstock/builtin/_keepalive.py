@@ -1,8 +1,9 @@
 """The keepalive extension (id 1): ping a silent peer, and end the connection if it does not answer.
 
-Ping is message type ``40`` and pong is ``41`` (hexadecimal). The body of both has up to 125 bytes, and a pong repeats the body of its ping.
-Every message shows that the peer is alive, so a busy connection sends no pings. Intervals vary by 15 %, so that a thousand connections that
-were opened together do not all ping at the same time.
+Ping is message type ``40`` and pong is ``41`` (hexadecimal). The body of both has up to 125 bytes,
+and a pong repeats the body of its ping. Every message shows that the peer is alive, so a busy
+connection sends no pings. Intervals vary by 15 %, so that a thousand connections that were opened
+together do not all ping at the same time.
 """
 
 from penstock.api import ActiveExtension, ExtensionLink
@@ -49,14 +50,17 @@ class _ActiveKeepalive:
             self._has_pong = True
 
     def check_length(self, type: int, length: int, /) -> None:  # noqa: A002  # the protocol's word
-        """Refuse a ping for its length, before its body is there: 256 half pings of 1 MiB once filled a server's memory budget."""
+        """Refuse a ping for its length, before its body is there: 256 half pings of 1 MiB once
+        filled a server's memory budget.
+        """
         if length > MAX_BODY:
             self._link.break_off("protocol:ping")
 
     def _check_rate(self, now: float) -> None:
         """Count pings that come too early; one ping in time resets the count.
 
-        The jitter is subtracted: a peer whose interval is the smallest allowed one may be early by 15 %.
+        The jitter is subtracted: a peer whose interval is the smallest allowed one may be early by
+        15 %.
         """
         limits, last = self._link.limits, self._last_ping_received
         self._last_ping_received = now
@@ -64,7 +68,8 @@ class _ActiveKeepalive:
             self._early_pings = 0
             return
         self._early_pings += 1
-        self._link.glitch()  # a peer that alternates early and timely pings spends its budget for oddities
+        # A peer that alternates early and timely pings spends its budget for oddities.
+        self._link.glitch()
         if self._early_pings > limits.keepalive_strikes:
             self._link.break_off("limit:pings")
 
@@ -74,7 +79,9 @@ class _ActiveKeepalive:
         self._pinged_at = None
 
     def tick(self, now: float, /) -> float | None:
-        """Ping after an interval of silence; end the connection if `Limits.keepalive_timeout` passes without an answer."""
+        """Ping after an interval of silence;
+        end the connection if `Limits.keepalive_timeout` passes without an answer.
+        """
         limits = self._link.limits
         if self._pinged_at is not None:
             due = self._pinged_at + limits.keepalive_timeout
@@ -87,8 +94,9 @@ class _ActiveKeepalive:
             return due
         self._pinged_at = now
         self._interval = self._next_interval()
-        # A ping without its pong is still under way: behind other bytes, or to be sent again over the next transport (resume). Further ones
-        # would arrive together with it, as a flood; so it is the question this time, too.
+        # A ping without its pong is still under way: behind other bytes, or to be sent again over
+        # the next transport (resume). Further ones would arrive together with it, as a flood; so it
+        # is the question this time, too.
         if not self._has_pong:
             return now + limits.keepalive_timeout
         self._has_pong = False

@@ -1,9 +1,12 @@
-"""The transports ``memory://name`` (bytes) and ``memory-framed://name`` (whole messages): connections inside one process.
+"""The transports ``memory://name`` (bytes) and ``memory-framed://name`` (whole messages):
+connections inside one process.
 
 Rules of this file:
 
-* A name belongs to the trio run: two runs in one process have separate names, and no listener outlives its run.
-* They behave like a network: `send` waits if the peer does not read, and a listener has a bounded queue.
+* A name belongs to the trio run: two runs in one process have separate names,
+  and no listener outlives its run.
+* They behave like a network: `send` waits if the peer does not read,
+  and a listener has a bounded queue.
 """
 
 from typing import ClassVar, Final
@@ -35,29 +38,41 @@ class MemoryTransport(Transport):
 
     schemes: ClassVar[tuple[str, ...]] = ("memory",)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         name = _name_in(url)
         listener = _listeners().get((url.transport, name))
         if listener is None:
             await trio.lowlevel.checkpoint()
             raise ConnectionLost(f"no listener at {url.address} in this run loop")
-        client, server = self._pair(PeerIdentity(address=str(url.address)), options, listener.options)
+        client, server = self._pair(
+            PeerIdentity(address=str(url.address)), options, listener.options
+        )
         try:
             await listener.enqueue(server)
         except trio.BrokenResourceError:
-            raise ConnectionLost(f"the listener at {url.address} was closed before it accepted") from None
+            raise ConnectionLost(
+                f"the listener at {url.address} was closed before it accepted"
+            ) from None
         return client
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
         key = url.transport, _name_in(url)
         await trio.lowlevel.checkpoint()
         if key in _listeners():
-            raise UsageError(f"another listener has {url.address} in this run loop already; choose another name")
+            raise UsageError(
+                f"another listener has {url.address} in this run loop already; choose another name"
+            )
         listener = MemoryListener(url, key, options)
         _listeners()[key] = listener
         return listener
 
-    def _pair(self, peer: PeerIdentity, of_client: TransportOptions, of_server: TransportOptions) -> tuple[Connection, Connection]:
+    def _pair(
+        self, peer: PeerIdentity, of_client: TransportOptions, of_server: TransportOptions
+    ) -> tuple[Connection, Connection]:
         client, server = memory_stream_pair()
         facts = ConnectionFacts(half_close=True, local=True)
         return (
@@ -72,7 +87,9 @@ class FramedMemoryTransport(MemoryTransport):
     schemes: ClassVar[tuple[str, ...]] = ("memory-framed",)
     framed: ClassVar[bool] = True
 
-    def _pair(self, peer: PeerIdentity, of_client: TransportOptions, of_server: TransportOptions) -> tuple[Connection, Connection]:
+    def _pair(
+        self, peer: PeerIdentity, of_client: TransportOptions, of_server: TransportOptions
+    ) -> tuple[Connection, Connection]:
         to_server, to_client = MessagePipe(DEFAULT_CAPACITY), MessagePipe(DEFAULT_CAPACITY)
         return (
             MemoryMessageConnection(to_server, to_client, peer, of_client.max_message),
@@ -83,7 +100,9 @@ class FramedMemoryTransport(MemoryTransport):
 class MemoryMessageConnection(MessageConnection):
     """One side of a connection of whole messages."""
 
-    def __init__(self, outgoing: MessagePipe, incoming: MessagePipe, peer: PeerIdentity, max_message: int) -> None:
+    def __init__(
+        self, outgoing: MessagePipe, incoming: MessagePipe, peer: PeerIdentity, max_message: int
+    ) -> None:
         super().__init__(peer=peer, facts=ConnectionFacts(half_close=True, local=True))
         self._outgoing = outgoing
         self._incoming = incoming
@@ -96,7 +115,10 @@ class MemoryMessageConnection(MessageConnection):
         message = await self._incoming.receive()
         if message is not None and len(message) > self._max_message:
             raise LimitExceeded(
-                f"a message of {len(message)} bytes arrived; {self._max_message} are allowed. Send it in parts, or raise max_message",
+                (
+                    f"a message of {len(message)} bytes arrived; {self._max_message} are allowed. "
+                    "Send it in parts, or raise max_message"
+                ),
                 limit="max_message",
                 value=self._max_message,
             )
@@ -123,14 +145,18 @@ class MemoryListener(Listener):
         self.options = options
         self._key = key
         self._queue_in, self._queue_out = trio.open_memory_channel[Connection](options.backlog)
-        self._waiting: dict[Connection, None] = {}  # in the queue, or waiting for room in it; in order
+        # In the queue, or waiting for room in it; in order.
+        self._waiting: dict[Connection, None] = {}
 
     async def enqueue(self, connection: Connection) -> None:
-        """Put a client's connection into the queue; waits while the queue is full. If cancelled, the connection is not in the queue."""
+        """Put a client's connection into the queue; waits while the queue is full. If cancelled,
+        the connection is not in the queue.
+        """
         self._waiting[connection] = None
         try:
             await self._queue_in.send(connection)
-        except BaseException:  # a cancellation above all: the connection leaves the count, and the exception goes on
+        except BaseException:
+            # A cancellation above all: the connection leaves the count, and the exception goes on.
             self._waiting.pop(connection, None)
             raise
 

@@ -2,11 +2,12 @@
 
 Rules of this file:
 
-* A byte pipe accepts the part that fits and waits with the rest, as a socket does. A message pipe accepts whole messages. It accepts a
-  message larger than its capacity only while it is empty.
-* Each end can be used by one task at a time; a second one gets trio.BusyResourceError, as with every stream of trio.
-* If the sending end is closed, the reader receives the remaining data and then the end. If the reading end is closed, `send` raises
-  BrokenResourceError.
+* A byte pipe accepts the part that fits and waits with the rest, as a socket does. A message pipe
+  accepts whole messages. It accepts a message larger than its capacity only while it is empty.
+* Each end can be used by one task at a time;
+  a second one gets trio.BusyResourceError, as with every stream of trio.
+* If the sending end is closed, the reader receives the remaining data and then the end. If the
+  reading end is closed, `send` raises BrokenResourceError.
 """
 
 from collections import deque
@@ -23,7 +24,9 @@ DEFAULT_CAPACITY: Final = 64 << 10
 
 
 class _End:
-    """One end of a pipe. It knows whether a task uses it, which tasks wait, and whether it is closed."""
+    """One end of a pipe. It knows whether a task uses it, which tasks wait,
+    and whether it is closed.
+    """
 
     __slots__ = ("_is_busy", "closed", "verb", "waiting")
 
@@ -67,11 +70,14 @@ class BytePipe:
         self._reader = _End("receive")
 
     async def send_all(self, data: Bytes) -> None:
-        """Send all of `data`; waits while the pipe is full. If cancelled, a part may have been sent. Checkpoints."""
+        """Send all of `data`; waits while the pipe is full.
+        If cancelled, a part may have been sent. Checkpoints.
+        """
         with self._sender.exclusive():
             self._check_sending()
             await trio.lowlevel.checkpoint()
-            with memoryview(data).cast("B") as view:  # cast: len() of a memoryview counts items, which may have several bytes
+            # cast: len() of a memoryview counts items, which may have several bytes.
+            with memoryview(data).cast("B") as view:
                 position = 0
                 while position < len(view):
                     self._check_sending()
@@ -93,7 +99,9 @@ class BytePipe:
                 self._sender.check_open()
 
     async def receive_some(self, max_bytes: int) -> bytes:
-        """Return at most `max_bytes` bytes; b"" at the end. Waits while the pipe is empty. Checkpoints."""
+        """Return at most `max_bytes` bytes; b"" at the end. Waits while the pipe is empty.
+        Checkpoints.
+        """
         with self._reader.exclusive():
             self._reader.check_open()
             await trio.lowlevel.checkpoint()
@@ -108,7 +116,9 @@ class BytePipe:
             return data
 
     async def send_eof(self) -> None:
-        """Close the sending end. Raises trio.BusyResourceError while another task sends. Checkpoints."""
+        """Close the sending end. Raises trio.BusyResourceError while another task sends.
+        Checkpoints.
+        """
         with self._sender.exclusive():
             await trio.lowlevel.checkpoint()
             self.close_sender()
@@ -118,7 +128,9 @@ class BytePipe:
         self._sender.close(self._reader)
 
     def close_reader(self) -> None:
-        """Close the reading end: the data in the pipe is lost, and `send_all` raises BrokenResourceError."""
+        """Close the reading end: the data in the pipe is lost,
+        and `send_all` raises BrokenResourceError.
+        """
         self._reader.close(self._sender)
         self._data.clear()
 
@@ -143,7 +155,9 @@ class MessagePipe:
         self._reader = _End("receive")
 
     async def send(self, message: Bytes) -> None:
-        """Send one message; waits until it fits. If cancelled, it has not been sent. Checkpoints."""
+        """Send one message; waits until it fits. If cancelled, it has not been sent.
+        Checkpoints.
+        """
         with self._sender.exclusive():
             self._sender.check_open()
             await trio.lowlevel.checkpoint()
@@ -177,18 +191,26 @@ class MessagePipe:
         self._sender.close(self._reader)
 
     def close_reader(self) -> None:
-        """Close the reading end: the messages in the pipe are lost, and `send` raises BrokenResourceError."""
+        """Close the reading end: the messages in the pipe are lost,
+        and `send` raises BrokenResourceError.
+        """
         self._reader.close(self._sender)
         self._messages.clear()
         self._held_bytes = 0
 
     def _fits(self, message: bytes) -> bool:
-        # An empty pipe accepts any message: otherwise a message above the capacity could never be sent.
-        return not self._messages or (self._held_bytes + len(message) <= self._capacity and len(self._messages) < self.MAX_MESSAGES)
+        # An empty pipe accepts any message:
+        # otherwise a message above the capacity could never be sent.
+        return not self._messages or (
+            self._held_bytes + len(message) <= self._capacity
+            and len(self._messages) < self.MAX_MESSAGES
+        )
 
 
 class MemoryStream(trio.abc.HalfCloseableStream):
-    """One side of a connection inside the process: two byte pipes. `memory_stream_pair` makes both sides."""
+    """One side of a connection inside the process: two byte pipes.
+    `memory_stream_pair` makes both sides.
+    """
 
     def __init__(self, outgoing: BytePipe, incoming: BytePipe) -> None:
         self._outgoing = outgoing
@@ -219,7 +241,8 @@ class MemoryStream(trio.abc.HalfCloseableStream):
 
 
 def memory_stream_pair(capacity: int = DEFAULT_CAPACITY) -> tuple[MemoryStream, MemoryStream]:
-    """Return both sides of a connection that holds at most `capacity` bytes in each direction; beyond that, sending waits.
+    """Return both sides of a connection that holds at most `capacity` bytes in each direction;
+    beyond that, sending waits.
 
     The function of the same name in trio.testing has no bound: a sender never waits.
     """

@@ -12,8 +12,12 @@ except ImportError:  # penstock works without it; `pip install penstock[msgspec]
     msgspec = None
 
 
-def fast_json(kind: Any, plain: PlainType) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]] | None:
-    """Return msgspec's encoder and decoder for `kind`, or None if msgspec is missing or treats the type in another way."""
+def fast_json(
+    kind: Any, plain: PlainType
+) -> tuple[Callable[[Any], bytes], Callable[[bytes], Any]] | None:
+    """Return msgspec's encoder and decoder for `kind`, or None if msgspec is missing
+    or treats the type in another way.
+    """
     if msgspec is None or not plain.is_usual:
         return None
     try:

@@ -1,4 +1,6 @@
-"""The names of this package that need trio: transports. The front door imports this file at their first use."""
+"""The names of this package that need trio: transports.
+The front door imports this file at their first use.
+"""
 
 from penstock.builtin._exec import ExecTransport
 from penstock.builtin._memory import FramedMemoryTransport, MemoryTransport

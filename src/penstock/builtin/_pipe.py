@@ -1,12 +1,14 @@
-"""The transport ``pipe:``: bytes over this process's standard input and output, for a process that another process has started.
+"""The transport ``pipe:``: bytes over this process's standard input and output, for a process that
+another process has started.
 
 Rules of this file:
 
-* A connection takes the standard files until the process ends. Other output of the process goes to stderr, because a ``print`` would
-  corrupt the stream; other input is empty.
-* O_NONBLOCK is a flag of the open file, which the parent process may share. Closing the connection restores the flags. If the connection is
-  never closed, the end of the process restores them.
-* If input and output are the same socket, it is used as one stream. As two files, each would restore the flag while the other needs it.
+* A connection takes the standard files until the process ends. Other output of the process goes to
+  stderr, because a ``print`` would corrupt the stream; other input is empty.
+* O_NONBLOCK is a flag of the open file, which the parent process may share. Closing the connection
+  restores the flags. If the connection is never closed, the end of the process restores them.
+* If input and output are the same socket, it is used as one stream. As two files, each would
+  restore the flag while the other needs it.
 """
 
 import os
@@ -19,18 +21,30 @@ from typing import ClassVar, Final
 import trio
 
 from penstock.api import UsageError
-from penstock.spi import ByteConnection, Connection, ConnectionFacts, Listener, PeerIdentity, Transport, TransportOptions, Url
+from penstock.spi import (
+    ByteConnection,
+    Connection,
+    ConnectionFacts,
+    Listener,
+    PeerIdentity,
+    Transport,
+    TransportOptions,
+    Url,
+)
 
 _STDERR: Final = 2
 _HIGHEST_STANDARD: Final = 2
-_taken: Final[set[int]] = set()  # standard descriptors in use; they belong to the process, so this set does too
+# standard descriptors in use; they belong to the process, so this set does too.
+_taken: Final[set[int]] = set()
 _FACTS: Final = ConnectionFacts(half_close=True, local=True)
 
 
 class PipeTransport(Transport):
-    """Standard input and output. Listening and connecting both give the one connection, for either role of this process.
+    """Standard input and output. Listening and connecting both give the one connection,
+    for either role of this process.
 
-    A process can use them once only. A terminal is refused. `stdin` and `stdout` may be the descriptors of other open files.
+    A process can use them once only. A terminal is refused. `stdin` and `stdout` may be the
+    descriptors of other open files.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("pipe",)
@@ -38,29 +52,44 @@ class PipeTransport(Transport):
     def __init__(self, *, stdin: int = 0, stdout: int = 1) -> None:
         self._descriptors = (stdin, stdout)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         await trio.lowlevel.checkpoint()
         return self._take(url, options)
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
         await trio.lowlevel.checkpoint()
         return PipeListener(url, self._take(url, options))
 
     def _take(self, url: Url, options: TransportOptions) -> Connection:
         if url.host is not None or url.path:
-            raise UsageError(f"{url.address} is not of the form {url.scheme}:#name; a process has one standard input and output only")
+            raise UsageError(
+                f"{url.address} is not of the form {url.scheme}:#name; a process has one standard "
+                "input and output only"
+            )
         for descriptor in self._descriptors:
             if descriptor in _taken:
-                raise UsageError("a connection uses standard input and output already; a process can use them once only")
+                raise UsageError(
+                    "a connection uses standard input and output already; a process can use them "
+                    "once only"
+                )
             if os.isatty(descriptor):
                 raise UsageError(
-                    f"file {descriptor} is a terminal; {url.scheme}: is for a process that another process starts, as exec: does"
+                    f"file {descriptor} is a terminal; {url.scheme}: is for a process that another "
+                    "process starts, as exec: does"
                 )
         try:
             connection = PipeConnection(*self._descriptors, options)
         except OSError as error:
-            raise UsageError(f"standard input and output cannot be used as a connection: {error}") from error
-        _taken.update(descriptor for descriptor in self._descriptors if descriptor <= _HIGHEST_STANDARD)
+            raise UsageError(
+                f"standard input and output cannot be used as a connection: {error}"
+            ) from error
+        _taken.update(
+            descriptor for descriptor in self._descriptors if descriptor <= _HIGHEST_STANDARD
+        )
         return connection
 
 
@@ -68,7 +97,8 @@ class PipeConnection(ByteConnection):
     """A connection over two open files, or over one socket that is both."""
 
     def __init__(self, stdin: int, stdout: int, options: TransportOptions) -> None:
-        # weakref.finalize also runs when the interpreter exits: it restores the flags if the connection is never closed.
+        # weakref.finalize also runs when the interpreter exits: it restores the flags if the
+        # connection is never closed.
         self._restore_input = weakref.finalize(self, _restorer(stdin))
         self._restore_output = weakref.finalize(self, _restorer(stdout))
         stream = _as_one_socket(stdin, stdout) or _as_two_files(stdin, stdout)
@@ -78,14 +108,17 @@ class PipeConnection(ByteConnection):
 
     async def send_eof(self) -> None:
         if isinstance(self.stream, trio.StapledStream):
-            self._restore_output()  # it also closes a copy of the descriptor: the peer sees the end only after every copy is closed
+            # It also closes a copy of the descriptor:
+            # the peer sees the end only after every copy is closed.
+            self._restore_output()
         await super().send_eof()
 
     async def aclose(self) -> None:
         try:
             await super().aclose()
         finally:
-            self._restore()  # after closing: until then a task may still be reading, and must not block the process
+            # After closing: until then a task may still be reading, and must not block the process.
+            self._restore()
 
     async def abort(self) -> None:
         try:
@@ -112,7 +145,9 @@ class PipeListener(Listener):
             raise trio.ClosedResourceError("this listener is closed")
         connection, self._connection = self._connection, None
         if connection is None:
-            raise trio.EndOfChannel("standard input and output are one connection; a second one is impossible")
+            raise trio.EndOfChannel(
+                "standard input and output are one connection; a second one is impossible"
+            )
         return connection
 
     async def aclose(self) -> None:
@@ -125,7 +160,9 @@ class PipeListener(Listener):
 
 
 def _restorer(descriptor: int) -> Callable[[], None]:
-    """Remember the blocking flag of an open file; return a function that restores it. The function holds a copy of the descriptor."""
+    """Remember the blocking flag of an open file; return a function that restores it. The
+    function holds a copy of the descriptor.
+    """
     was_blocking = os.get_blocking(descriptor)
     copy = os.dup(descriptor)
 
@@ -144,11 +181,15 @@ def _as_one_socket(stdin: int, stdout: int) -> trio.abc.HalfCloseableStream | No
 
 
 def _as_two_files(stdin: int, stdout: int) -> trio.abc.HalfCloseableStream:
-    return trio.StapledStream(trio.lowlevel.FdStream(os.dup(stdout)), trio.lowlevel.FdStream(os.dup(stdin)))
+    return trio.StapledStream(
+        trio.lowlevel.FdStream(os.dup(stdout)), trio.lowlevel.FdStream(os.dup(stdin))
+    )
 
 
 def _redirect(descriptor: int, target: int | str) -> None:
-    """Let a descriptor refer to another open file. Other code of the process continues to use the descriptor, and disturbs nothing."""
+    """Let a descriptor refer to another open file. Other code of the process continues to use
+    the descriptor, and disturbs nothing.
+    """
     try:
         other = os.dup(target) if isinstance(target, int) else os.open(target, os.O_RDONLY)
     except OSError:

@@ -1,28 +1,51 @@
-"""The position extension (id 4): where a stream begins and stops, and where its publisher keeps elements from and to.
+"""The position extension (id 4): where a stream begins and stops,
+and where its publisher keeps elements from and to.
 
-Message ``46`` is sent right before a subscribe and says where the stream shall start and stop. Message ``47`` is sent right before an
-onSubscribe and has three positions: that of the first element of the stream, and the earliest and the latest ones that the publisher has.
-The positions of elements are implied: each one is that of the element before it plus one, so an element has no byte for it.
+Message ``46`` is sent right before a subscribe and says where the stream shall start and stop.
+Message ``47`` is sent right before an onSubscribe and has three positions: that of the first
+element of the stream, and the earliest and the latest ones that the publisher has. The positions of
+elements are implied: each one is that of the element before it plus one,
+so an element has no byte for it.
 
-* The two places become the words ``start`` and ``stop`` behind the ``?`` of the name. So a service has one form of them.
-* Every publisher whose source has `penstock.api.Positions` answers with ``47``, also if its subscriber has named no place.
+* The two places become the words ``start`` and ``stop`` behind the ``?`` of the name.
+  So a service has one form of them.
+* Every publisher whose source has `penstock.api.Positions` answers with ``47``, also if its
+  subscriber has named no place.
 """
 
 from typing import Any, Final
 
-from penstock.api import ActiveExtension, ExtensionLink, Model, PlaceInStream, PositionedName, Positions, Request, UsageError, positions_of
+from penstock.api import (
+    ActiveExtension,
+    ExtensionLink,
+    Model,
+    PlaceInStream,
+    PositionedName,
+    Positions,
+    Request,
+    UsageError,
+    positions_of,
+)
 
 PLACES: Final = 0x46
 POSITIONS: Final = 0x47
 
 LONGEST_BODY: Final = 64
-"""Bytes: four varints of nine bytes and two bytes fit, and each message is refused on its length above this."""
+"""Bytes: four varints of nine bytes and two bytes fit,
+and each message is refused on its length above this.
+"""
 
 MOST_WAITING: Final = 256
-"""Messages ``46`` whose subscribe has not come. Usually there is one; while a server examines its client, subscribes are kept."""
+"""Messages ``46`` whose subscribe has not come. Usually there is one; while a server examines
+its client, subscribes are kept.
+"""
 
 _NONE, _EARLIEST, _LATEST, _POSITION = range(4)
-_WORDS: Final[dict[int, PlaceInStream | None]] = {_NONE: None, _EARLIEST: "earliest", _LATEST: "latest"}
+_WORDS: Final[dict[int, PlaceInStream | None]] = {
+    _NONE: None,
+    _EARLIEST: "earliest",
+    _LATEST: "latest",
+}
 _LONGEST_VARINT: Final = 9
 
 
@@ -43,12 +66,15 @@ class _ActivePosition:
 
     def __init__(self, link: ExtensionLink) -> None:
         self._link = link
-        self._waiting: dict[int, tuple[PlaceInStream | None, PlaceInStream | None]] = {}  # by the id of the subscribe that follows
+        # By the id of the subscribe that follows.
+        self._waiting: dict[int, tuple[PlaceInStream | None, PlaceInStream | None]] = {}
 
     # --- messages
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
-        """Keep the places for the subscribe that follows, or tell the subscriber of a stream where it begins."""
+        """Keep the places for the subscribe that follows,
+        or tell the subscriber of a stream where it begins.
+        """
         if type == POSITIONS:
             self._take_positions(body)
             return
@@ -92,7 +118,9 @@ class _ActivePosition:
         """Send where the stream begins, if its publisher has positions."""
         positions = positions_of(self._link.source_of(stream_id))
         if positions is not None:
-            self._link.send(POSITIONS, encode_numbers(stream_id, *(position or 0 for position in positions)))
+            self._link.send(
+                POSITIONS, encode_numbers(stream_id, *(position or 0 for position in positions))
+            )
 
     # --- inside
 
@@ -100,9 +128,12 @@ class _ActivePosition:
         try:
             if isinstance(target, Request):
                 if target.model not in (Model.STREAM, Model.SUBSCRIPTION):
-                    self._link.break_off("protocol:position")  # a request for one value has no places
+                    # A request for one value has no places.
+                    self._link.break_off("protocol:position")
                     return target
-                return Request(target.model, PositionedName(target.data.decode(), start, stop).encode())
+                return Request(
+                    target.model, PositionedName(target.data.decode(), start, stop).encode()
+                )
             return PositionedName(target, start, stop)
         except (UsageError, UnicodeDecodeError):
             # The places stand in the name as well, or the target is a request.
@@ -111,7 +142,8 @@ class _ActivePosition:
 
     def _take_positions(self, body: bytes) -> None:
         found = decode_numbers(body, 0)
-        if found is None or len(found) != 4 or not found[2] <= found[1] <= found[3]:  # the four fields of the message
+        # The four fields of the message.
+        if found is None or len(found) != 4 or not found[2] <= found[1] <= found[3]:
             self._link.break_off("protocol:position")
         else:
             self._link.tell_subscriber(found[0], Positions(*found[1:]))
@@ -133,7 +165,9 @@ def encode_numbers(*numbers: int) -> bytes:
 
 
 def decode_numbers(body: bytes, start: int) -> tuple[int, ...] | None:
-    """Return the varints of a body from `start` on; None for one that is cut off, too long, or not the shortest."""
+    """Return the varints of a body from `start` on;
+    None for one that is cut off, too long, or not the shortest.
+    """
     numbers: list[int] = []
     number = length = 0
     for byte in body[start:]:
@@ -155,7 +189,9 @@ def encode_places(stream_id: int, start: PlaceInStream | None, stop: PlaceInStre
 
 
 def decode_places(body: bytes) -> tuple[int, PlaceInStream | None, PlaceInStream | None] | None:
-    """Return the stream and the two places of message ``46``, or None for a body that cannot be read."""
+    """Return the stream and the two places of message ``46``, or None for a body
+    that cannot be read.
+    """
     numbers = decode_numbers(body, 0)
     if not numbers:
         return None

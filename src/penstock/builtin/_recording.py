@@ -1,4 +1,6 @@
-"""The hooks of the recorder that the environment asks for. `penstock.builtin` has them only if ``PENSTOCK_RECORD`` is set."""
+"""The hooks of the recorder that the environment asks for. `penstock.builtin` has them only if
+``PENSTOCK_RECORD`` is set.
+"""
 
 from penstock.api import SignalTap
 from penstock.recording import process_recorder

@@ -1,10 +1,13 @@
-"""The serializer ``json`` for elements of one type: dataclasses and other records arrive as objects of their class.
+"""The serializer ``json`` for elements of one type:
+dataclasses and other records arrive as objects of their class.
 
 Rules of this file:
 
-* Python's json defines the result. If msgspec is installed, it is called first. If it raises, Python's json gives the value or the reason.
+* Python's json defines the result. If msgspec is installed, it is called first. If it raises,
+  Python's json gives the value or the reason.
 * The element itself is checked when it is sent; the values inside it are checked where they arrive.
-* The methods of the fast class do only what every element needs: one more call costs as much as msgspec itself.
+* The methods of the fast class do only what every element needs:
+  one more call costs as much as msgspec itself.
 """
 
 from collections.abc import Callable, Sequence
@@ -17,15 +20,24 @@ from penstock.builtin._msgspec import fast_json
 from penstock.spi import DoesNotFit, PlainType, Serializer, WrongElementType, plain_type
 
 SHORT: Final = 256
-"""Bytes. A shorter text is not checked for its size: 128 lists inside each other have 256 brackets."""
+"""Bytes. A shorter text is not checked for its size:
+128 lists inside each other have 256 brackets.
+"""
 
 
 def typed_json(kind: Any, text: JsonText, null: object) -> "TypedJson":
-    """Return the serializer for elements of type `kind`; `null` represents JSON's null as a whole element."""
+    """Return the serializer for elements of type `kind`;
+    `null` represents JSON's null as a whole element.
+    """
     plain = plain_type(kind)
-    # If an element stands for null, each element is compared with it, which only the slower class does.
+    # If an element stands for null, each element is compared with it,
+    # which only the slower class does.
     fast = fast_json(kind, plain) if null is None else None
-    return TypedJson(kind, plain, text, null) if fast is None else _FastTypedJson(kind, plain, text, *fast)
+    return (
+        TypedJson(kind, plain, text, null)
+        if fast is None
+        else _FastTypedJson(kind, plain, text, *fast)
+    )
 
 
 class TypedJson(Serializer):
@@ -58,28 +70,49 @@ class TypedJson(Serializer):
             raise ProtocolError(f"the element is not of type {self._title}: {error}") from None
 
     def for_type(self, kind: Any, /) -> Serializer:
-        raise UsageError(f"this serializer is for elements of type {self._title} already; leave type={shown(kind)} out")
+        raise UsageError(
+            f"this serializer is for elements of type {self._title} already; leave "
+            f"type={shown(kind)} out"
+        )
 
     def _check(self, element: object) -> None:
         if element is None:
-            raise UsageError("None is never an element (rule 2.13); to send JSON's null, set an element for it: JsonSerializer(null=…)")
+            raise UsageError(
+                "None is never an element (rule 2.13); to send JSON's null, set an element for it: "
+                "JsonSerializer(null=…)"
+            )
         # A bool is an int for Python, but the reader of an int refuses true.
-        if self._classes is not None and (not isinstance(element, self._classes) or type(element) is bool):
+        if self._classes is not None and (
+            not isinstance(element, self._classes) or type(element) is bool
+        ):
             raise WrongElementType(
-                f"the element is of type {type(element).__name__}, and elements of this stream are of type {self._title}",
+                (
+                    f"the element is of type {type(element).__name__}, and elements of this "
+                    f"stream are of type {self._title}"
+                ),
                 "change the type, or the serializer",
             )
 
     def _not_null(self, element: object) -> object:
         if element is None:
-            raise UsageError("null arrived, and None is never an element (rule 2.13); set an element for it: JsonSerializer(null=…)")
+            raise UsageError(
+                "null arrived, and None is never an element (rule 2.13); set an element for it: "
+                "JsonSerializer(null=…)"
+            )
         return element
 
 
 class _FastTypedJson(TypedJson):
     """Does the same with msgspec, if it reads and writes the type as Python's json does."""
 
-    def __init__(self, kind: Any, plain: PlainType, text: JsonText, encode: Callable[[Any], bytes], decode: Callable[[bytes], Any]) -> None:
+    def __init__(
+        self,
+        kind: Any,
+        plain: PlainType,
+        text: JsonText,
+        encode: Callable[[Any], bytes],
+        decode: Callable[[bytes], Any],
+    ) -> None:
         super().__init__(kind, plain, text, None)
         self._encode = encode
         self._decode = decode
@@ -91,10 +124,13 @@ class _FastTypedJson(TypedJson):
             self._check(element)
         try:
             data = self._encode(element)
-        except Exception:  # boundary: msgspec, and properties that a user wrote; Python's json finds out why
+        except Exception:
+            # boundary: msgspec, and properties that a user wrote; Python's json finds out why.
             return super().dumps(element)
-        # msgspec sends NaN as null, and Python's json refuses NaN. So each null must be the None of a field.
-        # `partition` and not `in`: that asks first whether b"null" is a number, and the answer is an exception. It takes 215 ns, this 80.
+        # msgspec sends NaN as null, and Python's json refuses NaN.
+        # So each null must be the None of a field.
+        # `partition` and not `in`: that asks first whether b"null" is a number, and the answer is
+        # an exception. It takes 215 ns, this 80.
         if (
             self._has_floats
             and data.partition(b"null")[1]
@@ -110,7 +146,8 @@ class _FastTypedJson(TypedJson):
             self._text.check_received(data)
         try:
             element = self._decode(data)
-        except Exception:  # boundary: msgspec, and a constructor that a user wrote; Python's json finds out why
+        except Exception:
+            # boundary: msgspec, and a constructor that a user wrote; Python's json finds out why.
             return super().loads(data)
         return self._not_null(element) if element is None else element
 
@@ -123,8 +160,12 @@ class _FastTypedJson(TypedJson):
 
 
 def _count_none(classes: Sequence[type] | None, kind: Any) -> Callable[[Any], int] | None:
-    """Return a function that counts the fields of a record that are None; None if the elements are not records of one class."""
-    names = tuple(getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ()))
+    """Return a function that counts the fields of a record that are None; None if the elements
+    are not records of one class.
+    """
+    names = tuple(
+        getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
+    )
     if not names:
         names = tuple(each.name for each in getattr(kind, "__attrs_attrs__", ()))
     if classes != (kind,) or len(names) < 2:

@@ -20,16 +20,26 @@ _FACTS: Final = ConnectionFacts(half_close=True, local=True)
 
 
 class UnixTransport(Transport):
-    """Unix sockets. Only the user who runs the server may connect (mode 0600). Each side learns the process and the user of the other.
+    """Unix sockets. Only the user who runs the server may connect (mode 0600). Each side learns the
+    process and the user of the other.
 
-    A socket file that a dead server left behind is replaced. A socket with a server behind it is not, and neither is any other file.
+    A socket file that a dead server left behind is replaced. A socket with a server behind it is
+    not, and neither is any other file.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("unix",)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         stream, peer = await open_unix(url)
         return SocketConnection(stream, peer=peer, options=options, facts=_FACTS)
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
-        return await listen_unix(url, options, lambda stream, peer: SocketConnection(stream, peer=peer, options=options, facts=_FACTS))
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
+        return await listen_unix(
+            url,
+            options,
+            lambda stream, peer: SocketConnection(stream, peer=peer, options=options, facts=_FACTS),
+        )

@@ -1,7 +1,9 @@
-"""Judge the signals that `penstock record` has kept in DIR: which rules of Reactive Streams were breached, by which stream, at which row.
+"""Judge the signals that `penstock record` has kept in DIR: which rules of Reactive Streams were
+breached, by which stream, at which row.
 
-The job runs on Apache Spark: on this machine, or at the MASTER that is named. Standard output gets a summary. The exit status is 0 if no
-rule was breached, 1 if one was, and 2 if the command cannot be run as given or the record cannot be judged.
+The job runs on Apache Spark: on this machine, or at the MASTER that is named. Standard output gets
+a summary. The exit status is 0 if no rule was breached, 1 if one was, and 2 if the command cannot
+be run as given or the record cannot be judged.
 """
 
 import argparse
@@ -22,7 +24,8 @@ from penstock.cli._progress import line_file
 HELP = "judge recorded signals (needs penstock-spark)"
 
 NOT_INSTALLED: Final = (
-    "penstock audit: the job is in the distribution penstock-spark; install it with: pip install 'penstock-spark[spark]'\n"
+    "penstock audit: the job is in the distribution penstock-spark; install it with: pip install "
+    "'penstock-spark[spark]'\n"
 )
 
 NAMED: Final = 3
@@ -37,8 +40,18 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument("folder", metavar="DIR", type=Path, help="the folder of the record")
     command.add_argument("--html", type=Path, metavar="FILE", help="write the report as a page")
     command.add_argument("--json", type=Path, metavar="FILE", help="write the report as JSON")
-    command.add_argument("--stall", type=float, default=1.0, metavar="SECONDS", help="waits of this length are stalls (default: 1)")
-    command.add_argument("--master", default="local[*]", help="where Spark runs (default: local[*], all cores of this machine)")
+    command.add_argument(
+        "--stall",
+        type=float,
+        default=1.0,
+        metavar="SECONDS",
+        help="waits of this length are stalls (default: 1)",
+    )
+    command.add_argument(
+        "--master",
+        default="local[*]",
+        help="where Spark runs (default: local[*], all cores of this machine)",
+    )
     command.add_argument("--quiet", action="store_true", help="show no progress")
 
 
@@ -83,20 +96,36 @@ def _audit(spark: Any, job: Any, options: argparse.Namespace) -> int:
 def _summary(report: dict[str, Any]) -> list[str]:
     lost, unended = report["lost"], report["lost"]["unended"]
     lines = [
-        f"{report['rows']:,} rows of {report['subscriptions']:,} subscriptions: {report['elements']:,} elements, {report['bytes']:,} bytes",
-        f"{report['unterminated']['subscriptions']:,} streams without an end, {lost['total']:,} lost rows",
+        (
+            f"{report['rows']:,} rows of {report['subscriptions']:,} subscriptions: "
+            f"{report['elements']:,} elements, {report['bytes']:,} bytes"
+        ),
+        (
+            f"{report['unterminated']['subscriptions']:,} streams without an end, "
+            f"{lost['total']:,} lost rows"
+        ),
     ]
     if lost["rows_not_here"]:
         lines.append(
-            f"{lost['rows_not_here']:,} rows were written and are not here: {_names(each['process'] for each in lost['processes'])}"
+            f"{lost['rows_not_here']:,} rows were written and are not here: "
+            f"{_names(each['process'] for each in lost['processes'])}"
         )
     if unended["processes"]:
         noun = "process" if unended["processes"] == 1 else "processes"
-        lines.append(f"{unended['processes']:,} {noun} did not end, and the last rows may be missing: {_names(unended['first'])}")
+        lines.append(
+            f"{unended['processes']:,} {noun} did not end, and the last rows may be missing: "
+            f"{_names(unended['first'])}"
+        )
     for rule, found in report["violations"].items():
         first = found["first"][0]
-        lines.append(f"rule {rule}: {found['text']}: {found['subscriptions']:,} subscriptions, {found['rows']:,} rows")
-        lines.append(f"  first: {printable(str(first['publisher']))}, subscription {first['subscription']}, row {first['seq']}")
+        lines.append(
+            f"rule {rule}: {found['text']}: {found['subscriptions']:,} subscriptions, "
+            f"{found['rows']:,} rows"
+        )
+        lines.append(
+            f"  first: {printable(str(first['publisher']))}, subscription {first['subscription']}, "
+            f"row {first['seq']}"
+        )
     return lines if report["violations"] else [*lines, "no violations"]
 
 

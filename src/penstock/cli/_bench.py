@@ -1,6 +1,7 @@
 """Measure elements per second on this machine, from a service to a subscriber in the same process.
 
-This is a quick measurement over each given transport. The project's benchmarks use two processes, and compare with other libraries.
+This is a quick measurement over each given transport. The project's benchmarks use two processes,
+and compare with other libraries.
 """
 
 import argparse
@@ -16,10 +17,20 @@ HELP = "measure elements per second on this machine"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("urls", metavar="URL", nargs="*", default=["memory://bench", "tcp://127.0.0.1:0"], help="where to serve")
+    command.add_argument(
+        "urls",
+        metavar="URL",
+        nargs="*",
+        default=["memory://bench", "tcp://127.0.0.1:0"],
+        help="where to serve",
+    )
     command.add_argument("--size", type=int, default=64, help="bytes of an element (default: 64)")
-    command.add_argument("--count", type=int, default=200_000, help="number of elements (default: 200,000)")
-    command.add_argument("--demand", type=int, default=1024, help="elements requested ahead (default: 1,024)")
+    command.add_argument(
+        "--count", type=int, default=200_000, help="number of elements (default: 200,000)"
+    )
+    command.add_argument(
+        "--demand", type=int, default=1024, help="elements requested ahead (default: 1,024)"
+    )
 
 
 async def run(options: argparse.Namespace) -> int:

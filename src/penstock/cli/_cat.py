@@ -1,10 +1,13 @@
-"""Subscribe to a publisher and write its elements to standard output, at the pace of the program that reads them.
+"""Subscribe to a publisher and write its elements to standard output,
+at the pace of the program that reads them.
 
-With --format text (the default) each element is a line, with json a line of JSON, with raw its bytes without a separator. Elements are
-read with the serializer that the publisher announces, or with the one of --serializer.
-Into a file or a pipe the bytes of an element stay as they are. On a terminal, characters that are not printable are escaped.
-If standard error is a terminal, its last line shows the progress. A URL speaks RS.io. A URL that begins with reactivesocket+ speaks
-ReactiveSocket, and requests the stream of that name.
+With --format text (the default) each element is a line, with json a line of JSON, with raw its
+bytes without a separator. Elements are read with the serializer that the publisher announces, or
+with the one of --serializer.
+Into a file or a pipe the bytes of an element stay as they are.
+On a terminal, characters that are not printable are escaped.
+If standard error is a terminal, its last line shows the progress. A URL speaks RS.io. A URL that
+begins with reactivesocket+ speaks ReactiveSocket, and requests the stream of that name.
 """
 
 import argparse
@@ -36,15 +39,45 @@ HELP = "write a publisher's elements to standard output"
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
     command.add_argument(
-        "url", metavar="URL", help="the publisher: tcp://127.0.0.1:7000/ticks/EURUSD, reactivesocket+tcp://…, unix:///run/p.sock#ticks, …"
+        "url",
+        metavar="URL",
+        help=(
+            "the publisher: tcp://127.0.0.1:7000/ticks/EURUSD, reactivesocket+tcp://…, "
+            "unix:///run/p.sock#ticks, …"
+        ),
     )
-    command.add_argument("--format", choices=sorted(FORMATS), default="text", help="how to write an element (default: text)")
-    command.add_argument("--serializer", help="the publisher's serializer (default: the one that it announces)")
+    command.add_argument(
+        "--format",
+        choices=sorted(FORMATS),
+        default="text",
+        help="how to write an element (default: text)",
+    )
+    command.add_argument(
+        "--serializer", help="the publisher's serializer (default: the one that it announces)"
+    )
     encoding_argument(command, listens=False)
-    command.add_argument("--setup", metavar="TEXT", default="", help="the data of this client's SETUP, for reactivesocket+…")
-    command.add_argument("--demand", type=int, default=DEFAULT_DEMAND, help=f"elements requested ahead (default: {DEFAULT_DEMAND})")
-    command.add_argument("--start", metavar="PLACE", help="begin there, if the publisher has a log: a position, earliest or latest")
-    command.add_argument("--stop", metavar="PLACE", help="end before there: a position, or latest for what the log has now")
+    command.add_argument(
+        "--setup",
+        metavar="TEXT",
+        default="",
+        help="the data of this client's SETUP, for reactivesocket+…",
+    )
+    command.add_argument(
+        "--demand",
+        type=int,
+        default=DEFAULT_DEMAND,
+        help=f"elements requested ahead (default: {DEFAULT_DEMAND})",
+    )
+    command.add_argument(
+        "--start",
+        metavar="PLACE",
+        help="begin there, if the publisher has a log: a position, earliest or latest",
+    )
+    command.add_argument(
+        "--stop",
+        metavar="PLACE",
+        help="end before there: a position, or latest for what the log has now",
+    )
     command.add_argument("--count", type=int, help="stop after COUNT elements")
     command.add_argument("--quiet", action="store_true", help="no progress on standard error")
     credentials_arguments(command)
@@ -58,7 +91,9 @@ async def run(options: argparse.Namespace) -> int:
     if options.demand < 1:
         raise UsageError(f"--demand {options.demand}: ask for at least one element at a time")
     if options.count is not None and options.count < 1:
-        raise UsageError(f"--count {options.count}: stop after at least one element, or leave it out")
+        raise UsageError(
+            f"--count {options.count}: stop after at least one element, or leave it out"
+        )
     opening = subscribe(
         options.url,
         demand=options.demand,
@@ -73,7 +108,10 @@ async def run(options: argparse.Namespace) -> int:
     )
     file = line_file(quiet=options.quiet)
     screen = Screen(line_file=file)
-    async with opening as stream, shown(Progress(stream, options.count), screen, file, quiet=options.quiet):
+    async with (
+        opening as stream,
+        shown(Progress(stream, options.count), screen, file, quiet=options.quiet),
+    ):
         await _copy(stream, _Elements(options.format, screen), options.count)
     return 0
 
@@ -83,7 +121,9 @@ def _place(text: str | None, option: str) -> PlaceInStream | None:
     if text in (None, "earliest", "latest"):
         return cast("PlaceInStream | None", text)
     if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
-        raise UsageError(f"{option} {text}: give a position, which is a number from 0 on, or earliest, or latest")
+        raise UsageError(
+            f"{option} {text}: give a position, which is a number from 0 on, or earliest, or latest"
+        )
     return int(text)
 
 
@@ -92,7 +132,8 @@ async def _copy(stream: Stream[Any], elements: "_Elements", count: int | None) -
     left = count
     async for batch in stream.batches():
         part = batch if left is None else batch[:left]
-        # In a thread: the write blocks while the reading program is slow. No batch is taken meanwhile, so demand stops as well.
+        # In a thread: the write blocks while the reading program is slow. No batch is taken
+        # meanwhile, so demand stops as well.
         await trio.to_thread.run_sync(elements.write, part, abandon_on_cancel=True)
         if left is not None:
             left -= len(part)
@@ -111,14 +152,20 @@ class _Elements:
         self._for_terminal: TerminalFormat | None = None
 
     def write(self, elements: Sequence[Any]) -> None:
-        """Write elements. Raises UsageError that names the element, if one cannot be written. Blocks."""
-        # Looked up for each batch: with the transport pipe: standard output becomes the connection, and elements go to standard error.
-        # The descriptor, not sys.stdout: an abandoned thread would hold the lock of its buffer when the interpreter flushes it at exit.
+        """Write elements. Raises UsageError that names the element, if one cannot be written.
+        Blocks.
+        """
+        # Looked up for each batch: with the transport pipe: standard output becomes the connection,
+        # and elements go to standard error.
+        # The descriptor, not sys.stdout: an abandoned thread would hold the lock of its buffer when
+        # the interpreter flushes it at exit.
         file = sys.stdout.fileno()
         is_terminal = os.isatty(file)
         if is_terminal and self._for_terminal is None:
             self._for_terminal = TerminalFormat(self._style, encoding=sys.stdout.encoding)
-        self._screen.write(self._formatted(elements, self._for_terminal), file=file, is_terminal=is_terminal)
+        self._screen.write(
+            self._formatted(elements, self._for_terminal), file=file, is_terminal=is_terminal
+        )
 
     def end(self) -> None:
         """Write what is left after the last element. Blocks."""
@@ -126,11 +173,18 @@ class _Elements:
         if rest:
             self._screen.write([rest], file=sys.stdout.fileno(), is_terminal=True)
 
-    def _formatted(self, elements: Sequence[Any], for_terminal: TerminalFormat | None) -> Iterator[bytes]:
-        # Lazily, in the thread: a batch of large elements takes seconds, and the run loop must answer keepalives.
+    def _formatted(
+        self, elements: Sequence[Any], for_terminal: TerminalFormat | None
+    ) -> Iterator[bytes]:
+        # Lazily, in the thread: a batch of large elements takes seconds,
+        # and the run loop must answer keepalives.
         for element in elements:
             self._written += 1
             try:
-                yield formatted(element, self._style) if for_terminal is None else for_terminal.formatted(element)
+                yield (
+                    formatted(element, self._style)
+                    if for_terminal is None
+                    else for_terminal.formatted(element)
+                )
             except UsageError as error:
                 raise UsageError(f"element {self._written:,}: {error}") from None

@@ -1,4 +1,6 @@
-"""The options for credentials. They name a place and not the secret: arguments of a process are seen by every user of the machine."""
+"""The options for credentials. They name a place and not the secret: arguments of a process are
+seen by every user of the machine.
+"""
 
 import argparse
 import os
@@ -13,14 +15,18 @@ FROM_ENVIRONMENT: Final = "env:"
 
 def credentials_arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    group = command.add_argument_group("credentials, from a FILE or from env:NAME, a variable of the environment")
+    group = command.add_argument_group(
+        "credentials, from a FILE or from env:NAME, a variable of the environment"
+    )
     one = group.add_mutually_exclusive_group()
     one.add_argument("--bearer", metavar="PLACE", help="a token")
     one.add_argument("--basic", metavar="PLACE", help="user:password")
 
 
 def credentials_of(options: argparse.Namespace) -> Credentials | None:
-    """Return the credentials that the options name, or None. Raises UsageError; no text has the secret."""
+    """Return the credentials that the options name, or None. Raises UsageError;
+    no text has the secret.
+    """
     if options.bearer is not None:
         return Credentials.bearer(_secret_at(options.bearer, "--bearer"))
     if options.basic is None:
@@ -41,9 +47,15 @@ def _secret_at(place: str, option: str) -> str:
         except (OSError, UnicodeDecodeError) as error:
             why = error.strerror if isinstance(error, OSError) else "it is not UTF-8"
             # The place may be a secret by mistake, so it is not repeated.
-            raise UsageError(f"{option} names no file that can be read ({why}); give a file, or {FROM_ENVIRONMENT}NAME") from None
+            raise UsageError(
+                f"{option} names no file that can be read ({why}); give a file, or "
+                f"{FROM_ENVIRONMENT}NAME"
+            ) from None
     # An editor ends a file with a line break, which belongs to no secret.
     secret = text.rstrip("\r\n")
     if not secret:
-        raise UsageError(f"{option} names a place that is empty or does not exist; give a file, or {FROM_ENVIRONMENT}NAME")
+        raise UsageError(
+            f"{option} names a place that is empty or does not exist; give a file, or "
+            f"{FROM_ENVIRONMENT}NAME"
+        )
     return secret

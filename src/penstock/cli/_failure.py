@@ -2,9 +2,11 @@
 
 Rules of this file:
 
-* Every exception is one line. A text of the peer is in many of them, so characters that would control the terminal are escaped.
-* A mistake and a lost connection are told in the words of the exception. Any other exception is a fault of penstock or of a plugin: the
-  line has its type and place, and says how to see the traceback.
+* Every exception is one line. A text of the peer is in many of them, so characters that would
+  control the terminal are escaped.
+* A mistake and a lost connection are told in the words of the exception. Any other exception is a
+  fault of penstock or of a plugin: the line has its type and place, and says how to see the
+  traceback.
 """
 
 import os
@@ -27,13 +29,16 @@ _PENSTOCK: Final = str(Path(__file__).parents[1])
 
 
 def status_after(raised: BaseException) -> int:
-    """Write one line for `raised` and return the exit status. An interrupt, and the end of the program that reads, get no line."""
+    """Write one line for `raised` and return the exit status. An interrupt, and the end of the
+    program that reads, get no line.
+    """
     errors = _single(raised)
     if any(isinstance(error, KeyboardInterrupt) for error in errors):
         return INTERRUPTED
     flush_or_discard()
     if all(isinstance(error, BrokenPipeError) for error in errors):
-        return 0  # the reading program has ended, as in `penstock cat … | head`: this is not a failure
+        # The reading program has ended, as in `penstock cat … | head`: this is not a failure.
+        return 0
     if os.environ.get(TRACEBACK):
         traceback.print_exception(raised)
     # The first of several that says what to do; the others usually follow from it.
@@ -53,17 +58,24 @@ def described(error: BaseException) -> str:
     place = place_of(error)
     if isinstance(error, ModuleNotFoundError) and error.name:
         return f"{error.name!r} is not installed for this Python; {place} imports it"
-    return f"unexpected {named(error)}{f' at {place}' if place else ''}. Set {TRACEBACK}=1 to see the traceback, and please report it"
+    return (
+        f"unexpected {named(error)}{f' at {place}' if place else ''}. Set {TRACEBACK}=1 to see "
+        "the traceback, and please report it"
+    )
 
 
 def named(error: BaseException) -> str:
-    """Return the type and the text of an error, without the repetition of the type that an error without a text would give."""
+    """Return the type and the text of an error, without the repetition of the type
+    that an error without a text would give.
+    """
     text = error.msg if isinstance(error, SyntaxError) else str(error)
     return f"{type(error).__name__}: {text}" if text else type(error).__name__
 
 
 def place_of(error: BaseException) -> str:
-    """Return the file and the line of an error: the last line that is not in a library, or else the last one."""
+    """Return the file and the line of an error:
+    the last line that is not in a library, or else the last one.
+    """
     if isinstance(error, SyntaxError) and error.filename:
         return f"{_short(error.filename)}, line {error.lineno}"
     frames = traceback.extract_tb(error.__traceback__)

@@ -1,6 +1,7 @@
 """How `penstock cat` writes an element: as a line of text, as a line of JSON, or as its bytes.
 
-Into a file or a pipe the bytes of an element stay as they are. For a terminal, characters that would control it are escaped.
+Into a file or a pipe the bytes of an element stay as they are. For a terminal, characters that
+would control it are escaped.
 """
 
 import codecs
@@ -16,11 +17,15 @@ from penstock.spi import Serializer, build_registry
 FORMATS: Final = ("text", "json", "raw")
 
 TEXTS: Final = frozenset({"bytes", "text", "json"})
-"""Serializers whose bytes are lines of text already. They are written as they are: numbers and white space keep their form."""
+"""Serializers whose bytes are lines of text already. They are written as they are: numbers and
+white space keep their form.
+"""
 
 
 def announced_for(style: str) -> Serializer | str:
-    """Return what reads elements for a format if the command line names no serializer: what the publisher announces, as far as needed."""
+    """Return what reads elements for a format if the command line names no serializer: what the
+    publisher announces, as far as needed.
+    """
     if style == "raw":
         return "bytes"
     registry = build_registry()
@@ -32,7 +37,9 @@ def announced_for(style: str) -> Serializer | str:
 
 
 def formatted(element: Any, style: str) -> bytes:
-    """Return the bytes to write into a file or a pipe. Raises UsageError if the element cannot be written in this format."""
+    """Return the bytes to write into a file or a pipe.
+    Raises UsageError if the element cannot be written in this format.
+    """
     if style == "raw":
         return _bytes_of(element)
     if style == "json":
@@ -44,11 +51,15 @@ def formatted(element: Any, style: str) -> bytes:
         return _text_of(element).encode() + b"\n"
     except UnicodeEncodeError as error:
         half = f"half a surrogate pair (U+{ord(error.object[error.start]):X})"
-        raise UsageError(f"it has {half}, which UTF-8 cannot carry; --format json writes it as an escape") from None
+        raise UsageError(
+            f"it has {half}, which UTF-8 cannot carry; --format json writes it as an escape"
+        ) from None
 
 
 class TerminalFormat:
-    """The same formats for a terminal that shows texts in `encoding`. With "text" and "json" an element is always one line."""
+    """The same formats for a terminal that shows texts in `encoding`. With "text" and "json" an
+    element is always one line.
+    """
 
     def __init__(self, style: str, *, encoding: str) -> None:
         self._style = style
@@ -58,13 +69,22 @@ class TerminalFormat:
         self._column = 0
 
     def formatted(self, element: Any) -> bytes:
-        """Return the bytes to write. Raises UsageError if the element cannot be written in this format."""
+        """Return the bytes to write.
+        Raises UsageError if the element cannot be written in this format.
+        """
         if self._style == "raw":
             return self._encoded(self._continued(self._decoder.decode(_bytes_of(element))))
         if self._style == "json":
-            # Python's JSON escapes C0 only. A terminal that is not UTF-8 may take a part of any other character as a control.
-            return self._encoded(printable_json(_json_of(element, is_ascii=self._encoding != "utf-8")) + "\n")
-        text = bytes(element).decode("utf-8", "backslashreplace") if _is_bytes(element) else _text_of(element)
+            # Python's JSON escapes C0 only. A terminal that is not UTF-8 may take a part of any
+            # other character as a control.
+            return self._encoded(
+                printable_json(_json_of(element, is_ascii=self._encoding != "utf-8")) + "\n"
+            )
+        text = (
+            bytes(element).decode("utf-8", "backslashreplace")
+            if _is_bytes(element)
+            else _text_of(element)
+        )
         return self._encoded(with_blanks(text) + "\n")
 
     def end(self) -> bytes:
@@ -90,18 +110,27 @@ def _is_bytes(element: Any) -> bool:
 
 def _bytes_of(element: Any) -> bytes:
     if not _is_bytes(element):
-        raise UsageError(f"--format raw writes bytes, but the serializer returned {type(element).__name__!r}; leave --serializer out")
+        raise UsageError(
+            f"--format raw writes bytes, but the serializer returned {type(element).__name__!r}; "
+            "leave --serializer out"
+        )
     return bytes(element)
 
 
 def _json_of(element: Any, *, is_ascii: bool = False) -> str:
     if _is_bytes(element):
-        raise UsageError("--format json needs a serializer that returns JSON values, not bytes; leave --serializer out")
+        raise UsageError(
+            "--format json needs a serializer that returns JSON values, not bytes; leave "
+            "--serializer out"
+        )
     try:
-        # JSON has no NaN: the program that reads the output would fail instead, and could not tell why.
+        # JSON has no NaN: the program that reads the output would fail instead,
+        # and could not tell why.
         return json.dumps(element, ensure_ascii=is_ascii, allow_nan=False)
     except (TypeError, ValueError, RecursionError) as error:
-        raise UsageError(f"it cannot be written as JSON: {error}; --format text can show it") from None
+        raise UsageError(
+            f"it cannot be written as JSON: {error}; --format text can show it"
+        ) from None
 
 
 def _text_of(element: Any) -> str:

@@ -1,10 +1,14 @@
-"""Finds the service that ``MODULE:NAME`` names: imports the module, and calls the function if it is documented to make a service.
+"""Finds the service that ``MODULE:NAME`` names: imports the module, and calls the function if it is
+documented to make a service.
 
 Rules of this file:
 
-* Only a function whose return annotation is `Service` is called, and a class that is one. ``os:abort`` must not end the program.
-* The module is code of the user: any exception of it is told in one line, with its file and line there.
-* This runs before the run loop and its signal receiver exist, so that Ctrl-C also ends an import that takes long.
+* Only a function whose return annotation is `Service` is called, and a class that is one.
+  ``os:abort`` must not end the program.
+* The module is code of the user: any exception of it is told in one line, with its file
+  and line there.
+* This runs before the run loop and its signal receiver exist, so
+  that Ctrl-C also ends an import that takes long.
 """
 
 import importlib
@@ -23,21 +27,34 @@ EXAMPLE: Final = "examples.live_service:service"
 
 
 def load(text: str) -> Service:
-    """Return the service that MODULE:NAME names. Raises UsageError that says what is missing, or what failed."""
+    """Return the service that MODULE:NAME names.
+    Raises UsageError that says what is missing, or what failed.
+    """
     module_name, colon, name = text.partition(":")
     if not colon or not name or not all(part.isidentifier() for part in module_name.split(".")):
-        raise UsageError(f"{text!r} is not of the form MODULE:NAME, with dots in MODULE and without .py; write for example {EXAMPLE}")
+        raise UsageError(
+            f"{text!r} is not of the form MODULE:NAME, with dots in MODULE and without .py; write "
+            f"for example {EXAMPLE}"
+        )
     module = _import(module_name)
     try:
         found = getattr(module, name)
     except AttributeError:
-        services = ", ".join(key for key, value in vars(module).items() if isinstance(value, Service)) or "none"
-        raise UsageError(f"there is no {name!r} in {module_name!r}; services there: {services}") from None
+        services = (
+            ", ".join(key for key, value in vars(module).items() if isinstance(value, Service))
+            or "none"
+        )
+        raise UsageError(
+            f"there is no {name!r} in {module_name!r}; services there: {services}"
+        ) from None
     where = f"{name!r} in {module_name!r}"
     if isinstance(found, Service):
         return found
     if not callable(found):
-        raise UsageError(f"{where} is a {type(found).__name__}; it must be a penstock.Service, or a function that returns one")
+        raise UsageError(
+            f"{where} is a {type(found).__name__}; it must be a penstock.Service, or a function "
+            "that returns one"
+        )
     return _made_by(found, name, where)
 
 
@@ -48,14 +65,22 @@ def _import(name: str) -> ModuleType:
     try:
         return importlib.import_module(name)
     except ModuleNotFoundError as missing:
-        # The missing module is the given one or a parent of it; or else a module that the given one imports.
+        # The missing module is the given one or a parent of it;
+        # or else a module that the given one imports.
         if missing.name is not None and f"{name}.".startswith(f"{missing.name}."):
-            hint = f"; leave out .py: {name.removesuffix('.py')}:NAME" if name.endswith(".py") else ""
+            hint = (
+                f"; leave out .py: {name.removesuffix('.py')}:NAME" if name.endswith(".py") else ""
+            )
             raise UsageError(
-                f"there is no module {missing.name!r} in {here}; run this in a folder from which it can be imported{hint}"
+                f"there is no module {missing.name!r} in {here}; run this in a folder from which "
+                f"it can be imported{hint}"
             ) from None
-        raise UsageError(f"{name!r} imports {missing.name!r}, which is not installed for this Python ({place_of(missing)})") from missing
-    except (Exception, SystemExit) as error:  # boundary: the module is code of the user; sys.exit() is a common last line of a script
+        raise UsageError(
+            f"{name!r} imports {missing.name!r}, which is not installed for this Python "
+            f"({place_of(missing)})"
+        ) from missing
+    except (Exception, SystemExit) as error:
+        # boundary: the module is code of the user; sys.exit() is a common last line of a script.
         _refuse(error, f"{name!r} cannot be imported")
 
 
@@ -67,17 +92,25 @@ def _made_by(function: Callable[[], object], name: str, where: str) -> Service:
             f"if it does, annotate it: def {name}() -> penstock.Service"
         )
     if inspect.iscoroutinefunction(function):
-        raise UsageError(f"{where} is an async function; a function that makes a service is a plain one, without async")
+        raise UsageError(
+            f"{where} is an async function; a function that makes a service is a plain one, "
+            "without async"
+        )
     try:
         inspect.signature(function).bind()
     except (TypeError, ValueError):
-        raise UsageError(f"{name!r} cannot be called without arguments; a function that makes a service takes none") from None
+        raise UsageError(
+            f"{name!r} cannot be called without arguments; a function that makes a service takes "
+            "none"
+        ) from None
     try:
         made = function()
     except (Exception, SystemExit) as error:  # boundary: the function is code of the user
         _refuse(error, f"{where} failed")
     if not isinstance(made, Service):
-        raise UsageError(f"{where} returned a {type(made).__name__}; it must return a penstock.Service")
+        raise UsageError(
+            f"{where} returned a {type(made).__name__}; it must return a penstock.Service"
+        )
     return made
 
 

@@ -16,13 +16,17 @@ def log_arguments(command: argparse.ArgumentParser) -> None:
         "-v",
         "--verbose",
         action="store_true",
-        help="write the access log to standard error: a line for each connection that ends, and for each stream that is refused or fails",
+        help=(
+            "write the access log to standard error: a line for each connection that ends, and "
+            "for each stream that is refused or fails"
+        ),
     )
 
 
 def start_logs(options: argparse.Namespace) -> None:
     """Write the logs to standard error if they are wanted."""
-    # Without -v the faults of publishers still go there: Python writes warnings and errors of loggers that have no handler.
+    # Without -v the faults of publishers still go there: Python writes warnings and errors of
+    # loggers that have no handler.
     if not options.verbose or sys.stderr is None:
         return
     handler = logging.StreamHandler(sys.stderr)

@@ -1,7 +1,9 @@
-"""List what a service offers: its publishers and requests, with parameters, types, and the first lines of their docstrings.
+"""List what a service offers: its publishers and requests, with parameters, types,
+and the first lines of their docstrings.
 
-The service must say that it describes itself: penstock.Service(describe=True). It lists what this client may open, so give the same
-credentials as for cat. A URL speaks RS.io. A URL that begins with reactivesocket+ speaks ReactiveSocket.
+The service must say that it describes itself: penstock.Service(describe=True). It lists what this
+client may open, so give the same credentials as for cat. A URL speaks RS.io. A URL that begins with
+reactivesocket+ speaks ReactiveSocket.
 """
 
 import argparse
@@ -29,8 +31,16 @@ HEADINGS: Final = ("NAME", "KIND", "TAKES", "GIVES", "SUMMARY")
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("url", metavar="URL", help="the server: tcp://127.0.0.1:7000, reactivesocket+tcp://…, unix:///run/p.sock, …")
-    command.add_argument("--json", action="store_true", help="print a line of JSON for each entry, with all that is known of it")
+    command.add_argument(
+        "url",
+        metavar="URL",
+        help="the server: tcp://127.0.0.1:7000, reactivesocket+tcp://…, unix:///run/p.sock, …",
+    )
+    command.add_argument(
+        "--json",
+        action="store_true",
+        help="print a line of JSON for each entry, with all that is known of it",
+    )
     credentials_arguments(command)
     transports_argument(command)
     tls_arguments(command, listens=False)
@@ -40,7 +50,10 @@ async def run(options: argparse.Namespace) -> int:
     """Print the list."""
     url = parse_url(options.url)
     if url.publisher is not None:
-        raise UsageError(f"{options.url!r} names a publisher; give the address of the server alone: {url.address}")
+        raise UsageError(
+            f"{options.url!r} names a publisher; give the address of the server alone: "
+            f"{url.address}"
+        )
     opening = subscribe(
         str(url.address),
         publisher=DESCRIPTION,
@@ -59,7 +72,10 @@ async def run(options: argparse.Namespace) -> int:
     except (Rejected, PublisherFailed) as refused:
         if "no such publisher" not in str(refused):
             raise
-        raise UsageError("the server does not describe itself, or not to you; it does with penstock.Service(describe=True)") from None
+        raise UsageError(
+            "the server does not describe itself, or not to you; it does with "
+            "penstock.Service(describe=True)"
+        ) from None
     if options.json:
         # ASCII: a terminal shows the text of a server, and does not obey control characters in it.
         sys.stdout.write("".join(f"{json.dumps(entry)}\n" for entry in entries))
@@ -71,8 +87,12 @@ async def run(options: argparse.Namespace) -> int:
 
 
 def checked(entry: Any) -> Mapping[str, Any]:
-    """Return an entry that has the values which the table shows. Raises ProtocolError for another one."""
-    is_sound = isinstance(entry, dict) and all(isinstance(entry.get(key), str) for key in ("name", "kind", "summary"))
+    """Return an entry that has the values which the table shows.
+    Raises ProtocolError for another one.
+    """
+    is_sound = isinstance(entry, dict) and all(
+        isinstance(entry.get(key), str) for key in ("name", "kind", "summary")
+    )
     parameters = entry.get("parameters") if is_sound else None
     if not isinstance(parameters, list) or not all(isinstance(each, dict) for each in parameters):
         raise ProtocolError("the server sent a description that this version cannot read")
@@ -80,13 +100,25 @@ def checked(entry: Any) -> Mapping[str, Any]:
 
 
 def table_of(entries: Sequence[Mapping[str, Any]], *, width: int | None) -> str:
-    """Return a table with a row for each entry; the last column is cut at `width`, if that is not None."""
+    """Return a table with a row for each entry;
+    the last column is cut at `width`, if that is not None.
+    """
     rows = [HEADINGS, *(row_of(entry) for entry in entries)]
     widths = [max(cells(row[column]) for row in rows) for column in range(len(HEADINGS) - 1)]
     lines = []
     for row in rows:
-        line = "".join(text + " " * (size - cells(text) + 2) for text, size in zip(row, widths, strict=False)) + row[-1]
-        lines.append(line.rstrip() if width is None else line.rstrip()[: max(width, cells(line) - cells(row[-1]))])
+        line = (
+            "".join(
+                text + " " * (size - cells(text) + 2)
+                for text, size in zip(row, widths, strict=False)
+            )
+            + row[-1]
+        )
+        lines.append(
+            line.rstrip()
+            if width is None
+            else line.rstrip()[: max(width, cells(line) - cells(row[-1]))]
+        )
     return "".join(f"{line}\n" for line in lines)
 
 
@@ -102,8 +134,14 @@ def row_of(entry: Mapping[str, Any]) -> tuple[str, ...]:
         gives = serializer
     elif serializer not in ("bytes", "text", "json"):
         gives = f"{gives} ({serializer})"
-    return tuple(printable(str(text)) for text in (entry["name"], entry["kind"], ", ".join(takes), gives, entry["summary"]))
+    return tuple(
+        printable(str(text))
+        for text in (entry["name"], entry["kind"], ", ".join(takes), gives, entry["summary"])
+    )
 
 
 def _parameter(parameter: Mapping[str, Any]) -> str:
-    return f"{'' if parameter.get('in') == 'name' else '?'}{parameter.get('name')}: {parameter.get('type')}"
+    return (
+        f"{'' if parameter.get('in') == 'name' else '?'}{parameter.get('name')}: "
+        f"{parameter.get('type')}"
+    )

@@ -44,64 +44,89 @@ COMMANDS: dict[str, Any] = {
 }
 
 LAST_SECONDS: Final = 0.4
-"""Seconds that a command has after a signal. A goodbye waits up to `Limits.goodbye_timeout`, 2 s, for the peer's answer, and the user does
-not want to wait for a peer that has stopped. The goodbye itself has been sent by then."""
+"""Seconds that a command has after a signal. A goodbye waits up to `Limits.goodbye_timeout`, 2 s,
+for the peer's answer, and the user does not want to wait for a peer that has stopped. The goodbye
+itself has been sent by then.
+"""
 
 
 def parser() -> argparse.ArgumentParser:
     """Return the parser for every command."""
-    top = argparse.ArgumentParser(prog="penstock", description=DESCRIPTION, formatter_class=argparse.RawDescriptionHelpFormatter)
+    top = argparse.ArgumentParser(
+        prog="penstock",
+        description=DESCRIPTION,
+        formatter_class=argparse.RawDescriptionHelpFormatter,
+    )
     top.add_argument("--version", action=ShowVersion, nargs=0, help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
     for name, module in COMMANDS.items():
         text = module.__doc__ or ""
-        command = commands.add_parser(name, help=module.HELP, description=text, formatter_class=argparse.RawDescriptionHelpFormatter)
+        command = commands.add_parser(
+            name,
+            help=module.HELP,
+            description=text,
+            formatter_class=argparse.RawDescriptionHelpFormatter,
+        )
         module.arguments(command)
         command.set_defaults(run=module.run, prepare=getattr(module, "prepare", None))
     return top
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run the command line; return its exit status. Raises SystemExit as argparse does: for --help, and for arguments that it refuses."""
+    """Run the command line; return its exit status. Raises SystemExit as argparse does: for
+    --help, and for arguments that it refuses.
+    """
     with standard_files():
         try:
             try:
                 status = _run(parser().parse_args(arguments))
             except SystemExit:
-                sys.stdout.flush()  # the help is in the buffer. If that fails, its status must not be 0
+                # The help is in the buffer. If that fails, its status must not be 0.
+                sys.stdout.flush()
                 raise
             sys.stdout.flush()
         except SystemExit:
             raise
-        except BaseException as raised:  # boundary: the end of the command, in one line and a status
+        except BaseException as raised:
+            # boundary: the end of the command, in one line and a status.
             return status_after(raised)
     return status
 
 
 def _run(options: argparse.Namespace) -> int:
     """Prepare the command if it has something to prepare, and run it."""
-    # Before the run loop: with the signal receiver of the loop, SIGINT could not interrupt the import of a module.
+    # Before the run loop: with the signal receiver of the loop,
+    # SIGINT could not interrupt the import of a module.
     if options.prepare is not None:
         options.prepare(options)
     last_resort = _LastResort()
     try:
-        return trio.run(_run_until_signal, options.run, options, last_resort, strict_exception_groups=True)
+        return trio.run(
+            _run_until_signal, options.run, options, last_resort, strict_exception_groups=True
+        )
     finally:
         last_resort.cancel()
 
 
-async def _run_until_signal(run: Callable[[argparse.Namespace], Any], options: argparse.Namespace, last_resort: "_LastResort") -> int:
-    """Run a command. SIGTERM and SIGINT cancel it, so that peers receive a goodbye, and child processes and socket files are removed.
+async def _run_until_signal(
+    run: Callable[[argparse.Namespace], Any],
+    options: argparse.Namespace,
+    last_resort: "_LastResort",
+) -> int:
+    """Run a command. SIGTERM and SIGINT cancel it, so that peers receive a goodbye, and child
+    processes and socket files are removed.
 
     A second signal ends the process at once.
     """
-    # Not KeyboardInterrupt: it is raised at any place, for example between the call of an async function and its first step. Python then
-    # writes a RuntimeWarning about a coroutine that was never awaited.
+    # Not KeyboardInterrupt: it is raised at any place, for example between the call of an async
+    # function and its first step. Python then writes a RuntimeWarning about a coroutine that was
+    # never awaited.
     scope = trio.CancelScope()
     statuses: list[int] = []
 
     def cancel(number: signal.Signals) -> None:
-        statuses.append(128 + number)  # a shell reports this status for a program that a signal has ended
+        # A shell reports this status for a program that a signal has ended.
+        statuses.append(128 + number)
         last_resort.start(statuses[0])
         scope.cancel()
 
@@ -111,7 +136,9 @@ async def _run_until_signal(run: Callable[[argparse.Namespace], Any], options: a
 
 
 class _LastResort:
-    """Ends the process `LAST_SECONDS` after a signal, from a thread, whether or not the run loop has ended."""
+    """Ends the process `LAST_SECONDS` after a signal, from a thread, whether
+    or not the run loop has ended.
+    """
 
     def __init__(self) -> None:
         self._timer: threading.Timer | None = None
@@ -129,7 +156,8 @@ class _LastResort:
 
 
 def _end_process(status: int) -> None:
-    # exec: has started these. A child that does not end when its standard input ends would stay without a parent.
+    # exec: has started these. A child that does not end
+    # when its standard input ends would stay without a parent.
     for child in _children():
         with suppress(OSError):
             os.kill(child, signal.SIGTERM)
@@ -138,7 +166,8 @@ def _end_process(status: int) -> None:
 
 def _children() -> list[int]:
     """Return the processes that this one has started. Only Linux tells them."""
-    files = Path("/proc/self/task").glob("*/children")  # a process belongs to the thread that has started it
+    # A process belongs to the thread that has started it.
+    files = Path("/proc/self/task").glob("*/children")
     with suppress(OSError):
         return [int(child) for file in files for child in file.read_text(encoding="ascii").split()]
     return []

@@ -1,4 +1,6 @@
-"""List the installed plugins: each with its version and its offers, and the reason if it was left out."""
+"""List the installed plugins: each with its version and its offers, and the reason
+if it was left out.
+"""
 
 import argparse
 import sys

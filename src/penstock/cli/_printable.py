@@ -1,13 +1,16 @@
-"""Texts for a terminal: each character that would control the terminal is escaped, and a tab becomes blanks.
+"""Texts for a terminal: each character that would control the terminal is escaped,
+and a tab becomes blanks.
 
-A server decides the text of an element. If a terminal got it as it is, an escape sequence could clear the screen, set the title or fill
-the clipboard, and a bidirectional control could show the text in another order than a program reads it.
+A server decides the text of an element. If a terminal got it as it is, an escape sequence could
+clear the screen, set the title or fill the clipboard, and a bidirectional control could show the
+text in another order than a program reads it.
 
 Rules of this file:
 
-* Escaped is each character for which `str.isprintable` is False: controls (C0, DEL, C1), line breaks, bidirectional and other format
-  characters, lone surrogates, unassigned characters.
-* Exceptions are the blanks of all scripts, and the two joiners, which Persian, the scripts of India, and emoji need. They move nothing.
+* Escaped is each character for which `str.isprintable` is False: controls (C0, DEL, C1), line
+  breaks, bidirectional and other format characters, lone surrogates, unassigned characters.
+* Exceptions are the blanks of all scripts, and the two joiners, which Persian, the scripts of
+  India, and emoji need. They move nothing.
 """
 
 from collections.abc import Callable
@@ -20,21 +23,29 @@ TAB_STOP: Final = 8
 _JOINERS: Final = frozenset("\u200c\u200d")
 
 _REMEMBERED: Final = 0x3000
-"""Characters below this are looked up once. A text with every character of Unicode would otherwise cost 100 MiB of memory."""
+"""Characters below this are looked up once. A text with every character of Unicode would
+otherwise cost 100 MiB of memory.
+"""
 
 
 def printable(text: str) -> str:
-    r"""Return `text` with each character escaped that would control a terminal: ``\x1b``, ``\n``, ``\u202e``."""
+    r"""Return `text` with each character escaped that would control a terminal:
+    ``\x1b``, ``\n``, ``\u202e``.
+    """
     return text if text.isprintable() else text.translate(_FOR_TEXT)
 
 
 def printable_json(text: str) -> str:
-    r"""Return JSON text with such characters escaped as JSON escapes them. It is still JSON, and has the same value."""
+    r"""Return JSON text with such characters escaped as JSON escapes them.
+    It is still JSON, and has the same value.
+    """
     return text if text.isprintable() else text.translate(_FOR_JSON)
 
 
 def with_blanks(text: str, column: int = 0) -> str:
-    """Return `text`, printable and with each tab as blanks up to its tab stop. It begins at this column of the terminal."""
+    """Return `text`, printable and with each tab as blanks up to its tab stop.
+    It begins at this column of the terminal.
+    """
     if "\t" not in text:
         return printable(text)
     shown = []
@@ -48,7 +59,9 @@ def with_blanks(text: str, column: int = 0) -> str:
 
 
 def cells(text: str) -> int:
-    """Return the number of columns that `text` takes on a terminal: two for a wide character, none for a combining one."""
+    """Return the number of columns that `text` takes on a terminal:
+    two for a wide character, none for a combining one.
+    """
     return len(text) if text.isascii() else sum(map(_cells_of, text))
 
 
@@ -79,7 +92,8 @@ def _as_in_python(code: int) -> str:
 
 
 def _as_in_json(code: int) -> str:
-    units = chr(code).encode("utf-16-be", "surrogatepass").hex()  # JSON writes a character above U+FFFF as two units
+    # JSON writes a character above U+FFFF as two units.
+    units = chr(code).encode("utf-16-be", "surrogatepass").hex()
     return "".join(f"\\u{units[at : at + 4]}" for at in range(0, len(units), 4))
 
 

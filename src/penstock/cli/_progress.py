@@ -1,4 +1,6 @@
-"""The progress of a stream: one line on the terminal of standard error, and a summary at the end. Without a terminal only the summary."""
+"""The progress of a stream: one line on the terminal of standard error, and a summary at the
+end. Without a terminal only the summary.
+"""
 
 import os
 import sys
@@ -18,17 +20,22 @@ DRAW_SECONDS: Final = 0.1
 """Seconds from one drawing to the next, at least."""
 
 RATE_SECONDS: Final = 2.0
-"""The rate is the mean of this time. Of a tenth of a second, it would jump between 0 and 10 for ten elements a second."""
+"""The rate is the mean of this time.
+Of a tenth of a second, it would jump between 0 and 10 for ten elements a second.
+"""
 
 ASSUMED_COLUMNS: Final = 80
 """Columns of a terminal that does not tell its width, a serial line for example."""
 
 
 def line_file(*, quiet: bool) -> int | None:
-    """Return the descriptor for the progress line: that of standard error, if it is a terminal that can erase a row."""
+    """Return the descriptor for the progress line:
+    that of standard error, if it is a terminal that can erase a row.
+    """
     if quiet or sys.stderr is None or not sys.stderr.isatty():
         return None
-    # TERM is "dumb" where escape sequences would be shown as text (the shell of an editor). Windows does not set it.
+    # TERM is "dumb" where escape sequences would be shown as text (the shell of an editor).
+    # Windows does not set it.
     if os.environ.get("TERM", "") in {"", "dumb"} and os.name != "nt":
         return None
     return sys.stderr.fileno()
@@ -38,7 +45,9 @@ class Progress:
     """Elements, rate, demand and buffer of one stream."""
 
     def __init__(self, stream: Stream[object], most: int | None = None) -> None:
-        """`most` is the number of elements after which the command ends: it drops the rest of the last batch."""
+        """`most` is the number of elements after which the command ends:
+        it drops the rest of the last batch.
+        """
         self._stream = stream
         self._most = most
         self._began = trio.current_time()
@@ -46,11 +55,17 @@ class Progress:
         self._counts = deque([(self._began, 0)], maxlen=round(RATE_SECONDS / DRAW_SECONDS))
 
     def line(self, width: int) -> str:
-        """Return the line for the present state, in at most `width - 1` columns: a terminal may wrap after its last column."""
+        """Return the line for the present state, in at most `width - 1` columns: a terminal may
+        wrap after its last column.
+        """
         now, statistics = trio.current_time(), self._stream.statistics()
         (then, before), taken = self._counts[0], self._counted(statistics.taken)
         self._counts.append((now, taken))
-        parts = [_elements(taken), f"{_rate(taken - before, now - then)}", f"{statistics.outstanding:,} asked for"]
+        parts = [
+            _elements(taken),
+            f"{_rate(taken - before, now - then)}",
+            f"{statistics.outstanding:,} asked for",
+        ]
         parts.append(f"{statistics.buffered:,} buffered")
         if statistics.starved:
             parts.append("starved: waiting for demand")
@@ -61,7 +76,10 @@ class Progress:
 
     def summary(self) -> str:
         """Return the number of elements, the duration and the rate."""
-        taken, seconds = self._counted(self._stream.statistics().taken), trio.current_time() - self._began
+        taken, seconds = (
+            self._counted(self._stream.statistics().taken),
+            trio.current_time() - self._began,
+        )
         return f"{_elements(taken)} in {seconds:.1f} s, {_rate(taken, seconds)}"
 
     def _counted(self, taken: int) -> int:
@@ -70,10 +88,14 @@ class Progress:
 
 
 @asynccontextmanager
-async def shown(progress: Progress, screen: Screen, file: int | None, *, quiet: bool) -> AsyncIterator[None]:
-    """Draw the line in the terminal `file` for the length of a block, and write the summary after it, unless `quiet`.
+async def shown(
+    progress: Progress, screen: Screen, file: int | None, *, quiet: bool
+) -> AsyncIterator[None]:
+    """Draw the line in the terminal `file` for the length of a block,
+    and write the summary after it, unless `quiet`.
 
-    An error has no summary, because the error is the only line to read. Ctrl-C has one on a terminal.
+    An error has no summary, because the error is the only line to read.
+    Ctrl-C has one on a terminal.
     """
     has_ended = False
     try:
@@ -87,7 +109,11 @@ async def shown(progress: Progress, screen: Screen, file: int | None, *, quiet: 
     finally:
         # Without a summary after Ctrl-C, the shell's prompt would follow on the row of the line.
         is_cancelled = trio.current_effective_deadline() == -inf
-        summary = progress.summary() if not quiet and (has_ended or (is_cancelled and file is not None)) else ""
+        summary = (
+            progress.summary()
+            if not quiet and (has_ended or (is_cancelled and file is not None))
+            else ""
+        )
         # In a thread, because the terminal may be stopped.
         with trio.move_on_after(FINISH_SECONDS, shield=True):
             await trio.to_thread.run_sync(screen.finish, summary, abandon_on_cancel=True)
@@ -96,7 +122,9 @@ async def shown(progress: Progress, screen: Screen, file: int | None, *, quiet: 
 async def _draw(progress: Progress, screen: Screen, file: int) -> None:
     while True:
         await trio.sleep(DRAW_SECONDS)
-        await trio.to_thread.run_sync(screen.draw, progress.line(columns(file)), abandon_on_cancel=True)
+        await trio.to_thread.run_sync(
+            screen.draw, progress.line(columns(file)), abandon_on_cancel=True
+        )
 
 
 def columns(file: int) -> int:

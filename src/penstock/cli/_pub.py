@@ -1,9 +1,10 @@
 """Publish the lines of standard input to every subscriber.
 
-URL is the address to listen at, with the publisher's name: tcp://127.0.0.1:7001/lines. It speaks RS.io and
-ReactiveSocket; a URL that begins with rsio+ or reactivesocket+ speaks that protocol only. Reading begins when the first
-subscriber arrives, and continues at the pace of the slowest subscriber. A subscriber that requests nothing for 10 seconds
-while a line waits for it is disconnected from the lines, so that it does not stop the others. When the input ends, the program
+URL is the address to listen at, with the publisher's name: tcp://127.0.0.1:7001/lines. It speaks
+RS.io and ReactiveSocket; a URL that begins with rsio+ or reactivesocket+ speaks that protocol only.
+Reading begins when the first subscriber arrives, and continues at the pace of the slowest
+subscriber. A subscriber that requests nothing for 10 seconds while a line waits for it is
+disconnected from the lines, so that it does not stop the others. When the input ends, the program
 ends after every subscriber has received all lines.
 """
 
@@ -25,14 +26,20 @@ CHUNK = 64 << 10
 """Bytes to read at a time, at most."""
 
 MAX_LINE = Limits().max_element
-"""Bytes of a line: a line is an element. It also bounds the incomplete line that is kept in memory."""
+"""Bytes of a line: a line is an element.
+It also bounds the incomplete line that is kept in memory.
+"""
 
 HELP = "publish the lines of standard input"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("url", metavar="URL", help="where to listen, and the publisher's name: tcp://127.0.0.1:7001/lines")
+    command.add_argument(
+        "url",
+        metavar="URL",
+        help="where to listen, and the publisher's name: tcp://127.0.0.1:7001/lines",
+    )
     encoding_argument(command, listens=True)
     command.add_argument("--quiet", action="store_true", help="write no messages to standard error")
     log_arguments(command)
@@ -50,23 +57,37 @@ async def run(options: argparse.Namespace) -> int:
         raise UsageError("standard input is closed, so there are no lines to publish")
     url = parse_url(options.url)
     if not url.publisher:
-        raise UsageError(f"{options.url!r} names no publisher; write it behind the authority: tcp://127.0.0.1:7001/lines")
+        raise UsageError(
+            f"{options.url!r} names no publisher; write it behind the authority: "
+            "tcp://127.0.0.1:7001/lines"
+        )
     topic: Topic[bytes] = Topic()
     service = Service()
     service.publish(url.publisher, topic)
     count = 0
     transport = transport_options(options, listen_at=[options.url])
-    async with serve(service, in_encoding(str(url.address), options.encoding), options=transport, insecure=options.insecure) as server:
+    async with serve(
+        service,
+        in_encoding(str(url.address), options.encoding),
+        options=transport,
+        insecure=options.insecure,
+    ) as server:
         tune_collector()
         if not options.quiet:
-            sys.stderr.write(f"publishing {url.publisher!r} at {', '.join(server.addresses)}; waiting for a subscriber\n")
+            sys.stderr.write(
+                f"publishing {url.publisher!r} at {', '.join(server.addresses)}; waiting for a "
+                "subscriber\n"
+            )
             sys.stderr.flush()
         await topic.wait_subscribers()
         rest = b""  # the incomplete last line
         while chunk := await trio.to_thread.run_sync(_read, CHUNK, abandon_on_cancel=True):
             *lines, rest = (rest + chunk).split(b"\n")
             if len(rest) > MAX_LINE:
-                raise UsageError(f"a line has more than {MAX_LINE:,} bytes, the largest size of an element; split the line")
+                raise UsageError(
+                    f"a line has more than {MAX_LINE:,} bytes, the largest size of an element; "
+                    "split the line"
+                )
             for line in lines:
                 await topic.publish(line)
             count += len(lines)

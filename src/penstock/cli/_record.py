@@ -1,7 +1,8 @@
 """Run a program, and record the signals of all its streams over connections in a folder.
 
-COMMAND is the program and its arguments, behind `--`. It is started in place of this one, so its status, its output and its signals are its
-own. Each of its processes that uses penstock writes its own files; a process that is killed loses the file that it was writing.
+COMMAND is the program and its arguments, behind `--`. It is started in place of this one, so its
+status, its output and its signals are its own. Each of its processes that uses penstock writes its
+own files; a process that is killed loses the file that it was writing.
 `penstock audit DIR` judges what was recorded.
 """
 
@@ -18,10 +19,28 @@ HELP = "run a program and record the signals of its streams"
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("folder", metavar="DIR", type=Path, help="where the files go; it is made if it does not exist")
-    command.add_argument("--detail", choices=("runs", "signals"), default="runs", help="a row for neighbouring elements, or for each")
-    command.add_argument("--sample", type=float, default=1.0, metavar="SHARE", help="the share of streams that are recorded (default: 1)")
-    command.add_argument("program", metavar="COMMAND", nargs="+", help="the program and its arguments, behind --")
+    command.add_argument(
+        "folder",
+        metavar="DIR",
+        type=Path,
+        help="where the files go; it is made if it does not exist",
+    )
+    command.add_argument(
+        "--detail",
+        choices=("runs", "signals"),
+        default="runs",
+        help="a row for neighbouring elements, or for each",
+    )
+    command.add_argument(
+        "--sample",
+        type=float,
+        default=1.0,
+        metavar="SHARE",
+        help="the share of streams that are recorded (default: 1)",
+    )
+    command.add_argument(
+        "program", metavar="COMMAND", nargs="+", help="the program and its arguments, behind --"
+    )
 
 
 def prepare(options: argparse.Namespace) -> NoReturn:
@@ -32,13 +51,20 @@ def prepare(options: argparse.Namespace) -> NoReturn:
         options.folder.mkdir(parents=True, exist_ok=True)
     except OSError as error:
         raise UsageError(f"cannot record in {options.folder}: {error}") from None
-    environment = {**os.environ, RECORD: str(options.folder.resolve()), DETAIL: options.detail, SAMPLE: str(options.sample)}
+    environment = {
+        **os.environ,
+        RECORD: str(options.folder.resolve()),
+        DETAIL: options.detail,
+        SAMPLE: str(options.sample),
+    }
     try:
         os.execvpe(options.program[0], options.program, environment)  # noqa: S606  # the user's own command, without a shell
     except OSError as error:
         raise UsageError(f"cannot start {options.program[0]!r}: {error.strerror}") from None
 
 
-async def run(_options: argparse.Namespace) -> int:  # pragma: no cover  # the process has become another program
+async def run(
+    _options: argparse.Namespace,
+) -> int:  # pragma: no cover  # the process has become another program
     """Do nothing: `prepare` has started the program."""
     return 0

@@ -1,11 +1,14 @@
-"""Standard output and the progress line, which may be on one terminal: elements never share a row with the line.
+"""Standard output and the progress line, which may be on one terminal:
+elements never share a row with the line.
 
 Rules of this file:
 
-* The line is erased before elements are written. It is drawn again later, by `Progress`, and never on a row that an element has begun.
-* Each write happens in a worker thread: a terminal that is stopped (Ctrl-S) or slow blocks it, and the run loop must go on, because it
-  answers keepalives. One lock orders the threads.
-* A cancelled command abandons its thread. After `finish`, an abandoned thread writes no further piece.
+* The line is erased before elements are written. It is drawn again later, by `Progress`, and never
+  on a row that an element has begun.
+* Each write happens in a worker thread: a terminal that is stopped (Ctrl-S) or slow blocks it, and
+  the run loop must go on, because it answers keepalives. One lock orders the threads.
+* A cancelled command abandons its thread.
+  After `finish`, an abandoned thread writes no further piece.
 """
 
 import os
@@ -23,19 +26,26 @@ ERASE: Final = b"\r\x1b[K"
 """To the first column, and erase the row from there."""
 
 PIECE: Final = 64 << 10
-"""Bytes to write at a time, at most. Between two pieces an abandoned thread sees that the command has ended."""
+"""Bytes to write at a time, at most.
+Between two pieces an abandoned thread sees that the command has ended.
+"""
 
 QUIET_SECONDS: Final = 0.1
-"""If stdout is a pipe, the reading program may print to the same terminal. The line is erased for it if nothing was written for this time,
-and is not drawn again before this time: the program needs it to print. Elements that come faster are not for human eyes, and would hide the
-line all the time."""
+"""If stdout is a pipe, the reading program may print to the same terminal. The line is erased for
+it if nothing was written for this time, and is not drawn again before this time: the program needs
+it to print. Elements that come faster are not for human eyes, and would hide the line all the time.
+"""
 
 FINISH_SECONDS: Final = 0.2
-"""Seconds to wait for a thread that still writes. A terminal that is stopped must not delay the end of the command."""
+"""Seconds to wait for a thread that still writes.
+A terminal that is stopped must not delay the end of the command.
+"""
 
 
 class Screen:
-    """Writes elements to standard output, and a line that is redrawn to `line_file`, the descriptor of a terminal, or None for no line."""
+    """Writes elements to standard output, and a line that is redrawn to `line_file`, the
+    descriptor of a terminal, or None for no line.
+    """
 
     def __init__(self, *, line_file: int | None) -> None:
         self._line_file = line_file
@@ -47,7 +57,9 @@ class Screen:
         self._is_finished = False
 
     def write(self, elements: Iterable[bytes], *, file: int, is_terminal: bool) -> None:
-        """Write elements. Raises BrokenPipeError if no program reads them any more, and UsageError for other failures. Blocks."""
+        """Write elements. Raises BrokenPipeError if no program reads them any more, and
+        UsageError for other failures. Blocks.
+        """
         with self._lock:
             now = monotonic()
             is_seldom = now - self._last_write >= QUIET_SECONDS
@@ -69,7 +81,12 @@ class Screen:
     def draw(self, line: str) -> None:
         """Draw the line, unless it is drawn already or an element has begun the row. Blocks."""
         with self._lock:
-            if self._is_finished or self._line_file is None or self._row_is_begun or line == self._line:
+            if (
+                self._is_finished
+                or self._line_file is None
+                or self._row_is_begun
+                or line == self._line
+            ):
                 return
             if monotonic() < self._no_line_before:
                 return
@@ -77,8 +94,11 @@ class Screen:
             self._write_line(ERASE + line.encode("ascii", "replace"))
 
     def before_message(self, text: str) -> None:
-        """Erase the line, because `text` follows on standard error. Does not wait for a thread that is writing."""
-        # A thread that writes elements has erased the line. This is called in the run loop, which must not wait for a slow terminal.
+        """Erase the line, because `text` follows on standard error.
+        Does not wait for a thread that is writing.
+        """
+        # A thread that writes elements has erased the line. This is called in the run loop, which
+        # must not wait for a slow terminal.
         if self._lock.acquire(blocking=False):
             try:
                 self._erase()
@@ -87,7 +107,9 @@ class Screen:
                 self._lock.release()
 
     def finish(self, summary: str) -> None:
-        """Erase the line and write `summary` as a line, if it is not empty. Later calls write nothing. Blocks for `FINISH_SECONDS`."""
+        """Erase the line and write `summary` as a line, if it is not empty. Later calls write
+        nothing. Blocks for `FINISH_SECONDS`.
+        """
         self._is_finished = True
         if self._line_file is None:
             if summary:
@@ -97,7 +119,9 @@ class Screen:
             try:
                 # ERASE also if no line is drawn: the terminal may have echoed ^C on this row.
                 begin = b"\n" if self._row_is_begun else ERASE
-                self._write_line(begin + (f"{summary}\n".encode("ascii", "replace") if summary else b""))
+                self._write_line(
+                    begin + (f"{summary}\n".encode("ascii", "replace") if summary else b"")
+                )
             finally:
                 self._lock.release()
 
@@ -112,7 +136,8 @@ class Screen:
                 os.write(self._line_file, data)
 
     def _write_piece(self, file: int, piece: bytearray) -> None:
-        # Emptied before the write: if the write fails, the caller must not write the same bytes again.
+        # Emptied before the write: if the write fails, the caller must not write the same bytes
+        # again.
         left = memoryview(bytes(piece))
         piece.clear()
         try:

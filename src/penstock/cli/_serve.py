@@ -1,12 +1,15 @@
 """Serve the publishers of a service at one or more URLs, until interrupted.
 
-SERVICE is MODULE:NAME. The module is imported with the current folder on the path. NAME is a penstock.Service in it, or a function that
-makes one and says so in its return annotation: def make() -> penstock.Service. No other function is called.
+SERVICE is MODULE:NAME. The module is imported with the current folder on the path. NAME is a
+penstock.Service in it, or a function that makes one and says so in its return annotation: def
+make() -> penstock.Service. No other function is called.
 
-SIGTERM drains: no new connections and streams are accepted, the streams that run may end within the deadline, and standard error says
-which they are. SIGINT ends them at once. Each peer receives a goodbye. A second signal ends the program at once. The status is 0 after
-SIGTERM and 130 after SIGINT.
-Each URL speaks RS.io and ReactiveSocket; a URL that begins with rsio+ or reactivesocket+ speaks that protocol only.
+SIGTERM drains: no new connections and streams are accepted, the streams that run may end within the
+deadline, and standard error says which they are. SIGINT ends them at once. Each peer receives a
+goodbye. A second signal ends the program at once. The status is 0 after SIGTERM and 130 after
+SIGINT.
+Each URL speaks RS.io and ReactiveSocket;
+a URL that begins with rsio+ or reactivesocket+ speaks that protocol only.
 """
 
 import argparse
@@ -19,16 +22,30 @@ from penstock.cli._encoding import encoding_argument, in_encoding
 from penstock.cli._load import load
 from penstock.cli._logging import log_arguments, start_logs
 from penstock.cli._tls import tls_arguments, transport_options
-from penstock.runtime import DESCRIPTION, Server, Service, describe_streams, raise_open_files, serve, serve_until_signal, tune_collector
+from penstock.runtime import (
+    DESCRIPTION,
+    Server,
+    Service,
+    describe_streams,
+    raise_open_files,
+    serve,
+    serve_until_signal,
+    tune_collector,
+)
 
 HELP = "serve the publishers of a Python module"
 
 
 def arguments(command: argparse.ArgumentParser) -> None:
     """Declare the arguments."""
-    command.add_argument("service", metavar="SERVICE", help="MODULE:NAME, for example examples.live_service:service")
     command.add_argument(
-        "urls", metavar="URL", nargs="+", help="where to listen: tcp://127.0.0.1:7000, reactivesocket+tcp://…, unix:///run/p.sock, …"
+        "service", metavar="SERVICE", help="MODULE:NAME, for example examples.live_service:service"
+    )
+    command.add_argument(
+        "urls",
+        metavar="URL",
+        nargs="+",
+        help="where to listen: tcp://127.0.0.1:7000, reactivesocket+tcp://…, unix:///run/p.sock, …",
     )
     encoding_argument(command, listens=True)
     command.add_argument("--quiet", action="store_true", help="write errors only to standard error")
@@ -56,15 +73,23 @@ async def run(options: argparse.Namespace) -> int:
 
     def on_signal(number: signal.Signals) -> None:
         received.append(number)
-        # Nothing that exists now is looked at again: the goodbyes of 5,000 connections were held up for 442 ms by a full collection.
+        # Nothing that exists now is looked at again: the goodbyes of 5,000 connections were held up
+        # for 442 ms by a full collection.
         gc.freeze()
         write("shutting down")
 
     def announce(server: Server) -> None:
-        tune_collector()  # now that the service and all plugins are loaded: none of it is looked at again
-        write(*(f"serving {', '.join(_offered(service))} at {address}" for address in server.addresses))
+        # Now that the service and all plugins are loaded: none of it is looked at again.
+        tune_collector()
+        write(
+            *(
+                f"serving {', '.join(_offered(service))} at {address}"
+                for address in server.addresses
+            )
+        )
 
-    # The whole process is the server, and it starts no child process that would need the lower limit.
+    # The whole process is the server, and it starts no child process
+    # that would need the lower limit.
     raise_open_files()
     status = await serve_until_signal(
         serve(service, *urls, options=transport, insecure=options.insecure),
@@ -72,10 +97,12 @@ async def run(options: argparse.Namespace) -> int:
         on_serving=announce,
         on_signal=on_signal,
         on_waiting=lambda streams, seconds: write(
-            f"waiting for {describe_streams(streams)}, at most {seconds:.0f} s; a second signal ends the program at once"
+            f"waiting for {describe_streams(streams)}, at most {seconds:.0f} s; a second signal "
+            "ends the program at once"
         ),
     )
-    # SIGTERM is how a supervisor ends a service in good order, so its status is 0. A shell expects 130 of a program after Ctrl-C.
+    # SIGTERM is how a supervisor ends a service in good order, so its status is 0. A shell expects
+    # 130 of a program after Ctrl-C.
     return 128 + signal.SIGINT if signal.SIGINT in received else status
 
 

@@ -1,9 +1,12 @@
-"""Standard output and standard error while a command runs: failures are errors that say which file, and messages spare the progress line.
+"""Standard output and standard error while a command runs: failures are errors that say which file,
+and messages spare the progress line.
 
 Rules of this file:
 
-* If standard output fails, the command fails. Its reader gets what it asked for, or learns that it did not.
-* If standard error fails, the command goes on: a server must not end because its log is full. Messages are lost, the exit status is not.
+* If standard output fails, the command fails.
+  Its reader gets what it asked for, or learns that it did not.
+* If standard error fails, the command goes on: a server must not end because its log is full.
+  Messages are lost, the exit status is not.
 * A file that was closed before the start is None in Python. Here it is a file that fails.
 """
 
@@ -25,7 +28,8 @@ class _File:
         self._file = file
         self._name = name
         if file is not None and hasattr(file, "reconfigure"):
-            file.reconfigure(errors="backslashreplace")  # a text that the terminal's encoding lacks must not be an error
+            # A text that the terminal's encoding lacks must not be an error.
+            file.reconfigure(errors="backslashreplace")
 
     @property
     def is_missing(self) -> bool:
@@ -39,7 +43,9 @@ class _File:
 
 
 class Output(_File):
-    """Standard output. A failed write raises UsageError, or BrokenPipeError if no program reads it any more."""
+    """Standard output. A failed write raises UsageError, or BrokenPipeError
+    if no program reads it any more.
+    """
 
     def write(self, text: str) -> int:
         """Write `text`."""
@@ -106,7 +112,9 @@ def check_output() -> None:
 
 @contextmanager
 def messages_after(before_message: Callable[[str], None]) -> Iterator[None]:
-    """Call `before_message` with each text for standard error, before it is written, for the length of a block."""
+    """Call `before_message` with each text for standard error, before it is written,
+    for the length of a block.
+    """
     messages = cast("object", sys.stderr)
     if not isinstance(messages, Messages):  # a test runs the command without `main`
         yield
@@ -119,7 +127,9 @@ def messages_after(before_message: Callable[[str], None]) -> Iterator[None]:
 
 
 def flush_or_discard() -> None:
-    """Write what standard output has buffered. If that fails, discard it: the interpreter would report the failure again at exit."""
+    """Write what standard output has buffered. If that fails, discard it: the interpreter would
+    report the failure again at exit.
+    """
     try:
         sys.stdout.flush()
     except (OSError, ValueError, UsageError):

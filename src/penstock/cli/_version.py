@@ -1,4 +1,6 @@
-"""``penstock --version``: the version of penstock, and of the two things that decide how it behaves."""
+"""``penstock --version``: the version of penstock, and of the two things
+that decide how it behaves.
+"""
 
 import argparse
 import platform
@@ -21,7 +23,13 @@ def version_text() -> str:
 class ShowVersion(argparse.Action):
     """Prints the version and ends the program. The metadata is read only when it is asked for."""
 
-    def __call__(self, parser: argparse.ArgumentParser, namespace: argparse.Namespace, values: Any, option: str | None = None) -> None:
+    def __call__(
+        self,
+        parser: argparse.ArgumentParser,
+        namespace: argparse.Namespace,
+        values: Any,
+        option: str | None = None,
+    ) -> None:
         """Print the version and exit."""
         sys.stdout.write(f"{version_text()}\n")  # parser.exit(message=…) writes to standard error
         parser.exit()

@@ -1,6 +1,8 @@
-"""Streams inside one process, on trio: sources, opening a stream, sinks, topics, and what operators and the runtime build on.
+"""Streams inside one process, on trio:
+sources, opening a stream, sinks, topics, and what operators and the runtime build on.
 
-May import `penstock.api` and trio. Operators, the draft and the runtime build on this layer; it imports none of them.
+May import `penstock.api` and trio. Operators, the draft and the runtime build on this layer;
+it imports none of them.
 """
 
 from penstock.api import printable, text_of
@@ -15,7 +17,17 @@ from penstock.core._parked_task import WOKEN, ParkedTask
 from penstock.core._positioned_stream import PositionedStream
 from penstock.core._publisher_guard import PublisherGuard, ViolationSink
 from penstock.core._relay import BatchRelay, Relay
-from penstock.core._scope import CLEANUP_SECONDS, LOG, ChildScope, Report, Scope, check_hook, has_closed, log_violation, report
+from penstock.core._scope import (
+    CLEANUP_SECONDS,
+    LOG,
+    ChildScope,
+    Report,
+    Scope,
+    check_hook,
+    has_closed,
+    log_violation,
+    report,
+)
 from penstock.core._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
 from penstock.core._slow_policy import SlowPolicy
 from penstock.core._source import OPERATORS, Group, Operator, Source, Streamable

@@ -1,9 +1,10 @@
-"""`BatchIterator`: the elements of an iterator of lists. The elements of the present list are at hand.
+"""`BatchIterator`: the elements of an iterator of lists.
+The elements of the present list are at hand.
 
 Rules of this file:
 
-* One list is held at a time. The next one is pulled when its elements have all been taken, so a generator that waits at a `yield` goes on
-  when there is demand for more than it has handed over.
+* One list is held at a time. The next one is pulled when its elements have all been taken, so a
+  generator that waits at a `yield` goes on when there is demand for more than it has handed over.
 * Elements are taken as copies of parts of the list: the generator may fill the same list again.
 """
 
@@ -33,13 +34,18 @@ class BatchIterator(AsyncIterator[T]):
         taken = self._batch[self._position : self._position + most]
         self._position += len(taken)
         # The slice of a subclass of list is a list.
-        return cast("Sequence[T]", BytesList(cast("list[bytes]", taken))) if type(self._batch) is BytesList else taken
+        return (
+            cast("Sequence[T]", BytesList(cast("list[bytes]", taken)))
+            if type(self._batch) is BytesList
+            else taken
+        )
 
     async def __anext__(self) -> T:
         while self._position >= len(self._batch):
             self._begin(await anext(self._batches))
             if not self._batch:
-                await trio.lowlevel.checkpoint()  # a generator of empty lists alone must not starve other tasks
+                # A generator of empty lists alone must not starve other tasks.
+                await trio.lowlevel.checkpoint()
         self._position += 1
         return self._batch[self._position - 1]
 
@@ -51,7 +57,9 @@ class BatchIterator(AsyncIterator[T]):
         return bool(getattr(self._batches, "ag_running", False))
 
     async def athrow(self, error: BaseException) -> T:
-        """Throw `error` into the generator, and return the first element of the list that it yields in answer."""
+        """Throw `error` into the generator, and return the first element of the list
+        that it yields in answer.
+        """
         athrow = getattr(self._batches, "athrow", None)
         # Only a generator could handle it. The stream fails with it.
         if athrow is None:
@@ -68,11 +76,17 @@ class BatchIterator(AsyncIterator[T]):
             await aclose()
 
     def _begin(self, batch: Any) -> None:
-        # A text or bytes are sequences, too. To stream their characters or numbers is not what the program means.
-        if not isinstance(batch, Sequence) or isinstance(batch, str | bytes | bytearray | memoryview):
+        # A text or bytes are sequences, too.
+        # To stream their characters or numbers is not what the program means.
+        if not isinstance(batch, Sequence) or isinstance(
+            batch, str | bytes | bytearray | memoryview
+        ):
             raise UsageError(
-                f"{self._label} yielded {shown(batch)}, and from_batches() streams the elements of lists: yield a list or a tuple"
+                f"{self._label} yielded {shown(batch)}, and from_batches() streams the elements of "
+                "lists: yield a list or a tuple"
             )
         # The slices of other sequences may be of any type.
-        self._batch = cast("Sequence[T]", batch if isinstance(batch, list | tuple | range) else tuple(batch))
+        self._batch = cast(
+            "Sequence[T]", batch if isinstance(batch, list | tuple | range) else tuple(batch)
+        )
         self._position = 0

@@ -1,4 +1,6 @@
-"""`BoundPublisher`: the blueprint of a stream and the nursery that runs it, as a `Publisher` of the standard."""
+"""`BoundPublisher`: the blueprint of a stream and the nursery that runs it,
+as a `Publisher` of the standard.
+"""
 
 from functools import partial
 from typing import Protocol, TypeVar
@@ -26,7 +28,13 @@ class BoundPublisher(Publisher[T_co]):
 
     __slots__ = ("__weakref__", "_cleanup_timeout", "_nursery", "_on_violation", "_source")
 
-    def __init__(self, source: Blueprint[T_co], nursery: trio.Nursery, on_violation: Report, cleanup_timeout: float) -> None:
+    def __init__(
+        self,
+        source: Blueprint[T_co],
+        nursery: trio.Nursery,
+        on_violation: Report,
+        cleanup_timeout: float,
+    ) -> None:
         self._source = source
         self._nursery = nursery
         self._on_violation = on_violation
@@ -40,7 +48,9 @@ class BoundPublisher(Publisher[T_co]):
             cleanup_timeout=self._cleanup_timeout,
             max_hold_up=hold_up_bound_of(subscriber),
         )
-        SubscriberGuard.insert_between(partial(self._source.attach, scope=scope), subscriber, self._on_violation)
+        SubscriberGuard.insert_between(
+            partial(self._source.attach, scope=scope), subscriber, self._on_violation
+        )
 
     def __repr__(self) -> str:
         return f"<publisher of {self._source!r}>"

@@ -1,4 +1,6 @@
-"""A subscriber made of plain functions, for programs that want to be called instead of iterating."""
+"""A subscriber made of plain functions, for programs
+that want to be called instead of iterating.
+"""
 
 import inspect
 from collections.abc import Callable
@@ -14,10 +16,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 
 
 class CallbackSubscriber(Subscriber[T], Generic[T]):
-    """Calls `next` with each element, and `error` or `complete` at the end. Requests `demand` elements at a time, renewed in halves.
+    """Calls `next` with each element, and `error` or `complete` at the end. Requests `demand`
+    elements at a time, renewed in halves.
 
-    The functions are plain: they run inside the signal, so they must not take long (rule 2.2). If a function raises, the subscription is
-    cancelled and the exception goes to `on_violation`; it never reaches the publisher (rule 2.13).
+    The functions are plain: they run inside the signal, so they must not take long (rule 2.2). If a
+    function raises, the subscription is cancelled and the exception goes to `on_violation`; it
+    never reaches the publisher (rule 2.13).
     """
 
     __slots__ = (
@@ -43,12 +47,20 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
         on_violation: Report = log_violation,
     ) -> None:
         if type(demand) is not int or demand < 1:
-            raise UsageError(f"demand={shown(demand)}; give how many elements may be under way at a time, at least 1")
+            raise UsageError(
+                f"demand={shown(demand)}; give how many elements may be under way at a time, at "
+                "least 1"
+            )
         self._next = _check_plain(next, "next", "one argument, the element")
-        self._error = None if error is None else _check_plain(error, "error", "one argument, the exception")
-        self._complete = None if complete is None else _check_plain(complete, "complete", "no argument")
+        self._error = (
+            None if error is None else _check_plain(error, "error", "one argument, the exception")
+        )
+        self._complete = (
+            None if complete is None else _check_plain(complete, "complete", "no argument")
+        )
         self._demand = min(demand, UNBOUNDED)
-        self._renewal_size = max(1, self._demand // 2)  # half: the publisher works on one half while this handles the other
+        # half: the publisher works on one half while this handles the other.
+        self._renewal_size = max(1, self._demand // 2)
         self._on_violation = check_hook(on_violation)
         self._unrenewed = 0  # elements that were handled and not yet requested anew
         self._is_over = False
@@ -65,9 +77,15 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
         if subscription is None:
             raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
         if subscription is self._subscription:
-            # Rule 2.5 demands to cancel the second one, which is the first. So the stream ends, and no signal will say so.
+            # Rule 2.5 demands to cancel the second one, which is the first.
+            # So the stream ends, and no signal will say so.
             self.cancel()
-            report(self._on_violation, RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
+            report(
+                self._on_violation,
+                RuleViolation(
+                    "the publisher signalled on_subscribe twice with one subscription", rule="2.12"
+                ),
+            )
             return
         if self._is_over or self._subscription is not None:
             subscription.cancel()  # rule 2.5
@@ -82,7 +100,8 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
         if self._is_over:
             return  # rule 2.8
         self._call("next", self._next, element)
-        # rule 2.1: requested at the very end of the signal, so that a synchronous publisher does not nest its signals
+        # rule 2.1: requested at the very end of the signal, so
+        # that a synchronous publisher does not nest its signals
         self._unrenewed += 1
         if self._unrenewed >= self._renewal_size and self._subscription is not None:
             count, self._unrenewed = self._unrenewed, 0
@@ -100,8 +119,11 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
             self._call("complete", self._complete)
 
     def _end(self) -> bool:
-        """Treat the subscription as cancelled (rule 2.4); return whether the stream was live until now."""
-        # The subscription is forgotten, not cancelled: after a terminal signal no call on it is legal (rule 2.3).
+        """Treat the subscription as cancelled (rule 2.4);
+        return whether the stream was live until now.
+        """
+        # The subscription is forgotten, not cancelled:
+        # after a terminal signal no call on it is legal (rule 2.3).
         was_live, self._is_over, self._subscription = not self._is_over, True, None
         return was_live
 
@@ -112,18 +134,27 @@ class CallbackSubscriber(Subscriber[T], Generic[T]):
             self.cancel()
             violation = RuleViolation(
                 f"the `{name}` callback raised {shown(error)}; its subscription was cancelled. "
-                "Handle the error inside the callback, or use `async for`, where it is yours to catch",
+                "Handle the error inside the callback, or use `async for`, where it is yours to "
+                "catch",
                 rule="2.13",
             )
             violation.__cause__ = error
             report(self._on_violation, violation)
 
     def __repr__(self) -> str:
-        return f"<callback subscriber {'over' if self._is_over else 'live' if self._subscription else 'new'}>"
+        return (
+            "<callback subscriber "
+            f"{'over' if self._is_over else 'live' if self._subscription else 'new'}>"
+        )
 
 
 def _check_plain(function: F, what: str, of: str) -> F:
-    """Return `function` if it is a plain function. An async one would never run, because a signal cannot await it."""
+    """Return `function` if it is a plain function.
+    An async one would never run, because a signal cannot await it.
+    """
     if inspect.iscoroutinefunction(check_function(function, f"`{what}`", of)):
-        raise UsageError(f"`{what}` is {name_of(function)}, which is async; a signal cannot wait. For async work there is for_each()")
+        raise UsageError(
+            f"`{what}` is {name_of(function)}, which is async; a signal cannot wait. For async "
+            "work there is for_each()"
+        )
     return function

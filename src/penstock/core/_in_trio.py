@@ -1,4 +1,6 @@
-"""The check that a block is entered in a task of trio. Without it, asyncio reports a bad yield of some coroutine."""
+"""The check that a block is entered in a task of trio.
+Without it, asyncio reports a bad yield of some coroutine.
+"""
 
 import sys
 
@@ -8,20 +10,26 @@ from penstock.api import UsageError
 
 
 def check_in_trio(what: str) -> None:
-    """Raise UsageError if this code does not run in a task of trio. `what` names the call that needs one."""
+    """Raise UsageError if this code does not run in a task of trio.
+    `what` names the call that needs one.
+    """
     # The usual case costs one call: this check stands at the beginning of most blocks.
     if trio.lowlevel.in_trio_task():
         return
     if _runs_in_asyncio():
         raise UsageError(
-            f"{what} needs trio, and asyncio runs this code. Run the program with trio.run(main), or with anyio.run(main, backend='trio'). "
-            "If asyncio must stay, run trio beside it as a guest of its loop: trio.lowlevel.start_guest_run"
+            f"{what} needs trio, and asyncio runs this code. Run the program with trio.run(main), "
+            "or with anyio.run(main, backend='trio'). If asyncio must stay, run trio beside it as "
+            "a guest of its loop: trio.lowlevel.start_guest_run"
         )
-    raise UsageError(f"{what} needs trio, and trio does not run this code. Run the program with trio.run(main)")
+    raise UsageError(
+        f"{what} needs trio, and trio does not run this code. Run the program with trio.run(main)"
+    )
 
 
 def _runs_in_asyncio() -> bool:
-    # A program that does not use asyncio has not imported it, and need not import it for this message.
+    # A program that does not use asyncio has not imported it,
+    # and need not import it for this message.
     asyncio = sys.modules.get("asyncio")
     if asyncio is None:
         return False

@@ -1,14 +1,19 @@
-"""A subscriber whose signals only put mail into a mailbox. A task takes the mail out and calls the user's functions.
+"""A subscriber whose signals only put mail into a mailbox.
+A task takes the mail out and calls the user's functions.
 
 Rules of this file:
 
-* A signal appends and returns. It calls neither the subscription nor the user's functions, so signals cannot nest, and the publisher
-  never waits (rule 2.2, D5.1, D5.2, D6.1, D6.2). Elements that the task requests come back as signals, into the same mailbox.
-* The mailbox holds elements that were requested and are not yet handled, one beginning and one end: at most the demand plus 2. An element
-  that was not requested ends the stream, so no publisher can fill the mailbox further.
+* A signal appends and returns. It calls neither the subscription nor the user's functions, so
+  signals cannot nest, and the publisher never waits (rule 2.2, D5.1, D5.2, D6.1, D6.2). Elements
+  that the task requests come back as signals, into the same mailbox.
+* The mailbox holds elements that were requested and are not yet handled, one beginning and one end:
+  at most the demand plus 2. An element that was not requested ends the stream, so no publisher can
+  fill the mailbox further.
 * The task runs from the first signal to the end, in the nursery that was given.
-* After an end or `shutdown` the subscription is forgotten, and no method of it is called (rule 2.4, D6.3, D7.3, D7.4).
-* Mail is handled in the order in which it came, an error too. To let an error overtake elements is up to the publisher.
+* After an end or `shutdown` the subscription is forgotten, and no method of it is called (rule 2.4,
+  D6.3, D7.3, D7.4).
+* Mail is handled in the order in which it came, an error too.
+  To let an error overtake elements is up to the publisher.
 """
 
 import enum
@@ -21,7 +26,16 @@ from typing import Any, Final, Generic, Protocol, TypeVar, runtime_checkable
 import attrs
 import trio
 
-from penstock.api import UNBOUNDED, RuleViolation, Subscriber, Subscription, UsageError, add_demand, check_demand, shown
+from penstock.api import (
+    UNBOUNDED,
+    RuleViolation,
+    Subscriber,
+    Subscription,
+    UsageError,
+    add_demand,
+    check_demand,
+    shown,
+)
 from penstock.core._arguments import check_function, has_methods_of, name_of
 from penstock.core._parked_task import ParkedTask
 from penstock.core._scope import Report, Scope, check_hook, log_violation, report
@@ -32,7 +46,9 @@ T = TypeVar("T")
 
 @runtime_checkable
 class MailboxRules(Protocol):
-    """The differences between the generations of the rules for a mailbox. `penstock.draft.MailboxPolicy` lists the generations."""
+    """The differences between the generations of the rules for a mailbox.
+    `penstock.draft.MailboxPolicy` lists the generations.
+    """
 
     @property
     def name(self) -> str:
@@ -45,11 +61,15 @@ class MailboxRules(Protocol):
         """Request `n` elements of a subscription of this generation."""
 
     def second_subscription_error(self) -> Exception | None:
-        """Return what `on_subscribe` raises for a second subscription; None if that subscription is cancelled instead."""
+        """Return what `on_subscribe` raises for a second subscription;
+        None if that subscription is cancelled instead.
+        """
 
 
 class ModernRules:
-    """The modern rules: demand goes to `request`, and a second subscription is cancelled (rule 2.5)."""
+    """The modern rules: demand goes to `request`,
+    and a second subscription is cancelled (rule 2.5).
+    """
 
     name = "MODERN"
 
@@ -70,13 +90,18 @@ MODERN_RULES: Final = ModernRules()
 
 
 class MailboxSubscriber(Subscriber[T], Generic[T]):
-    """Calls `next` with each element, and `error` or `complete` at the end, from its own task in `nursery`.
+    """Calls `next` with each element, and `error` or `complete` at the end,
+    from its own task in `nursery`.
 
-    The functions are plain or async, and run one at a time. While one waits, at most `demand` elements gather in the mailbox.
-    ``demand=n`` is renewed in halves as elements are handled; with ``demand=0`` you call `request` yourself.
-    If a function raises, the subscription is cancelled and the exception goes to `on_violation` (rule 2.13).
+    The functions are plain or async, and run one at a time. While one waits, at most `demand`
+    elements gather in the mailbox.
+    ``demand=n`` is renewed in halves as elements are handled;
+    with ``demand=0`` you call `request` yourself.
+    If a function raises, the subscription is cancelled
+    and the exception goes to `on_violation` (rule 2.13).
 
-    It subscribes once. `policy`, a `MailboxPolicy`, says whether its publisher follows the modern rules or the early draft.
+    It subscribes once. `policy`, a `MailboxPolicy`,
+    says whether its publisher follows the modern rules or the early draft.
     """
 
     __slots__ = (
@@ -110,23 +135,33 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
     ) -> None:
         if type(demand) is not int or demand < 0:
             raise UsageError(
-                f"demand={shown(demand)}; give how many elements may be under way at a time (renewed as they are handled), "
-                "or 0 to call request() yourself"
+                f"demand={shown(demand)}; give how many elements may be under way at a time "
+                "(renewed as they are handled), or 0 to call request() yourself"
             )
         if not has_methods_of(policy, MailboxRules):
-            raise UsageError(f"policy={shown(policy)}; choose one of MailboxPolicy.MODERN, MailboxPolicy.DRAFT")
+            raise UsageError(
+                f"policy={shown(policy)}; choose one of MailboxPolicy.MODERN, MailboxPolicy.DRAFT"
+            )
         if not isinstance(nursery, trio.Nursery):
-            raise UsageError(f"a mailbox subscriber was given {shown(nursery)}; give the nursery that shall run its task")
+            raise UsageError(
+                f"a mailbox subscriber was given {shown(nursery)}; give the nursery that shall run "
+                "its task"
+            )
         self._scope = Scope(nursery, on_violation=check_hook(on_violation))
         self._functions = _Functions(
             next=check_function(next, "`next`", "one argument, the element"),
-            error=None if error is None else check_function(error, "`error`", "one argument, the exception"),
-            complete=None if complete is None else check_function(complete, "`complete`", "no argument"),
+            error=None
+            if error is None
+            else check_function(error, "`error`", "one argument, the exception"),
+            complete=None
+            if complete is None
+            else check_function(complete, "`complete`", "no argument"),
         )
         self._demand = min(demand, UNBOUNDED)
         self._policy = policy
         self._on_violation = on_violation
-        self._mail: deque[Any] = deque()  # elements, _OPENED and _End; bounded by the requested demand plus 2
+        # elements, _OPENED and _End; bounded by the requested demand plus 2.
+        self._mail: deque[Any] = deque()
         self._subscription: Any = None  # of the generation that the policy names
         self._state = _State.NEW
         self._wanted = self._demand  # to be requested once there is a subscription
@@ -139,14 +174,15 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
     # --- steering
 
     def request(self, n: int) -> None:
-        """Request `n` more elements, with ``demand=0``. Before there is a subscription it is remembered; after the end it does nothing.
+        """Request `n` more elements, with ``demand=0``. Before there is a subscription it is
+        remembered; after the end it does nothing.
 
         Raises IllegalDemand; or UsageError if the demand is automatic.
         """
         if self._demand:
             raise UsageError(
-                f"request({shown(n)}) on a subscriber with demand={self._demand}, which renews it by itself. "
-                "Make it with demand=0 to ask for each element yourself"
+                f"request({shown(n)}) on a subscriber with demand={self._demand}, which renews it "
+                "by itself. Make it with demand=0 to ask for each element yourself"
             )
         n = check_demand(n)
         if self._state < _State.OPEN:
@@ -155,14 +191,18 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
             self._request(n)
 
     def shutdown(self) -> None:
-        """Stop: cancel the subscription if there still is one, and drop the mail. May be called any number of times.
+        """Stop: cancel the subscription if there still is one, and drop the mail.
+        May be called any number of times.
 
-        A function that is running is not interrupted, and none is called after it. Must not be called from inside a signal.
+        A function that is running is not interrupted, and none is called after it. Must not be
+        called from inside a signal.
         """
-        self._state = _OVER  # first: the publisher may answer the cancel with a signal, and its mail must not be kept
+        # First: the publisher may answer the cancel with a signal, and its mail must not be kept.
+        self._state = _OVER
         self._mail.clear()
         self._cancel_subscription()
-        self._parked.wake()  # the task ends by itself: to cancel it would interrupt a function that is running
+        # The task ends by itself: to cancel it would interrupt a function that is running.
+        self._parked.wake()
 
     # --- the subscriber: called by the publisher
 
@@ -219,17 +259,20 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
             self._parked.wake()
             return
         try:
-            self._task = self._scope.spawn(self._run, name=f"penstock mailbox of {name_of(self._functions.next)}")
+            self._task = self._scope.spawn(
+                self._run, name=f"penstock mailbox of {name_of(self._functions.next)}"
+            )
         except UsageError as closed:
-            # Without a task, only this call can cancel the subscription. D5.2 forbids that inside a signal, D7.2 demands it; a
-            # subscription that stays open would be worse.
+            # Without a task, only this call can cancel the subscription. D5.2 forbids that inside a
+            # signal, D7.2 demands it; a subscription that stays open would be worse.
             self.shutdown()
             report(self._on_violation, closed)
 
     async def _run(self) -> None:
         try:
             while self._state is not _OVER:
-                # Between this look at the mailbox and park() there is no checkpoint, so no mail can be posted unseen.
+                # Between this look at the mailbox and park() there is no checkpoint,
+                # so no mail can be posted unseen.
                 if self._mail:
                     await trio.lowlevel.checkpoint()
                 else:
@@ -248,7 +291,8 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
             await self._handle_end(mail.error)
         else:
             await self._call("next", self._functions.next, mail)
-            # Requested anew after the function has returned: while it waits, at most `demand` elements gather.
+            # Requested anew after the function has returned:
+            # while it waits, at most `demand` elements gather.
             self._unrenewed += 1
             if self._demand and self._unrenewed >= max(1, self._demand // 2):
                 count, self._unrenewed = self._unrenewed, 0
@@ -269,13 +313,15 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
     async def _call(self, name: str, function: Callable[..., Any], *args: object) -> None:
         try:
             result = function(*args)
-            if inspect.isawaitable(result):  # the result decides: a partial hides whether its function is async
+            # The result decides: a partial hides whether its function is async.
+            if inspect.isawaitable(result):
                 await result
         except Exception as error:  # boundary: the user's function (rule 2.13)
             self.shutdown()
             violation = RuleViolation(
                 f"the `{name}` function raised {shown(error)}; its subscription was cancelled. "
-                "Handle the error inside the function, or use `async for`, where it is yours to catch",
+                "Handle the error inside the function, or use `async for`, where it is yours to "
+                "catch",
                 rule="2.13",
             )
             violation.__cause__ = error
@@ -284,7 +330,9 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
     # --- the subscription
 
     def _request(self, n: int) -> None:
-        """Request `n` more; at most 2^63-1 in all, because above that the draft sees an overflow (D2.3), and rule 3.17 no bound at all."""
+        """Request `n` more; at most 2^63-1 in all, because above that the draft sees an overflow
+        (D2.3), and rule 3.17 no bound at all.
+        """
         n = min(n, UNBOUNDED - self._granted)
         subscription = self._subscription
         if subscription is None or not n:
@@ -293,10 +341,13 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         self._granted += n
         self._due += n
         try:
-            # A subscription of the other generation lacks the method. That is handled like any other fault of a foreign object.
+            # A subscription of the other generation lacks the method. That is handled like any
+            # other fault of a foreign object.
             self._policy.request(subscription, n)
         except Exception as error:  # boundary: a foreign subscription
-            self._end_with_violation("3.16", f"raised {shown(error)} when {n} elements were requested", error)
+            self._end_with_violation(
+                "3.16", f"raised {shown(error)} when {n} elements were requested", error
+            )
 
     def _cancel_subscription(self) -> None:
         """Cancel the subscription, once, and forget it (rule 2.6, D7.2, D7.4)."""
@@ -309,7 +360,9 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
             self._report("3.15", f"raised {shown(error)} in cancel()", error)
 
     def _end_with_violation(self, rule: str, what: str, cause: Exception | None = None) -> None:
-        """End the stream because its publisher broke a rule. The task cancels the subscription, and calls `error` after earlier mail."""
+        """End the stream because its publisher broke a rule. The task cancels the subscription,
+        and calls `error` after earlier mail.
+        """
         if self._state >= _ENDED:
             self._report(rule, what, cause)
             return
@@ -322,14 +375,21 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
     def _violation(self, rule: str, what: str, cause: Exception | None) -> RuleViolation:
         number = self._policy.number_of(rule)
         violation = RuleViolation(
-            f"the publisher {what}; that breaks rule {number}. The author of the publisher must act: the test kit shows where", rule=number
+            (
+                f"the publisher {what}; that breaks rule {number}. The author of the publisher "
+                "must act: the test kit shows where"
+            ),
+            rule=number,
         )
         violation.__cause__ = cause
         return violation
 
     def __repr__(self) -> str:
         state = {_State.NEW: "new", _OVER: "over"}.get(self._state, "live")
-        return f"<mailbox subscriber ({self._policy.name.lower()}) {state}: {len(self._mail)} waiting, {self._due} due>"
+        return (
+            f"<mailbox subscriber ({self._policy.name.lower()}) {state}: {len(self._mail)} "
+            f"waiting, {self._due} due>"
+        )
 
 
 class _State(enum.IntEnum):

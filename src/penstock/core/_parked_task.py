@@ -1,12 +1,15 @@
 """Park one task until another call wakes it.
 
-This does for one task what `trio.Event` does for many. It makes no object for each wait, and it can be used again.
+This does for one task what `trio.Event` does for many.
+It makes no object for each wait, and it can be used again.
 
 Rules of this file:
 
-* At most one task is parked here at a time. The owner ensures that, or checks `task` before it parks.
-* `wake` may be called when no task is parked: then it does nothing, and nothing is remembered. So the owner changes its own state first,
-  and a task that is about to park looks at that state before it parks.
+* At most one task is parked here at a time.
+  The owner ensures that, or checks `task` before it parks.
+* `wake` may be called when no task is parked: then it does nothing, and nothing is remembered. So
+  the owner changes its own state first, and a task that is about to park looks at that state before
+  it parks.
 """
 
 from collections.abc import AsyncGenerator, Generator
@@ -21,8 +24,9 @@ Y = TypeVar("Y")
 class _Woken(Outcome[None]):
     """An outcome of None that has no state, so that all waits can have the same one.
 
-    `trio.lowlevel.reschedule(task)` makes an `outcome.Value(None)` for each call, which is marked as used when the task goes on. Together
-    that is a fifth of the time that it takes to wake a task and to run its next step (0.7 of 3.6 us).
+    `trio.lowlevel.reschedule(task)` makes an `outcome.Value(None)` for each call, which is marked
+    as used when the task goes on. Together that is a fifth of the time that it takes to wake a task
+    and to run its next step (0.7 of 3.6 us).
     """
 
     __slots__ = ()
@@ -42,7 +46,9 @@ WOKEN: Final = _Woken()
 
 
 class ParkedTask:
-    """The place where one task waits. `task` is that task, or None; it is public because hot paths compare it before they call `wake`."""
+    """The place where one task waits. `task` is that task, or None; it is public because hot
+    paths compare it before they call `wake`.
+    """
 
     __slots__ = ("task",)
 
@@ -58,8 +64,8 @@ class ParkedTask:
         """Let the parked task go on in the next scheduler pass, if there is one."""
         task = self.task
         if task is not None:
-            # First reschedule, then forget. From a foreign thread reschedule() raises, and then the task must still be parked here:
-            # otherwise no later call could wake it.
+            # First reschedule, then forget. From a foreign thread reschedule() raises, and then the
+            # task must still be parked here: otherwise no later call could wake it.
             trio.lowlevel.reschedule(task, WOKEN)
             self.task = None
 

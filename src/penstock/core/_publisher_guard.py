@@ -1,9 +1,12 @@
-"""The guard between a foreign publisher and a pipe. It makes true what the pipe takes for granted about its publisher.
+"""The guard between a foreign publisher and a pipe.
+It makes true what the pipe takes for granted about its publisher.
 
 Rules of this file:
 
-* The pipe gets `on_subscribe` at once. Its requests are kept until the publisher has called `on_subscribe`.
-* If the publisher signals an element that was not requested, or raises, the stream ends with a `RuleViolation` that names the rule.
+* The pipe gets `on_subscribe` at once.
+  Its requests are kept until the publisher has called `on_subscribe`.
+* If the publisher signals an element that was not requested, or raises, the stream ends with a
+  `RuleViolation` that names the rule.
   Only None is answered to the publisher itself, with a TypeError (rule 2.13).
 * After the end, signals of the publisher do nothing (rules 2.4, 2.8).
 """
@@ -25,11 +28,15 @@ class ViolationSink(Protocol):
 
 
 class PublisherGuard(Relay[T]):
-    """The first relay after a foreign publisher: its subscriber, and the subscription of the pipe."""
+    """The first relay after a foreign publisher:
+    its subscriber, and the subscription of the pipe.
+    """
 
     __slots__ = ("_outstanding", "_requested_early", "_sink", "max_hold_up")
 
-    def __init__(self, subscriber: Subscriber[T], sink: ViolationSink, *, max_hold_up: float = inf) -> None:
+    def __init__(
+        self, subscriber: Subscriber[T], sink: ViolationSink, *, max_hold_up: float = inf
+    ) -> None:
         super().__init__(subscriber)
         self._sink = sink
         self._requested_early = 0  # requested before the publisher called on_subscribe
@@ -38,7 +45,14 @@ class PublisherGuard(Relay[T]):
         """`Scope.max_hold_up` of the pipe, for a publisher of many subscribers."""
 
     @classmethod
-    def insert_between(cls, publisher: Publisher[T], subscriber: Subscriber[T], sink: ViolationSink, *, max_hold_up: float = inf) -> None:
+    def insert_between(
+        cls,
+        publisher: Publisher[T],
+        subscriber: Subscriber[T],
+        sink: ViolationSink,
+        *,
+        max_hold_up: float = inf,
+    ) -> None:
         """Subscribe to `publisher` with a guard in front of `subscriber`."""
         guard = cls(subscriber, sink, max_hold_up=max_hold_up)
         subscriber.on_subscribe(guard)
@@ -47,7 +61,9 @@ class PublisherGuard(Relay[T]):
         try:
             publisher.subscribe(guard)
         except Exception as error:  # boundary: a foreign publisher (rule 1.9)
-            guard._end_with_violation("1.9", f"the publisher raised {shown(error)} in subscribe()", error)
+            guard._end_with_violation(
+                "1.9", f"the publisher raised {shown(error)} in subscribe()", error
+            )
 
     # --- the subscription: called by the pipe
 
@@ -72,7 +88,9 @@ class PublisherGuard(Relay[T]):
             raise TypeError("on_subscribe(None): a subscription is needed (rule 2.13)")
         if subscription is self._upstream:
             # Rule 2.5 would have us cancel it, and that would end the first stream silently.
-            self._end_with_violation("2.12", "the publisher signalled on_subscribe twice with one subscription")
+            self._end_with_violation(
+                "2.12", "the publisher signalled on_subscribe twice with one subscription"
+            )
             return
         if self._subscriber is None or self._upstream is not None:
             # rule 2.5: never two subscriptions; and after a cancel none is needed
@@ -90,7 +108,9 @@ class PublisherGuard(Relay[T]):
         if subscriber is None:
             return  # rule 2.8
         if self._outstanding <= 0:  # before on_subscribe this is any element
-            self._end_with_violation("1.1", "the publisher signalled an element that was not requested")
+            self._end_with_violation(
+                "1.1", "the publisher signalled an element that was not requested"
+            )
             return
         self._outstanding -= 1
         subscriber.on_next(element)
@@ -110,7 +130,10 @@ class PublisherGuard(Relay[T]):
 
     def _end_with_violation(self, rule: str, what: str, cause: Exception | None = None) -> None:
         violation = RuleViolation(
-            f"{what}; that breaks rule {rule}, so its stream was cancelled. The author of the publisher must act: the test kit shows where",
+            (
+                f"{what}; that breaks rule {rule}, so its stream was cancelled. The author of the "
+                "publisher must act: the test kit shows where"
+            ),
             rule=rule,
         )
         violation.__cause__ = cause
@@ -122,19 +145,27 @@ class PublisherGuard(Relay[T]):
             self._sink.report_violation(violation)
 
     def _request(self, upstream: Subscription, n: int) -> None:
-        # Counted before the call: the publisher may signal the elements inside request() (rule 3.10).
+        # Counted before the call: the publisher may signal the elements inside request() (rule
+        # 3.10).
         self._outstanding = add_demand(self._outstanding, n)
         try:
             upstream.request(n)
         except Exception as error:  # boundary: a foreign subscription (rule 3.16)
-            self._end_with_violation("3.16", f"the publisher raised {shown(error)} in request()", error)
+            self._end_with_violation(
+                "3.16", f"the publisher raised {shown(error)} in request()", error
+            )
 
     def _cancel(self, upstream: Subscription) -> None:
         try:
             upstream.cancel()
         except Exception as error:  # boundary: a foreign subscription (rule 3.15)
-            self._end_with_violation("3.15", f"the publisher raised {shown(error)} in cancel()", error)
+            self._end_with_violation(
+                "3.15", f"the publisher raised {shown(error)} in cancel()", error
+            )
 
     def __repr__(self) -> str:
         outstanding = add_demand(self._requested_early, self._outstanding)
-        return f"<publisher guard {'over' if self._subscriber is None else 'live'}, outstanding {outstanding}>"
+        return (
+            f"<publisher guard {'over' if self._subscriber is None else 'live'}, outstanding "
+            f"{outstanding}>"
+        )

@@ -3,16 +3,21 @@
 Rules of this file:
 
 * One task opens, pulls and closes the iterator, and does nothing else (see `_pulled_iterator.py`).
-* The task exists from the first request to the end. A subscription without demand is an object without a task.
-* `_budget` is how many elements this burst may still signal, `_demand` how many were requested beyond the budget. Cancelling sets both to
-  zero. So one comparison for each element finds the end of the burst, of the demand and of the subscription.
-* Signals come only from the pump's task. `request` and `cancel` never signal, so signals cannot nest (rules 3.3, 3.4).
-* Elements come in bursts with a checkpoint after each. A checkpoint costs as much as some twenty elements, so one for each element would
-  be most of the cost; none at all would starve other tasks. `BurstPacer` decides how long a burst is.
+* The task exists from the first request to the end.
+  A subscription without demand is an object without a task.
+* `_budget` is how many elements this burst may still signal, `_demand` how many were requested
+  beyond the budget. Cancelling sets both to zero. So one comparison for each element finds the end
+  of the burst, of the demand and of the subscription.
+* Signals come only from the pump's task.
+  `request` and `cancel` never signal, so signals cannot nest (rules 3.3, 3.4).
+* Elements come in bursts with a checkpoint after each. A checkpoint costs as much as some twenty
+  elements, so one for each element would be most of the cost; none at all would starve other tasks.
+  `BurstPacer` decides how long a burst is.
 
-A `BatchingSubscriber` lends its open batch: the pump appends the elements that fit itself, because a call for each element costs more
-than all the other work on it. Every other element is signalled with `on_next`. For a `ConvertingSubscriber` the pump also converts.
-Elements that the iterator has at hand (`_ready_elements.py`) go in one call to subscribers that take lists.
+A `BatchingSubscriber` lends its open batch: the pump appends the elements that fit itself, because
+a call for each element costs more than all the other work on it. Every other element is signalled
+with `on_next`. For a `ConvertingSubscriber` the pump also converts. Elements that the iterator has
+at hand (`_ready_elements.py`) go in one call to subscribers that take lists.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
@@ -46,18 +51,24 @@ T = TypeVar("T")
 
 FIRST_BURST: Final = 32
 LONGEST_BURST: Final = 1024
-"""Elements between two checkpoints. Spread over 1,024 elements, the cost of a checkpoint cannot be measured any more."""
+"""Elements between two checkpoints.
+Spread over 1,024 elements, the cost of a checkpoint cannot be measured any more.
+"""
 
 BURST_SECONDS: Final = 0.005
-"""Seconds that a burst may take. A longer one is followed by a shorter one, so that other tasks wait about this long for their turn."""
+"""Seconds that a burst may take. A longer one is followed by a shorter one, so that other tasks
+wait about this long for their turn.
+"""
 
 
 def next_burst(burst: int, seconds: float) -> int:
     """Return the length of the next burst after one of `burst` elements took `seconds`."""
     if seconds > BURST_SECONDS:
-        return max(1, burst // 4)  # shrink faster than it grows: a slow burst delays every other task
+        # shrink faster than it grows: a slow burst delays every other task.
+        return max(1, burst // 4)
     if seconds < BURST_SECONDS / 4:
-        return min(LONGEST_BURST, burst * 2)  # twice as long still takes less than half of BURST_SECONDS
+        # twice as long still takes less than half of BURST_SECONDS.
+        return min(LONGEST_BURST, burst * 2)
     return burst
 
 
@@ -85,9 +96,11 @@ class BurstPacer:
         self._spent += count
 
     async def checkpoint_if_due(self) -> None:
-        """Checkpoint if the burst is used up or has taken too long; else only raise Cancelled if this task is cancelled."""
-        # The burst is counted over any number of requests. With a checkpoint for each request, a consumer that requests one element at
-        # a time would pay for a checkpoint with each element.
+        """Checkpoint if the burst is used up or has taken too long;
+        else only raise Cancelled if this task is cancelled.
+        """
+        # The burst is counted over any number of requests. With a checkpoint for each request, a
+        # consumer that requests one element at a time would pay for a checkpoint with each element.
         seconds = monotonic() - self._turn_began
         if self._spent >= self._burst or seconds > BURST_SECONDS:
             self._burst = next_burst(self._burst, seconds)
@@ -106,7 +119,9 @@ class _ClosedBatch:
 
 
 NO_BATCH: Final[SharedBatch] = _ClosedBatch()
-"""Stands in for a batch when the subscriber has none open, so that the loop over elements needs no second comparison."""
+"""Stands in for a batch when the subscriber has none open, so
+that the loop over elements needs no second comparison.
+"""
 
 
 class Pump(Subscription, Generic[T]):
@@ -144,10 +159,13 @@ class Pump(Subscription, Generic[T]):
     ) -> None:
         """`length` is how many elements will come, if that is known.
 
-        `given`: the iterator exists already, and must be closed even if it is never pulled. `borrowed`: it is never closed here.
+        `given`: the iterator exists already, and must be closed even if it is never pulled.
+        `borrowed`: it is never closed here.
         `claim`: the claim on an iterator that exists already.
         """
-        self._iterator = PulledIterator(open_iterator, scope, label=label, is_given=given, borrowed=borrowed, claim=claim)
+        self._iterator = PulledIterator(
+            open_iterator, scope, label=label, is_given=given, borrowed=borrowed, claim=claim
+        )
         self._subscriber: Subscriber[T] | None = subscriber
         self._scope = scope
         self._left = length
@@ -155,11 +173,14 @@ class Pump(Subscription, Generic[T]):
         self._demand = 0
         self._pacer = BurstPacer()
         self._position = 0  # elements that were signalled in earlier bursts, for messages
-        self._unasked: list[T] | tuple[()] = ()  # at most one element, yielded in answer to a cancellation and not to a pull
+        # At most one element, yielded in answer to a cancellation and not to a pull.
+        self._unasked: list[T] | tuple[()] = ()
         self._cancel_scope: trio.CancelScope | None = None  # around the task
         self._task: trio.lowlevel.Task | None = None
-        self._parked: ParkedTask | None = None  # where the task waits for demand; made when it first has to wait
-        self._is_pulling = False  # inside a burst: the iterator or the subscriber runs, or the iterator waits
+        # Where the task waits for demand; made when it first has to wait.
+        self._parked: ParkedTask | None = None
+        # inside a burst: the iterator or the subscriber runs, or the iterator waits.
+        self._is_pulling = False
         self._batch: SharedBatch = NO_BATCH  # the open batch of a subscriber that lends one
         self._is_stopped = False
 
@@ -168,7 +189,9 @@ class Pump(Subscription, Generic[T]):
     def request(self, n: int, /) -> None:
         if self._subscriber is None:
             return  # rule 3.6
-        self._demand += n  # Python's integers do not overflow, and _next_budget() treats every sum of at least 2^63-1 as without bound
+        # Python's integers do not overflow, and _next_budget() treats every sum of at least 2^63-1
+        # as without bound.
+        self._demand += n
         if self._cancel_scope is None:
             self._start()
         elif self._parked is not None:
@@ -181,7 +204,8 @@ class Pump(Subscription, Generic[T]):
         self._stop()
         if self._cancel_scope is None:
             if self._iterator.is_given:
-                # If the nursery has closed, no task can close the generator. It never ran, so it holds nothing.
+                # If the nursery has closed, no task can close the generator.
+                # It never ran, so it holds nothing.
                 with suppress(UsageError):
                     self._spawn("cleanup")
             else:
@@ -191,13 +215,18 @@ class Pump(Subscription, Generic[T]):
         try:
             self._spawn("pump")
         except UsageError as closed:
-            self._end_with_error(closed)  # rule 3.16: request() returns normally, and the subscriber gets the error
+            # rule 3.16: request() returns normally, and the subscriber gets the error.
+            self._end_with_error(closed)
 
     def _spawn(self, role: str) -> None:
-        self._cancel_scope = self._scope.spawn(self._run, name=f"penstock {role} of {self._iterator.label}", stop=self._stop)
+        self._cancel_scope = self._scope.spawn(
+            self._run, name=f"penstock {role} of {self._iterator.label}", stop=self._stop
+        )
 
     def _stop(self) -> None:
-        """End the task. If the iterator is suspended at a `yield`, the task ends by itself; if the iterator waits, that is cancelled."""
+        """End the task. If the iterator is suspended at a `yield`, the task ends by itself; if
+        the iterator waits, that is cancelled.
+        """
         self._is_stopped = True
         self._budget = self._demand = 0
         self._batch.longest = -1  # the loops that append look at nothing else
@@ -212,12 +241,16 @@ class Pump(Subscription, Generic[T]):
         return cast("trio.CancelScope", self._cancel_scope)
 
     def _is_in_signal(self) -> bool:
-        """Return whether this call comes from inside the subscriber's `on_next`. The iterator is suspended then."""
+        """Return whether this call comes from inside the subscriber's `on_next`.
+        The iterator is suspended then.
+        """
         is_running = self._task is not None and self._task.coro.cr_running
         return is_running and not self._iterator.is_running
 
     def _forget_subscriber(self) -> Subscriber[T] | None:
-        """Forget the subscriber (rules 1.6, 3.13) and all demand. Return the subscriber, for the last signal."""
+        """Forget the subscriber (rules 1.6, 3.13) and all demand.
+        Return the subscriber, for the last signal.
+        """
         subscriber, self._subscriber = self._subscriber, None
         self._budget = self._demand = 0
         return subscriber
@@ -236,19 +269,25 @@ class Pump(Subscription, Generic[T]):
             if self._subscriber is not None:
                 self._end_with_error(
                     PublisherStopped(
-                        f"{self._iterator.label} was stopped: the nursery that ran it was cancelled. "
-                        "Keep the nursery open until the subscribers are done, or cancel the subscription first"
+                        f"{self._iterator.label} was stopped: the nursery that ran it was "
+                        "cancelled. "
+                        "Keep the nursery open until the subscribers are done, or cancel the "
+                        "subscription first"
                     )
                 )
             await self._iterator.close(self._own_scope)
             self._task = None
 
     # A plain function: as an async one it would be a frame more in each stream that waits.
-    def _open(self) -> tuple[AsyncIterator[T], Callable[[T], None], Callable[..., Awaitable[bool]]] | None:
-        """Return the iterator, the method for an element, and the loop that signals a burst; None if there is nothing to pull."""
+    def _open(
+        self,
+    ) -> tuple[AsyncIterator[T], Callable[[T], None], Callable[..., Awaitable[bool]]] | None:
+        """Return the iterator, the method for an element, and the loop that signals a burst;
+        None if there is nothing to pull.
+        """
         if self._is_stopped and not self._iterator.is_given:
-            # Cancelled before the task ran for the first time: the user's factory need not run at all. An iterator that exists already is
-            # opened even so, because it must be closed.
+            # Cancelled before the task ran for the first time: the user's factory need not run at
+            # all. An iterator that exists already is opened even so, because it must be closed.
             self._iterator.discard()
             return None
         iterator, subscriber = self._iterator.open(), self._subscriber
@@ -256,11 +295,17 @@ class Pump(Subscription, Generic[T]):
             return None
         return iterator, subscriber.on_next, self._signal_for(subscriber, iterator)
 
-    def _signal_for(self, subscriber: Subscriber[T], iterator: AsyncIterator[T]) -> Callable[..., Awaitable[bool]]:
+    def _signal_for(
+        self, subscriber: Subscriber[T], iterator: AsyncIterator[T]
+    ) -> Callable[..., Awaitable[bool]]:
         """Return the loop that signals a burst of `iterator` to `subscriber`."""
-        if hasattr(iterator, "take_ready") and (on_next_many := on_next_many_of(subscriber)) is not None:
+        if (
+            hasattr(iterator, "take_ready")
+            and (on_next_many := on_next_many_of(subscriber)) is not None
+        ):
             return partial(self._signal_ready, on_next_many)
-        # One method name decides. isinstance() with a runtime-checkable protocol takes 7 µs on Python 3.11, this takes 0.05 µs.
+        # One method name decides. isinstance() with a runtime-checkable protocol takes 7 µs on
+        # Python 3.11, this takes 0.05 µs.
         if not hasattr(subscriber, "on_reservation_used"):
             return self._signal_burst
         if hasattr(subscriber, "convert"):
@@ -292,18 +337,23 @@ class Pump(Subscription, Generic[T]):
             self._is_pulling = False
             if self._is_stopped:
                 return
-            # `granted` and not what is left of the budget: the whole budget has been signalled here.
+            # `granted` and not what is left of the budget:
+            # the whole budget has been signalled here.
             self._position += granted
             self._left -= granted
             self._pacer.spend(granted)
-        # rule 1.5: a source that knows its length completes with the last element, not with the pull after it
+        # rule 1.5: a source that knows its length completes with the last element,
+        # not with the pull after it
         subscriber = self._forget_subscriber()
         if subscriber is not None:
             subscriber.on_complete()
 
-    async def _signal_burst(self, iterator: AsyncIterator[T], on_next: Callable[[T], None], granted: int) -> bool:
+    async def _signal_burst(
+        self, iterator: AsyncIterator[T], on_next: Callable[[T], None], granted: int
+    ) -> bool:
         """Signal as many elements as the budget permits; return False at the iterator's end."""
-        # The path of each element. `_budget` is read before and after on_next, because the subscriber may cancel inside it.
+        # The path of each element. `_budget` is read before and after on_next, because the
+        # subscriber may cancel inside it.
         async for element in iterator:
             if self._budget <= 0:
                 return True  # cancelled while the iterator was pulled: no signal from then on
@@ -316,9 +366,15 @@ class Pump(Subscription, Generic[T]):
         return False
 
     async def _signal_ready(
-        self, on_next_many: Callable[[Sequence[T]], None], iterator: Any, on_next: Callable[[T], None], granted: int
+        self,
+        on_next_many: Callable[[Sequence[T]], None],
+        iterator: Any,
+        on_next: Callable[[T], None],
+        granted: int,
     ) -> bool:
-        """Do the same for an iterator that may have several elements at hand, and a subscriber that takes them in one call."""
+        """Do the same for an iterator that may have several elements at hand, and a subscriber
+        that takes them in one call.
+        """
         at_hand: ReadyElements[T] = iterator
         while self._budget > 0:
             elements = at_hand.take_ready(self._budget)
@@ -340,15 +396,22 @@ class Pump(Subscription, Generic[T]):
         return True
 
     async def _append_to_batch(
-        self, batching: BatchingSubscriber, iterator: AsyncIterator[Any], on_next: Callable[[Any], None], granted: int
+        self,
+        batching: BatchingSubscriber,
+        iterator: AsyncIterator[Any],
+        on_next: Callable[[Any], None],
+        granted: int,
     ) -> bool:
-        """Do the same for a subscriber that lends its batch: append elements that fit, and signal the others."""
+        """Do the same for a subscriber that lends its batch:
+        append elements that fit, and signal the others.
+        """
         batch = self._batch = batching.run or NO_BATCH
-        # `left` is the budget as this loop sees it. `_budget` itself is updated only when an element is signalled, because `longest`
-        # finds a cancellation here: _stop() sets it to -1.
+        # `left` is the budget as this loop sees it. `_budget` itself is updated only when an
+        # element is signalled, because `longest` finds a cancellation here: _stop() sets it to -1.
         elements, left = batch.elements, self._budget
         async for element in iterator:
-            # `longest` is read anew for each element: the subscriber may have taken the batch while the iterator waited.
+            # `longest` is read anew for each element:
+            # the subscriber may have taken the batch while the iterator waited.
             if type(element) is bytes and len(element) <= batch.longest:
                 elements.append(element)
                 left -= 1
@@ -370,19 +433,29 @@ class Pump(Subscription, Generic[T]):
         return False
 
     async def _append_converted(
-        self, converting: ConvertingSubscriber[T], iterator: AsyncIterator[T], on_next: Callable[[T], None], granted: int
+        self,
+        converting: ConvertingSubscriber[T],
+        iterator: AsyncIterator[T],
+        on_next: Callable[[T], None],
+        granted: int,
     ) -> bool:
-        """Do the same for a subscriber that lends a batch of bytes and a function that makes them."""
-        # A loop of its own, because a comparison more for each element would make `_append_to_batch` slower by a tenth.
+        """Do the same for a subscriber that lends a batch of bytes and a function
+        that makes them.
+        """
+        # A loop of its own, because a comparison more for each element would make
+        # `_append_to_batch` slower by a tenth.
         batch, convert = converting.run or NO_BATCH, converting.convert
         self._batch, left = batch, self._budget
         async for element in iterator:
             if batch.longest >= 0 and element is not None:
                 try:
                     data = convert(element)
-                except Exception:  # boundary: a serializer may raise anything. on_next converts the element again, and reports the failure
+                except Exception:
+                    # boundary: a serializer may raise anything.
+                    # on_next converts the element again, and reports the failure.
                     data = None
-                # Compared after the conversion, which runs code of a plugin: it may have ended the stream.
+                # Compared after the conversion, which runs code of a plugin:
+                # it may have ended the stream.
                 if type(data) is bytes and len(data) <= batch.longest:
                     batch.elements.append(data)
                     left -= 1
@@ -409,7 +482,9 @@ class Pump(Subscription, Generic[T]):
         on_next(element)
 
     async def _next_budget(self) -> bool:
-        """Wait for demand, and move the part that this burst may signal into the budget. Return False if the pump was stopped."""
+        """Wait for demand, and move the part that this burst may signal into the budget. Return
+        False if the pump was stopped.
+        """
         if self._demand:  # else park() checkpoints
             await self._pacer.checkpoint_if_due()
         while not self._demand and not self._is_stopped:
@@ -424,7 +499,9 @@ class Pump(Subscription, Generic[T]):
         return not self._is_stopped
 
     async def _throw_cancellation(self, cancelled: trio.Cancelled) -> T:
-        """Let the iterator handle a cancellation that began inside it, and return the element that it yields; else raise `cancelled`."""
+        """Let the iterator handle a cancellation that began inside it, and return the element
+        that it yields; else raise `cancelled`.
+        """
         if self._is_stopped:
             raise cancelled  # the iterator is about to be closed
         self._is_pulling = True
@@ -436,7 +513,9 @@ class Pump(Subscription, Generic[T]):
     # --- the end
 
     def _end_with_error(self, error: Exception) -> None:
-        """Signal on_error. If there is no subscriber any more, as when cleanup fails, report the error to the scope."""
+        """Signal on_error. If there is no subscriber any more, as when cleanup fails,
+        report the error to the scope.
+        """
         subscriber = self._forget_subscriber()
         if subscriber is not None:
             subscriber.on_error(error)
@@ -445,10 +524,16 @@ class Pump(Subscription, Generic[T]):
 
     def _none_element(self, signalled: int) -> UsageError:
         return UsageError(
-            f"{self._iterator.label} yielded None at position {self._position + signalled} (counted from 0); "
-            "None is never an element (rule 2.13). Leave it out, or map it to a value of its own"
+            f"{self._iterator.label} yielded None at position {self._position + signalled} "
+            "(counted from 0); None is never an element (rule 2.13). Leave it out, or map it to a "
+            "value of its own"
         )
 
     def __repr__(self) -> str:
-        state = "over" if self._subscriber is None else "idle" if self._cancel_scope is None else "live"
-        return f"<pump of {self._iterator.label}: {state}, demand {add_demand(self._budget, self._demand)}>"
+        state = (
+            "over" if self._subscriber is None else "idle" if self._cancel_scope is None else "live"
+        )
+        return (
+            f"<pump of {self._iterator.label}: {state}, demand "
+            f"{add_demand(self._budget, self._demand)}>"
+        )

@@ -1,10 +1,13 @@
-"""Iterators that may have several elements at hand: collections and memory channels. A pump hands these over with one call.
+"""Iterators that may have several elements at hand: collections and memory channels.
+A pump hands these over with one call.
 
 Rules of this file:
 
 * `take_ready` never waits, and returns no more elements than were requested.
-* A lazy iterable has no elements at hand: to take them ahead would run its code for elements that a cancel makes superfluous.
-* Subscribers of one memory channel share its elements. Each takes its share of those that wait, and then lets the others run.
+* A lazy iterable has no elements at hand:
+  to take them ahead would run its code for elements that a cancel makes superfluous.
+* Subscribers of one memory channel share its elements.
+  Each takes its share of those that wait, and then lets the others run.
 """
 
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
@@ -19,7 +22,9 @@ T = TypeVar("T")
 T_co = TypeVar("T_co", covariant=True)
 
 COLLECTIONS: Final = frozenset({list, tuple, range})
-"""The types whose slices are elements at hand. Their subclasses may compute elements, so they are walked one by one."""
+"""The types whose slices are elements at hand.
+Their subclasses may compute elements, so they are walked one by one.
+"""
 
 
 _NONE: Final = type(None)
@@ -30,7 +35,8 @@ def before_none(elements: Sequence[T]) -> Sequence[T]:
     kind: type = type(elements)  # by itself, so that the type of the result does not change
     if kind is BytesList:
         return elements
-    # By type and in C. `None in elements` would call `__eq__` of each, which some objects answer with an array.
+    # By type and in C. `None in elements` would call `__eq__` of each,
+    # which some objects answer with an array.
     if _NONE not in set(map(type, elements)):
         return elements
     return list(takewhile(lambda element: element is not None, elements))
@@ -40,7 +46,9 @@ class ReadyElements(Protocol[T_co]):
     """An async iterator that may have several elements at hand."""
 
     def take_ready(self, most: int, /) -> Sequence[T_co]:
-        """Return up to `most` elements that are there now; none if the next element must be awaited, or the end has come."""
+        """Return up to `most` elements that are there now; none if the next element must be
+        awaited, or the end has come.
+        """
 
 
 class CollectionIterator(AsyncIterator[T]):
@@ -60,7 +68,8 @@ class CollectionIterator(AsyncIterator[T]):
         return taken
 
     def __aiter__(self) -> AsyncIterator[T]:  # noqa: PYI034  # the generator below
-        # A generator: to step through one costs half as much as a coroutine for each element. Made once, as each burst comes here.
+        # A generator: to step through one costs half as much as a coroutine for each element. Made
+        # once, as each burst comes here.
         if self._single is None:
             self._single = self._walk()
         return self._single
@@ -89,12 +98,15 @@ class ChannelIterator(AsyncIterator[T]):
         self._has_waited = False  # other receivers could run since the last `take_ready`
 
     def take_ready(self, most: int, /) -> Sequence[T]:
-        """Return this receiver's share of the elements that wait; none if it was the last one that received."""
+        """Return this receiver's share of the elements that wait;
+        none if it was the last one that received.
+        """
         taken: list[T] = []
         if self._has_waited:
             self._has_waited = False
             now = self._channel.statistics()
-            # With the elements of tasks that wait to send: `receive_nowait` takes these as well, and lets such a task go on.
+            # With the elements of tasks that wait to send: `receive_nowait` takes these as well,
+            # and lets such a task go on.
             share = (now.current_buffer_used + now.tasks_waiting_send) // now.open_receive_channels
             try:
                 while len(taken) < min(most, share):

@@ -1,12 +1,14 @@
-"""Relays: objects between a publisher and a subscriber that pass signals down and demand up, and change what a subclass is about.
+"""Relays: objects between a publisher and a subscriber that pass signals down and demand up, and
+change what a subclass is about.
 
 Rules of this file:
 
-* A relay forgets both neighbours when the stream ends, before it signals the end or cancels (rules 1.6, 2.4, 3.13). So a neighbour that
-  answers with another call finds a relay that does nothing, and no end is signalled twice.
+* A relay forgets both neighbours when the stream ends, before it signals the end or cancels (rules
+  1.6, 2.4, 3.13). So a neighbour that answers with another call finds a relay that does nothing,
+  and no end is signalled twice.
 * Calls after the end do nothing (rules 1.7, 3.6, 3.7).
-* A relay trusts its neighbours, as stages of one pipe do: it checks neither demand nor elements. `SubscriberGuard` and `PublisherGuard`
-  are the relays that check.
+* A relay trusts its neighbours, as stages of one pipe do: it checks neither demand nor elements.
+  `SubscriberGuard` and `PublisherGuard` are the relays that check.
 """
 
 from collections.abc import Sequence
@@ -67,26 +69,33 @@ class Relay(Subscriber[T], Subscription, Generic[T]):
 
     def cancel(self, /) -> None:
         upstream = self._upstream
-        self._detach()  # first: a publisher that answers the cancel with a signal must not reach the subscriber
+        # First: a publisher that answers the cancel with a signal must not reach the subscriber.
+        self._detach()
         if upstream is not None:
             upstream.cancel()
 
     # --- for subclasses
 
     def _detach(self) -> Subscriber[Any] | None:
-        """Forget both neighbours. Return the subscriber for its last signal, or None if the stream had ended before."""
+        """Forget both neighbours.
+        Return the subscriber for its last signal, or None if the stream had ended before.
+        """
         subscriber, self._subscriber = self._subscriber, None
         self._upstream = None
         return subscriber
 
 
 class BatchRelay(Relay[T]):
-    """A relay that also passes on elements in batches, and tells its subclass how many elements pass."""
+    """A relay that also passes on elements in batches,
+    and tells its subclass how many elements pass.
+    """
 
     __slots__ = ()
 
     def _on_elements(self, count: int) -> None:
-        """Called before `count` elements are passed on together. A subclass counts here, or renews a deadline."""
+        """Called before `count` elements are passed on together.
+        A subclass counts here, or renews a deadline.
+        """
 
     def on_next(self, element: T, /) -> None:
         subscriber = self._subscriber
@@ -99,7 +108,8 @@ class BatchRelay(Relay[T]):
         on_next_many = on_next_many_of(self._subscriber)
         if on_next_many is None:
             for element in elements:
-                self.on_next(element)  # looks for the subscriber each time: it may cancel inside any element
+                # looks for the subscriber each time: it may cancel inside any element.
+                self.on_next(element)
         else:
             self._on_elements(len(elements))
             on_next_many(elements)
@@ -114,7 +124,8 @@ class BatchRelay(Relay[T]):
         """Pass packed elements on as they are if the subscriber accepts that, else as a list."""
         on_next_packed = on_next_packed_of(self._subscriber)
         if on_next_packed is None:
-            # The elements are bytes: only streams of fixed size are packed, and those have no serializer.
+            # The elements are bytes: only streams of fixed size are packed,
+            # and those have no serializer.
             self.on_next_many(split_packed(count, elements))  # type: ignore[arg-type]  # T is bytes here
         else:
             self._on_elements(count)

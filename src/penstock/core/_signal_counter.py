@@ -3,7 +3,8 @@
 Rules of this file:
 
 * The counter trusts no other count: it judges those of the stream.
-* Times come from the clock that never goes back. The wall clock was read once, so that files of several processes have one time.
+* Times come from the clock that never goes back. The wall clock was read once, so that files of
+  several processes have one time.
 * An exception of a tap ends its recording, and is logged. The stream goes on.
 """
 
@@ -39,20 +40,25 @@ class SignalCounter:
         self._count = self._size = self._first = self._last = self._longest = 0
 
     def elements(self, n: int, size: int) -> int:
-        """Count `n` elements of `size` bytes that are about to pass. Return the time, for `returned`."""
+        """Count `n` elements of `size` bytes that are about to pass.
+        Return the time, for `returned`.
+        """
         now = perf_counter_ns()
         if not self._count:
             self._first = now
         self._count += n
         self._size += size
         self._last = now
-        # A row each second at least: a long stream of elements alone would otherwise show nothing before its end.
+        # A row each second at least: a long stream of elements alone would otherwise show nothing
+        # before its end.
         if self._each or now - self._first >= LONGEST_ROW:
             self.flush()
         return now
 
     def signal(self, kind: SignalKind, n: int = 0) -> int:
-        """Make the row of another signal that is about to pass, behind that of the elements before it. Return the time."""
+        """Make the row of another signal that is about to pass, behind that of the elements
+        before it. Return the time.
+        """
         # First, so that the rows have the order of the signals.
         if self._count:
             self.flush()
@@ -76,14 +82,20 @@ class SignalCounter:
         count, size, self._count, self._size = self._count, self._size, 0, 0
         longest, self._longest = self._longest, 0
         try:
-            self._record(_ON_NEXT, count, size, self._first + _SINCE_1970, self._last + _SINCE_1970, longest)
-        except Exception as error:  # boundary: a tap is code of a plugin or of the user, and must not end the stream that it watches
+            self._record(
+                _ON_NEXT, count, size, self._first + _SINCE_1970, self._last + _SINCE_1970, longest
+            )
+        except Exception as error:
+            # boundary: a tap is code of a plugin or of the user, and must not end the stream
+            # that it watches.
             self._give_up(error)
 
     def _give_up(self, error: Exception) -> None:
         self._record = _ignore
         text = "the tap of a stream raised %s: %s; it gets no more rows of this stream"
-        limited_log(LOG).write(logging.ERROR, place_of(error), text, type(error).__name__, text_of(error), error=error)
+        limited_log(LOG).write(
+            logging.ERROR, place_of(error), text, type(error).__name__, text_of(error), error=error
+        )
 
 
 def _ignore(kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /) -> None:

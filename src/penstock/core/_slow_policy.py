@@ -1,4 +1,6 @@
-"""`SlowPolicy`: how a topic treats a subscriber that lags behind. It stands below `Source` and `Topic`, because both name it."""
+"""`SlowPolicy`: how a topic treats a subscriber that lags behind. It stands below `Source` and
+`Topic`, because both name it.
+"""
 
 import enum
 
@@ -7,7 +9,9 @@ class SlowPolicy(enum.Enum):
     """The answer of a topic to a subscriber that has no demand left and no room in its buffer."""
 
     WAIT = "wait"
-    """`publish` waits for the slowest, for `max_hold_up` seconds at most if the topic has that bound. Nothing is lost."""
+    """`publish` waits for the slowest, for `max_hold_up` seconds at most if the topic has
+    that bound. Nothing is lost.
+    """
 
     DROP_OLDEST = "drop oldest"
     """The oldest element in its buffer is dropped."""

@@ -1,15 +1,19 @@
-"""A source is the blueprint of a stream: immutable, and started anew for each subscriber. Its methods are the operators.
+"""A source is the blueprint of a stream: immutable, and started anew for each subscriber.
+Its methods are the operators.
 
 Rules of this file:
 
-* `attach` is a plain call that never raises. It gives the subscriber `on_subscribe` before it returns.
-* Neighbours inside a pipe trust each other: demand is a positive int, no element is None, and **after `cancel()` has returned, or after
-  a terminal signal, no signal follows**. Where a pipe meets foreign code, a guard stands in between: `SubscriberGuard` in front of a
-  user's subscriber, `PublisherGuard` behind a foreign publisher.
-* A method of an operator has the parameters of the function with its name in `penstock.operators`, and calls it. Its docstring is the
-  first sentence of that function's docstring. A test compares both.
-* The methods stand here and not in `penstock.operators`, because every source has them, and the sources are below that layer. The
-  functions are found in `OPERATORS` when a method is called.
+* `attach` is a plain call that never raises.
+  It gives the subscriber `on_subscribe` before it returns.
+* Neighbours inside a pipe trust each other: demand is a positive int, no element is None, and
+  **after `cancel()` has returned, or after a terminal signal, no signal follows**. Where a pipe
+  meets foreign code, a guard stands in between: `SubscriberGuard` in front of a user's subscriber,
+  `PublisherGuard` behind a foreign publisher.
+* A method of an operator has the parameters of the function with its name in `penstock.operators`,
+  and calls it. Its docstring is the first sentence of that function's docstring. A test compares
+  both.
+* The methods stand here and not in `penstock.operators`, because every source has them, and the
+  sources are below that layer. The functions are found in `OPERATORS` when a method is called.
 """
 
 import importlib
@@ -24,7 +28,14 @@ import trio
 from penstock.api import MakesTaps, Publisher, Subscriber, UsageError, shown
 from penstock.core._apply_operator import apply_operator
 from penstock.core._bound_publisher import BoundPublisher
-from penstock.core._scope import CLEANUP_SECONDS, Report, Scope, check_cleanup_timeout, check_hook, log_violation
+from penstock.core._scope import (
+    CLEANUP_SECONDS,
+    Report,
+    Scope,
+    check_cleanup_timeout,
+    check_hook,
+    log_violation,
+)
 from penstock.core._slow_policy import SlowPolicy
 from penstock.core._stream import DEFAULT_DEMAND
 
@@ -46,7 +57,8 @@ class _Operators(SimpleNamespace):
     """The operators by name. The first use of one imports them, if the program has not."""
 
     def __getattr__(self, name: str) -> Any:
-        # By name and not as an import of this layer: `operators` lies above it. Its front door fills this table.
+        # By name and not as an import of this layer: `operators` lies above it.
+        # Its front door fills this table.
         importlib.import_module("penstock.operators")
         try:
             return vars(self)[name]
@@ -55,23 +67,31 @@ class _Operators(SimpleNamespace):
 
 
 OPERATORS: Final[Any] = _Operators()
-"""The functions of `penstock.operators`, by name. That layer puts them here when it is imported, because core does not import it."""
+"""The functions of `penstock.operators`, by name. That layer puts them here when it is imported,
+because core does not import it.
+"""
 
 
 class Operator(Protocol[A_contra, B_co]):
-    """The type of an operator: any function from a source of A to a source of B. `Source.pipe` and `penstock.pipe` take them."""
+    """The type of an operator: any function from a source of A to a source of B. `Source.pipe`
+    and `penstock.pipe` take them.
+    """
 
-    # A protocol, so that a plain function of another package is an operator without inheriting anything.
+    # A protocol, so that a plain function of another package is an operator without inheriting
+    # anything.
     @abstractmethod  # an operator class derives from OperatorBase, which defines it
     def __call__(self, source: "Source[A_contra]", /) -> "Source[B_co]":
-        """Return the source that has the elements of `source` after this operator. Nothing runs before it is subscribed to."""
+        """Return the source that has the elements of `source` after this operator. Nothing runs
+        before it is subscribed to.
+        """
 
 
 class Source(ABC, Generic[T_co]):
-    """The blueprint of a stream. Give it to `subscribe` or a sink, or bind it to a nursery with `publisher`.
+    """The blueprint of a stream. Give it to `subscribe` or a sink,
+    or bind it to a nursery with `publisher`.
 
-    Each operator of `penstock.operators` is a method with the same parameters. A method returns a new source and runs nothing. The demand,
-    buffer and ends of an operator are documented there.
+    Each operator of `penstock.operators` is a method with the same parameters. A method returns a
+    new source and runs nothing. The demand, buffer and ends of an operator are documented there.
 
     >>> await collect(from_iterable([1, 2, 3, 4]).filter(lambda n: n > 1).map(str).take(2))
     ['2', '3']
@@ -79,7 +99,8 @@ class Source(ABC, Generic[T_co]):
     `pipe` applies operators that are no methods. Subclasses define `attach`.
     """
 
-    __slots__ = ("__weakref__",)  # subclasses have slots, too: a program may make a source for each request
+    # subclasses have slots, too: a program may make a source for each request.
+    __slots__ = ("__weakref__",)
 
     @abstractmethod
     def attach(self, subscriber: Subscriber[T_co], scope: Scope) -> None:
@@ -90,29 +111,45 @@ class Source(ABC, Generic[T_co]):
 
     @property
     def prefetch(self) -> int:
-        """How many elements `subscribe` requests before its reader asks for one, if the program gives no `demand`: 256 for most sources.
+        """How many elements `subscribe` requests before its reader asks for one, if the program
+        gives no `demand`: 256 for most sources.
 
-        0 means that each element is requested when the reader asks for it, so that the reader gets no element from an old buffer.
+        0 means that each element is requested when the reader asks for it, so that the reader gets
+        no element from an old buffer.
         `latest` and `drop` return 0. A source of your own may override it.
         """
         return DEFAULT_DEMAND
 
     def publisher(
-        self, nursery: trio.Nursery, *, on_violation: Report = log_violation, cleanup_timeout: float = CLEANUP_SECONDS
+        self,
+        nursery: trio.Nursery,
+        *,
+        on_violation: Report = log_violation,
+        cleanup_timeout: float = CLEANUP_SECONDS,
     ) -> Publisher[T_co]:
-        """Bind this blueprint to `nursery` and return a plain `Publisher` with one method, `subscribe`.
+        """Bind this blueprint to `nursery` and return a plain `Publisher` with one method,
+        `subscribe`.
 
-        Its tasks run in `nursery`. If the nursery is cancelled, every stream that has tasks there ends with `on_error`.
-        `on_violation` is called when a subscriber raises in a signal (rule 2.13); by default that is logged.
+        Its tasks run in `nursery`. If the nursery is cancelled, every stream
+        that has tasks there ends with `on_error`.
+        `on_violation` is called when a subscriber raises in a signal (rule 2.13);
+        by default that is logged.
         """
-        # Checked here, where the program can see its mistake. The first task starts only with the first request.
+        # Checked here, where the program can see its mistake.
+        # The first task starts only with the first request.
         if not isinstance(nursery, trio.Nursery):
-            raise UsageError(f"publisher() was given {shown(nursery)}; give the nursery that shall run this stream's tasks")
-        return BoundPublisher(self, nursery, check_hook(on_violation), check_cleanup_timeout(cleanup_timeout))
+            raise UsageError(
+                f"publisher() was given {shown(nursery)}; give the nursery that shall run this "
+                "stream's tasks"
+            )
+        return BoundPublisher(
+            self, nursery, check_hook(on_violation), check_cleanup_timeout(cleanup_timeout)
+        )
 
     # --- operators of any origin
 
-    # Six operators keep their types. mypy infers no more from one signature; a longer chain can be cut in two.
+    # Six operators keep their types. mypy infers no more from one signature;
+    # a longer chain can be cut in two.
     @overload
     def pipe(self, /) -> "Source[T_co]": ...
     @overload
@@ -120,11 +157,23 @@ class Source(ABC, Generic[T_co]):
     @overload
     def pipe(self, a: Operator[T_co, B], b: Operator[B, C], /) -> "Source[C]": ...
     @overload
-    def pipe(self, a: Operator[T_co, B], b: Operator[B, C], c: Operator[C, D], /) -> "Source[D]": ...
+    def pipe(
+        self, a: Operator[T_co, B], b: Operator[B, C], c: Operator[C, D], /
+    ) -> "Source[D]": ...
     @overload
-    def pipe(self, a: Operator[T_co, B], b: Operator[B, C], c: Operator[C, D], d: Operator[D, E], /) -> "Source[E]": ...
+    def pipe(
+        self, a: Operator[T_co, B], b: Operator[B, C], c: Operator[C, D], d: Operator[D, E], /
+    ) -> "Source[E]": ...
     @overload
-    def pipe(self, a: Operator[T_co, B], b: Operator[B, C], c: Operator[C, D], d: Operator[D, E], e: Operator[E, F], /) -> "Source[F]": ...
+    def pipe(
+        self,
+        a: Operator[T_co, B],
+        b: Operator[B, C],
+        c: Operator[C, D],
+        d: Operator[D, E],
+        e: Operator[E, F],
+        /,
+    ) -> "Source[F]": ...
     @overload
     def pipe(
         self,
@@ -138,10 +187,12 @@ class Source(ABC, Generic[T_co]):
         *more: Operator[Any, Any],
     ) -> "Source[Any]": ...
     def pipe(self, /, *operators: Operator[Any, Any]) -> "Source[Any]":
-        """Return the source that results if `operators` are applied to this source, the first operator first.
+        """Return the source that results if `operators` are applied to this source,
+        the first operator first.
 
-        ``source.pipe(a, b)`` is ``penstock.pipe(source, a, b)``. An operator is any function from a source to a source, so operators of
-        other packages and your own functions stand in a chain of methods.
+        ``source.pipe(a, b)`` is ``penstock.pipe(source, a, b)``. An operator is any function from a
+        source to a source, so operators of other packages and your own functions stand in a chain
+        of methods.
 
         >>> await collect(from_iterable([1, 2, 3]).pipe(lambda source: source.zip(source)).map(sum))
         [2, 4, 6]
@@ -155,35 +206,50 @@ class Source(ABC, Generic[T_co]):
 
     # --- elements left out
 
-    # The TypeGuard comes first: a checker takes the first overload that fits, and only this one narrows the type.
+    # The TypeGuard comes first: a checker takes the first overload that fits,
+    # and only this one narrows the type.
     @overload
     def filter(self, predicate: Callable[[T_co], TypeGuard[B]], /) -> "Source[B]": ...
     @overload
-    def filter(self, predicate: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]], /) -> "Source[T_co]": ...
+    def filter(
+        self, predicate: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]], /
+    ) -> "Source[T_co]": ...
     def filter(self, predicate: Callable[[T_co], object], /) -> "Source[Any]":
         """Pass on the elements for which ``predicate(element)`` is true."""
         return self.pipe(OPERATORS.filter(predicate))
 
     def take(self, count: int) -> "Source[T_co]":
-        """Pass on the first `count` elements, complete with the last of them, and cancel upstream."""
+        """Pass on the first `count` elements, complete with the last of them,
+        and cancel upstream.
+        """
         return self.pipe(OPERATORS.take(count))
 
     def skip(self, count: int) -> "Source[T_co]":
         """Leave out the first `count` elements and pass on the rest."""
         return self.pipe(OPERATORS.skip(count))
 
-    def take_while(self, predicate: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]], /) -> "Source[T_co]":
+    def take_while(
+        self, predicate: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]], /
+    ) -> "Source[T_co]":
         """Pass on elements up to the first one for which ``predicate(element)`` is false."""
         return self.pipe(OPERATORS.take_while(predicate))
 
-    def first(self, predicate: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]] | None = None, /) -> "Source[T_co]":
-        """Pass on the first element (for which ``predicate(element)`` is true), complete with it, and cancel upstream."""
+    def first(
+        self,
+        predicate: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]] | None = None,
+        /,
+    ) -> "Source[T_co]":
+        """Pass on the first element (for which ``predicate(element)`` is true),
+        complete with it, and cancel upstream.
+        """
         return self.pipe(OPERATORS.first(predicate))
 
     def distinct_until_changed(
         self, key: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]] | None = None, /
     ) -> "Source[T_co]":
-        """Leave out each element that equals the one before it, or whose ``key(element)`` equals the key before it."""
+        """Leave out each element that equals the one before it,
+        or whose ``key(element)`` equals the key before it.
+        """
         return self.pipe(OPERATORS.distinct_until_changed(key))
 
     def take_until(self, stop: "Streamable[object]", /) -> "Source[T_co]":
@@ -192,7 +258,8 @@ class Source(ABC, Generic[T_co]):
 
     # --- elements changed
 
-    # The async overload comes first: a coroutine function is also a function that returns something.
+    # The async overload comes first: a coroutine function is also a function
+    # that returns something.
     @overload
     def map(self, function: Callable[[T_co], Awaitable[B]], /) -> "Source[B]": ...
     @overload
@@ -201,7 +268,8 @@ class Source(ABC, Generic[T_co]):
         """Pass on ``function(element)`` for each element."""
         return self.pipe(OPERATORS.map(function))
 
-    # The accumulator B is found from `initial` and the function together, in the async overload first.
+    # The accumulator B is found from `initial` and the function together,
+    # in the async overload first.
     @overload
     def scan(self, function: Callable[[B, T_co], Awaitable[B]], initial: B) -> "Source[B]": ...
     @overload
@@ -210,16 +278,22 @@ class Source(ABC, Generic[T_co]):
         """Pass on the running result ``total = function(total, element)`` of each element."""
         return self.pipe(OPERATORS.scan(function, initial))
 
-    def tap(self, function: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]], /) -> "Source[T_co]":
+    def tap(
+        self, function: Callable[[T_co], object] | Callable[[T_co], Awaitable[object]], /
+    ) -> "Source[T_co]":
         """Call `function` with each element, for its effect, and pass the element on."""
         return self.pipe(OPERATORS.tap(function))
 
     def record(self, recorder: MakesTaps, name: str) -> "Source[T_co]":
-        """Record the signals between this place and the next one, under `name`: see `penstock.recording.Recorder`."""
+        """Record the signals between this place and the next one, under `name`: see
+        `penstock.recording.Recorder`.
+        """
         return self.pipe(OPERATORS.record(recorder, name))
 
     def pairwise(self) -> "Source[tuple[T_co, T_co]]":
-        """Pass on each element together with the one before it, as a tuple ``(before, element)``."""
+        """Pass on each element together with the one before it,
+        as a tuple ``(before, element)``.
+        """
         return self.pipe(OPERATORS.pairwise())
 
     # As for scan. `initial` is required: without it an empty source would have no result.
@@ -228,7 +302,9 @@ class Source(ABC, Generic[T_co]):
     @overload
     def reduce(self, function: Callable[[B, T_co], B], initial: B) -> "Source[B]": ...
     def reduce(self, function: Callable[[Any, T_co], Any], initial: Any) -> "Source[Any]":
-        """Pass on one element: the result of ``total = function(total, element)`` over the whole stream."""
+        """Pass on one element: the result of ``total = function(total, element)`` over the whole
+        stream.
+        """
         return self.pipe(OPERATORS.reduce(function, initial))
 
     # --- elements held
@@ -243,21 +319,29 @@ class Source(ABC, Generic[T_co]):
         return self.pipe(OPERATORS.buffer(size))
 
     def drop(self, *, on_drop: Callable[[T_co], object] | None = None) -> "Source[T_co]":
-        """Take every element of upstream at its own pace, and drop each one that is not requested when it arrives."""
+        """Take every element of upstream at its own pace, and drop each one
+        that is not requested when it arrives.
+        """
         return self.pipe(OPERATORS.drop(on_drop=on_drop))
 
     def latest(self, *, on_drop: Callable[[T_co], object] | None = None) -> "Source[T_co]":
-        """Take every element of upstream at its own pace, and keep only the newest one until it is requested."""
-        # `on_drop` is called for each element that is replaced by a newer one; without it the loss is silent.
+        """Take every element of upstream at its own pace,
+        and keep only the newest one until it is requested.
+        """
+        # `on_drop` is called for each element that is replaced by a newer one;
+        # without it the loss is silent.
         return self.pipe(OPERATORS.latest(on_drop=on_drop))
 
     # --- several sources
 
-    # Up to four sources keep their own types. More sources share one type, because Python has no union of any length.
+    # Up to four sources keep their own types.
+    # More sources share one type, because Python has no union of any length.
     @overload
     def merge(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[T_co | B | C]": ...
     @overload
-    def merge(self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /) -> "Source[T_co | B | C | D]": ...
+    def merge(
+        self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /
+    ) -> "Source[T_co | B | C | D]": ...
     @overload
     def merge(self, *others: "Streamable[B]") -> "Source[T_co | B]": ...
     def merge(self, *others: "Streamable[Any]") -> "Source[Any]":
@@ -270,54 +354,77 @@ class Source(ABC, Generic[T_co]):
     @overload
     def zip(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[tuple[T_co, B, C]]": ...
     @overload
-    def zip(self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /) -> "Source[tuple[T_co, B, C, D]]": ...
+    def zip(
+        self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /
+    ) -> "Source[tuple[T_co, B, C, D]]": ...
     @overload
     def zip(self, *others: "Streamable[Any]") -> "Source[tuple[Any, ...]]": ...
     def zip(self, *others: "Streamable[Any]") -> "Source[Any]":
-        """Pass on tuples: the first element of the source and of each of `others`, then the second ones, and so on."""
+        """Pass on tuples: the first element of the source and of each of `others`,
+        then the second ones, and so on.
+        """
         return self.pipe(OPERATORS.zip(*others))
 
     # As for zip.
     @overload
     def combine_latest(self, b: "Streamable[B]", /) -> "Source[tuple[T_co, B]]": ...
     @overload
-    def combine_latest(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[tuple[T_co, B, C]]": ...
+    def combine_latest(
+        self, b: "Streamable[B]", c: "Streamable[C]", /
+    ) -> "Source[tuple[T_co, B, C]]": ...
     @overload
-    def combine_latest(self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /) -> "Source[tuple[T_co, B, C, D]]": ...
+    def combine_latest(
+        self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /
+    ) -> "Source[tuple[T_co, B, C, D]]": ...
     @overload
     def combine_latest(self, *others: "Streamable[Any]") -> "Source[tuple[Any, ...]]": ...
     def combine_latest(self, *others: "Streamable[Any]") -> "Source[Any]":
-        """Pass on, for each element that arrives, a tuple of the latest elements of the source and of all `others`."""
+        """Pass on, for each element that arrives,
+        a tuple of the latest elements of the source and of all `others`.
+        """
         return self.pipe(OPERATORS.combine_latest(*others))
 
     # As for merge.
     @overload
     def concat(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[T_co | B | C]": ...
     @overload
-    def concat(self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /) -> "Source[T_co | B | C | D]": ...
+    def concat(
+        self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /
+    ) -> "Source[T_co | B | C | D]": ...
     @overload
     def concat(self, *others: "Streamable[B]") -> "Source[T_co | B]": ...
     def concat(self, *others: "Streamable[Any]") -> "Source[Any]":
         """Pass on all elements of the source, then those of each of `others`."""
         return self.pipe(OPERATORS.concat(*others))
 
-    # The async overload comes first, as for map. The bound on `concurrency` bounds the subscriptions, and with them the buffers.
+    # The async overload comes first, as for map. The bound on `concurrency` bounds the
+    # subscriptions, and with them the buffers.
     @overload
-    def flat_map(self, function: "Callable[[T_co], Awaitable[Streamable[B]]]", /, *, concurrency: int = 16) -> "Source[B]": ...
+    def flat_map(
+        self, function: "Callable[[T_co], Awaitable[Streamable[B]]]", /, *, concurrency: int = 16
+    ) -> "Source[B]": ...
     @overload
-    def flat_map(self, function: "Callable[[T_co], Streamable[B]]", /, *, concurrency: int = 16) -> "Source[B]": ...
-    def flat_map(self, function: Callable[[T_co], Any], /, *, concurrency: int = 16) -> "Source[Any]":
-        """Pass on the elements of the streams that ``function(element)`` returns, at most `concurrency` streams at a time."""
+    def flat_map(
+        self, function: "Callable[[T_co], Streamable[B]]", /, *, concurrency: int = 16
+    ) -> "Source[B]": ...
+    def flat_map(
+        self, function: Callable[[T_co], Any], /, *, concurrency: int = 16
+    ) -> "Source[Any]":
+        """Pass on the elements of the streams that ``function(element)`` returns, at most
+        `concurrency` streams at a time.
+        """
         return self.pipe(OPERATORS.flat_map(function, concurrency=concurrency))
 
     # As for flat_map, with one subscription at a time.
     @overload
-    def switch_map(self, function: "Callable[[T_co], Awaitable[Streamable[B]]]", /) -> "Source[B]": ...
+    def switch_map(
+        self, function: "Callable[[T_co], Awaitable[Streamable[B]]]", /
+    ) -> "Source[B]": ...
     @overload
     def switch_map(self, function: "Callable[[T_co], Streamable[B]]", /) -> "Source[B]": ...
     def switch_map(self, function: Callable[[T_co], Any], /) -> "Source[Any]":
-        """Pass on the elements of the stream that ``function(element)`` returns, until the next element arrives: then cancel that
-        stream.
+        """Pass on the elements of the stream that ``function(element)`` returns, until the next
+        element arrives: then cancel that stream.
         """
         return self.pipe(OPERATORS.switch_map(function))
 
@@ -361,7 +468,9 @@ class Source(ABC, Generic[T_co]):
     ) -> "Source[Any]":
         """Pass on a stream for each different ``key(element)``, with the elements of that key."""
         # `max_groups` and `buffer` together bound what is held.
-        return self.pipe(OPERATORS.group_by(key, max_groups=max_groups, evict=evict, slow=slow, buffer=buffer))
+        return self.pipe(
+            OPERATORS.group_by(key, max_groups=max_groups, evict=evict, slow=slow, buffer=buffer)
+        )
 
     def share(
         self,
@@ -373,8 +482,17 @@ class Source(ABC, Generic[T_co]):
         on_violation: Report = log_violation,
     ) -> "Source[T_co]":
         """Subscribe to the source once, for all subscribers of the pipe."""
-        # The nursery is given here and not taken from a scope: the shared run outlives each of its subscribers.
-        return self.pipe(OPERATORS.share(nursery, slow=slow, buffer=buffer, max_hold_up=max_hold_up, on_violation=on_violation))
+        # The nursery is given here and not taken from a scope:
+        # the shared run outlives each of its subscribers.
+        return self.pipe(
+            OPERATORS.share(
+                nursery,
+                slow=slow,
+                buffer=buffer,
+                max_hold_up=max_hold_up,
+                on_violation=on_violation,
+            )
+        )
 
     def start_with(self, *elements: B) -> "Source[T_co | B]":
         """Pass on `elements`, then the elements of the source."""
@@ -384,27 +502,39 @@ class Source(ABC, Generic[T_co]):
     @overload
     def with_latest_from(self, b: "Streamable[B]", /) -> "Source[tuple[T_co, B]]": ...
     @overload
-    def with_latest_from(self, b: "Streamable[B]", c: "Streamable[C]", /) -> "Source[tuple[T_co, B, C]]": ...
+    def with_latest_from(
+        self, b: "Streamable[B]", c: "Streamable[C]", /
+    ) -> "Source[tuple[T_co, B, C]]": ...
     @overload
-    def with_latest_from(self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /) -> "Source[tuple[T_co, B, C, D]]": ...
+    def with_latest_from(
+        self, b: "Streamable[B]", c: "Streamable[C]", d: "Streamable[D]", /
+    ) -> "Source[tuple[T_co, B, C, D]]": ...
     @overload
     def with_latest_from(self, *others: "Streamable[Any]") -> "Source[tuple[Any, ...]]": ...
     def with_latest_from(self, *others: "Streamable[Any]") -> "Source[Any]":
-        """Pass on, for each element of the source, a tuple of it and the latest element of each of `others`."""
+        """Pass on, for each element of the source, a tuple of it
+        and the latest element of each of `others`.
+        """
         return self.pipe(OPERATORS.with_latest_from(*others))
 
     # --- time
 
     def debounce(self, seconds: float) -> "Source[T_co]":
-        """Pass on an element if no newer one follows within `seconds` of asking for it; an element that a newer one follows is left out."""
+        """Pass on an element if no newer one follows within `seconds` of asking for it; an
+        element that a newer one follows is left out.
+        """
         return self.pipe(OPERATORS.debounce(seconds))
 
     def throttle(self, seconds: float) -> "Source[T_co]":
-        """Pass on an element at once, then leave out the elements that arrive within `seconds` of it."""
+        """Pass on an element at once, then leave out the elements
+        that arrive within `seconds` of it.
+        """
         return self.pipe(OPERATORS.throttle(seconds))
 
     def timeout(self, seconds: float) -> "Source[T_co]":
-        """Fail with `StreamTimeout` and cancel upstream if an element is requested and no signal arrives for `seconds`."""
+        """Fail with `StreamTimeout` and cancel upstream if an element is requested
+        and no signal arrives for `seconds`.
+        """
         return self.pipe(OPERATORS.timeout(seconds))
 
     def delay(self, seconds: float, *, size: int = DEFAULT_DEMAND) -> "Source[T_co]":
@@ -413,7 +543,9 @@ class Source(ABC, Generic[T_co]):
         return self.pipe(OPERATORS.delay(seconds, size=size))
 
     def sample(self, seconds: float) -> "Source[T_co]":
-        """Every `seconds` pass on the newest element that arrived since the last time; the others are left out."""
+        """Every `seconds` pass on the newest element that arrived since the last time;
+        the others are left out.
+        """
         return self.pipe(OPERATORS.sample(seconds))
 
     # --- subscribing again
@@ -426,13 +558,22 @@ class Source(ABC, Generic[T_co]):
         factor: float = 2.0,
         max_backoff: float = 30.0,
         jitter: Callable[[], float] | None = random.random,
-        when: type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], object] | None = None,
+        when: type[Exception]
+        | tuple[type[Exception], ...]
+        | Callable[[Exception], object]
+        | None = None,
         consecutive: bool = False,
     ) -> "Source[T_co]":
         """After an error subscribe to the source again, up to `attempts` times (None: no limit)."""
         return self.pipe(
             OPERATORS.retry(
-                attempts, backoff=backoff, factor=factor, max_backoff=max_backoff, jitter=jitter, when=when, consecutive=consecutive
+                attempts,
+                backoff=backoff,
+                factor=factor,
+                max_backoff=max_backoff,
+                jitter=jitter,
+                when=when,
+                consecutive=consecutive,
             )
         )
 
@@ -442,10 +583,15 @@ class Source(ABC, Generic[T_co]):
 
     def on_error_resume(
         self,
-        source: "Streamable[B] | Callable[[Exception], Streamable[B]] | Callable[[Exception], Awaitable[Streamable[B]]]",
+        source: (
+            "Streamable[B] | Callable[[Exception], Streamable[B]] | Callable[[Exception], "
+            "Awaitable[Streamable[B]]]"
+        ),
         /,
     ) -> "Source[T_co | B]":
-        """After an error go on with another source, or with the source that ``source(error)`` returns."""
+        """After an error go on with another source, or with the source
+        that ``source(error)`` returns.
+        """
         return self.pipe(OPERATORS.on_error_resume(source))
 
 
@@ -462,6 +608,11 @@ class Group(Source[T_co], Generic[K_co, T_co]):
 
 
 Streamable: TypeAlias = (
-    Source[A] | Publisher[A] | AsyncIterable[A] | Iterable[A] | Callable[[], AsyncIterable[A]] | Callable[[], Iterable[A]]
+    Source[A]
+    | Publisher[A]
+    | AsyncIterable[A]
+    | Iterable[A]
+    | Callable[[], AsyncIterable[A]]
+    | Callable[[], Iterable[A]]
 )
 """The types that `as_source` turns into a source, and that can therefore be subscribed to."""

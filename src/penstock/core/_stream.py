@@ -1,15 +1,20 @@
-"""A stream is the consumer's end: a subscriber that one task reads with `async for`, by element or by batch.
+"""A stream is the consumer's end: a subscriber that one task reads with `async for`, by element
+or by batch.
 
 Rules of this file:
 
-* Elements that have arrived are in a list; the reader takes a slice of it at a time. Elements are counted only when a slice is taken. So
-  an element costs one append, one reading of the clock, and one step of a list iterator.
-* If the elements come over a network, their bytes bound the demand as well (`count_bytes`): `_spare` is the part of the demand that stays
-  unused.
-* With automatic demand a slice is at most half the demand, and is requested anew when it has been read to its end. So buffered and
-  outstanding elements together never exceed the demand. With a demand of 1 an element is requested when the reader asks for it.
-* Reading checkpoints when it must wait, once a slice, and every `TURN_SECONDS`: a stream that is always full cannot starve other tasks.
-  If the end arrived with the last slice, it is raised without a further checkpoint. Otherwise a stream of one element would pay for two.
+* Elements that have arrived are in a list; the reader takes a slice of it at a time. Elements are
+  counted only when a slice is taken. So an element costs one append, one reading of the clock, and
+  one step of a list iterator.
+* If the elements come over a network, their bytes bound the demand as well (`count_bytes`):
+  `_spare` is the part of the demand that stays unused.
+* With automatic demand a slice is at most half the demand, and is requested anew when it has been
+  read to its end. So buffered and outstanding elements together never exceed the demand. With a
+  demand of 1 an element is requested when the reader asks for it.
+* Reading checkpoints when it must wait, once a slice, and every `TURN_SECONDS`: a stream that is
+  always full cannot starve other tasks.
+  If the end arrived with the last slice, it is raised without a further checkpoint. Otherwise a
+  stream of one element would pay for two.
 * Elements that arrived before the end are read before the end is raised.
 """
 
@@ -41,7 +46,9 @@ from penstock.core._parked_task import ParkedTask
 T = TypeVar("T")
 
 DEFAULT_DEMAND: Final = 256
-"""Elements that may be under way at a time: enough to keep working during a round trip, few enough to hold in memory."""
+"""Elements that may be under way at a time:
+enough to keep working during a round trip, few enough to hold in memory.
+"""
 
 TURN_SECONDS: Final = 0.005
 """Seconds that a reader may go on before other tasks get a scheduler pass."""
@@ -53,7 +60,9 @@ SHARED_SECONDS: Final = 0.01
 
 
 class _BeginTime:
-    """The time at which a stream begins, as one object for all streams that begin together: a time of its own would take 24 bytes."""
+    """The time at which a stream begins, as one object for all streams that begin together: a
+    time of its own would take 24 bytes.
+    """
 
     __slots__ = ("_latest",)
 
@@ -81,10 +90,12 @@ _NO_ELEMENTS: Final = cast("list[Any]", ())
 class Stream(Subscriber[T], AsyncIterator[T]):
     """The elements of one subscription, for one reading task.
 
-    Iterate over it, or over `batches()`. A publisher's failure is raised from there, and completion ends the loop.
+    Iterate over it, or over `batches()`.
+    A publisher's failure is raised from there, and completion ends the loop.
     """
 
-    # 17 attributes, two of them for the window of bytes. An object for the demand would cost an idle stream 60 bytes, and a slice a call.
+    # 17 attributes, two of them for the window of bytes. An object for the demand would cost an
+    # idle stream 60 bytes, and a slice a call.
     __slots__ = (
         "__weakref__",
         "_arrived",
@@ -107,34 +118,40 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     )
 
     def __init__(self, *, demand: int = DEFAULT_DEMAND, prefetch: int | None = None) -> None:
-        """`prefetch` is how many of the `demand` are requested before the reader asks for an element; by default all."""
+        """`prefetch` is how many of the `demand` are requested before the reader asks for an
+        element; by default all.
+        """
         if type(demand) is not int or demand < 0:
             raise UsageError(
-                f"demand={shown(demand)}; give how many elements may be under way at a time (renewed as you take them), "
-                "or 0 to call request() yourself"
+                f"demand={shown(demand)}; give how many elements may be under way at a time "
+                "(renewed as you take them), or 0 to call request() yourself"
             )
         self._began_at = _begin_time.now()
         self._demand = min(demand, UNBOUNDED)
         self._slice_size = max(1, self._demand // 2) if demand else UNBOUNDED
         self._state = _OPEN
-        # The same as `_state is StreamState.OPEN`. It is read for each element, and to look up the member of an enum costs more than all
-        # the rest of on_next.
-        # After the end it is False, and None from the time on at which the end was raised without a checkpoint. That is done once.
+        # The same as `_state is StreamState.OPEN`. It is read for each element, and to look up the
+        # member of an enum costs more than all the rest of on_next.
+        # After the end it is False, and None from the time on at which the end was raised without a
+        # checkpoint. That is done once.
         self._is_open: bool | None = True
         self._subscription: Subscription | None = None
         self._error: BaseException | None = None
-        # Becomes a list with the first element. A server may hold 100,000 idle streams, and an empty list takes 56 bytes.
+        # Becomes a list with the first element.
+        # A server may hold 100,000 idle streams, and an empty list takes 56 bytes.
         self._arrived: list[T] = _NO_ELEMENTS
         self._slice: Iterator[T] = _NO_SLICE
         self._counted = 0  # elements that were moved out of `_arrived`
         self._dropped = 0  # of these, the ones that cancel() dropped
         self._requested = 0
-        # Elements that were moved out of `_arrived` and not yet requested anew; at first the part of the demand that awaits the reader.
+        # Elements that were moved out of `_arrived` and not yet requested anew; at first the part
+        # of the demand that awaits the reader.
         self._unrenewed = 0 if prefetch is None else self._demand - prefetch
         self._spare = 0
         self._window: ByteWindow | None = None
         self._turn_ends = 0.0  # until the first elements are read
-        # Made when a reader first waits: an idle stream must stay below 400 bytes, and this object has 56.
+        # Made when a reader first waits: an idle stream must stay below 400 bytes,
+        # and this object has 56.
         self._reader: ParkedTask | None = None
 
     # --- reading
@@ -145,10 +162,12 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     async def __anext__(self) -> T:
         """Return the next element. Checkpoints when it must wait, once a slice, and every 5 ms.
 
-        If the stream has ended when the last slice is read within its turn, the end is raised without a checkpoint, once.
+        If the stream has ended when the last slice is read within its turn, the end is raised
+        without a checkpoint, once.
         """
         if _now() < self._turn_ends:
-            for element in self._slice:  # one step of the iterator; cheaper than next() and an exception
+            # One step of the iterator; cheaper than next() and an exception.
+            for element in self._slice:
                 return element
             if self._is_open is False and not self._arrived:
                 self._is_open = None
@@ -156,9 +175,11 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         return await self._next_turn()
 
     def batches(self) -> AsyncIterator[list[T]]:
-        """Iterate over lists of all elements that have arrived, never empty. The fastest way to read. Checkpoints once a batch.
+        """Iterate over lists of all elements that have arrived, never empty. The fastest way to
+        read. Checkpoints once a batch.
 
-        Over a connection and with a serializer a list has up to 256 elements: they are loaded when they are taken.
+        Over a connection and with a serializer a list has up to 256 elements:
+        they are loaded when they are taken.
         """
         return _Batches(self)
 
@@ -175,18 +196,23 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     async def _next_batch(self) -> list[T]:
         await self._wait_readable()
-        # There is no checkpoint from here to the return. So a cancelled read has taken nothing, and no element is lost.
+        # There is no checkpoint from here to the return.
+        # So a cancelled read has taken nothing, and no element is lost.
         batch = list(self._slice)
         more = self._take(UNBOUNDED)
         if not batch and not more:
             raise self._ending()
         self._turn_ends = _now() + TURN_SECONDS
-        if self._demand > 1:  # else there is no half to request ahead: the next element is requested when the reader asks for it
+        # else there is no half to request ahead:
+        # the next element is requested when the reader asks for it.
+        if self._demand > 1:
             self._renew_demand()
         return batch + more if batch else more  # usually `more` itself, without a copy
 
     def _take(self, most: int) -> list[T]:
-        """Return up to `most` of the elements that have arrived, and count them. None only if the stream ends with that, in a subclass."""
+        """Return up to `most` of the elements that have arrived, and count them. None only if
+        the stream ends with that, in a subclass.
+        """
         arrived = self._arrived
         if len(arrived) > most:
             part, self._arrived = arrived[:most], arrived[most:]
@@ -202,12 +228,17 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         return len(part)
 
     async def _wait_readable(self) -> None:
-        """Checkpoint, and return when there is an element to read. If there will be none, raise what ended the stream."""
+        """Checkpoint, and return when there is an element to read.
+        If there will be none, raise what ended the stream.
+        """
         if length_hint(self._slice):
             await trio.lowlevel.checkpoint()
-            if length_hint(self._slice):  # cancel() may have dropped the slice during the checkpoint
+            # cancel() may have dropped the slice during the checkpoint.
+            if length_hint(self._slice):
                 return
-        self._renew_demand()  # before the wait: a reader that has read all elements must not wait for ones that it never requested
+        # Before the wait: a reader that has read all elements must not wait for ones
+        # that it never requested.
+        self._renew_demand()
         try:
             if self._arrived or self._state is not _OPEN:
                 await trio.lowlevel.checkpoint()
@@ -218,7 +249,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 elif reader.task is not None:
                     raise _second_reader()
                 await reader.park()
-        except RuntimeError:  # of trio, outside of trio: a task of asyncio reads, beside trio as a guest
+        except RuntimeError:
+            # Of trio, outside of trio: a task of asyncio reads, beside trio as a guest.
             check_in_trio("reading a stream")
             raise
         if not self._arrived:
@@ -227,22 +259,27 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     def _ending(self) -> BaseException:
         """Return the exception that tells the reader why there is no element."""
         if self._state is _OPEN:
-            return _second_reader()  # another reader has taken the element for which this one was woken
+            # another reader has taken the element for which this one was woken.
+            return _second_reader()
         error, self._error = self._error, None
         if isinstance(error, StopIteration | StopAsyncIteration):
-            # Raised as it is, it would end the loop as if the stream had completed. PEP 479 solves this with a RuntimeError, too.
+            # Raised as it is, it would end the loop as if the stream had completed. PEP 479 solves
+            # this with a RuntimeError, too.
             wrapped = RuntimeError(f"the publisher failed with {type(error).__name__}")
             wrapped.__cause__ = error
             return wrapped
         return StopAsyncIteration() if error is None else error
 
     def _renew_demand(self) -> None:
-        """Request anew what was read, half of the demand at a time: a request costs as much for one element as for a hundred.
+        """Request anew what was read, half of the demand at a time:
+        a request costs as much for one element as for a hundred.
 
-        A quarter is enough if the reader will wait. Else less than half stayed with a reader that had read all, the publisher had nothing
-        to do while the reader worked, and the reader nothing while the publisher worked: each element took twice as long.
+        A quarter is enough if the reader will wait. Else less than half stayed with a reader that
+        had read all, the publisher had nothing to do while the reader worked, and the reader
+        nothing while the publisher worked: each element took twice as long.
         """
-        # Fitted before a request, and as long as less than the whole demand is used: small elements cost it once for half of the demand.
+        # Fitted before a request, and as long as less than the whole demand is used: small elements
+        # cost it once for half of the demand.
         if self._window is not None and (self._spare or self._unrenewed >= self._least_renewed):
             self._fit_demand(self._window)
         count, least = self._unrenewed - self._spare, self._least_renewed
@@ -266,9 +303,11 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     # --- steering
 
     def count_bytes(self, most: int, largest: int) -> ByteWindow | None:
-        """Let bytes bound the demand too: for a source whose elements have up to `largest` bytes, and come over a network.
+        """Let bytes bound the demand too:
+        for a source whose elements have up to `largest` bytes, and come over a network.
 
-        Returns the window, to which the source adds the bytes of each element; or None if the program requests each element by itself.
+        Returns the window, to which the source adds the bytes of each element; or None if the
+        program requests each element by itself.
         """
         if self._demand and self._window is None:
             window = self._window = ByteWindow(most, largest)
@@ -286,8 +325,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         """
         if self._demand:
             raise UsageError(
-                f"request({shown(n)}) on a stream with demand={self._demand}, which renews it by itself. "
-                "Open it with demand=0 to ask for each element yourself"
+                f"request({shown(n)}) on a stream with demand={self._demand}, which renews it by "
+                "itself. Open it with demand=0 to ask for each element yourself"
             )
         n = check_demand(n)
         if not self._is_open:
@@ -297,9 +336,12 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             self._subscription.request(n)
 
     def cancel(self) -> None:
-        """Stop the stream now: buffered elements are dropped and iteration ends. Leaving the block does the same, and waits."""
+        """Stop the stream now: buffered elements are dropped and iteration ends. Leaving the
+        block does the same, and waits.
+        """
         if self._is_open:
-            # Closed first: the publisher may answer the cancel with a signal, and that must do nothing (rule 2.8).
+            # Closed first: the publisher may answer the cancel with a signal, and
+            # that must do nothing (rule 2.8).
             self._state, self._is_open = StreamState.CANCELLED, False
             subscription, self._subscription = self._subscription, None
             if subscription is not None:
@@ -311,12 +353,19 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             self._reader.wake()
 
     def held(self) -> int:
-        """Return the bytes of the elements that wait to be read. An element that is neither bytes nor text counts with its own object."""
-        # Of most streams nothing waits, and a connection may have a hundred thousand, all of which are asked at once.
+        """Return the bytes of the elements that wait to be read. An element that is neither
+        bytes nor text counts with its own object.
+        """
+        # Of most streams nothing waits, and a connection may have a hundred thousand, all of
+        # which are asked at once.
         if not self._arrived and not length_hint(self._slice):
             return 0
-        waiting = [*copy(self._slice), *self._arrived]  # a copy of the iterator: the reader must still get the rest of its slice
-        return sum(len(element) if isinstance(element, bytes | str) else getsizeof(element) for element in waiting)
+        # A copy of the iterator: the reader must still get the rest of its slice.
+        waiting = [*copy(self._slice), *self._arrived]
+        return sum(
+            len(element) if isinstance(element, bytes | str) else getsizeof(element)
+            for element in waiting
+        )
 
     def statistics(self) -> StreamStatistics:
         """Return the state, the counts, and whether the stream is starved of demand."""
@@ -341,7 +390,10 @@ class Stream(Subscriber[T], AsyncIterator[T]):
     def __repr__(self) -> str:
         now = self.statistics()
         starved = ", starved" if now.starved else ""
-        return f"<stream {now.state.value}: {now.taken} taken, {now.buffered} buffered, {now.outstanding} outstanding{starved}>"
+        return (
+            f"<stream {now.state.value}: {now.taken} taken, {now.buffered} buffered, "
+            f"{now.outstanding} outstanding{starved}>"
+        )
 
     # --- the subscriber
 
@@ -351,8 +403,15 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         if self._subscription is not None or not self._is_open:
             is_same = subscription is self._subscription
             subscription.cancel()  # rule 2.5
-            if is_same:  # that has cancelled the only subscription, and a waiting reader must learn why no element comes
-                self.on_error(RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
+            # That has cancelled the only subscription, and a waiting reader must learn why no
+            # element comes.
+            if is_same:
+                self.on_error(
+                    RuleViolation(
+                        "the publisher signalled on_subscribe twice with one subscription",
+                        rule="2.12",
+                    )
+                )
             return
         self._subscription = subscription
         # Counted before the request: the publisher may signal inside it (rule 3.10).
@@ -361,7 +420,8 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         if self._requested:  # with manual demand: the requests from before on_subscribe
             subscription.request(self._requested)
         if self._reader is not None and self._reader.task is not None:
-            self._renew_demand()  # a reader came before the subscription, and found nothing to request of
+            # A reader came before the subscription, and found nothing to request of.
+            self._renew_demand()
 
     def on_next(self, element: T, /) -> None:
         if element is None:
@@ -377,7 +437,9 @@ class Stream(Subscriber[T], AsyncIterator[T]):
                 reader.wake()
 
     def on_next_many(self, elements: Sequence[T], /) -> None:
-        """Receive elements that arrived together, from an upstream that has counted them and that sends no None."""
+        """Receive elements that arrived together, from an upstream that has counted them
+        and that sends no None.
+        """
         if self._is_open:
             arrived = self._arrived
             if arrived:
@@ -407,7 +469,9 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
 
 class _Batches(AsyncIterator[list[T]]):
-    """The same stream, read by batch. (Not an async generator: one that is left early would have to be closed.)"""
+    """The same stream, read by batch. (Not an async generator:
+    one that is left early would have to be closed.)
+    """
 
     __slots__ = ("_stream",)
 

@@ -1,17 +1,26 @@
-"""The guard between a pipe and a foreign subscriber. It makes true what the pipe takes for granted about its subscriber.
+"""The guard between a pipe and a foreign subscriber.
+It makes true what the pipe takes for granted about its subscriber.
 
 Rules of this file:
 
 * The guard forgets the subscriber as soon as the stream ends (rules 1.6, 3.13).
 * After the end, calls from either side do nothing (rules 1.7, 3.6, 3.7).
-* If the subscriber raises in a signal, its stream is cancelled and the exception goes to the `on_violation` hook. It never reaches the
-  publisher or another subscriber (rule 2.13).
+* If the subscriber raises in a signal, its stream is cancelled and the exception goes to the
+  `on_violation` hook. It never reaches the publisher or another subscriber (rule 2.13).
 """
 
 from collections.abc import Callable
 from typing import TypeVar
 
-from penstock.api import IllegalDemand, RuleViolation, Subscriber, Subscription, check_demand, held_of, shown
+from penstock.api import (
+    IllegalDemand,
+    RuleViolation,
+    Subscriber,
+    Subscription,
+    check_demand,
+    held_of,
+    shown,
+)
 from penstock.core._arguments import has_methods_of
 from penstock.core._relay import Relay
 from penstock.core._scope import Report, report
@@ -20,7 +29,9 @@ T = TypeVar("T")
 
 
 class SubscriberGuard(Relay[T]):
-    """The last relay before a foreign subscriber: its subscription, and the subscriber of the pipe."""
+    """The last relay before a foreign subscriber:
+    its subscription, and the subscriber of the pipe.
+    """
 
     __slots__ = ("_is_subscribed", "_on_violation")
 
@@ -30,8 +41,14 @@ class SubscriberGuard(Relay[T]):
         self._is_subscribed = False  # on_subscribe has been signalled
 
     @classmethod
-    def insert_between(cls, attach: Callable[[Subscriber[T]], None], subscriber: Subscriber[T], on_violation: Report) -> None:
-        """Call `attach` with a guard in front of `subscriber`, and return normally, as `Publisher.subscribe` must.
+    def insert_between(
+        cls,
+        attach: Callable[[Subscriber[T]], None],
+        subscriber: Subscriber[T],
+        on_violation: Report,
+    ) -> None:
+        """Call `attach` with a guard in front of `subscriber`, and return normally, as
+        `Publisher.subscribe` must.
 
         Raises only TypeError, for an object that is not a subscriber.
         """
@@ -44,7 +61,8 @@ class SubscriberGuard(Relay[T]):
         guard = cls(subscriber, on_violation)
         try:
             attach(guard)
-        except Exception as error:  # boundary: attach() of a foreign source (rule 1.9: subscribe returns normally)
+        except Exception as error:
+            # boundary: attach() of a foreign source (rule 1.9: subscribe returns normally).
             guard._fail(error)
 
     # --- the subscription: called by the foreign subscriber
@@ -57,7 +75,8 @@ class SubscriberGuard(Relay[T]):
         except IllegalDemand as illegal:
             self._fail(illegal)  # rule 3.9
             return
-        self._upstream.request(demand)  # a positive int of at most 2^63-1: stages behind this need not check again
+        # A positive int of at most 2^63-1: stages behind this need not check again.
+        self._upstream.request(demand)
 
     def _fail(self, error: Exception) -> None:
         upstream, self._upstream = self._upstream, None
@@ -103,18 +122,22 @@ class SubscriberGuard(Relay[T]):
             self._report("on_complete", raised)
 
     def held(self) -> int:
-        """Return the bytes that the subscriber keeps, if it can tell (`penstock.api.HoldsBytes`)."""
+        """Return the bytes that the subscriber keeps, if it can tell
+        (`penstock.api.HoldsBytes`).
+        """
         held = held_of(self._subscriber)
         try:
             return 0 if held is None else held()
         except Exception as error:  # boundary: a method of a foreign subscriber
-            # Not cancelled: all streams of the connection are being counted, and a cancel would change them.
+            # Not cancelled: all streams of the connection are being counted,
+            # and a cancel would change them.
             report(self._on_violation, error)
             return 0
 
     def _signal_on_subscribe(self) -> None:
         """Signal on_subscribe once, before any other signal (rules 1.9, 2.12)."""
-        # A foreign source may fail in attach() before it calls on_subscribe. So the ends call this method too.
+        # A foreign source may fail in attach() before it calls on_subscribe.
+        # So the ends call this method too.
         if self._is_subscribed or self._subscriber is None:
             return
         self._is_subscribed = True
@@ -126,8 +149,9 @@ class SubscriberGuard(Relay[T]):
 
     def _report(self, signal: str, error: Exception) -> None:
         violation = RuleViolation(
-            f"a subscriber raised {shown(error)} in {signal}; a signal method must return normally. "
-            "Its subscription was cancelled; to stop on purpose, call subscription.cancel()",
+            f"a subscriber raised {shown(error)} in {signal}; a signal method must return "
+            "normally. Its subscription was cancelled; to stop on purpose, call "
+            "subscription.cancel()",
             rule="2.13",
         )
         violation.__cause__ = error

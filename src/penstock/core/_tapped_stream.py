@@ -1,4 +1,5 @@
-"""A stage between a publisher and its subscriber that shows each signal to a tap and changes nothing.
+"""A stage between a publisher and its subscriber that shows each signal to a tap
+and changes nothing.
 
 It stands in both directions, so it sees requests and the cancel, too. It passes batches on whole.
 """
@@ -25,7 +26,9 @@ from penstock.core._sources import EndedSubscription
 
 _SIZED: Final = (bytes, bytearray, memoryview)
 MOST_JOINED: Final = 1024
-"""Bytes of the first element above which elements are not joined to count them: the copy would take longer than their lengths."""
+"""Bytes of the first element above which elements are not joined to count them: the copy would
+take longer than their lengths.
+"""
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _REQUEST: Final = SignalKind.REQUEST
@@ -86,7 +89,9 @@ class TappedStream(Subscriber[Any], Subscription):
         self._counter.returned(began)
 
     def on_content(self, serializer: str | None, schema: str, /) -> "TappedStream":
-        """Pass on how the elements are serialized. The subscriber may put another object in its place."""
+        """Pass on how the elements are serialized.
+        The subscriber may put another object in its place.
+        """
         on_content = on_content_of(self._subscriber)
         if on_content is not None:
             below = on_content(serializer, schema)
@@ -109,7 +114,9 @@ class TappedStream(Subscriber[Any], Subscription):
             self._counter.returned(began)
 
     def on_next_sized(self, elements: Sequence[Any], size: int, /) -> None:
-        """Take elements that arrived together, and have `size` bytes: their decoder knows it, and they need not be added up here."""
+        """Take elements that arrived together, and have `size` bytes: their decoder knows it,
+        and they need not be added up here.
+        """
         many = on_next_many_of(self._subscriber)
         if many is None or self._counter is None:
             self.on_next_many(elements)
@@ -119,7 +126,9 @@ class TappedStream(Subscriber[Any], Subscription):
             self._counter.returned(began)
 
     def on_fact(self, fact: object, /) -> None:
-        """Pass on a fact that an extension or a source knows of the stream. A tap does not record facts."""
+        """Pass on a fact that an extension or a source knows of the stream.
+        A tap does not record facts.
+        """
         on_fact = on_fact_of(self._subscriber)
         if on_fact is not None:
             on_fact(fact)
@@ -180,9 +189,12 @@ class TappedStream(Subscriber[Any], Subscription):
     # --- inside
 
     def _leave(self, kind: SignalKind) -> Subscriber[Any] | None:
-        """Show the last signal, and drop both sides (rules 1.6, 3.13). Return the subscriber, or None if the stream was over."""
+        """Show the last signal, and drop both sides (rules 1.6, 3.13). Return the subscriber, or
+        None if the stream was over.
+        """
         subscriber, self._subscriber, self._upstream = self._subscriber, None, _ENDED
-        # Before the subscriber is called: the signals that it causes have their rows behind this one.
+        # Before the subscriber is called:
+        # the signals that it causes have their rows behind this one.
         if subscriber is not None and self._counter is not None:
             self._counter.signal(kind)
         return subscriber
@@ -191,7 +203,8 @@ class TappedStream(Subscriber[Any], Subscription):
 def size_of(elements: Sequence[Any]) -> int:
     """Return the bytes of `elements`; an object of another type counts 0."""
     if elements and type(elements[0]) is bytes and len(elements[0]) <= MOST_JOINED:
-        # Joined in C, short elements take a third of the time that their lengths take, and no look at their types is needed.
+        # Joined in C, short elements take a third of the time that their lengths take,
+        # and no look at their types is needed.
         with suppress(TypeError, BufferError):
             return len(b"".join(elements))
     return sum(len(element) for element in elements if isinstance(element, _SIZED))

@@ -1,12 +1,19 @@
-"""The early draft of Reactive Streams: its interfaces, the adapters to the modern rules and back, and the mailbox's policies.
+"""The early draft of Reactive Streams: its interfaces, the adapters to the modern rules and back,
+and the mailbox's policies.
 
-The draft named demand `request_more` and let it raise. May import `penstock.core` and `penstock.api`.
+The draft named demand `request_more` and let it raise.
+May import `penstock.core` and `penstock.api`.
 """
 
 from penstock.draft._as_draft import as_draft
 from penstock.draft._as_modern import as_modern
 from penstock.draft._draft_processor import draft_processor
-from penstock.draft._interfaces import DraftProcessor, DraftPublisher, DraftSubscriber, DraftSubscription
+from penstock.draft._interfaces import (
+    DraftProcessor,
+    DraftPublisher,
+    DraftSubscriber,
+    DraftSubscription,
+)
 from penstock.draft._mailbox_policy import MailboxPolicy
 
 __all__ = [

@@ -1,16 +1,21 @@
-"""`as_draft` lets subscribers of the early draft subscribe to a publisher of the modern rules, and handles the points where these differ.
+"""`as_draft` lets subscribers of the early draft subscribe to a publisher of the modern rules, and
+handles the points where these differ.
 
 Rules of this file:
 
-* `on_subscribe` means "accepted" (D1.5), so it is signalled when the publisher's `subscribe` has returned. If the stream has ended by
-  then, the end is signalled alone (D1.1, D1.3, D1.6).
-* A call on a subscription that is over raises (D2.1, D3.1), and so does a demand that is not positive (D2.4).
+* `on_subscribe` means "accepted" (D1.5), so it is signalled when the publisher's `subscribe` has
+  returned. If the stream has ended by then, the end is signalled alone (D1.1, D1.3, D1.6).
+* A call on a subscription that is over raises (D2.1, D3.1), and so does a demand
+  that is not positive (D2.4).
   If the outstanding demand exceeds 2^63-1, the stream ends with an `InvalidStateError` (D2.3).
-* The same object is refused while it is subscribed (D1.7). A refusal is an `on_error`, and no signal may follow an `on_error`. So the
-  refusal also ends the first subscription, and the object gets one end, once.
-* Completion is signalled as early as possible (D4.5). Only the pull after the last element shows that a generator has ended. So one
-  element more than was requested is pulled, and held back until there is demand for it.
-* A `PublisherGuard` separates the publisher from the draft: if the publisher breaks a modern rule, its stream ends and nothing else.
+* The same object is refused while it is subscribed (D1.7). A refusal is an `on_error`, and no
+  signal may follow an `on_error`. So the refusal also ends the first subscription, and the object
+  gets one end, once.
+* Completion is signalled as early as possible (D4.5). Only the pull after the last element shows
+  that a generator has ended. So one element more than was requested is pulled, and held back until
+  there is demand for it.
+* A `PublisherGuard` separates the publisher from the draft: if the publisher breaks a modern rule,
+  its stream ends and nothing else.
 """
 
 from typing import Generic, TypeVar
@@ -27,22 +32,37 @@ from penstock.api import (
     check_demand,
     shown,
 )
-from penstock.core import EndedSubscription, PublisherGuard, Report, Topic, check_hook, has_methods_of, log_violation, report
+from penstock.core import (
+    EndedSubscription,
+    PublisherGuard,
+    Report,
+    Topic,
+    check_hook,
+    has_methods_of,
+    log_violation,
+    report,
+)
 from penstock.draft._interfaces import DraftPublisher, DraftSubscriber, DraftSubscription
 
 T = TypeVar("T")
 
 
-def as_draft(publisher: Publisher[T], *, hold_back: bool | None = None, on_violation: Report = log_violation) -> DraftPublisher[T]:
+def as_draft(
+    publisher: Publisher[T], *, hold_back: bool | None = None, on_violation: Report = log_violation
+) -> DraftPublisher[T]:
     """Return `publisher` as a publisher of the early draft.
 
-    `publisher` must be bound to a nursery: give ``source.publisher(nursery)``, a `Topic`, or a `Publisher` of another library.
-    With `hold_back`, one element more than was requested is pulled and held back until there is demand for it, so that completion comes
-    with the last element. By default this is done for every publisher except topics, because a topic signals its end without demand.
-    A subscriber that is subscribed twice gets one ``on_error(InvalidStateError)``, which ends its first subscription as well.
-    `on_violation` is called when a subscriber raises in a signal, or when the publisher breaks a rule after the end.
+    `publisher` must be bound to a nursery: give ``source.publisher(nursery)``, a `Topic`, or a
+    `Publisher` of another library.
+    With `hold_back`, one element more than was requested is pulled and held back until there is
+    demand for it, so that completion comes with the last element. By default this is done for every
+    publisher except topics, because a topic signals its end without demand.
+    A subscriber that is subscribed twice gets one ``on_error(InvalidStateError)``, which ends its
+    first subscription as well. `on_violation` is called when a subscriber raises in a signal, or
+    when the publisher breaks a rule after the end.
 
-    Raises UsageError for an object that is not a publisher. Neither this call nor a method of the result checkpoints.
+    Raises UsageError for an object that is not a publisher.
+    Neither this call nor a method of the result checkpoints.
     """
     if not has_methods_of(publisher, Publisher):
         raise UsageError(
@@ -62,8 +82,9 @@ class _DraftPublisherAdapter(DraftPublisher[T]):
         self._publisher = publisher
         self._ahead = ahead
         self._on_violation = on_violation
-        # By identity (D1.7): two subscribers that compare equal are two subscribers. A subscription keeps its subscriber alive as long as
-        # it is in this dict, so no other object can get the same id meanwhile.
+        # By identity (D1.7): two subscribers that compare equal are two subscribers. A subscription
+        # keeps its subscriber alive as long as it is in this dict, so no other object can get the
+        # same id meanwhile.
         self._subscriptions: dict[int, _DraftSubscriptionAdapter[T]] = {}
 
     def subscribe(self, subscriber: DraftSubscriber[T], /) -> None:
@@ -77,7 +98,9 @@ class _DraftPublisherAdapter(DraftPublisher[T]):
         if present is not None:
             present.refuse()
             return
-        adapter = _DraftSubscriptionAdapter(subscriber, self._subscriptions, self._ahead, self._on_violation)
+        adapter = _DraftSubscriptionAdapter(
+            subscriber, self._subscriptions, self._ahead, self._on_violation
+        )
         self._subscriptions[id(subscriber)] = adapter
         PublisherGuard.insert_between(self._publisher, adapter, adapter)
         adapter.accept()
@@ -87,7 +110,9 @@ class _DraftPublisherAdapter(DraftPublisher[T]):
 
 
 class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
-    """One subscription: a modern subscriber towards the publisher, a draft subscription towards the subscriber."""
+    """One subscription: a modern subscriber towards the publisher,
+    a draft subscription towards the subscriber.
+    """
 
     __slots__ = (
         "_ahead",
@@ -112,7 +137,8 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
         on_violation: Report,
     ) -> None:
         self._subscriber: DraftSubscriber[T] | None = subscriber
-        self._subscriptions = subscriptions  # of all subscribers of the publisher; this one leaves it at the end
+        # Of all subscribers of the publisher; this one leaves it at the end.
+        self._subscriptions = subscriptions
         self._ahead = ahead  # elements still to be pulled beyond the demand
         self._on_violation = on_violation
         self._upstream: Subscription = EndedSubscription()
@@ -127,7 +153,9 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
     # --- accepting and refusing
 
     def accept(self) -> None:
-        """Signal `on_subscribe`, now that the publisher's `subscribe` has returned; the end alone if the stream has ended already."""
+        """Signal `on_subscribe`, now that the publisher's `subscribe` has returned; the end
+        alone if the stream has ended already.
+        """
         subscriber = self._subscriber
         if subscriber is None:
             return  # refused from inside subscribe()
@@ -144,8 +172,9 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
         """End the stream because the same object was subscribed again (D1.7)."""
         self._fail(
             InvalidStateError(
-                "this subscriber is subscribed to this publisher already; the draft refuses the same object while it is (D1.7), "
-                "and a refusal is an end, so both subscriptions are over. Cancel the first one before subscribing again"
+                "this subscriber is subscribed to this publisher already; the draft refuses the "
+                "same object while it is (D1.7), and a refusal is an end, so both subscriptions "
+                "are over. Cancel the first one before subscribing again"
             )
         )
 
@@ -154,15 +183,17 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
     def request_more(self, n: int, /) -> None:
         if self._subscriber is None:
             raise InvalidStateError(  # D2.1
-                f"request_more({shown(n)}) on a subscription that is over; after cancel(), on_complete or on_error "
-                "the draft allows no call on it. Subscribe again for another stream"
+                f"request_more({shown(n)}) on a subscription that is over; after cancel(), "
+                "on_complete or on_error the draft allows no call on it. Subscribe again for "
+                "another stream"
             )
         check_demand(n)  # D2.4: raises IllegalDemand, which is a ValueError; the stream goes on
         if self._demand + n > UNBOUNDED:
             self._fail(
                 InvalidStateError(
-                    f"request_more() brought the outstanding demand above 2^63-1, which the draft does not allow (D2.3); "
-                    f"{self._demand} elements were outstanding already. Request no more than can be processed"
+                    "request_more() brought the outstanding demand above 2^63-1, which the draft "
+                    f"does not allow (D2.3); {self._demand} elements were outstanding already. "
+                    "Request no more than can be processed"
                 )
             )
             return
@@ -173,12 +204,15 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
     def cancel(self, /) -> None:
         if self._subscriber is None:
             raise InvalidStateError(  # D3.1
-                "cancel() on a subscription that is over; after cancel(), on_complete or on_error the draft allows no call on it"
+                "cancel() on a subscription that is over; after cancel(), on_complete or on_error "
+                "the draft allows no call on it"
             )
         self._release()
 
     def _request_upstream(self) -> None:
-        """Signal the element that was held back, then request of the publisher as many elements as were requested here."""
+        """Signal the element that was held back,
+        then request of the publisher as many elements as were requested here.
+        """
         if self._is_requesting:
             return  # rule 3.3: a call of this method further up the stack goes on with its loop
         self._is_requesting = True
@@ -190,7 +224,8 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
                     self.on_next(held_back)
                     if self._has_ended:
                         self._finish()
-                # The element held back was pulled ahead. Requesting as many as were requested here pulls one ahead again.
+                # The element held back was pulled ahead.
+                # Requesting as many as were requested here pulls one ahead again.
                 ahead, self._ahead = self._ahead, 0
                 self._upstream.request(add_demand(count, ahead))
         finally:
@@ -249,8 +284,9 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
         """Cancel because the subscriber raised `error` in `signal`, and report it."""
         self._release()
         violation = RuleViolation(
-            f"a subscriber raised {shown(error)} in {signal}; a signal method must return normally. "
-            "Its subscription was cancelled; to stop on purpose, call subscription.cancel()",
+            f"a subscriber raised {shown(error)} in {signal}; a signal method must return "
+            "normally. Its subscription was cancelled; to stop on purpose, call "
+            "subscription.cancel()",
             rule="2.13",
         )
         violation.__cause__ = error
@@ -259,11 +295,14 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
     def _release(self) -> None:
         """Forget the subscriber, and cancel the publisher's subscription."""
         upstream = self._upstream
-        self._detach()  # first: a publisher may answer a cancel with a signal, and the subscriber must not get it
+        # First: a publisher may answer a cancel with a signal, and the subscriber must not get it.
+        self._detach()
         upstream.cancel()
 
     def _detach(self) -> DraftSubscriber[T] | None:
-        """Forget both sides at once (D3.3), so that the same object may subscribe again (D3.4). Return the subscriber."""
+        """Forget both sides at once (D3.3), so that the same object may subscribe again (D3.4).
+        Return the subscriber.
+        """
         subscriber, self._subscriber = self._subscriber, None
         self._upstream, self._held_back = EndedSubscription(), None
         self._demand = self._unpulled = 0
@@ -272,4 +311,7 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
         return subscriber
 
     def __repr__(self) -> str:
-        return f"<draft subscription {'over' if self._subscriber is None else 'live'}, demand {self._demand}>"
+        return (
+            f"<draft subscription {'over' if self._subscriber is None else 'live'}, demand "
+            f"{self._demand}>"
+        )

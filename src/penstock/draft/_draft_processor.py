@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* A signal of the draft only schedules (D5.1, D6.1, D6.2). So a mailbox receives it, and its task signals to the modern processor.
+* A signal of the draft only schedules (D5.1, D6.1, D6.2). So a mailbox receives it, and its task
+  signals to the modern processor.
 * Demand of the modern processor goes to the mailbox, which requests it of the draft's subscription.
 """
 
@@ -21,19 +22,27 @@ B = TypeVar("B")
 
 
 def draft_processor(
-    nursery: trio.Nursery, processor: Processor[A, B], *, hold_back: bool | None = None, on_violation: Report = log_violation
+    nursery: trio.Nursery,
+    processor: Processor[A, B],
+    *,
+    hold_back: bool | None = None,
+    on_violation: Report = log_violation,
 ) -> DraftProcessor[A, B]:
-    """Return `processor` as a processor of the early draft: a subscriber and a publisher by the draft's rules.
+    """Return `processor` as a processor of the early draft:
+    a subscriber and a publisher by the draft's rules.
 
-    Its signals go into a mailbox, and a task of `nursery` passes them on. `processor` must be fresh: it is subscribed here.
+    Its signals go into a mailbox, and a task of `nursery` passes them on. `processor` must be
+    fresh: it is subscribed here.
     `hold_back` and `on_violation` are as for `as_draft`.
 
-    Raises UsageError for an object that is not a processor, or not a nursery. Neither this call nor a method of the result checkpoints.
+    Raises UsageError for an object that is not a processor, or not a nursery. Neither this call nor
+    a method of the result checkpoints.
     """
     if not has_methods_of(processor, Processor):
         raise UsageError(
-            f"draft_processor() was given {shown(processor)}, which is not a subscriber and a publisher; "
-            "make one of operators: draft_processor(nursery, penstock.processor(nursery, ...))"
+            f"draft_processor() was given {shown(processor)}, which is not a subscriber and a "
+            "publisher; make one of operators: draft_processor(nursery, "
+            "penstock.processor(nursery, ...))"
         )
     mailbox: MailboxSubscriber[A] = MailboxSubscriber(
         nursery,
@@ -44,7 +53,8 @@ def draft_processor(
         policy=MailboxPolicy.DRAFT,
         on_violation=on_violation,
     )
-    # Before the publisher of the draft is known: the demand from downstream waits in the mailbox for its subscription.
+    # Before the publisher of the draft is known:
+    # the demand from downstream waits in the mailbox for its subscription.
     processor.on_subscribe(_MailboxSubscription(mailbox))
     publisher = as_draft(processor, hold_back=hold_back, on_violation=on_violation)
     return _DraftProcessorAdapter(mailbox, publisher, processor)
@@ -66,11 +76,15 @@ class _MailboxSubscription(Subscription):
 
 
 class _DraftProcessorAdapter(DraftProcessor[A, B]):
-    """A mailbox towards the publisher, and the draft form of a modern processor towards the subscribers."""
+    """A mailbox towards the publisher, and the draft form of a modern processor towards the
+    subscribers.
+    """
 
     __slots__ = ("__weakref__", "_mailbox", "_processor", "_publisher")
 
-    def __init__(self, mailbox: MailboxSubscriber[A], publisher: Any, processor: Processor[A, B]) -> None:
+    def __init__(
+        self, mailbox: MailboxSubscriber[A], publisher: Any, processor: Processor[A, B]
+    ) -> None:
         self._mailbox = mailbox
         self._publisher = publisher
         self._processor = processor

@@ -1,6 +1,7 @@
 """The interfaces of the early draft of Reactive Streams.
 
-The draft and the modern rules differ in eight points. `as_draft` and `as_modern` handle exactly these.
+The draft and the modern rules differ in eight points.
+`as_draft` and `as_modern` handle exactly these.
 """
 
 from abc import abstractmethod
@@ -20,7 +21,8 @@ class DraftSubscription(Protocol):
     def request_more(self, n: int, /) -> None:
         """Permit `n` more elements.
 
-        Raises InvalidStateError on a cancelled subscription, and ValueError for a number that is not positive.
+        Raises InvalidStateError on a cancelled subscription, and ValueError for a number
+        that is not positive.
         If the total exceeds 2^63-1, the stream ends with `on_error(InvalidStateError)`.
         """
 
@@ -31,7 +33,9 @@ class DraftSubscription(Protocol):
 
 @runtime_checkable
 class DraftSubscriber(Protocol[T_contra]):
-    """Receives signals. `on_subscribe` means "accepted", and does not come if the stream has already ended."""
+    """Receives signals. `on_subscribe` means "accepted", and does not come
+    if the stream has already ended.
+    """
 
     __slots__ = ()
 
@@ -54,13 +58,17 @@ class DraftSubscriber(Protocol[T_contra]):
 
 @runtime_checkable
 class DraftPublisher(Protocol[T_co]):
-    """A publisher that follows the draft. A completed or failed one signals its end alone, without `on_subscribe`."""
+    """A publisher that follows the draft.
+    A completed or failed one signals its end alone, without `on_subscribe`.
+    """
 
     __slots__ = ()
 
     @abstractmethod
     def subscribe(self, subscriber: DraftSubscriber[T_co], /) -> None:
-        """Begin a stream, or signal the end alone. The same object is refused while it is subscribed."""
+        """Begin a stream, or signal the end alone.
+        The same object is refused while it is subscribed.
+        """
 
 
 @runtime_checkable

@@ -1,15 +1,22 @@
-"""One connection of a client without I/O and without trio: what `penstock.blocking` and `penstock.aio` have in common.
+"""One connection of a client without I/O and without trio: what `penstock.blocking` and
+`penstock.aio` have in common.
 
-A session with its deadlines and its output, the consumer's end of a stream, the publishers of the client, and the settings of `connect`.
-The owner of an `Endpoint` reads and writes the transport and reads the clock. May import `penstock.protocols`, `penstock.builtin` and the
-layers below them, attrs and the standard library. It imports no trio, and neither sockets nor asyncio.
+A session with its deadlines and its output, the consumer's end of a stream, the publishers of the
+client, and the settings of `connect`. The owner of an `Endpoint` reads and writes the transport and
+reads the clock. May import `penstock.protocols`, `penstock.builtin` and the layers below them,
+attrs and the standard library. It imports no trio, and neither sockets nor asyncio.
 """
 
 from penstock.endpoint._answer import AnswerBuffer
 from penstock.endpoint._attempts import Attempts
 from penstock.endpoint._endpoint import Endpoint, PublishTo, publish_iterator
 from penstock.endpoint._failures import late, raise_refusal
-from penstock.endpoint._opening import RequestOpening, StreamOpening, request_opening, stream_opening
+from penstock.endpoint._opening import (
+    RequestOpening,
+    StreamOpening,
+    request_opening,
+    stream_opening,
+)
 from penstock.endpoint._outcomes import Then
 from penstock.endpoint._own_registry import own_registry
 from penstock.endpoint._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of

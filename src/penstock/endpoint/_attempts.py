@@ -1,4 +1,6 @@
-"""The attempts of one client to connect, by a policy (`Reconnect`) or without one. No clock: the time is passed in."""
+"""The attempts of one client to connect, by a policy (`Reconnect`) or without one. No clock:
+the time is passed in.
+"""
 
 from penstock.spi import Events, Reconnect, ReconnectEvent, ReconnectStage
 
@@ -24,11 +26,14 @@ class Attempts:
             self._report(ReconnectStage.BACK)
 
     def pause_after(self, error: Exception, *, opened_at: float | None, now: float) -> float | None:
-        """Return how long to wait before the next attempt, None to give up. `opened_at` is when the connection opened, if it did."""
+        """Return how long to wait before the next attempt, None to give up. `opened_at` is when
+        the connection opened, if it did.
+        """
         if self._policy is None:
             return None
         if opened_at is not None:
-            # A server that takes every client and loses it at once must not be asked at full speed: only a connection that stayed counts.
+            # A server that takes every client and loses it at once must not be asked at full speed:
+            # only a connection that stayed counts.
             if now - opened_at >= self._policy.healthy:
                 self._failed = 0
             self._report(ReconnectStage.LOST, error=error)
@@ -42,5 +47,20 @@ class Attempts:
             self._report(ReconnectStage.RETRYING, more=1, wait=pause, error=error)
         return pause
 
-    def _report(self, stage: ReconnectStage, *, more: int = 0, wait: float = 0.0, error: Exception | None = None) -> None:
-        self._events.reconnect(ReconnectEvent(address=self._address, stage=stage, attempt=self._failed + more, wait=wait, error=error))
+    def _report(
+        self,
+        stage: ReconnectStage,
+        *,
+        more: int = 0,
+        wait: float = 0.0,
+        error: Exception | None = None,
+    ) -> None:
+        self._events.reconnect(
+            ReconnectEvent(
+                address=self._address,
+                stage=stage,
+                attempt=self._failed + more,
+                wait=wait,
+                error=error,
+            )
+        )

@@ -1,4 +1,6 @@
-"""The delegate of a client's session: it takes the session's events, and has the publishers that the program offers to the peer."""
+"""The delegate of a client's session: it takes the session's events, and has the publishers that
+the program offers to the peer.
+"""
 
 from abc import abstractmethod
 from collections.abc import Callable
@@ -53,7 +55,9 @@ class ClientDelegate:
         self.on_change()
 
     def serve(self, stream: SendingStream) -> None:
-        """Accept a stream to a publisher of the program; its iterator is made with the first demand."""
+        """Accept a stream to a publisher of the program;
+        its iterator is made with the first demand.
+        """
         # A target of another type is a request with data, which this client does not handle.
         if isinstance(stream.target, str) and stream.target in self.settings.publishers:
             stream.accept(idle_until_demand=True)

@@ -1,11 +1,15 @@
-"""One connection of a client without I/O: a session with its deadlines, its output, and the publishers that its peer has subscribed to.
+"""One connection of a client without I/O: a session with its deadlines, its output, and the
+publishers that its peer has subscribed to.
 
-The owner reads and writes the transport, reads the clock, and calls the methods here. All of them are plain calls that never wait.
+The owner reads and writes the transport, reads the clock, and calls the methods here. All of them
+are plain calls that never wait.
 
 Rules of this file:
 
-* Received bytes go to `receive`, and a call with no bytes goes on with what is left. `end_of_input` ends the connection.
-* `take` returns the bytes to send. `check_stall` gets their count that the transport has not taken, and gives up a peer that takes none.
+* Received bytes go to `receive`, and a call with no bytes goes on with what is left.
+  `end_of_input` ends the connection.
+* `take` returns the bytes to send. `check_stall` gets their count that the transport has not taken,
+  and gives up a peer that takes none.
 * `tick` does what is due; call it again at the time that it returns, and after `receive`.
 * Code of the program runs in `run_publishers` only: never while received bytes are acted on.
 """
@@ -20,11 +24,21 @@ from penstock.endpoint._outcomes import AwaitWith, Outcomes, Then
 from penstock.endpoint._published import PublishedIterator
 from penstock.endpoint._reports import report
 from penstock.endpoint._settings import EndpointSettings
-from penstock.session import CUT, CUT_EARLY, SendingStream, Session, SessionCounts, own_copy, release_session
+from penstock.session import (
+    CUT,
+    CUT_EARLY,
+    SendingStream,
+    Session,
+    SessionCounts,
+    own_copy,
+    release_session,
+)
 from penstock.spi import PeerIdentity, PeerStatistics, direction_statistics
 
 LINGER_BYTES: Final = 1 << 20
-"""Bytes that are still read after this side's goodbye. Elements that were asked for may be under way; more of them is an attack."""
+"""Bytes that are still read after this side's goodbye. Elements that were asked for may be under
+way; more of them is an attack.
+"""
 
 TIMER_GRANULARITY: Final = 0.05
 """The most seconds between two ticks while bytes arrive."""
@@ -35,7 +49,9 @@ PublishTo = Callable[["Endpoint", SendingStream], None]
 
 def publish_iterator(endpoint: "Endpoint", stream: SendingStream) -> None:
     """Attach an iterable, which `Endpoint.run_publishers` pulls."""
-    publisher = PublishedIterator(endpoint.settings.publishers[stream.target], stream, endpoint.add_runnable)
+    publisher = PublishedIterator(
+        endpoint.settings.publishers[stream.target], stream, endpoint.add_runnable
+    )
     stream.on_subscribe(publisher)
 
 
@@ -54,7 +70,8 @@ class Endpoint(ClientDelegate):
     ) -> None:
         """`agreed` is the name of the protocol that TLS has negotiated.
 
-        `await_with` lets an awaitable of an extension run in a task. Without it, `run_publishers` runs it.
+        `await_with` lets an awaitable of an extension run in a task.
+        Without it, `run_publishers` runs it.
         """
         super().__init__(settings, identity)
         self._outcomes = Outcomes()
@@ -68,7 +85,11 @@ class Endpoint(ClientDelegate):
         self._due: float | None = now
         dialect, dialect_settings = settings.dialect, settings.dialect_settings(agreed)
         self.session: Session = Session(
-            self, lambda session: dialect(session, dialect_settings), role=Role.CLIENT, limits=settings.limits, random=random.random
+            self,
+            lambda session: dialect(session, dialect_settings),
+            role=Role.CLIENT,
+            limits=settings.limits,
+            random=random.random,
         )
         # Looked up at each call: the owner sets it later.
         self.session.outbox.wake = self._wake_owner
@@ -80,7 +101,9 @@ class Endpoint(ClientDelegate):
 
     @property
     def is_over(self) -> bool:
-        """Nothing is sent or received any more, except an answer to the peer's goodbye in the outbox."""
+        """Nothing is sent or received any more, except an answer to the peer's goodbye in the
+        outbox.
+        """
         return self.session.state.is_over
 
     @property
@@ -105,11 +128,15 @@ class Endpoint(ClientDelegate):
 
     @property
     def has_left(self) -> bool:
-        """The peer goes on sending after the goodbye of this side: it is not worth waiting for its answer."""
+        """The peer goes on sending after the goodbye of this side:
+        it is not worth waiting for its answer.
+        """
         return self._lingered > LINGER_BYTES
 
     def statistics(self, now: float, *, unsent: int) -> PeerStatistics:
-        """Return what the connection has done and what it holds now; `unsent` bytes were taken and wait in the transport."""
+        """Return what the connection has done and what it holds now;
+        `unsent` bytes were taken and wait in the transport.
+        """
         session = self.session
         return PeerStatistics(
             protocol=session.channel.dialect.name,
@@ -126,12 +153,23 @@ class Endpoint(ClientDelegate):
     # --- for the owner: bytes and time
 
     def receive(self, data: bytes, now: float, *, most: int | None = None) -> bool:
-        """Act on received bytes, at most `most` messages. Return whether there is more to do: then call again with no bytes."""
+        """Act on received bytes, at most `most` messages. Return whether there is more to do:
+        then call again with no bytes.
+        """
         if self.session.state.is_closing:
             self._lingered += len(data)
-        more = self.session.receive(data, now) if most is None else self.session.receive(data, now, most=most)
-        # During the handshake, and behind a goodbye, a message may move a deadline. Else one tick serves all messages for a while.
-        soon = now if self.opened_at is None or self.session.state.is_closing else now + TIMER_GRANULARITY
+        more = (
+            self.session.receive(data, now)
+            if most is None
+            else self.session.receive(data, now, most=most)
+        )
+        # During the handshake, and behind a goodbye, a message may move a deadline. Else one tick
+        # serves all messages for a while.
+        soon = (
+            now
+            if self.opened_at is None or self.session.state.is_closing
+            else now + TIMER_GRANULARITY
+        )
         self._due = soon if self._due is None else min(self._due, soon)
         return more
 
@@ -153,7 +191,8 @@ class Endpoint(ClientDelegate):
         return self._due
 
     def check_stall(self, sent: int, unsent: int, now: float) -> float | None:
-        """Give up a peer that takes next to nothing. `sent` bytes have left this side in all, and `unsent` bytes wait in the transport.
+        """Give up a peer that takes next to nothing. `sent` bytes have left this side in all, and
+        `unsent` bytes wait in the transport.
 
         Return when to call again, None if nothing waits.
         """
@@ -161,12 +200,17 @@ class Endpoint(ClientDelegate):
         if due is None or now < due:
             return due
         limits = f"{self.settings.limits.write_stall:g} s (Limits.write_stall, Limits.min_drain)"
-        text = f"the peer took next to nothing of what was sent to it for {limits}, which ended the connection"
+        text = (
+            f"the peer took next to nothing of what was sent to it for {limits}, which ended the "
+            "connection"
+        )
         self.session.end_of_input(ConnectionLost(text))
         return None
 
     def run_publishers(self, clock: Callable[[], float]) -> None:
-        """Give each publisher with demand one turn, and run what extensions wait for. Call `tick` afterwards."""
+        """Give each publisher with demand one turn, and run what extensions wait for.
+        Call `tick` afterwards.
+        """
         self._outcomes.run()
         # Taken out first: a publisher that has more to do joins the next turn, behind all others.
         runnable, self._runnable = self._runnable, {}
@@ -175,14 +219,17 @@ class Endpoint(ClientDelegate):
 
     # --- for the owner: streams
 
-    def subscribe(self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> None:
+    def subscribe(
+        self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None
+    ) -> None:
         """Open a stream to what the peer publishes."""
         self.session.streams.subscribe(target, subscriber, window)
 
     def raise_reason(self) -> None:
         """Raise why the connection is over, if it is."""
         if self.reason is not None:
-            # A copy: each block and each call may raise the reason, and an exception that is raised twice collects the frames of both.
+            # A copy: each block and each call may raise the reason, and an exception that is raised
+            # twice collects the frames of both.
             raise own_copy(self.reason)
 
     def add_runnable(self, publisher: PublishedIterator) -> None:
@@ -213,7 +260,9 @@ class Endpoint(ClientDelegate):
         self.session.close("")
 
     def release(self) -> None:
-        """End at once if the connection is not over, and break the circles of references: the transport is closed. Call it once or more."""
+        """End at once if the connection is not over, and break the circles of references: the
+        transport is closed. Call it once or more.
+        """
         if self._is_released:
             return
         self._is_released = True
@@ -222,7 +271,8 @@ class Endpoint(ClientDelegate):
         self._outcomes.close()
         if not self.session.state.is_over:
             self.session.end_of_input()
-        # The end has cancelled the publishers. Their iterators are closed here, because no `run_publishers` follows.
+        # The end has cancelled the publishers.
+        # Their iterators are closed here, because no `run_publishers` follows.
         runnable, self._runnable = self._runnable, {}
         for publisher in runnable:
             self._close(publisher)
@@ -248,7 +298,9 @@ class Endpoint(ClientDelegate):
 
 
 class _StallWatch:
-    """Tells when a peer takes less than `least` bytes within `seconds`, although bytes wait for it."""
+    """Tells when a peer takes less than `least` bytes within `seconds`,
+    although bytes wait for it.
+    """
 
     def __init__(self, seconds: float, least: int) -> None:
         self._seconds = seconds

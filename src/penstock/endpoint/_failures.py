@@ -7,11 +7,15 @@ from penstock.session import own_copy
 
 def late(settings: EndpointSettings) -> ConnectionLost:
     """Return the error for a server that did not answer in time."""
-    return ConnectionLost(f"{settings.url} did not answer within {settings.limits.handshake_timeout} s")
+    return ConnectionLost(
+        f"{settings.url} did not answer within {settings.limits.handshake_timeout} s"
+    )
 
 
 def raise_refusal(reason: Exception | None, settings: EndpointSettings) -> None:
-    """Raise a refusal of the peer at the end of a block: perhaps nothing was asked for, and no stream would tell."""
+    """Raise a refusal of the peer at the end of a block:
+    perhaps nothing was asked for, and no stream would tell.
+    """
     # A refusal that passes is left to the policy, which tries again.
     if isinstance(reason, Rejected) and not (reason.temporary and settings.reconnect is not None):
         raise own_copy(reason)

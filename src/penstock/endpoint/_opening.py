@@ -1,4 +1,6 @@
-"""A stream or a request by name that a client opens on its peer: checked and prepared without I/O."""
+"""A stream or a request by name that a client opens on its peer:
+checked and prepared without I/O.
+"""
 
 from typing import Any
 
@@ -28,12 +30,19 @@ class StreamOpening:
     """The stream is read in runs."""
 
     def open(self, endpoint: Endpoint, buffer: StreamBuffer) -> None:
-        """Subscribe over a connection, or go on over the next one. Call it when the outbox has room."""
-        endpoint.subscribe(buffer.place.next_name(buffer.statistics().received), buffer, buffer.window)
+        """Subscribe over a connection, or go on over the next one.
+        Call it when the outbox has room.
+        """
+        endpoint.subscribe(
+            buffer.place.next_name(buffer.statistics().received), buffer, buffer.window
+        )
 
     def buffer(self, limits: Limits) -> StreamBuffer:
         """Return the consumer's end."""
-        window, place = ByteWindow(self.window_bytes, limits.max_element), StreamPlace(self.name, goes_on=self.goes_on)
+        window, place = (
+            ByteWindow(self.window_bytes, limits.max_element),
+            StreamPlace(self.name, goes_on=self.goes_on),
+        )
         kind = RunBuffer if self.in_runs else StreamBuffer
         return kind(demand=self.demand, loader=self.loader, window=window, place=place)
 
@@ -47,11 +56,19 @@ class RequestOpening:
     loader: Serializer | None
 
     def needs_hello(self, endpoint: Endpoint) -> bool:
-        """Return whether the form of the request depends on the extensions of the peer, which are not known yet."""
-        return self.payload is not None and Model.RESPONSE not in endpoint.session.channel.dialect.models and endpoint.opened_at is None
+        """Return whether the form of the request depends on the extensions of the peer,
+        which are not known yet.
+        """
+        return (
+            self.payload is not None
+            and Model.RESPONSE not in endpoint.session.channel.dialect.models
+            and endpoint.opened_at is None
+        )
 
     def open(self, endpoint: Endpoint, answer: AnswerBuffer) -> None:
-        """Send the request. Call it when the outbox has room. Raises UsageError if the peer lacks the extension *requests*."""
+        """Send the request. Call it when the outbox has room. Raises UsageError if the peer
+        lacks the extension *requests*.
+        """
         endpoint.subscribe(target_of(endpoint.session, self.name, self.payload), answer)
 
     def value(self, data: bytes) -> Any:
@@ -80,16 +97,24 @@ def stream_opening(  # the options of a subscription
     # `type`, and not isinstance: True is an int for Python, and would be a window of one byte.
     elif type(window_bytes) is not int or window_bytes < 1:
         raise UsageError(
-            f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for and unread at a time, at least 1"
+            f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for "
+            "and unread at a time, at least 1"
         )
     loader = resolve_serializer(settings.registry, serializer, kind)
-    opening = StreamOpening(name, demand, loader, window_bytes, goes_on=settings.reconnect is not None)
+    opening = StreamOpening(
+        name, demand, loader, window_bytes, goes_on=settings.reconnect is not None
+    )
     opening.buffer(settings.limits)  # refuses a demand that is not a number
     return opening
 
 
 def request_opening(
-    settings: EndpointSettings, name: str, payload: object, *, kind: Any, serializer: str | Serializer | None
+    settings: EndpointSettings,
+    name: str,
+    payload: object,
+    *,
+    kind: Any,
+    serializer: str | Serializer | None,
 ) -> RequestOpening:
     """Check the arguments of `request`. Raises UsageError."""
     loader = resolve_serializer(settings.registry, serializer, kind)
@@ -99,7 +124,9 @@ def request_opening(
 
 
 def _check_name(name: object, limits: Limits) -> None:
-    """Raise UsageError for a name that the peer would refuse: there it costs the whole connection, here only the call."""
+    """Raise UsageError for a name that the peer would refuse: there it costs the whole
+    connection, here only the call.
+    """
     if not isinstance(name, str):
         raise UsageError(f"{shown(name)} cannot be a publisher's name: give a str")
     if not name:
@@ -107,6 +134,10 @@ def _check_name(name: object, limits: Limits) -> None:
     try:
         size = len(name.encode())
     except UnicodeEncodeError:
-        raise UsageError(f"{name!a} cannot be a publisher's name: it holds half a character, which has no UTF-8") from None
+        raise UsageError(
+            f"{name!a} cannot be a publisher's name: it holds half a character, which has no UTF-8"
+        ) from None
     if size > limits.max_name:
-        raise UsageError(f"a publisher's name of {size} bytes; {limits.max_name} is the most (Limits.max_name)")
+        raise UsageError(
+            f"a publisher's name of {size} bytes; {limits.max_name} is the most (Limits.max_name)"
+        )

@@ -1,9 +1,12 @@
-"""What extensions wait for on a connection without tasks: the outcomes of the program's functions, such as `authenticate`.
+"""What extensions wait for on a connection without tasks:
+the outcomes of the program's functions, such as `authenticate`.
 
 Rules of this file:
 
-* Code of the program never runs while received bytes are acted on. So a function is wrapped into a coroutine, which its owner runs later.
-* Without tasks a coroutine can do anything but wait. One that waits is closed, and its outcome is an error.
+* Code of the program never runs while received bytes are acted on. So a function is wrapped into a
+  coroutine, which its owner runs later.
+* Without tasks a coroutine can do anything but wait.
+  One that waits is closed, and its outcome is an error.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,7 +23,9 @@ AwaitWith: TypeAlias = Callable[[Awaitable[Any], Then], None]
 
 
 def deferred(function: Callable[..., Any]) -> Callable[..., Awaitable[Any]]:
-    """Return a function that calls `function`, plain or async, when its result is awaited, and not before."""
+    """Return a function that calls `function`, plain or async, when its result is awaited,
+    and not before.
+    """
 
     async def later(*arguments: Any) -> Any:
         result = function(*arguments)
@@ -76,4 +81,7 @@ def _stopped(steps: Any) -> Exception:
             close()
     except Exception as error:  # boundary: the program's function, which is told to stop
         return error
-    return UsageError("this client has no task in which a function could wait; give one that does not wait, or use penstock.aio.connect()")
+    return UsageError(
+        "this client has no task in which a function could wait; give one that does not wait, or "
+        "use penstock.aio.connect()"
+    )

@@ -1,4 +1,6 @@
-"""The registry of the clients without trio: the offers of penstock itself that need no trio, made without a look at other distributions."""
+"""The registry of the clients without trio: the offers of penstock itself that need no trio,
+made without a look at other distributions.
+"""
 
 from types import MappingProxyType
 
@@ -11,7 +13,8 @@ from penstock.spi import Events, Registry
 def own_registry() -> Registry:
     """Return the serializers, extensions and protocols of penstock, without its transports.
 
-    `penstock.spi.build_registry` finds those of other distributions, too. It imports all of them, and trio with them.
+    `penstock.spi.build_registry` finds those of other distributions, too.
+    It imports all of them, and trio with them.
     """
     serializers = (BytesSerializer(), JsonSerializer(), TextSerializer())
     return Registry(
@@ -20,7 +23,9 @@ def own_registry() -> Registry:
         serializers=MappingProxyType({serializer.name: serializer for serializer in serializers}),
         dialects=MappingProxyType({factory.name: factory for factory in penstock_dialects()}),
         encodings=MappingProxyType({}),
-        extensions=MappingProxyType({factory.name: factory for factory in [*penstock_extensions(), *protocol_extensions()]}),
+        extensions=MappingProxyType(
+            {factory.name: factory for factory in [*penstock_extensions(), *protocol_extensions()]}
+        ),
         events=Events.of(()),
         plugins=(),
         problems=(),

@@ -2,8 +2,10 @@
 
 Rules of this file:
 
-* A publisher is made for each subscription, when its first demand has come. Elements are pulled as far as they were requested.
-* Code of the program never runs while received bytes are acted on: what it may do there is not known. `PublishedIterator.run` calls it.
+* A publisher is made for each subscription, when its first demand has come. Elements are pulled as
+  far as they were requested.
+* Code of the program never runs while received bytes are acted on: what it may do there is not
+  known. `PublishedIterator.run` calls it.
 """
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator
@@ -26,15 +28,18 @@ TURN_SECONDS: Final = 0.005
 class Published:
     """A publisher that the peer may subscribe to: ``Published(make, type=Quote)``.
 
-    `make` is a function without arguments that returns an iterable, called for each subscription; or an iterable that can be iterated
-    again and again, such as a list. With `penstock.aio` it may return an async iterable. `type` and `serializer` are those of `subscribe`;
-    without both the elements are bytes.
+    `make` is a function without arguments that returns an iterable, called for each subscription;
+    or an iterable that can be iterated again and again, such as a list. With `penstock.aio` it may
+    return an async iterable. `type` and `serializer` are those of `subscribe`; without both the
+    elements are bytes.
     """
 
     make: Any
     type: Any = attrs.field(default=None, kw_only=True)
     serializer: str | Serializer | None = attrs.field(default=None, kw_only=True)
-    dumps: Callable[[Any], bytes] | None = attrs.field(default=None, init=False, eq=False, repr=False)
+    dumps: Callable[[Any], bytes] | None = attrs.field(
+        default=None, init=False, eq=False, repr=False
+    )
     """Returns the bytes of an element; None if the elements are bytes. Set by `check_published`."""
 
     def open(self) -> Any:
@@ -43,25 +48,39 @@ class Published:
         if isinstance(made, AsyncIterable):
             return aiter(made)
         # A text is an iterable of characters, which no program means.
-        if isinstance(made, Iterable) and not isinstance(made, str | bytes | bytearray | memoryview):
+        if isinstance(made, Iterable) and not isinstance(
+            made, str | bytes | bytearray | memoryview
+        ):
             return iter(made)
-        raise UsageError(f"the publisher returned {shown(made)}; return an iterable of its elements")
+        raise UsageError(
+            f"the publisher returned {shown(made)}; return an iterable of its elements"
+        )
 
 
 def check_published(name: object, given: object, registry: Registry) -> Published:
-    """Return what the program gave under `name`, with its serializer. Raises UsageError if it cannot be published."""
+    """Return what the program gave under `name`, with its serializer.
+    Raises UsageError if it cannot be published.
+    """
     if not isinstance(name, str) or not name:
         raise UsageError(f"publishers has {shown(name)} as a name; give a text that is not empty")
     published = given if isinstance(given, Published) else Published(given)
     make = published.make
     if isinstance(make, Iterator):
-        raise UsageError(f"the publisher {name!r} is an iterator, which ends for good; give the function that makes it")
+        raise UsageError(
+            f"the publisher {name!r} is an iterator, which ends for good; give the function that "
+            "makes it"
+        )
     if not callable(make) and not isinstance(make, Iterable | AsyncIterable):
-        raise UsageError(f"the publisher {name!r} is {shown(make)}; give an iterable, or a function that returns one")
+        raise UsageError(
+            f"the publisher {name!r} is {shown(make)}; give an iterable, or a function that "
+            "returns one"
+        )
     # A copy: the program may give the same object to another connection, with another registry.
     checked = attrs.evolve(published)
     # `dumps` is not an argument, so that programs cannot set it; `evolve` cannot either.
-    object.__setattr__(checked, "dumps", _dumps(serializer_for(registry, published.serializer, published.type)))
+    object.__setattr__(
+        checked, "dumps", _dumps(serializer_for(registry, published.serializer, published.type))
+    )
     return checked
 
 
@@ -81,7 +100,12 @@ class PublishedIterator(Subscription):
 
     __slots__ = ("_demand", "_dumps", "_is_over", "_iterator", "_published", "_stream", "_wake")
 
-    def __init__(self, published: Published, stream: SendingStream, wake: Callable[["PublishedIterator"], None]) -> None:
+    def __init__(
+        self,
+        published: Published,
+        stream: SendingStream,
+        wake: Callable[["PublishedIterator"], None],
+    ) -> None:
         """`wake` is called when `run` has something to do."""
         self._published = published
         self._dumps = published.dumps
@@ -98,14 +122,17 @@ class PublishedIterator(Subscription):
         self._wake(self)
 
     def cancel(self, /) -> None:
-        # Closed by `run`: a generator that is being pulled cannot be closed, and its cleanup is code of the program.
+        # Closed by `run`: a generator that is being pulled cannot be closed,
+        # and its cleanup is code of the program.
         self._is_over = True
         self._wake(self)
 
     # --- for the client
 
     def run(self, clock: Callable[[], float]) -> bool:
-        """Pull elements and signal them, for one turn. Return whether there is more to do. Call it outside of `Session.receive`."""
+        """Pull elements and signal them, for one turn. Return whether there is more to do. Call
+        it outside of `Session.receive`.
+        """
         if not self._is_over:
             self._run(clock)
         if self._is_over:
@@ -129,7 +156,8 @@ class PublishedIterator(Subscription):
         is_complete = False
         try:
             if self._iterator is None:
-                # Inside of the `try`: the program's function may raise, and the subscriber gets its error.
+                # Inside of the `try`: the program's function may raise,
+                # and the subscriber gets its error.
                 self._iterator = self._published.open()
             for _ in range(min(self._demand, BURST)):
                 element = next(self._iterator)
@@ -139,7 +167,8 @@ class PublishedIterator(Subscription):
                     break
         except StopIteration:
             is_complete = True
-        except Exception as error:  # boundary: the program's iterable, and the serializer, which may be a plugin
+        except Exception as error:
+            # boundary: the program's iterable, and the serializer, which may be a plugin.
             failure = error
         # Counted before the signal: the stream may request more inside it.
         self._demand -= len(batch)
@@ -165,4 +194,8 @@ def bytes_of(element: Any, dumps: Callable[[Any], bytes] | None) -> bytes:
 
 def failed_publisher(error: BaseException) -> Exception:
     """Return `error` for a hook that takes exceptions only."""
-    return error if isinstance(error, Exception) else PublisherFailed(f"a publisher ended with {type(error).__name__}")
+    return (
+        error
+        if isinstance(error, Exception)
+        else PublisherFailed(f"a publisher ended with {type(error).__name__}")
+    )

@@ -1,7 +1,8 @@
-"""The hook for failures that no caller can be given, and its default: the logger ``penstock``, at a bounded rate.
+"""The hook for failures that no caller can be given, and its default:
+the logger ``penstock``, at a bounded rate.
 
-A peer can make a faulty publisher of this side fail as often as it likes, and its texts may hold control characters. So lines are counted,
-and texts are escaped.
+A peer can make a faulty publisher of this side fail as often as it likes, and its texts may hold
+control characters. So lines are counted, and texts are escaped.
 """
 
 import logging
@@ -13,7 +14,9 @@ from penstock.api import NotAvailable, PublicError, printable, text_of, tracebac
 from penstock.session import TokenBucket
 
 Report: TypeAlias = Callable[[Exception], None]
-"""A hook that receives failures that no caller can be given. If it raises, that exception is logged."""
+"""A hook that receives failures that no caller can be given.
+If it raises, that exception is logged.
+"""
 
 MOST_LINES: Final = 100
 """Lines that are logged at once, at most."""
@@ -27,7 +30,9 @@ _lines: Final = TokenBucket(MOST_LINES, LINES_PER_SECOND)
 
 
 def log_failure(error: Exception) -> None:
-    """Log a failure with its traceback. `PublicError` and `NotAvailable` are answers and no faults: a line of the level ``INFO``."""
+    """Log a failure with its traceback. `PublicError` and `NotAvailable` are answers and no
+    faults: a line of the level ``INFO``.
+    """
     if not _lines.spend(1, monotonic()):
         return
     if isinstance(error, PublicError | NotAvailable):

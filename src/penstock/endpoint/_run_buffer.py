@@ -1,7 +1,8 @@
-"""The consumer's end of a stream that is read in runs: elements that arrived together stay together.
+"""The consumer's end of a stream that is read in runs:
+elements that arrived together stay together.
 
-Where it can be, they stay in the memory in which they arrived (`EqualRun`, `ShortRun`). `_arrived` has the runs, and all rules of
-`StreamBuffer` hold: it counts elements.
+Where it can be, they stay in the memory in which they arrived (`EqualRun`, `ShortRun`). `_arrived`
+has the runs, and all rules of `StreamBuffer` hold: it counts elements.
 """
 
 from collections.abc import Sequence
@@ -23,7 +24,9 @@ class RunBuffer(StreamBuffer):
     """`on_next_many` may be called with an `EqualRun` or a `ShortRun`."""
 
     def held(self) -> int:
-        return sum(len(run.data) if type(run) in MEMORY else sum(map(len, run)) for run in self._arrived)
+        return sum(
+            len(run.data) if type(run) in MEMORY else sum(map(len, run)) for run in self._arrived
+        )
 
     def on_next(self, element: Any, /) -> None:
         if element is None:

@@ -1,14 +1,18 @@
-"""The consumer's end of a stream without I/O: it keeps elements that have arrived, hands them over in lists, and renews the demand.
+"""The consumer's end of a stream without I/O: it keeps elements that have arrived, hands them over
+in lists, and renews the demand.
 
 Rules of this file:
 
-* Buffered and outstanding elements together never exceed the demand. Half of it is requested anew when as much has been taken.
+* Buffered and outstanding elements together never exceed the demand. Half of it is requested anew
+  when as much has been taken.
 * With a demand of 1 an element is requested when the reader asks for it (`renew`).
-* The bytes of elements bound the demand as well (`ByteWindow`): `_spare` is the part of the demand that stays unused.
-* Elements that arrived before the end are taken before the end is raised. After `cancel` nothing is taken.
+* The bytes of elements bound the demand as well (`ByteWindow`):
+  `_spare` is the part of the demand that stays unused.
+* Elements that arrived before the end are taken before the end is raised.
+  After `cancel` nothing is taken.
 * Elements are decoded when they are taken, so a slow serializer holds up its own reader only.
-* A stream that goes on after a lost connection (`StreamPlace`) stays open. Its reader gets `StreamCut` once it has taken all that arrived,
-  and subscribes again.
+* A stream that goes on after a lost connection (`StreamPlace`) stays open. Its reader gets
+  `StreamCut` once it has taken all that arrived, and subscribes again.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -43,7 +47,8 @@ _NO_SLICE: Final[Iterator[Any]] = iter(())
 class StreamBuffer(Subscriber[Any]):
     """The elements of one subscription, for one reader."""
 
-    # 19 attributes, and no part for the demand or the window: each slice reads both, and would pay a call for the part.
+    # 19 attributes, and no part for the demand or the window:
+    # each slice reads both, and would pay a call for the part.
     __slots__ = (
         "_arrived",
         "_began_at",
@@ -78,8 +83,8 @@ class StreamBuffer(Subscriber[Any]):
         # `type`, and not isinstance: True is an int for Python.
         if type(demand) is not int or demand < 0:
             raise UsageError(
-                f"demand={shown(demand)}; give how many elements may be under way at a time (renewed as you take them), "
-                "or 0 to call request() yourself"
+                f"demand={shown(demand)}; give how many elements may be under way at a time "
+                "(renewed as you take them), or 0 to call request() yourself"
             )
         self._demand = min(demand, UNBOUNDED)
         self._loader = loader
@@ -100,20 +105,25 @@ class StreamBuffer(Subscriber[Any]):
         self._began_at = monotonic()
         self._taken_at: float | None = None
         self.current: Iterator[Any] = _NO_SLICE
-        """The list that the reader steps through, as an iterator. The reader sets it; what is left of it counts as buffered."""
+        """The list that the reader steps through, as an iterator. The reader sets it; what is
+        left of it counts as buffered.
+        """
         self.wake: Callable[[], None] | None = None
         """Called when there is something to take, while a reader waits."""
         self.window: ByteWindow | None = window if demand else None
         """Counts the bytes of the elements; None if the program requests each element."""
         if self.window is not None:
             limit = self._slice_size = self.window.demand(self._demand, 0, 0)
-            # The part that the window does not allow yet. It counts as taken, so `renew` requests it when the elements turn out small.
+            # The part that the window does not allow yet. It counts as taken, so `renew` requests
+            # it when the elements turn out small.
             self._spare = self._unrenewed = self._demand - limit
 
     # --- taking
 
     def take_slice(self) -> list[Any] | None:
-        """Return elements for a reader of single elements, at most half of the demand; None if it has to wait. Raises the end."""
+        """Return elements for a reader of single elements, at most half of the demand; None if
+        it has to wait. Raises the end.
+        """
         # First: the reader has read the slice before when it asks for the next one.
         self.renew()
         arrived = self._arrived
@@ -125,31 +135,44 @@ class StreamBuffer(Subscriber[Any]):
         return self._take(arrived)
 
     def take_batch(self) -> list[Any] | None:
-        """Return all elements that have arrived; None if the reader has to wait. Raises the end: `StreamEnd` after completion."""
+        """Return all elements that have arrived; None if the reader has to wait. Raises the end:
+        `StreamEnd` after completion.
+        """
         if not self._arrived:
             self.renew()
         arrived, self._arrived = self._arrived, []
         taken = self._take(arrived)
-        if taken is not None and self._demand > 1:  # with 1 the next element is requested when the reader asks for it
+        # With 1 the next element is requested when the reader asks for it.
+        if taken is not None and self._demand > 1:
             self.renew()
         return taken
 
     def take_buffer(self) -> bytes | None:
-        """Return elements of fixed size as one piece of memory; None if the reader has to wait. Raises the end."""
-        # Elements that came before this call were taken apart. `_number_in` counts both kinds by their bytes.
+        """Return elements of fixed size as one piece of memory; None if the reader has to wait.
+        Raises the end.
+        """
+        # Elements that came before this call were taken apart.
+        # `_number_in` counts both kinds by their bytes.
         self._in_pieces = True
         pieces = self.take_batch()
         if pieces is None:
             return None
         if not self._element_size:
-            raise UsageError("buffers() on a stream whose elements have no fixed size: read it by element, or by batches()")
+            raise UsageError(
+                "buffers() on a stream whose elements have no fixed size: read it by element, or "
+                "by batches()"
+            )
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
     def renew(self) -> None:
-        """Request anew what was taken, half of the demand at a time; a quarter if nothing has arrived, because the reader waits."""
+        """Request anew what was taken, half of the demand at a time; a quarter if nothing has
+        arrived, because the reader waits.
+        """
         least = self._slice_size if self._arrived else (self._slice_size + 1) // 2
         window = self.window
-        if window is not None and (self._spare or self._unrenewed >= least or window.received >= window.due):
+        if window is not None and (
+            self._spare or self._unrenewed >= least or window.received >= window.due
+        ):
             arrived = self._number_in(self._arrived)
             received = self._counted + arrived
             if received >= window.first:
@@ -166,11 +189,13 @@ class StreamBuffer(Subscriber[Any]):
     # --- steering
 
     def request(self, n: int) -> None:
-        """Request `n` more elements, on a stream with ``demand=0``. Raises IllegalDemand; or UsageError if the demand is automatic."""
+        """Request `n` more elements, on a stream with ``demand=0``. Raises IllegalDemand; or
+        UsageError if the demand is automatic.
+        """
         if self._demand:
             raise UsageError(
-                f"request({shown(n)}) on a stream with demand={self._demand}, which renews it by itself. "
-                "Open it with demand=0 to ask for each element yourself"
+                f"request({shown(n)}) on a stream with demand={self._demand}, which renews it by "
+                "itself. Open it with demand=0 to ask for each element yourself"
             )
         n = check_demand(n)
         if self.state is StreamState.OPEN:
@@ -181,7 +206,8 @@ class StreamBuffer(Subscriber[Any]):
     def cancel(self) -> None:
         """Stop the stream now. Buffered elements are dropped, and the iteration ends."""
         if self.state is StreamState.OPEN:
-            # Closed first: the publisher may answer the cancel with a signal, and that must do nothing (rule 2.8).
+            # Closed first: the publisher may answer the cancel with a signal, and
+            # that must do nothing (rule 2.8).
             self.state = StreamState.CANCELLED
             subscription, self._subscription = self._subscription, None
             if subscription is not None:
@@ -202,12 +228,16 @@ class StreamBuffer(Subscriber[Any]):
 
     @property
     def element_size(self) -> int:
-        """The size of every element in bytes, or 0 if sizes differ; known after the publisher has accepted."""
+        """The size of every element in bytes, or 0 if sizes differ;
+        known after the publisher has accepted.
+        """
         return self._element_size
 
     @property
     def position(self) -> int | None:
-        """The position of the element that the reader gets next; None if the publisher has no positions, or they are not known yet."""
+        """The position of the element that the reader gets next; None if the publisher has no
+        positions, or they are not known yet.
+        """
         return self.place.position(self._counted - length_hint(self.current) - self._dropped)
 
     @property
@@ -217,11 +247,18 @@ class StreamBuffer(Subscriber[Any]):
 
     def held(self) -> int:
         """Return the bytes of the elements that wait to be taken."""
-        return sum(len(element) if isinstance(element, bytes | str) else getsizeof(element) for element in self._arrived)
+        return sum(
+            len(element) if isinstance(element, bytes | str) else getsizeof(element)
+            for element in self._arrived
+        )
 
     def statistics(self) -> StreamStatistics:
         """Return the state, the counts, and whether the stream is starved of demand."""
-        unread, arrived, now = length_hint(self.current), self._number_in(self._arrived), monotonic()
+        unread, arrived, now = (
+            length_hint(self.current),
+            self._number_in(self._arrived),
+            monotonic(),
+        )
         received, is_open = self._counted + arrived, self.state is StreamState.OPEN
         buffered = unread + arrived
         outstanding = self._requested - received if is_open else 0
@@ -241,7 +278,10 @@ class StreamBuffer(Subscriber[Any]):
     def __repr__(self) -> str:
         now = self.statistics()
         starved = ", starved" if now.starved else ""
-        return f"<stream {now.state.value}: {now.taken} taken, {now.buffered} buffered, {now.outstanding} outstanding{starved}>"
+        return (
+            f"<stream {now.state.value}: {now.taken} taken, {now.buffered} buffered, "
+            f"{now.outstanding} outstanding{starved}>"
+        )
 
     # --- the subscriber
 
@@ -252,7 +292,12 @@ class StreamBuffer(Subscriber[Any]):
             is_same = subscription is self._subscription
             subscription.cancel()  # rule 2.5
             if is_same:
-                self.on_error(RuleViolation("the publisher signalled on_subscribe twice with one subscription", rule="2.12"))
+                self.on_error(
+                    RuleViolation(
+                        "the publisher signalled on_subscribe twice with one subscription",
+                        rule="2.12",
+                    )
+                )
             return
         self._subscription = subscription
         received = self._counted + self._number_in(self._arrived)
@@ -260,7 +305,8 @@ class StreamBuffer(Subscriber[Any]):
         if self._demand and not self.place.is_cut:
             self._requested = self._demand - self._unrenewed
         self.place.is_cut = False
-        # What is outstanding: all of it on the first connection; with manual demand also the requests from before on_subscribe.
+        # What is outstanding: all of it on the first connection; with manual demand also the
+        # requests from before on_subscribe.
         outstanding = UNBOUNDED if self._requested == UNBOUNDED else self._requested - received
         if outstanding:
             subscription.request(outstanding)
@@ -348,11 +394,19 @@ class StreamBuffer(Subscriber[Any]):
         return loaded or self._take([])
 
     def _number_in(self, part: list[Any]) -> int:
-        return sum(map(len, part)) // self._element_size if self._in_pieces and self._element_size else len(part)
+        return (
+            sum(map(len, part)) // self._element_size
+            if self._in_pieces and self._element_size
+            else len(part)
+        )
 
 
-def load_part(loader: Serializer, part: list[bytes], position: int) -> tuple[list[Any], Exception | None]:
-    """Return the elements up to the first that cannot be decoded, and the error for that one. `position` is that of the first."""
+def load_part(
+    loader: Serializer, part: list[bytes], position: int
+) -> tuple[list[Any], Exception | None]:
+    """Return the elements up to the first that cannot be decoded, and the error for that one.
+    `position` is that of the first.
+    """
     loaded: list[Any] = []
     loads = loader.loads
     for data in part:
@@ -377,8 +431,12 @@ def as_raised(error: BaseException) -> BaseException:
 
 
 class StreamCut(Exception):  # as StreamEnd
-    """The connection is lost, and the stream can go on over the next one. Each client subscribes again with the same buffer."""
+    """The connection is lost, and the stream can go on over the next one. Each client subscribes
+    again with the same buffer.
+    """
 
 
 class StreamEnd(Exception):  # as StopIteration: no error
-    """The stream has completed, or was cancelled: there is no further element. Each client turns it into the end of its loop."""
+    """The stream has completed, or was cancelled: there is no further element. Each client turns
+    it into the end of its loop.
+    """

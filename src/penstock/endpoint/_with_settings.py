@@ -11,10 +11,13 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-def with_settings(settings_of: Callable[P, EndpointSettings]) -> Callable[[Callable[[EndpointSettings], T]], Callable[P, T]]:
+def with_settings(
+    settings_of: Callable[P, EndpointSettings],
+) -> Callable[[Callable[[EndpointSettings], T]], Callable[P, T]]:
     """Let a function that takes settings take the arguments of `settings_of`.
 
-    They are checked at the call, and not when a block is entered: the traceback shows the line of the mistake.
+    They are checked at the call, and not when a block is entered:
+    the traceback shows the line of the mistake.
     """
 
     def decorate(function: Callable[[EndpointSettings], T]) -> Callable[P, T]:
@@ -22,7 +25,8 @@ def with_settings(settings_of: Callable[P, EndpointSettings]) -> Callable[[Calla
 
         @wraps(function)
         def checked(*arguments: P.args, **options: P.kwargs) -> T:
-            # Here, because a TypeError of the call below would name `settings_of`, which the program has not called.
+            # Here, because a TypeError of the call below would name `settings_of`,
+            # which the program has not called.
             signature.bind(*arguments, **options)
             return function(settings_of(*arguments, **options))
 

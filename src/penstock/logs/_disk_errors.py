@@ -9,8 +9,9 @@ from penstock.api import LogDamaged, LogError, LogLocked
 FILES: Final = "PATH, PATH-wal, PATH-shm and PATH-lock"
 
 FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)
-"""The exceptions of the module sqlite3 about a file. UnicodeDecodeError: SQLite quotes damaged bytes in its message, and Python cannot
-decode that."""
+"""The exceptions of the module sqlite3 about a file. UnicodeDecodeError: SQLite quotes damaged
+bytes in its message, and Python cannot decode that.
+"""
 
 _LOCKED: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
@@ -22,31 +23,46 @@ def explain(error: Exception, path: Path) -> LogError:
         return damaged(path, f"Python's sqlite3 says: {error}")
     primary = code & 0xFF  # the higher bits say more about the same failure
     if primary == sqlite3.SQLITE_FULL:
-        # The file is whole: the transaction was rolled back, and the next commit works when there is room.
+        # The file is whole: the transaction was rolled back, and the next commit works
+        # when there is room.
         return LogError(
-            f"there is no room on the disk for the log {path}: none of these elements was appended. Make room, or open the log with lower "
-            "bounds in its Retention, and append them again; the log stays usable"
+            f"there is no room on the disk for the log {path}: none of these elements was "
+            "appended. Make room, or open the log with lower bounds in its Retention, and append "
+            "them again; the log stays usable"
         )
     if primary in _LOCKED:
         return locked(path)
-    if primary in {sqlite3.SQLITE_CANTOPEN, sqlite3.SQLITE_READONLY, sqlite3.SQLITE_PERM, sqlite3.SQLITE_AUTH}:
+    if primary in {
+        sqlite3.SQLITE_CANTOPEN,
+        sqlite3.SQLITE_READONLY,
+        sqlite3.SQLITE_PERM,
+        sqlite3.SQLITE_AUTH,
+    }:
         return LogError(
-            f"the log {path} cannot be opened for writing ({error}): its folder must exist, and this program must be allowed to write there"
+            f"the log {path} cannot be opened for writing ({error}): its folder must exist, and "
+            "this program must be allowed to write there"
         )
     if primary == sqlite3.SQLITE_IOERR:
-        return LogError(f"the disk failed under the log {path} ({error}): open the log again, and append what was not appended")
-    # SQLITE_CORRUPT and SQLITE_NOTADB come here. So does a code that is not listed: it must not look like a failure that passes.
+        return LogError(
+            f"the disk failed under the log {path} ({error}): open the log again, and append what "
+            "was not appended"
+        )
+    # SQLITE_CORRUPT and SQLITE_NOTADB come here. So does a code that is not listed: it must not
+    # look like a failure that passes.
     return damaged(path, f"SQLite says: {error}")
 
 
 def damaged(path: Path, what: str) -> LogDamaged:
     """Return the error about a file that another program changed."""
-    return LogDamaged(f"the log {path} is damaged: {what}. Put back {FILES.replace('PATH', path.name)} together, from one backup")
+    return LogDamaged(
+        f"the log {path} is damaged: {what}. Put back {FILES.replace('PATH', path.name)} together, "
+        "from one backup"
+    )
 
 
 def locked(path: Path) -> LogLocked:
     """Return the error about a second writer."""
     return LogLocked(
-        f"the log {path} is open for writing already, and a log has one writer: close it there, or give this log another path. "
-        f"`fuser {path}-lock` names the process"
+        f"the log {path} is open for writing already, and a log has one writer: close it there, "
+        f"or give this log another path. `fuser {path}-lock` names the process"
     )

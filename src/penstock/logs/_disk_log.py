@@ -14,14 +14,28 @@ import trio
 
 from penstock.api import InternalError, UsageError
 from penstock.logs._disk_errors import FAULTS, explain
-from penstock.logs._disk_files import beside, check_presence, mark_made, open_file, take_lock, was_made
+from penstock.logs._disk_files import (
+    beside,
+    check_presence,
+    mark_made,
+    open_file,
+    take_lock,
+    was_made,
+)
 from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._disk_writer import DiskWriter, Ticket
 from penstock.logs._log_base import LogBase
 from penstock.logs._positions import DEFAULT_PARTITION
 from penstock.logs._retention import Retention
-from penstock.logs._work import MOST_TRANSACTIONS, PartitionState, Publish, Result, Work, works_appends
+from penstock.logs._work import (
+    MOST_TRANSACTIONS,
+    PartitionState,
+    Publish,
+    Result,
+    Work,
+    works_appends,
+)
 
 
 class _Opened(NamedTuple):
@@ -33,20 +47,24 @@ class _Opened(NamedTuple):
 
 
 class DiskLog(LogBase):
-    """A log in a file: elements that were appended are there after a crash of the program, or of the machine.
+    """A log in a file: elements that were appended are there after a crash of the program,
+    or of the machine.
 
     ::
 
         async with DiskLog("orders.log", retention=Retention(max_bytes=1_000_000_000)) as log:
             await log.append([b"first", b"second"])
 
-    Beside the file PATH stand PATH-wal, PATH-shm and PATH-lock: move, copy and delete them together, while the log is closed.
+    Beside the file PATH stand PATH-wal, PATH-shm and PATH-lock: move, copy and delete them
+    together, while the log is closed.
     `partitions` are added to those that the file has.
-    `clock` returns the seconds that ages are counted in; it must go on while the program does not run.
+    `clock` returns the seconds that ages are counted in;
+    it must go on while the program does not run.
     ``accept_loss=True`` opens a log whose PATH-wal is missing, without the elements in it.
 
-    Opening raises LogLocked if the log is open for writing already, LogDamaged if its files are not as the log left them, and LogError if
-    they cannot be opened. Reading raises LogDamaged for elements that were changed; a source that starts behind them is not affected.
+    Opening raises LogLocked if the log is open for writing already, LogDamaged if its files are not
+    as the log left them, and LogError if they cannot be opened. Reading raises LogDamaged for
+    elements that were changed; a source that starts behind them is not affected.
     """
 
     def __init__(
@@ -64,17 +82,21 @@ class DiskLog(LogBase):
         self._accept_loss = accept_loss
         self._writer: DiskWriter | None = None
         self._opened: _Opened | None = None
-        # The ids whose commit has come back. The store has an id before its commit, which may still fail.
+        # The ids whose commit has come back.
+        # The store has an id before its commit, which may still fail.
         self._published: dict[str, None] = {}
         # One connection reads, so one thread at a time does.
         self._reading = trio.CapacityLimiter(1)
 
     async def __aenter__(self) -> Self:
         if self._opened is not None:
-            raise UsageError(f"{self!r} is open already; open it once, and give the open log to all tasks")
+            raise UsageError(
+                f"{self!r} is open already; open it once, and give the open log to all tasks"
+            )
         # In a thread: loading goes through the rows of all groups, and waits for the disk.
         opened = self._opened = await trio.to_thread.run_sync(self._open)
-        # The file may have more partitions than the arguments name, so all that goes by partition is made anew.
+        # The file may have more partitions than the arguments name, so all
+        # that goes by partition is made anew.
         self._names, self._states = tuple(opened.store.names), list(opened.store.states)
         self._published = dict(opened.store.published)
         self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))
@@ -83,11 +105,18 @@ class DiskLog(LogBase):
         self._writer.start()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
         await self.aclose()
 
     async def aclose(self) -> None:
-        """Commit what waits, and close the files. Streams of this log and tasks that wait for it fail with UsageError. Checkpoints."""
+        """Commit what waits, and close the files. Streams of this log and tasks that wait for it
+        fail with UsageError. Checkpoints.
+        """
         # First: from here on `_check_open` refuses work, so none is put behind `stop`.
         writer, self._writer = self._writer, None
         if writer is None:
@@ -96,17 +125,20 @@ class DiskLog(LogBase):
         # Tasks that wait for room or for elements find the log closed.
         self._changed.unpark_all()
         writer.stop()
-        # Bounded by the disk: at most MOST_AT_ONCE elements wait. A shield, because a log that is not closed stays locked.
+        # Bounded by the disk: at most MOST_AT_ONCE elements wait.
+        # A shield, because a log that is not closed stays locked.
         with trio.CancelScope(shield=True):
             await writer.ended.wait()
-            # With the limiter of the readers: a read that is under way has the connection until it ends.
+            # With the limiter of the readers:
+            # a read that is under way has the connection until it ends.
             await trio.to_thread.run_sync(self._close, limiter=self._reading)
 
     # --- in threads
 
     def _open(self) -> _Opened:
-        # SQLite follows a link, so the files beside the log have to be the same ones for all names of it. `Path.resolve` raises
-        # RuntimeError for a circle of links, and this leaves it to SQLite.
+        # SQLite follows a link, so the files beside the log have to be the same ones for all names
+        # of it. `Path.resolve` raises RuntimeError for a circle of links, and this leaves it to
+        # SQLite.
         self._path = Path(os.path.realpath(self._path))
         # Asked first: `take_lock` makes the file.
         had_lock = beside(self._path, "-lock").exists()
@@ -136,7 +168,8 @@ class DiskLog(LogBase):
         if opened is None:
             return
         opened.reader.close()
-        # If the disk is full or gone, all that was appended is in PATH-wal, and the next opening finds it there.
+        # If the disk is full or gone, all that was appended is in PATH-wal,
+        # and the next opening finds it there.
         with suppress(sqlite3.Error):
             opened.store.close()
         # Last: until here no other writer may open the files.
@@ -146,7 +179,9 @@ class DiskLog(LogBase):
 
     def _check_open(self) -> None:
         if self._writer is None:
-            raise UsageError(f"{self!r} is not open: use it inside of `async with DiskLog(...) as log`")
+            raise UsageError(
+                f"{self!r} is not open: use it inside of `async with DiskLog(...) as log`"
+            )
 
     def _is_published(self, transaction_id: str) -> bool:
         return transaction_id in self._published
@@ -158,14 +193,17 @@ class DiskLog(LogBase):
         # Nothing has waited since `_admit`: from here on other appends see that this room is taken.
         self._count(work, 1)
         self._writer.put(ticket)
-        # A cancel does not take the work back: the thread commits it, as the docstring of `Log.append` says.
+        # A cancel does not take the work back:
+        # the thread commits it, as the docstring of `Log.append` says.
         await ticket.done.wait()
         if ticket.error is not None:
             raise self._error_of(ticket.error)
         return ticket.result
 
     async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
-        return await trio.to_thread.run_sync(self._read_in_thread, index, position, stop, limiter=self._reading)
+        return await trio.to_thread.run_sync(
+            self._read_in_thread, index, position, stop, limiter=self._reading
+        )
 
     def _read_in_thread(self, index: int, position: int, stop: int) -> Sequence[bytes]:
         if self._opened is None:  # closed while this read waited for its turn
@@ -176,7 +214,11 @@ class DiskLog(LogBase):
             raise explain(error, self._path) from error
 
     def _deliver(
-        self, tickets: Sequence[Ticket], results: Sequence[Result], states: Sequence[PartitionState], error: Exception | None
+        self,
+        tickets: Sequence[Ticket],
+        results: Sequence[Result],
+        states: Sequence[PartitionState],
+        error: Exception | None,
     ) -> None:
         for number, ticket in enumerate(tickets):
             # After a failure, too: these elements wait no longer.
@@ -193,13 +235,21 @@ class DiskLog(LogBase):
     def _count(self, work: Work, sign: int) -> None:
         for append in works_appends(work):
             count, size = self._waiting[append.partition]
-            self._waiting[append.partition] = (count + sign * len(append.elements), size + sign * append.size)
+            self._waiting[append.partition] = (
+                count + sign * len(append.elements),
+                size + sign * append.size,
+            )
 
     def _error_of(self, error: Exception) -> Exception:
-        """Return a new error for each task: one that is raised twice would collect the frames of both."""
+        """Return a new error for each task:
+        one that is raised twice would collect the frames of both.
+        """
         if isinstance(error, FAULTS):
             return explain(error, self._path)
-        return InternalError(f"the thread that writes {self._path} failed with {type(error).__name__}: {error}; please report it")
+        return InternalError(
+            f"the thread that writes {self._path} failed with {type(error).__name__}: {error}; "
+            "please report it"
+        )
 
     def __repr__(self) -> str:
         state = "closed" if self._opened is None else f"{len(self._names)} partitions"

@@ -10,7 +10,9 @@ from penstock.logs._group_format import Row, decode_row
 from penstock.logs._positions import MOST_POSITIONS, not_retained
 
 LIST_LENGTH: Final = 8_192
-"""Elements after which no further group is read for one list. Fewer make the change to a thread and back the larger part of the cost."""
+"""Elements after which no further group is read for one list. Fewer make the change to a thread
+and back the larger part of the cost.
+"""
 
 LIST_BYTES: Final = 1_048_576
 """Bytes after which no further group is read for one list."""
@@ -18,7 +20,8 @@ LIST_BYTES: Final = 1_048_576
 # max(key) finds the group that `position` lies in, which may begin before it.
 GROUPS: Final = """
 SELECT key, count, size, written, checksum, elements FROM groups
-WHERE key >= (SELECT max(key) FROM groups WHERE key <= :position AND key >= :low) AND key < :stop ORDER BY key
+WHERE key >= (SELECT max(key) FROM groups WHERE key <= :position AND key >= :low)
+AND key < :stop ORDER BY key
 """
 
 
@@ -27,26 +30,40 @@ class DiskReader:
 
     def __init__(self, path: Path) -> None:
         self._path = path
-        self._connection = sqlite3.connect(path, isolation_level=None, check_same_thread=False, cached_statements=8)
-        # A mistake in this file fails, and does not change what the thread that writes has committed.
+        self._connection = sqlite3.connect(
+            path, isolation_level=None, check_same_thread=False, cached_statements=8
+        )
+        # A mistake in this file fails, and does not change what the thread
+        # that writes has committed.
         self._connection.execute("PRAGMA query_only = 1")
 
     def read(self, number: int, name: str, position: int, stop: int) -> list[bytes]:
-        """Return elements of partition `number` from `position` on: at least one, and none from `stop` on."""
+        """Return elements of partition `number` from `position` on:
+        at least one, and none from `stop` on.
+        """
         low = number * MOST_POSITIONS
-        rows = self._connection.execute(GROUPS, {"position": low + position, "low": low, "stop": low + stop})
+        rows = self._connection.execute(
+            GROUPS, {"position": low + position, "low": low, "stop": low + stop}
+        )
         taken: list[bytes] = []
         size = 0
         try:
             for row in map(Row._make, rows):
                 first = row.key - low
                 elements = decode_row(row)
-                # The rows of a partition are dense: the first one holds `position`, each later one begins where the last one ended.
+                # The rows of a partition are dense: the first one holds `position`, each later one
+                # begins where the last one ended.
                 is_next = first == position if taken else first <= position < first + row.length
                 if elements is None or not is_next:
                     if taken:
-                        break  # the elements in front of the damage are whole, and the next read reports it
-                    raise self._damaged(name, max(first, position) if elements is None else position, is_lost=elements is not None)
+                        # The elements in front of the damage are whole,
+                        # and the next read reports it.
+                        break
+                    raise self._damaged(
+                        name,
+                        max(first, position) if elements is None else position,
+                        is_lost=elements is not None,
+                    )
                 part = elements[position - first : stop - first]
                 # A single group is handed over without a copy.
                 taken = taken + part if taken else part
@@ -61,7 +78,9 @@ class DiskReader:
         return taken
 
     def _absent(self, low: int, name: str, position: int, stop: int) -> Exception:
-        """Return the error about a position whose group is not there: it was dropped meanwhile, or a group was lost."""
+        """Return the error about a position whose group is not there:
+        it was dropped meanwhile, or a group was lost.
+        """
         (first,) = self._connection.execute(
             "SELECT min(key) FROM groups WHERE key >= ? AND key < ?", (low, low + MOST_POSITIONS)
         ).fetchone()
@@ -72,8 +91,12 @@ class DiskReader:
 
     def _damaged(self, name: str, position: int, *, is_lost: bool) -> LogDamaged:
         if is_lost:
-            return damaged(self._path, f"partition {name!r} lacks the elements from {position:,} on")
-        return damaged(self._path, f"the elements of partition {name!r} from {position:,} on were changed")
+            return damaged(
+                self._path, f"partition {name!r} lacks the elements from {position:,} on"
+            )
+        return damaged(
+            self._path, f"the elements of partition {name!r} from {position:,} on were changed"
+        )
 
     def close(self) -> None:
         """Close the connection."""

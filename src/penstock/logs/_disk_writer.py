@@ -2,10 +2,12 @@
 
 Rules of this file:
 
-* The thread takes all work that has come during its last sync as its next commit. So the rate of syncs bounds the rate of commits, and not
-  that of elements.
-* The queue is bounded by the log, which admits elements only while few enough wait (`MOST_AT_ONCE`).
-* The thread calls trio only with `run_sync_soon`. If the run has ended, no task waits, and the thread ends.
+* The thread takes all work that has come during its last sync as its next commit. So the rate of
+  syncs bounds the rate of commits, and not that of elements.
+* The queue is bounded by the log, which admits elements only while few enough wait
+  (`MOST_AT_ONCE`).
+* The thread calls trio only with `run_sync_soon`.
+  If the run has ended, no task waits, and the thread ends.
 """
 
 import sqlite3
@@ -23,7 +25,9 @@ from penstock.logs._work import PartitionState, Result, Work
 
 @attrs.define(eq=False)
 class Ticket:
-    """A piece of work on its way through the thread. `done` is set when `result` or `error` has been."""
+    """A piece of work on its way through the thread.
+    `done` is set when `result` or `error` has been.
+    """
 
     work: Work
     done: trio.Event = attrs.Factory(trio.Event)
@@ -31,8 +35,12 @@ class Ticket:
     error: Exception | None = None
 
 
-Deliver: TypeAlias = Callable[[Sequence[Ticket], Sequence[Result], Sequence[PartitionState], Exception | None], None]
-"""Called in trio with the tickets of a commit, their results, the states of the partitions, and the error if the commit failed."""
+Deliver: TypeAlias = Callable[
+    [Sequence[Ticket], Sequence[Result], Sequence[PartitionState], Exception | None], None
+]
+"""Called in trio with the tickets of a commit, their results, the states of the partitions, and
+the error if the commit failed.
+"""
 
 
 class DiskWriter:
@@ -43,7 +51,8 @@ class DiskWriter:
         self._deliver = deliver
         self._token = trio.lowlevel.current_trio_token()
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
-        # A daemon, because a program that raises out of trio.run() must be able to end. What it appended is committed or was not promised.
+        # A daemon, because a program that raises out of trio.run() must be able to end. What it
+        # appended is committed or was not promised.
         self.thread = threading.Thread(target=self._run, name="penstock log", daemon=True)
         self.ended = trio.Event()
         """Set when the thread has committed all work, after `stop`."""
@@ -69,7 +78,9 @@ class DiskWriter:
             pass  # the tasks that waited are gone
 
     def _next_tickets(self) -> list[Ticket]:
-        """Return all work that has come, after the first piece of it came; an empty list after `stop`."""
+        """Return all work that has come, after the first piece of it came;
+        an empty list after `stop`.
+        """
         tickets: list[Ticket] = []
         try:
             ticket = self._queue.get()
@@ -89,7 +100,8 @@ class DiskWriter:
             results = self._store.commit([ticket.work for ticket in tickets])
         except sqlite3.Error as failed:
             error = failed
-        except Exception as failed:  # boundary: the end of a thread; the tasks that wait must learn of a fault of penstock
+        except Exception as failed:
+            # boundary: the end of a thread; the tasks that wait must learn of a fault of penstock.
             error = failed
         # A copy of the states: the next commit may change the list before trio calls `deliver`.
         self._token.run_sync_soon(self._deliver, tickets, results, tuple(self._store.states), error)

@@ -2,8 +2,10 @@
 
 Rules of this file:
 
-* Each length is four bytes, least significant byte first. The elements follow without anything between them.
-* The checksum is the CRC-32 of the other columns of the row and of the bytes. CRC-32 finds each change of one bit.
+* Each length is four bytes, least significant byte first.
+  The elements follow without anything between them.
+* The checksum is the CRC-32 of the other columns of the row and of the bytes.
+  CRC-32 finds each change of one bit.
 """
 
 import struct
@@ -16,7 +18,8 @@ from zlib import crc32
 class Row(NamedTuple):
     """A group as the file has it.
 
-    `key` is the number of its partition and the position of its first element in one integer, `length` its number of elements.
+    `key` is the number of its partition and the position of its first element in one integer,
+    `length` its number of elements.
     """
 
     key: int
@@ -32,7 +35,9 @@ def encode_row(key: int, elements: Sequence[bytes], written: float) -> Row:
     lengths = list(map(len, elements))
     data = struct.pack(f"<{len(lengths)}I", *lengths) + b"".join(elements)
     size = len(data) - 4 * len(lengths)
-    return Row(key, len(lengths), size, written, _checksum(key, len(lengths), size, written, data), data)
+    return Row(
+        key, len(lengths), size, written, _checksum(key, len(lengths), size, written, data), data
+    )
 
 
 def decode_row(row: Row) -> list[bytes] | None:

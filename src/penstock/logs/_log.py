@@ -2,10 +2,13 @@
 
 Rules of this file:
 
-* In a partition, positions are dense: each element has the position of the element before it plus one. The first one is 0.
+* In a partition, positions are dense:
+  each element has the position of the element before it plus one. The first one is 0.
 * The element at a position never changes, and a position is never given twice.
-* `latest` is the position that the next element gets. So a partition has the positions from `earliest` up to, and not with, `latest`.
-* An element counts as appended, and readers see it, when its `append` can return. A log on disk has then synced it.
+* `latest` is the position that the next element gets. So a partition has the positions from
+  `earliest` up to, and not with, `latest`.
+* An element counts as appended, and readers see it, when its `append` can return.
+  A log on disk has then synced it.
 """
 
 from abc import ABC, abstractmethod
@@ -30,7 +33,8 @@ class Transaction(ABC):
     async def publish(self) -> bool:
         """Append all staged elements, in all partitions or in none, and return True. Checkpoints.
 
-        If a transaction with this id has been published, in this run of the program or in an earlier one, do nothing and return False.
+        If a transaction with this id has been published, in this run of the program or in an
+        earlier one, do nothing and return False.
         """
 
 
@@ -46,40 +50,58 @@ class Log(ABC):
         """The names of the partitions."""
 
     @abstractmethod
-    async def append(self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION) -> range:
-        """Append elements in one piece, and return their positions. Returns when they are kept: on disk, when they are synced. Checkpoints.
+    async def append(
+        self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION
+    ) -> range:
+        """Append elements in one piece, and return their positions. Returns when they are kept: on
+        disk, when they are synced. Checkpoints.
 
-        Waits while the log is full of elements that it must keep (`Retention.acknowledged`), and while too many elements wait for the disk.
-        If it is cancelled while it waits for the disk, the elements may have been appended.
-        Raises LimitExceeded for elements that never fit, and LogError if they could not be kept: then none of them was appended.
+        Waits while the log is full of elements that it must keep (`Retention.acknowledged`), and
+        while too many elements wait for the disk. If it is cancelled while it waits for the disk,
+        the elements may have been appended.
+        Raises LimitExceeded for elements that never fit, and LogError if they could not be kept:
+        then none of them was appended.
         """
 
     @abstractmethod
     def earliest(self) -> dict[str, int]:
-        """Return the position of the oldest element of each partition, or that of the next element if a partition has none."""
+        """Return the position of the oldest element of each partition, or that of the next
+        element if a partition has none.
+        """
 
     @overload
     def latest(self) -> dict[str, int]: ...
 
     @overload
-    def latest(self, *, after: Mapping[str, int], timeout: float | None = None) -> Awaitable[dict[str, int]]: ...
+    def latest(
+        self, *, after: Mapping[str, int], timeout: float | None = None
+    ) -> Awaitable[dict[str, int]]: ...
 
     @abstractmethod
-    def latest(self, *, after: Mapping[str, int] | None = None, timeout: float | None = None) -> dict[str, int] | Awaitable[dict[str, int]]:
+    def latest(
+        self, *, after: Mapping[str, int] | None = None, timeout: float | None = None
+    ) -> dict[str, int] | Awaitable[dict[str, int]]:
         """Return the position of the next element of each partition.
 
-        ``await latest(after=positions)`` first waits until one of the named partitions is beyond its position in `after`, or until
-        `timeout` seconds have passed.
+        ``await latest(after=positions)`` first waits until one of the named partitions is beyond
+        its position in `after`, or until `timeout` seconds have passed.
         """
 
     @abstractmethod
-    def source(self, partition: str = DEFAULT_PARTITION, start: Position = "earliest", stop: Position | None = None) -> Source[bytes]:
-        """Return the source of the elements from `start` up to, and not with, `stop`. It can be subscribed to any number of times.
+    def source(
+        self,
+        partition: str = DEFAULT_PARTITION,
+        start: Position = "earliest",
+        stop: Position | None = None,
+    ) -> Source[bytes]:
+        """Return the source of the elements from `start` up to, and not with, `stop`. It can be
+        subscribed to any number of times.
 
-        Without `stop` it follows the log: after the last element it waits for the next one. With ``stop="latest"`` it completes where the
-        log ends when a subscriber subscribes. If `stop` is a higher number, it waits for the elements up to there.
-        A stream fails with PositionNotRetained if it begins at a position that the log does not have, or if the log drops elements that
-        its subscriber has not requested yet.
+        Without `stop` it follows the log: after the last element it waits for the next one. With
+        ``stop="latest"`` it completes where the log ends when a subscriber subscribes. If `stop` is
+        a higher number, it waits for the elements up to there.
+        A stream fails with PositionNotRetained if it begins at a position that the log does not
+        have, or if the log drops elements that its subscriber has not requested yet.
         Raises UsageError for an unknown partition and for values that are no positions.
         """
 
@@ -87,15 +109,25 @@ class Log(ABC):
     async def acknowledge(self, positions: Mapping[str, int]) -> None:
         """Tell the log that the elements before these positions are no longer needed. Checkpoints.
 
-        A position that is not beyond the last acknowledged one changes nothing. The log keeps the last two acknowledged ranges, so a reader
-        can repeat its last range after a failure.
-        Raises PositionNotRetained for a position that was never appended, and UsageError without ``Retention(acknowledged=True)``.
+        A position that is not beyond the last acknowledged one changes nothing. The log keeps the
+        last two acknowledged ranges, so a reader can repeat its last range after a failure.
+        Raises PositionNotRetained for a position that was never appended, and UsageError without
+        ``Retention(acknowledged=True)``.
         """
 
     @abstractmethod
-    def transaction(self, transaction_id: str, *, max_elements: int = MOST_STAGED, max_bytes: int = MOST_BYTES_AT_ONCE) -> Transaction:
-        """Return a new transaction. Of several transactions with one id, the first one that is published counts.
+    def transaction(
+        self,
+        transaction_id: str,
+        *,
+        max_elements: int = MOST_STAGED,
+        max_bytes: int = MOST_BYTES_AT_ONCE,
+    ) -> Transaction:
+        """Return a new transaction.
+        Of several transactions with one id, the first one that is published counts.
 
-        It stages 1,000,000 elements and 64 MiB, or `max_elements` and `max_bytes`: staged elements are in memory.
-        A log remembers the last 65,536 published ids. Raises UsageError for bounds that are no positive integers.
+        It stages 1,000,000 elements and 64 MiB, or `max_elements` and `max_bytes`:
+        staged elements are in memory.
+        A log remembers the last 65,536 published ids.
+        Raises UsageError for bounds that are no positive integers.
         """

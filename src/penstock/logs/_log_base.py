@@ -2,9 +2,12 @@
 
 Rules of this file:
 
-* All of it runs in the tasks of the program. `_submit` applies a piece of work and updates the states; `_read` returns elements.
-* Elements are admitted in the order of their calls, per partition: a large append that waits for room is not overtaken by small ones.
-* Between the check for room and `_submit` nothing waits, so the room cannot be taken by another task.
+* All of it runs in the tasks of the program. `_submit` applies a piece of work and updates the
+  states; `_read` returns elements.
+* Elements are admitted in the order of their calls, per partition: a large append that waits for
+  room is not overtaken by small ones.
+* Between the check for room and `_submit` nothing waits,
+  so the room cannot be taken by another task.
 """
 
 from abc import abstractmethod
@@ -15,7 +18,16 @@ from typing import overload
 
 import trio
 
-from penstock.api import BytesList, LimitExceeded, LogError, PlaceInStream, Positions, Subscriber, UsageError, on_fact_of
+from penstock.api import (
+    BytesList,
+    LimitExceeded,
+    LogError,
+    PlaceInStream,
+    Positions,
+    Subscriber,
+    UsageError,
+    on_fact_of,
+)
 from penstock.core import Scope, Source, check_seconds, empty, failed, from_batches, generate
 from penstock.logs._log import Log, Transaction
 from penstock.logs._positions import (
@@ -41,34 +53,46 @@ class LogBase(Log):
 
     def __init__(self, partitions: Iterable[str], retention: Retention) -> None:
         if not isinstance(retention, Retention):
-            raise UsageError("a log needs retention=Retention(...), the bounds of what it keeps, as in Retention(max_bytes=1_000_000_000)")
+            raise UsageError(
+                "a log needs retention=Retention(...), the bounds of what it keeps, as in "
+                "Retention(max_bytes=1_000_000_000)"
+            )
         self._names = check_partitions(partitions)
         self._retention = retention
         self._states = [PartitionState() for _ in self._names]
-        self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))  # elements and bytes that wait for the disk
+        # elements and bytes that wait for the disk.
+        self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))
         self._turns = [trio.Lock() for _ in self._names]
-        self._changed = trio.lowlevel.ParkingLot()  # tasks that wait for elements, and tasks that wait for room
+        # tasks that wait for elements, and tasks that wait for room.
+        self._changed = trio.lowlevel.ParkingLot()
 
     # --- for subclasses
 
     @abstractmethod
     async def _submit(self, work: Work) -> Result:
-        """Apply `work`, and return its result when it is kept. Nothing may wait before the elements are counted in `_waiting`."""
+        """Apply `work`, and return its result when it is kept. Nothing may wait before the
+        elements are counted in `_waiting`.
+        """
 
     @abstractmethod
     async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
-        """Return some elements of a partition from `position` on, at least one. Both positions are retained."""
+        """Return some elements of a partition from `position` on, at least one.
+        Both positions are retained.
+        """
 
     @abstractmethod
     def _is_published(self, transaction_id: str) -> bool:
-        """Return whether a transaction with this id has been published: its elements are kept, and readers see them."""
+        """Return whether a transaction with this id has been published:
+        its elements are kept, and readers see them.
+        """
 
     def _check_open(self) -> None:
         """Raise if the log cannot be used now."""
 
     def _update(self, states: Sequence[PartitionState]) -> None:
         """Take over the states after some work, and wake the tasks that wait for a change."""
-        # In place: the lists of a log that is opened again may be longer, and sources hold indexes only.
+        # In place: the lists of a log that is opened again may be longer,
+        # and sources hold indexes only.
         self._states[:] = states
         self._changed.unpark_all()
 
@@ -78,7 +102,9 @@ class LogBase(Log):
     def partitions(self) -> tuple[str, ...]:
         return self._names
 
-    async def append(self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION) -> range:
+    async def append(
+        self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION
+    ) -> range:
         self._check_open()
         work = Append(self._index(partition), *check_elements(elements))
         # A cancel counts here, before anything is kept. `_submit` lets other tasks run.
@@ -96,26 +122,40 @@ class LogBase(Log):
     def latest(self) -> dict[str, int]: ...
 
     @overload
-    def latest(self, *, after: Mapping[str, int], timeout: float | None = None) -> Awaitable[dict[str, int]]: ...
+    def latest(
+        self, *, after: Mapping[str, int], timeout: float | None = None
+    ) -> Awaitable[dict[str, int]]: ...
 
-    def latest(self, *, after: Mapping[str, int] | None = None, timeout: float | None = None) -> dict[str, int] | Awaitable[dict[str, int]]:
+    def latest(
+        self, *, after: Mapping[str, int] | None = None, timeout: float | None = None
+    ) -> dict[str, int] | Awaitable[dict[str, int]]:
         self._check_open()
         if after is not None:
             seconds = None if timeout is None else check_seconds(timeout, "the timeout", zero=True)
-            return self._wait_latest(dict(check_map(after, self._names, "latest(after=...)")), seconds)
+            return self._wait_latest(
+                dict(check_map(after, self._names, "latest(after=...)")), seconds
+            )
         if timeout is not None:
-            raise UsageError("latest(timeout=...) waits for elements only with after=, the positions to wait behind")
+            raise UsageError(
+                "latest(timeout=...) waits for elements only with after=, the positions to wait "
+                "behind"
+            )
         return {name: state.latest for name, state in zip(self._names, self._states, strict=True)}
 
-    def source(self, partition: str = DEFAULT_PARTITION, start: Position = "earliest", stop: Position | None = None) -> Source[bytes]:
+    def source(
+        self,
+        partition: str = DEFAULT_PARTITION,
+        start: Position = "earliest",
+        stop: Position | None = None,
+    ) -> Source[bytes]:
         self._check_open()
         return LogSource(self, self._index(partition), *check_range(start, stop))
 
     async def acknowledge(self, positions: Mapping[str, int]) -> None:
         if not self._retention.acknowledged:
             raise UsageError(
-                "this log keeps elements by count, bytes or age, and not until they are acknowledged; "
-                "open it with Retention(acknowledged=True)"
+                "this log keeps elements by count, bytes or age, and not until they are "
+                "acknowledged; open it with Retention(acknowledged=True)"
             )
         checked = check_map(positions, self._names, "acknowledge()")
         self._check_open()
@@ -124,46 +164,72 @@ class LogBase(Log):
             state = self._states[self._index(name)]
             if position > state.latest:
                 raise not_retained(name, position, state.earliest, state.latest)
-        await self._submit(Acknowledge({self._index(name): position for name, position in checked.items()}))
+        await self._submit(
+            Acknowledge({self._index(name): position for name, position in checked.items()})
+        )
 
-    def transaction(self, transaction_id: str, *, max_elements: int = MOST_STAGED, max_bytes: int = MOST_BYTES_AT_ONCE) -> Transaction:
+    def transaction(
+        self,
+        transaction_id: str,
+        *,
+        max_elements: int = MOST_STAGED,
+        max_bytes: int = MOST_BYTES_AT_ONCE,
+    ) -> Transaction:
         self._check_open()
-        return StagedTransaction(transaction_id, self._index, self._publish, max_elements=max_elements, max_bytes=max_bytes)
+        return StagedTransaction(
+            transaction_id,
+            self._index,
+            self._publish,
+            max_elements=max_elements,
+            max_bytes=max_bytes,
+        )
 
     # --- room
 
     async def _publish(self, work: Publish) -> bool:
         self._check_open()
-        # Before the wait for room: a second publish brings no elements, and must not wait for a reader.
+        # Before the wait for room: a second publish brings no elements,
+        # and must not wait for a reader.
         if self._is_published(work.transaction_id):
             await trio.lowlevel.checkpoint()
             return False
         await trio.lowlevel.checkpoint_if_cancelled()
         await self._admit(work.appends, work.transaction_id)
-        # If the first publish of the id was on its way to the disk until now, this one is behind it and brings nothing.
+        # If the first publish of the id was on its way to the disk until now,
+        # this one is behind it and brings nothing.
         return bool(await self._submit(work))
 
     async def _admit(self, appends: Sequence[Append], transaction_id: str | None = None) -> None:
-        """Wait until there is room for these elements, or the transaction is published by another task."""
+        """Wait until there is room for these elements,
+        or the transaction is published by another task.
+        """
         self._check_open()
         # Before the wait: elements that exceed a bound by themselves would wait without end.
         for each in appends:
             self._refuse_if_it_never_fits(each)
-        # A locked turn means that an earlier append waits for room: this one waits behind it, although it would fit.
-        if self._has_room(appends) and not any(self._turns[each.partition].locked() for each in appends):
+        # A locked turn means that an earlier append waits for room:
+        # this one waits behind it, although it would fit.
+        if self._has_room(appends) and not any(
+            self._turns[each.partition].locked() for each in appends
+        ):
             return
         async with AsyncExitStack() as turns:
-            # In the order of the partitions: two transactions that wait for each other's turn would wait for ever.
+            # In the order of the partitions:
+            # two transactions that wait for each other's turn would wait for ever.
             for index in sorted(each.partition for each in appends):
                 await turns.enter_async_context(self._turns[index])
-            while not (self._has_room(appends) or (transaction_id is not None and self._is_published(transaction_id))):
+            while not (
+                self._has_room(appends)
+                or (transaction_id is not None and self._is_published(transaction_id))
+            ):
                 await self._changed.park()
                 # The log may have been closed meanwhile.
                 self._check_open()
 
     def _has_room(self, appends: Sequence[Append]) -> bool:
         waiting, size = (sum(column) for column in zip(*self._waiting.values(), strict=True))
-        # Only if other work waits: a transaction may have more than MOST_AT_ONCE elements, and goes alone.
+        # Only if other work waits: a transaction may have more than MOST_AT_ONCE elements,
+        # and goes alone.
         if waiting and (waiting + sum(len(each.elements) for each in appends) > MOST_AT_ONCE):
             return False
         if waiting and (size + sum(each.size for each in appends) > MOST_BYTES_AT_ONCE):
@@ -180,8 +246,9 @@ class LogBase(Log):
         if bound is not None:
             value = getattr(self._retention, bound)
             raise LimitExceeded(
-                f"{len(append.elements):,} elements of {append.size:,} bytes together exceed Retention({bound}={value:,}), so the log "
-                "would never have room for them: append fewer at once, or open the log with a higher bound",
+                f"{len(append.elements):,} elements of {append.size:,} bytes together exceed "
+                f"Retention({bound}={value:,}), so the log would never have room for them: append "
+                "fewer at once, or open the log with a higher bound",
                 limit=bound,
                 value=value,
             )
@@ -191,7 +258,10 @@ class LogBase(Log):
     async def _wait_latest(self, after: dict[str, int], seconds: float | None) -> dict[str, int]:
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(inf if seconds is None else seconds):
-            while not any(self._states[self._index(name)].latest > position for name, position in after.items()):
+            while not any(
+                self._states[self._index(name)].latest > position
+                for name, position in after.items()
+            ):
                 await self._changed.park()
                 self._check_open()
         self._check_open()
@@ -204,7 +274,9 @@ class LogBase(Log):
             raise unknown_partition(partition, self._names) from None
 
     def resolve(self, index: int, start: Position, stop: Position | None) -> tuple[int, int | None]:
-        """Return the positions that a stream that begins now has to hand over. Raises PositionNotRetained."""
+        """Return the positions that a stream that begins now has to hand over.
+        Raises PositionNotRetained.
+        """
         self._check_open()
         state = self._states[index]
         words = {"earliest": state.earliest, "latest": state.latest}
@@ -216,8 +288,12 @@ class LogBase(Log):
             raise UsageError(f"the source starts at {first:,} now, behind its stop at {end:,}")
         return first, end
 
-    async def lists(self, index: int, position: int, stop: int | None) -> AsyncIterator[Sequence[bytes]]:
-        """Yield the elements of a partition in lists, and wait for more of them if `stop` is not reached yet."""
+    async def lists(
+        self, index: int, position: int, stop: int | None
+    ) -> AsyncIterator[Sequence[bytes]]:
+        """Yield the elements of a partition in lists, and wait for more of them
+        if `stop` is not reached yet.
+        """
         while stop is None or position < stop:
             # Anew for each list: elements may have been dropped while the last one was read.
             state = self._states[index]
@@ -227,13 +303,17 @@ class LogBase(Log):
                 await self._changed.park()
                 self._check_open()
                 continue
-            elements = await self._read(index, position, state.latest if stop is None else min(stop, state.latest))
+            elements = await self._read(
+                index, position, state.latest if stop is None else min(stop, state.latest)
+            )
             position += len(elements)
             yield BytesList(elements)  # `append` has examined their types
 
 
 class LogSource(Source[bytes]):
-    """The elements of a partition between two places. `"earliest"` and `"latest"` become positions when a subscriber subscribes."""
+    """The elements of a partition between two places. `"earliest"` and `"latest"` become
+    positions when a subscriber subscribes.
+    """
 
     __slots__ = ("_index", "_log", "_start", "_stop")
 
@@ -249,7 +329,8 @@ class LogSource(Source[bytes]):
 
     def attach(self, subscriber: Subscriber[bytes], scope: Scope) -> None:
         try:
-            # A failure of the stream: the places are looked up for each subscriber, and the call of `source` is over by then.
+            # A failure of the stream: the places are looked up for each subscriber,
+            # and the call of `source` is over by then.
             first, end = self._log.resolve(self._index, self._start, self._stop)
         except (LogError, UsageError) as error:
             failed(error).attach(subscriber, scope)
@@ -260,10 +341,13 @@ class LogSource(Source[bytes]):
             name = self._log.partitions[self._index]
             tell(Positions(first, self._log.earliest()[name], self._log.latest()[name]))
         if first == end:
-            empty().attach(subscriber, scope)  # rule 1.5: the end is known, so no demand is needed for it
+            # rule 1.5: the end is known, so no demand is needed for it.
+            empty().attach(subscriber, scope)
             return
         from_batches(generate(self._log.lists, self._index, first, end)).attach(subscriber, scope)
 
     def __repr__(self) -> str:
         stop = "on" if self._stop is None else f"to {self._stop}"
-        return f"<source of partition {self._log.partitions[self._index]!r} from {self._start} {stop}>"
+        return (
+            f"<source of partition {self._log.partitions[self._index]!r} from {self._start} {stop}>"
+        )

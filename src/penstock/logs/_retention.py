@@ -1,10 +1,14 @@
-"""How much a log keeps: the bounds that a program declares, and the decision about the oldest group.
+"""How much a log keeps: the bounds that a program declares,
+and the decision about the oldest group.
 
 Rules of this file:
 
-* A log drops whole groups, oldest first. A group has at most an eighth of each bound, so a log that drops keeps at least seven eighths.
-* The newest group is never dropped for `max_count` or `max_bytes`: one group alone is within the bounds.
-* With `acknowledged=True` no bound drops an element. `append` waits until `acknowledge` has made room.
+* A log drops whole groups, oldest first. A group has at most an eighth of each bound, so a log that
+  drops keeps at least seven eighths.
+* The newest group is never dropped for `max_count` or `max_bytes`:
+  one group alone is within the bounds.
+* With `acknowledged=True` no bound drops an element.
+  `append` waits until `acknowledge` has made room.
 """
 
 from collections.abc import Iterator, Sequence
@@ -16,17 +20,25 @@ from penstock.api import UsageError, shown
 from penstock.logs._work import PartitionState
 
 PARTS: Final = 8
-"""The least number of groups at a bound. With eight, a log that drops one group keeps seven eighths of the bound."""
+"""The least number of groups at a bound.
+With eight, a log that drops one group keeps seven eighths of the bound.
+"""
 
 MOST_IN_GROUP: Final = 20_000
-"""Elements of a group: the most that one commit of a log on disk takes. A reader decodes a whole group at a time."""
+"""Elements of a group: the most that one commit of a log on disk takes.
+A reader decodes a whole group at a time.
+"""
 
 MOST_BYTES_IN_GROUP: Final = 1_048_576
-"""Bytes of a group, if no single element is longer. A reader holds one group, so this bounds the memory of a reader."""
+"""Bytes of a group, if no single element is longer.
+A reader holds one group, so this bounds the memory of a reader.
+"""
 
 
 class GroupFacts(NamedTuple):
-    """The facts by which `Retention` decides on a group. `end` is the position behind its last element, `written` its time in seconds."""
+    """The facts by which `Retention` decides on a group. `end` is the position behind its last
+    element, `written` its time in seconds.
+    """
 
     end: int
     size: int
@@ -35,14 +47,17 @@ class GroupFacts(NamedTuple):
 
 @attrs.frozen(kw_only=True)
 class Retention:
-    """The bounds of each partition of a log. Above a bound the oldest elements are dropped; the first bound that is reached counts.
+    """The bounds of each partition of a log. Above a bound the oldest elements are dropped; the
+    first bound that is reached counts.
 
-    * `max_count`: elements. `max_bytes`: the sum of their lengths. One of the two is required, because a log without either grows
-      without a bound.
-    * `max_age`: seconds since an element was appended. A log looks at ages when elements are appended and when it is opened.
-    * `acknowledged`: elements are kept until they have been acknowledged, and the last two acknowledged ranges are kept as well. A log
-      that is full of elements that it must keep makes `append` wait. With it `max_age` is refused: an age would drop elements that no
-      reader has acknowledged.
+    * `max_count`: elements. `max_bytes`: the sum of their lengths. One of the two is required,
+      because a log without either grows without a bound.
+    * `max_age`: seconds since an element was appended. A log looks at ages when elements are
+      appended and when it is opened.
+    * `acknowledged`: elements are kept until they have been acknowledged, and the last two
+      acknowledged ranges are kept as well. A log that is full of elements that it must keep makes
+      `append` wait. With it `max_age` is refused: an age would drop elements that no reader has
+      acknowledged.
 
     Raises UsageError for bounds that are not positive, and for bounds that contradict each other.
     """
@@ -57,28 +72,46 @@ class Retention:
             bound = getattr(self, name)
             kinds = (int, float) if name == "max_age" else (int,)
             # `not bound > 0`, because `bound <= 0` is false for a NaN.
-            if bound is not None and (isinstance(bound, bool) or not isinstance(bound, kinds) or not bound > 0):
-                raise UsageError(f"Retention({name}=...) takes a positive number, not {shown(bound)}")
+            if bound is not None and (
+                isinstance(bound, bool) or not isinstance(bound, kinds) or not bound > 0
+            ):
+                raise UsageError(
+                    f"Retention({name}=...) takes a positive number, not {shown(bound)}"
+                )
         if self.max_count is None and self.max_bytes is None:
-            raise UsageError("Retention() without max_count and max_bytes would let a log grow without a bound: give one of the two")
+            raise UsageError(
+                "Retention() without max_count and max_bytes would let a log grow without a bound: "
+                "give one of the two"
+            )
         if self.acknowledged and self.max_age is not None:
             raise UsageError(
-                "Retention(acknowledged=True) keeps elements until they are acknowledged: leave max_age out, which would drop them"
+                "Retention(acknowledged=True) keeps elements until they are acknowledged: leave "
+                "max_age out, which would drop them"
             )
 
     @property
     def group_count(self) -> int:
         """The most elements of a group."""
         # At least one element: below eight, an eighth of `max_count` is none.
-        return MOST_IN_GROUP if self.max_count is None else max(1, min(MOST_IN_GROUP, self.max_count // PARTS))
+        return (
+            MOST_IN_GROUP
+            if self.max_count is None
+            else max(1, min(MOST_IN_GROUP, self.max_count // PARTS))
+        )
 
     @property
     def group_bytes(self) -> int:
         """The most bytes of a group of several elements."""
-        return MOST_BYTES_IN_GROUP if self.max_bytes is None else max(1, min(MOST_BYTES_IN_GROUP, self.max_bytes // PARTS))
+        return (
+            MOST_BYTES_IN_GROUP
+            if self.max_bytes is None
+            else max(1, min(MOST_BYTES_IN_GROUP, self.max_bytes // PARTS))
+        )
 
     def exceeded_by(self, count: int, size: int) -> str | None:
-        """Return the name of the bound that `count` elements of `size` bytes together exceed, or None."""
+        """Return the name of the bound that `count` elements of `size` bytes together exceed,
+        or None.
+        """
         if self.max_count is not None and count > self.max_count:
             return "max_count"
         if self.max_bytes is not None and size > self.max_bytes:
@@ -86,13 +119,19 @@ class Retention:
         return None
 
     def keeps_all(self, state: PartitionState) -> bool:
-        """Return whether nothing is dropped, with any groups. Asked with each commit, before the groups are read."""
+        """Return whether nothing is dropped, with any groups.
+        Asked with each commit, before the groups are read.
+        """
         if self.acknowledged:
             return state.floor <= state.earliest
-        return self.max_age is None and self.exceeded_by(state.latest - state.earliest, state.size) is None
+        return (
+            self.max_age is None
+            and self.exceeded_by(state.latest - state.earliest, state.size) is None
+        )
 
     def drops(self, oldest: GroupFacts, count: int, size: int, now: float, floor: int) -> bool:
-        """Return whether a partition of `count` elements and `size` bytes drops its oldest group at the time `now`.
+        """Return whether a partition of `count` elements
+        and `size` bytes drops its oldest group at the time `now`.
 
         `floor` is the position where the last two acknowledged ranges begin.
         """
@@ -104,7 +143,9 @@ class Retention:
 
 
 def split(elements: Sequence[bytes], retention: Retention) -> Iterator[Sequence[bytes]]:
-    """Yield `elements` in parts that groups of a log may have. An element that is longer than a group has a part of its own."""
+    """Yield `elements` in parts that groups of a log may have. An element that is longer than a
+    group has a part of its own.
+    """
     most, most_bytes = retention.group_count, retention.group_bytes
     if len(elements) <= most and sum(map(len, elements)) <= most_bytes:
         if elements:

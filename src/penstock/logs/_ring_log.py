@@ -10,21 +10,38 @@ import trio
 from penstock.logs._log_base import LogBase
 from penstock.logs._positions import DEFAULT_PARTITION
 from penstock.logs._retention import GroupFacts, Retention, split
-from penstock.logs._work import MOST_TRANSACTIONS, Acknowledge, Append, PartitionState, Publish, Result, Work, works_appends
+from penstock.logs._work import (
+    MOST_TRANSACTIONS,
+    Acknowledge,
+    Append,
+    PartitionState,
+    Publish,
+    Result,
+    Work,
+    works_appends,
+)
 
 LIST_LENGTH: Final = 4_096
-"""Elements of a list that a source hands over. The step of the generator then costs less than a nanosecond for each."""
+"""Elements of a list that a source hands over.
+The step of the generator then costs less than a nanosecond for each.
+"""
 
 MERGED: Final = 64
-"""Elements of a group that later ones are merged into, so that elements that are appended one by one do not cost a record each."""
+"""Elements of a group that later ones are merged into, so that elements that are appended one by
+one do not cost a record each.
+"""
 
 COMPACT_AT: Final = 1_024
-"""Dropped places at the front of the list before they are removed. To remove them with each append would move all elements each time."""
+"""Dropped places at the front of the list before they are removed. To remove them with each
+append would move all elements each time.
+"""
 
 
 @attrs.define
 class Ring:
-    """The elements of one partition. The element at `elements[0]` has the position `offset`; dropped ones are empty."""
+    """The elements of one partition. The element at `elements[0]` has the position `offset`;
+    dropped ones are empty.
+    """
 
     elements: list[bytes] = attrs.Factory(list)
     offset: int = 0
@@ -49,16 +66,23 @@ class Ring:
         if len(self.groups) < 2:
             return False
         before, last = self.groups[-2], self.groups[-1]
-        if group.end - before.end > min(MERGED, retention.group_count) or last.size + group.size > retention.group_bytes:
+        if (
+            group.end - before.end > min(MERGED, retention.group_count)
+            or last.size + group.size > retention.group_bytes
+        ):
             return False
         # At most MERGED merges: the times in a group differ by an eighth of the age at most.
-        return retention.max_age is None or group.written - last.written < retention.max_age / (8 * MERGED)
+        return retention.max_age is None or group.written - last.written < retention.max_age / (
+            8 * MERGED
+        )
 
     def drop(self, state: PartitionState, retention: Retention, now: float) -> PartitionState:
         """Drop the groups that `retention` does not keep, and return the state without them."""
         while self.groups:
             oldest = self.groups[0]
-            if not retention.drops(oldest, state.latest - state.earliest, state.size, now, state.floor):
+            if not retention.drops(
+                oldest, state.latest - state.earliest, state.size, now, state.floor
+            ):
                 break
             self.groups.popleft()
             begin, end = state.earliest - self.offset, oldest.end - self.offset
@@ -85,13 +109,17 @@ class RingLog(LogBase):
     Raises UsageError for arguments that are not possible.
     """
 
-    def __init__(self, *, retention: Retention, partitions: Iterable[str] = (DEFAULT_PARTITION,)) -> None:
+    def __init__(
+        self, *, retention: Retention, partitions: Iterable[str] = (DEFAULT_PARTITION,)
+    ) -> None:
         super().__init__(partitions, retention)
         self._rings = [Ring() for _ in self._names]
-        self._published: dict[str, None] = {}  # a dictionary, because it keeps the order; bounded by MOST_TRANSACTIONS
+        # A dictionary, because it keeps the order; bounded by MOST_TRANSACTIONS.
+        self._published: dict[str, None] = {}
 
     async def _submit(self, work: Work) -> Result:
-        # The checkpoint is shielded: a cancel after the elements were kept would let the program append them again.
+        # The checkpoint is shielded: a cancel after the elements were kept would let the program
+        # append them again.
         result = self._apply(work)
         await trio.lowlevel.cancel_shielded_checkpoint()
         return result
@@ -118,15 +146,30 @@ class RingLog(LogBase):
                 states[index] = states[index].with_acknowledged(position)
         first = states[work.partition].latest if isinstance(work, Append) else 0
         for append in works_appends(work):
-            self._rings[append.partition].add(append, states[append.partition].latest, now, self._retention)
-            states[append.partition] = states[append.partition].appended(len(append.elements), append.size)
+            self._rings[append.partition].add(
+                append, states[append.partition].latest, now, self._retention
+            )
+            states[append.partition] = states[append.partition].appended(
+                len(append.elements), append.size
+            )
         for index in self._touched(work):
             states[index] = self._rings[index].drop(states[index], self._retention, now)
         self._update(states)
-        return range(first, first + len(work.elements)) if isinstance(work, Append) else isinstance(work, Publish) or None
+        return (
+            range(first, first + len(work.elements))
+            if isinstance(work, Append)
+            else isinstance(work, Publish) or None
+        )
 
     def _touched(self, work: Work) -> Iterable[int]:
-        return work.positions if isinstance(work, Acknowledge) else {append.partition for append in works_appends(work)}
+        return (
+            work.positions
+            if isinstance(work, Acknowledge)
+            else {append.partition for append in works_appends(work)}
+        )
 
     def __repr__(self) -> str:
-        return f"<RingLog: {len(self._names)} partitions, {sum(state.size for state in self._states):,} bytes>"
+        return (
+            f"<RingLog: {len(self._names)} partitions, "
+            f"{sum(state.size for state in self._states):,} bytes>"
+        )

@@ -13,8 +13,9 @@ from penstock.logs._work import Append, Publish
 class StagedTransaction(Transaction):
     """Keeps staged elements in memory until they are published."""
 
-    # In memory and not on disk: the program that staged elements has been told of none of them that it is published. After a failure it
-    # stages all of them again, and what it staged before must not be published with them.
+    # In memory and not on disk: the program that staged elements has been told of none of them that
+    # it is published. After a failure it stages all of them again, and what it staged before must
+    # not be published with them.
 
     def __init__(
         self,
@@ -39,15 +40,22 @@ class StagedTransaction(Transaction):
     async def stage(self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION) -> None:
         index = self._index(partition)
         copied, size = check_elements(elements)
-        # Before the checks: between them and the change no other task may stage. And a cancel leaves the transaction as it was.
+        # Before the checks: between them and the change no other task may stage. And a cancel
+        # leaves the transaction as it was.
         await trio.lowlevel.checkpoint()
         self._check_open()
         count, size = self._count + len(copied), self._size + size
         if count > self._max_elements or size > self._max_bytes:
-            bound, value = ("max_elements", self._max_elements) if count > self._max_elements else ("max_bytes", self._max_bytes)
+            bound, value = (
+                ("max_elements", self._max_elements)
+                if count > self._max_elements
+                else ("max_bytes", self._max_bytes)
+            )
             raise LimitExceeded(
-                f"transaction {self._id!r} would stage {count:,} elements of {size:,} bytes, and {self._max_elements:,} elements of "
-                f"{self._max_bytes:,} bytes are allowed: publish fewer in one transaction, or give log.transaction(..., {bound}=) more",
+                f"transaction {self._id!r} would stage {count:,} elements of {size:,} bytes, and "
+                f"{self._max_elements:,} elements of "
+                f"{self._max_bytes:,} bytes are allowed: publish fewer in one transaction, or "
+                f"give log.transaction(..., {bound}=) more",
                 limit=bound,
                 value=value,
             )
@@ -55,13 +63,17 @@ class StagedTransaction(Transaction):
         self._count, self._size = count, size
 
     async def publish(self) -> bool:
-        appends = tuple(Append(index, tuple(each), sum(map(len, each))) for index, each in sorted(self._staged.items()))
+        appends = tuple(
+            Append(index, tuple(each), sum(map(len, each)))
+            for index, each in sorted(self._staged.items())
+        )
         self._is_publishing = True
         try:
             is_first = await self._publish(Publish(self._id, appends))
         finally:
             self._is_publishing = False
-        # Only now: if the disk is full, or the task is cancelled, the program may publish the same elements again.
+        # Only now: if the disk is full, or the task is cancelled,
+        # the program may publish the same elements again.
         self._is_published = True
         self._staged.clear()
         return is_first
@@ -74,7 +86,13 @@ class StagedTransaction(Transaction):
 
     def _check_open(self) -> None:
         if self._is_published:
-            raise UsageError(f"transaction {self._id!r} is published; stage elements in a new transaction with another id")
+            raise UsageError(
+                f"transaction {self._id!r} is published; stage elements in a new transaction with "
+                "another id"
+            )
         # The elements would not be published with the others, and would be dropped afterwards.
         if self._is_publishing:
-            raise UsageError(f"transaction {self._id!r} is being published by another task; stage elements before that")
+            raise UsageError(
+                f"transaction {self._id!r} is being published by another task; stage elements "
+                "before that"
+            )

@@ -1,4 +1,6 @@
-"""The changes of a log as values: elements to append, an acknowledgement, a transaction. A log applies one after the other."""
+"""The changes of a log as values: elements to append, an acknowledgement, a transaction. A log
+applies one after the other.
+"""
 
 from typing import Final, NamedTuple, TypeAlias
 
@@ -30,11 +32,15 @@ class Acknowledge(NamedTuple):
 Work: TypeAlias = Append | Publish | Acknowledge
 
 Result: TypeAlias = range | bool | None
-"""The positions of an Append; for a Publish whether it was the first one; None for an Acknowledge."""
+"""The positions of an Append; for a Publish whether it was the first one;
+None for an Acknowledge.
+"""
 
 
 class PartitionState(NamedTuple):
-    """One partition at one moment. `acknowledged` has the bounds of the last two acknowledged ranges."""
+    """One partition at one moment.
+    `acknowledged` has the bounds of the last two acknowledged ranges.
+    """
 
     earliest: int = 0
     latest: int = 0
@@ -48,7 +54,9 @@ class PartitionState(NamedTuple):
 
     @property
     def kept(self) -> tuple[int, tuple[int, int, int]]:
-        """The part of the state that a log on disk has to store, because it cannot be computed from the groups."""
+        """The part of the state that a log on disk has to store,
+        because it cannot be computed from the groups.
+        """
         return self.earliest, self.acknowledged
 
     def appended(self, count: int, size: int) -> "PartitionState":
@@ -60,7 +68,9 @@ class PartitionState(NamedTuple):
         return self._replace(earliest=end, size=self.size - size)
 
     def with_acknowledged(self, position: int) -> "PartitionState":
-        """Return the state after `position` was acknowledged. One that is not beyond the last one changes nothing."""
+        """Return the state after `position` was acknowledged.
+        One that is not beyond the last one changes nothing.
+        """
         if position <= self.acknowledged[2]:
             return self
         return self._replace(acknowledged=(*self.acknowledged[1:], position))

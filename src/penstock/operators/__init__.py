@@ -1,10 +1,16 @@
-"""Operators: functions from a source to a source. Each one is also a method of `Source`. Imports only `penstock.api` and `penstock.core`.
+"""Operators: functions from a source to a source. Each one is also a method of `Source`. Imports
+only `penstock.api` and `penstock.core`.
 
-To add an operator, put it into the file of its family (or a new file), list it here, and test it in the test file of the same name.
-Write a `Step` if it looks at one element at a time, a `JoinStage` if it has several sources, and otherwise a `Stage`.
-Then add its method to `Source` in `core/_source.py`, of one line: ``return self.pipe(OPERATORS.take(count))``. A test compares both.
-If the arguments do not fix the element type, the operator returns a type of `_operator.py`, so that mypy infers it in a pipe.
-The rules are at the top of `_stage.py`. Add its rows to `tests/operators/promises.py`: tests measure demand, buffer and ends by them.
+To add an operator, put it into the file of its family (or a new file), list it here, and test it in
+the test file of the same name.
+Write a `Step` if it looks at one element at a time, a `JoinStage` if it has several sources,
+and otherwise a `Stage`.
+Then add its method to `Source` in `core/_source.py`, of one line:
+``return self.pipe(OPERATORS.take(count))``. A test compares both.
+If the arguments do not fix the element type, the operator returns a type of `_operator.py`, so
+that mypy infers it in a pipe.
+The rules are at the top of `_stage.py`. Add its rows to `tests/operators/promises.py`: tests
+measure demand, buffer and ends by them.
 """
 
 from penstock.core import OPERATORS as _OPERATORS
@@ -90,5 +96,6 @@ __all__ = [
     "zip",
 ]
 
-# The methods of `Source` find these functions here. Core declares the methods and cannot import this layer.
+# The methods of `Source` find these functions here.
+# Core declares the methods and cannot import this layer.
 vars(_OPERATORS).update({name: globals()[name] for name in __all__})

@@ -1,7 +1,9 @@
-"""Operators that hold elements: `batch`, and `buffer`, `drop` and `latest`, the only operators that relax demand.
+"""Operators that hold elements: `batch`, and `buffer`, `drop` and `latest`, the only operators
+that relax demand.
 
-Everywhere else in penstock a source is asked only for elements that a subscriber has requested. These three request more, each under
-its own name, so that a reader of a pipe sees where back-pressure ends.
+Everywhere else in penstock a source is asked only for elements that a subscriber has requested.
+These three request more, each under its own name, so that a reader of a pipe sees where
+back-pressure ends.
 """
 
 from collections import deque
@@ -22,40 +24,54 @@ from penstock.operators._timer import Timer
 
 A = TypeVar("A")
 
-# The second type says nothing more than the first. With a union, mypy accepts a lambda inside pipe().
+# The second type says nothing more than the first.
+# With a union, mypy accepts a lambda inside pipe().
 OnDrop: TypeAlias = Callable[[A], object] | Callable[[A], None]
 
 BATCHES_AHEAD: Final = 2
-"""How many batches a timed `batch` requests at a time: one fills while another one goes on. It may have to hold all of them."""
+"""How many batches a timed `batch` requests at a time: one fills while another one goes on. It
+may have to hold all of them.
+"""
 
 
 def batch(count: int, seconds: float | None = None) -> ListOperator:
     """Pass on lists of `count` elements; the last one may be shorter.
 
-    With `seconds`, a list is passed on at the latest `seconds` after its first element arrived, even if it is short, or, without
-    downstream demand at that time, with the next request.
+    With `seconds`, a list is passed on at the latest `seconds` after its first element arrived,
+    even if it is short, or, without downstream demand at that time, with the next request.
 
     Upstream demand: `count` per downstream demand; with `seconds` at most 2·`count` at a time.
-    Buffer: `count` elements; with `seconds` 2·`count`, because a short list uses up downstream demand while elements are under way.
+    Buffer: `count` elements; with `seconds` 2·`count`, because a short list uses up downstream
+    demand while elements are under way.
     On completion the rest is passed on as a shorter list, once requested, then completion.
     An error passes at once, and the rest is dropped. A cancel drops it too.
     """
     count = check_count(count, "batch")
     if seconds is None:
-        return StageOperator(f"batch({count})", lambda downstream, scope: _BatchStage(downstream, count))
+        return StageOperator(
+            f"batch({count})", lambda downstream, scope: _BatchStage(downstream, count)
+        )
     seconds = check_seconds(seconds, "batch(seconds=…)")
     label = f"batch({count}, seconds={seconds:g})"
-    return StageOperator(label, lambda downstream, scope: _TimedBatchStage(downstream, scope, count, seconds, label))
+    return StageOperator(
+        label, lambda downstream, scope: _TimedBatchStage(downstream, scope, count, seconds, label)
+    )
 
 
 def buffer(size: int) -> SameTypeOperator:
-    """Request up to `size` elements ahead, and hold them until they are requested. No element is lost.
+    """Request up to `size` elements ahead, and hold them until they are requested.
+    No element is lost.
 
     Upstream demand: `size` at once, then 1 per downstream demand. Buffer: `size` elements.
-    Completion comes after the held elements. An error passes at once, and held elements are dropped. A cancel drops them too.
+    Completion comes after the held elements. An error passes at once, and held elements are
+    dropped. A cancel drops them too.
     """
     size = check_count(size, "buffer")
-    return StageOperator(f"buffer({size})", lambda downstream, scope: _BufferStage(downstream, size), prefetch=DEFAULT_DEMAND)
+    return StageOperator(
+        f"buffer({size})",
+        lambda downstream, scope: _BufferStage(downstream, size),
+        prefetch=DEFAULT_DEMAND,
+    )
 
 
 @overload
@@ -63,15 +79,20 @@ def drop(*, on_drop: None = None) -> SameTypeOperator: ...
 @overload
 def drop(*, on_drop: OnDrop[A]) -> Operator[A, A]: ...
 def drop(*, on_drop: Callable[[Any], object] | None = None) -> Operator[Any, Any]:
-    """Take every element of upstream at its own pace, and drop each one that is not requested when it arrives.
+    """Take every element of upstream at its own pace, and drop each one that is not requested
+    when it arrives.
 
-    ``on_drop(element)``, a plain function, is called with each dropped element. If it raises, the stream ends with that error.
+    ``on_drop(element)``, a plain function, is called with each dropped element. If it raises, the
+    stream ends with that error.
     Upstream demand: unbounded, at once. Buffer: none.
     Completion, errors and cancellation pass straight through.
-    `subscribe` without `demand` requests an element when its reader asks for one, so each element came after that.
+    `subscribe` without `demand` requests an element when its reader asks for one,
+    so each element came after that.
     """
     on_drop = _check_on_drop(on_drop, "drop")
-    return StageOperator("drop()", lambda downstream, scope: _DropStage(downstream, on_drop), prefetch=0)
+    return StageOperator(
+        "drop()", lambda downstream, scope: _DropStage(downstream, on_drop), prefetch=0
+    )
 
 
 @overload
@@ -79,16 +100,21 @@ def latest(*, on_drop: None = None) -> SameTypeOperator: ...
 @overload
 def latest(*, on_drop: OnDrop[A]) -> Operator[A, A]: ...
 def latest(*, on_drop: Callable[[Any], object] | None = None) -> Operator[Any, Any]:
-    """Take every element of upstream at its own pace, and keep only the newest one until it is requested.
+    """Take every element of upstream at its own pace,
+    and keep only the newest one until it is requested.
 
-    ``on_drop(element)``, a plain function, is called with each element that a newer one replaces. If it raises, the stream ends with
-    that error.
+    ``on_drop(element)``, a plain function, is called with each element that a newer one replaces.
+    If it raises, the stream ends with that error.
     Upstream demand: unbounded, at once. Buffer: 1 element.
-    Completion comes after the held element. An error passes at once, and that element is dropped. A cancel drops it too.
-    `subscribe` without `demand` requests an element when its reader asks for one, so each element is the newest at that time.
+    Completion comes after the held element. An error passes at once, and that element is dropped.
+    A cancel drops it too.
+    `subscribe` without `demand` requests an element when its reader asks for one, so each element
+    is the newest at that time.
     """
     on_drop = _check_on_drop(on_drop, "latest")
-    return StageOperator("latest()", lambda downstream, scope: _LatestStage(downstream, on_drop), prefetch=0)
+    return StageOperator(
+        "latest()", lambda downstream, scope: _LatestStage(downstream, on_drop), prefetch=0
+    )
 
 
 def _check_on_drop(on_drop: Callable[[A], object] | None, name: str) -> Callable[[A], object]:
@@ -97,7 +123,8 @@ def _check_on_drop(on_drop: Callable[[A], object] | None, name: str) -> Callable
     if not callable(on_drop) or is_async(on_drop):  # type: ignore[redundant-expr]  # users give anything
         raise UsageError(
             f"{name}(on_drop={on_drop!r}): give a plain function of one element. "
-            "It cannot be async: dropped elements would have to wait for it, and nothing would bound how many wait"
+            "It cannot be async: dropped elements would have to wait for it, and nothing would "
+            "bound how many wait"
         )
     return on_drop
 
@@ -107,7 +134,9 @@ def _ignore_dropped(element: object) -> None:
 
 
 class _BatchStage(Stage[A, list[A]]):
-    """`batch` without a time. It requests `count` times the demand, so a full list always has demand and nothing waits."""
+    """`batch` without a time. It requests `count` times the demand,
+    so a full list always has demand and nothing waits.
+    """
 
     __slots__ = ("_count", "_partial")
 
@@ -129,7 +158,8 @@ class _BatchStage(Stage[A, list[A]]):
     def on_complete(self, /) -> None:
         if self._partial:
             rest, self._partial = self._partial, []
-            self._upstream = ENDED_UPSTREAM  # before the signal: the subscriber may cancel inside it
+            # Before the signal: the subscriber may cancel inside it.
+            self._upstream = ENDED_UPSTREAM
             self._downstream.on_next(rest)
         super().on_complete()
 
@@ -138,15 +168,28 @@ class _BatchStage(Stage[A, list[A]]):
 
 
 class _TimedBatchStage(HoldingStage[A, list[A]]):
-    """`batch` with a time. A short list uses up a demand for `count` elements; those still under way are held until requested."""
+    """`batch` with a time. A short list uses up a demand for `count` elements; those still under
+    way are held until requested.
+    """
 
-    __slots__ = ("_count", "_deadline", "_full_batches", "_outstanding", "_partial", "_seconds", "_timer")
+    __slots__ = (
+        "_count",
+        "_deadline",
+        "_full_batches",
+        "_outstanding",
+        "_partial",
+        "_seconds",
+        "_timer",
+    )
 
-    def __init__(self, downstream: Subscriber[list[A]], scope: Scope, count: int, seconds: float, label: str) -> None:
+    def __init__(
+        self, downstream: Subscriber[list[A]], scope: Scope, count: int, seconds: float, label: str
+    ) -> None:
         super().__init__(downstream)
         self._count = count
         self._seconds = seconds
-        # Bounded: with _partial at most BATCHES_AHEAD * _count elements, because no more are ever requested.
+        # Bounded: with _partial at most BATCHES_AHEAD * _count elements,
+        # because no more are ever requested.
         self._full_batches: deque[list[A]] = deque()
         self._partial: list[A] = []
         self._outstanding = 0  # requested from upstream and not yet arrived
@@ -190,7 +233,9 @@ class _TimedBatchStage(HoldingStage[A, list[A]]):
 
 
 class _BufferStage(HoldingStage[A, A]):
-    """Upstream demand is always `size` more than downstream demand, so at most `size` elements are held."""
+    """Upstream demand is always `size` more than downstream demand,
+    so at most `size` elements are held.
+    """
 
     __slots__ = ("_held", "_unrequested")
 
@@ -201,14 +246,17 @@ class _BufferStage(HoldingStage[A, A]):
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         super().on_subscribe(subscription)
-        self._request_upstream()  # after on_subscribe of downstream, so that its first request goes up with `size` in one call
+        # After on_subscribe of downstream, so that its first request goes up with `size` in one
+        # call.
+        self._request_upstream()
 
     def request(self, n: int, /) -> None:
         self._unrequested = add_demand(self._unrequested, n)
         super().request(n)
 
     def on_next(self, element: A, /) -> None:
-        # With demand left, and outside the loop of _pass_on, no element is held: this one goes on without the detour.
+        # With demand left, and outside the loop of _pass_on, no element is held:
+        # this one goes on without the detour.
         if self._demand and not self._is_passing_on:
             self._demand -= 1
             self._downstream.on_next(element)
@@ -268,7 +316,8 @@ class _LatestStage(HoldingStage[A, A]):
     def on_next(self, element: A, /) -> None:
         if self._is_over:
             return
-        replaced, self._newest = self._newest, element  # before on_drop, which may cancel the stream: _release then clears it
+        # Before on_drop, which may cancel the stream: _release then clears it.
+        replaced, self._newest = self._newest, element
         if replaced is not None:
             _report_dropped(self._on_drop, replaced, self._fail)
         self._pass_on()
@@ -287,7 +336,9 @@ class _LatestStage(HoldingStage[A, A]):
         self._newest = None
 
 
-def _report_dropped(on_drop: Callable[[Any], object], element: object, fail: Callable[[BaseException], None]) -> None:
+def _report_dropped(
+    on_drop: Callable[[Any], object], element: object, fail: Callable[[BaseException], None]
+) -> None:
     try:
         answer = on_drop(element)
     except Exception as error:  # boundary: the user's function
@@ -295,4 +346,9 @@ def _report_dropped(on_drop: Callable[[Any], object], element: object, fail: Cal
         return
     if type(answer) is CoroutineType:
         answer.close()
-        fail(UsageError("on_drop returned a coroutine, so it is async, and dropped elements cannot wait for it. Give a plain function"))
+        fail(
+            UsageError(
+                "on_drop returned a coroutine, so it is async, and dropped elements cannot wait "
+                "for it. Give a plain function"
+            )
+        )

@@ -1,4 +1,6 @@
-"""Operators that run several sources side by side: `merge`, `zip`, `combine_latest`, `with_latest_from`."""
+"""Operators that run several sources side by side:
+`merge`, `zip`, `combine_latest`, `with_latest_from`.
+"""
 
 from collections import deque
 from collections.abc import Sequence
@@ -23,10 +25,13 @@ def merge(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> UnionOpera
 @overload
 def merge(*others: Streamable[B]) -> UnionOperator[B]: ...
 def merge(*others: Streamable[Any]) -> Operator[Any, Any]:
-    """Pass on the elements of the source and of all `others` as they arrive. If several sources have elements waiting, they take turns.
+    """Pass on the elements of the source and of all `others` as they arrive. If several sources
+    have elements waiting, they take turns.
 
-    Upstream demand: 1 per downstream demand from each source, at most 16 ahead. Buffer: up to 16 for each source.
-    Completes when all sources have completed. An error does not wait for the buffer and cancels the other sources; a cancel cancels all.
+    Upstream demand: 1 per downstream demand from each source, at most 16 ahead. Buffer:
+    up to 16 for each source.
+    Completes when all sources have completed. An error does not wait for the buffer and cancels the
+    other sources; a cancel cancels all.
     """
     return join_operator("merge", MergeStage, others)
 
@@ -40,10 +45,13 @@ def zip(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> TupleOperato
 @overload
 def zip(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...  # noqa: A001  # the usual name
 def zip(*others: Streamable[Any]) -> Operator[Any, Any]:  # noqa: A001  # the usual name
-    """Pass on tuples: the first element of the source and of each of `others`, then the second ones, and so on.
+    """Pass on tuples: the first element of the source and of each of `others`,
+    then the second ones, and so on.
 
-    Upstream demand: 1 per downstream demand from each source, at most 16 ahead. Buffer: up to 16 for each source.
-    Completes when a source has ended and its buffer is empty; this needs no demand, and cancels the other sources.
+    Upstream demand: 1 per downstream demand from each source, at most 16 ahead. Buffer:
+    up to 16 for each source.
+    Completes when a source has ended and its buffer is empty;
+    this needs no demand, and cancels the other sources.
     An error does not wait for the buffer and cancels the other sources; a cancel cancels all.
     """
     return join_operator("zip", _ZipStage, others)
@@ -54,16 +62,22 @@ def combine_latest(b: Streamable[B], /) -> TupleOperator[B]: ...
 @overload
 def combine_latest(b: Streamable[B], c: Streamable[C], /) -> TupleOperator[B, C]: ...
 @overload
-def combine_latest(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> TupleOperator[B, C, D]: ...
+def combine_latest(
+    b: Streamable[B], c: Streamable[C], d: Streamable[D], /
+) -> TupleOperator[B, C, D]: ...
 @overload
 def combine_latest(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...
 def combine_latest(*others: Streamable[Any]) -> Operator[Any, Any]:
-    """Pass on, for each element that arrives, a tuple of the latest elements of the source and of all `others`.
+    """Pass on, for each element that arrives, a tuple of the latest elements of the source
+    and of all `others`.
 
-    The first tuple needs one element of each source; until then a newer element of a source replaces its older one.
-    After that each element makes its own tuple. Elements that arrive without downstream demand wait, in order of arrival.
+    The first tuple needs one element of each source;
+    until then a newer element of a source replaces its older one.
+    After that each element makes its own tuple.
+    Elements that arrive without downstream demand wait, in order of arrival.
 
-    Upstream demand: 1 per downstream demand from each source, at most 16 ahead, and 1 more for each element that was replaced.
+    Upstream demand: 1 per downstream demand from each source, at most 16 ahead,
+    and 1 more for each element that was replaced.
     Buffer: up to 16 for each source, and the latest element of each.
     Completes when all sources have completed, or when a source has completed without an element.
     An error does not wait for the buffer and cancels the other sources; a cancel cancels all.
@@ -76,35 +90,45 @@ def with_latest_from(b: Streamable[B], /) -> TupleOperator[B]: ...
 @overload
 def with_latest_from(b: Streamable[B], c: Streamable[C], /) -> TupleOperator[B, C]: ...
 @overload
-def with_latest_from(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> TupleOperator[B, C, D]: ...
+def with_latest_from(
+    b: Streamable[B], c: Streamable[C], d: Streamable[D], /
+) -> TupleOperator[B, C, D]: ...
 @overload
 def with_latest_from(*others: Streamable[Any]) -> Operator[Any, tuple[Any, ...]]: ...
 def with_latest_from(*others: Streamable[Any]) -> Operator[Any, Any]:
-    """Pass on, for each element of the source, a tuple of it and the latest element of each of `others`.
+    """Pass on, for each element of the source, a tuple of it
+    and the latest element of each of `others`.
 
-    The source is asked for its first element when each of `others` has given one. So no element of a source that waits for demand is
-    left out. Elements of `others` go on with an element of the source only.
+    The source is asked for its first element when each of `others` has given one. So no element of
+    a source that waits for demand is left out. Elements of `others` go on with an element of the
+    source only.
 
     >>> await collect(pipe([1, 2], ops.with_latest_from(["a"])))
     [(1, 'a'), (2, 'a')]
 
-    Upstream demand: 1 per downstream demand from the source, at most 16 ahead. From each of `others`, 16 with the first downstream
-    demand, renewed by halves: these sources run at their own pace, also without downstream demand.
+    Upstream demand: 1 per downstream demand from the source, at most 16 ahead. From each of
+    `others`, 16 with the first downstream demand, renewed by halves: these sources run at their own
+    pace, also without downstream demand.
     Buffer: up to 16 for the source, and the latest element of each of `others`.
-    Completes when the source has completed and its buffer is empty, or when one of `others` has completed without an element.
-    An error of any source does not wait for the buffer and cancels the other sources; a cancel cancels all.
+    Completes when the source has completed and its buffer is empty, or when one of `others` has
+    completed without an element.
+    An error of any source does not wait for the buffer and cancels the other sources;
+    a cancel cancels all.
     """
     return join_operator("with_latest_from", _WithLatestStage, others)
 
 
 class MergeStage(JoinStage):
-    """Passes on each element as it arrives. If more elements wait than are requested, the inputs take turns."""
+    """Passes on each element as it arrives.
+    If more elements wait than are requested, the inputs take turns.
+    """
 
     __slots__ = ("_ready",)
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope) -> None:
         super().__init__(downstream, scope)
-        self._ready: deque[JoinInput] = deque()  # inputs with waiting elements, each once, in the order of their turns
+        # inputs with waiting elements, each once, in the order of their turns.
+        self._ready: deque[JoinInput] = deque()
 
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
         if self._is_running or not self._demand:
@@ -113,8 +137,8 @@ class MergeStage(JoinStage):
             input_.waiting.append(element)
             self._run_loop()
             return
-        # With demand left nothing waits, so this element is the next one. This is one pass of the loop without the list and the deque,
-        # for the common case of a subscriber that keeps up.
+        # With demand left nothing waits, so this element is the next one. This is one pass of the
+        # loop without the list and the deque, for the common case of a subscriber that keeps up.
         self._is_running = True
         try:
             self._pass_on(element)
@@ -153,7 +177,8 @@ class _ZipStage(JoinStage):
     __slots__ = ("_empty_inputs",)
 
     def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
-        self._empty_inputs = len(inputs)  # inputs without a waiting element; a tuple can be made when it is 0
+        # inputs without a waiting element; a tuple can be made when it is 0.
+        self._empty_inputs = len(inputs)
 
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
         if not input_.waiting:
@@ -178,15 +203,22 @@ class _ZipStage(JoinStage):
             self._completion_due = True
 
     def _max_ahead(self) -> int:
-        # The waiting elements of an ended source bound how many more tuples there can be; further elements of other sources are useless.
-        return min([super()._max_ahead(), *(len(input_.waiting) for input_ in self._inputs if input_.ended)])
+        # The waiting elements of an ended source bound how many more tuples there can be; further
+        # elements of other sources are useless.
+        return min(
+            [
+                super()._max_ahead(),
+                *(len(input_.waiting) for input_ in self._inputs if input_.ended),
+            ]
+        )
 
 
 class _CombineLatestStage(JoinStage):
     __slots__ = ("_arrivals", "_inputs_without_element", "_latest")
 
     def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
-        self._arrivals: deque[JoinInput] = deque()  # one entry per waiting element, in order of arrival
+        # One entry per waiting element, in order of arrival.
+        self._arrivals: deque[JoinInput] = deque()
         self._latest: dict[JoinInput, Any] = dict.fromkeys(inputs, NO_ELEMENT)
         self._inputs_without_element = len(inputs)  # no tuple is passed on before this is 0
 
@@ -212,7 +244,9 @@ class _CombineLatestStage(JoinStage):
         elif not input_.waiting:
             self._inputs.pop(input_, None)
             # A source that ended without an element makes any tuple impossible.
-            self._completion_due = self._completion_due or not self._inputs or self._latest[input_] is NO_ELEMENT
+            self._completion_due = (
+                self._completion_due or not self._inputs or self._latest[input_] is NO_ELEMENT
+            )
 
     def _release(self) -> None:
         self._arrivals.clear()
@@ -253,8 +287,14 @@ class _WithLatestStage(MergeStage):
         return True
 
     def _request_first_of_others(self) -> bool:
-        """Request from each other source that was not asked before. Return False if there is none."""
-        fresh = [input_ for input_ in self._latest if not input_.outstanding and not input_.ended and self._latest[input_] is NO_ELEMENT]
+        """Request from each other source that was not asked before.
+        Return False if there is none.
+        """
+        fresh = [
+            input_
+            for input_ in self._latest
+            if not input_.outstanding and not input_.ended and self._latest[input_] is NO_ELEMENT
+        ]
         for input_ in fresh:
             input_.request(WINDOW)
         return bool(fresh)

@@ -1,12 +1,16 @@
-"""`FanOut`: the end of a processor. It passes each element on to every subscriber, at the pace of the slowest.
+"""`FanOut`: the end of a processor.
+It passes each element on to every subscriber, at the pace of the slowest.
 
 Rules of this file:
 
-* `_work` is the only place where elements and ends are signalled and elements are requested upstream, and it never runs inside itself. A
-  call from inside a signal only changes the state, and the loop sees it afterwards. So signals stay serial (rule 1.3) and nothing recurses.
-* An element is requested upstream when every subscriber has requested it, at most `WINDOW` at a time. Elements that are under way when a
-  further subscriber comes are kept for it until it requests them. So at most `WINDOW` elements are kept.
-* Completion waits for kept elements. An error does not: elements without demand are dropped (rule 4.2).
+* `_work` is the only place where elements and ends are signalled and elements are requested
+  upstream, and it never runs inside itself. A call from inside a signal only changes the state, and
+  the loop sees it afterwards. So signals stay serial (rule 1.3) and nothing recurses.
+* An element is requested upstream when every subscriber has requested it, at most `WINDOW` at a
+  time. Elements that are under way when a further subscriber comes are kept for it until it
+  requests them. So at most `WINDOW` elements are kept.
+* Completion waits for kept elements. An error does not:
+  elements without demand are dropped (rule 4.2).
 * A subscriber that requests nothing holds up all others, for its bound at most (`_hold_up_watch`).
 * When the last subscriber has cancelled, upstream is cancelled.
 """
@@ -16,7 +20,15 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any, Generic, TypeVar
 
-from penstock.api import UNBOUNDED, Publisher, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand
+from penstock.api import (
+    UNBOUNDED,
+    Publisher,
+    SlowSubscriber,
+    Subscriber,
+    Subscription,
+    UsageError,
+    add_demand,
+)
 from penstock.core import Report, Scope, SubscriberGuard, hold_up_bound_of
 from penstock.operators._hold_up_watch import HoldUpWatch
 from penstock.operators._stage import ENDED_UPSTREAM
@@ -28,12 +40,25 @@ T = TypeVar("T")
 class FanOut(Subscriber[T], Publisher[T], Generic[T]):
     """A subscriber of a pipe, and the publisher of any number of subscribers."""
 
-    __slots__ = ("_branches", "_end", "_is_working", "_must_rerun", "_on_violation", "_outstanding", "_upstream", "_watch")
+    __slots__ = (
+        "_branches",
+        "_end",
+        "_is_working",
+        "_must_rerun",
+        "_on_violation",
+        "_outstanding",
+        "_upstream",
+        "_watch",
+    )
 
-    def __init__(self, on_violation: Report, *, scope: Scope | None = None, max_hold_up: float | None = None) -> None:
+    def __init__(
+        self, on_violation: Report, *, scope: Scope | None = None, max_hold_up: float | None = None
+    ) -> None:
         """`scope` runs the timer of `max_hold_up`. Without it no subscriber has a bound."""
         self._on_violation = on_violation
-        self._watch: HoldUpWatch[_Branch[T]] = HoldUpWatch("processor", max_hold_up, self._fail_branch)
+        self._watch: HoldUpWatch[_Branch[T]] = HoldUpWatch(
+            "processor", max_hold_up, self._fail_branch
+        )
         if scope is not None:
             self._watch.begin(scope, self._stop)
         self._upstream: Subscription = ENDED_UPSTREAM
@@ -51,13 +76,18 @@ class FanOut(Subscriber[T], Publisher[T], Generic[T]):
     # --- the publisher
 
     def subscribe(self, subscriber: Subscriber[T], /) -> None:
-        SubscriberGuard.insert_between(partial(self._join, max_hold_up=hold_up_bound_of(subscriber)), subscriber, self._on_violation)
+        SubscriberGuard.insert_between(
+            partial(self._join, max_hold_up=hold_up_bound_of(subscriber)),
+            subscriber,
+            self._on_violation,
+        )
 
     def _join(self, subscriber: Subscriber[T], max_hold_up: float) -> None:
         branch = _Branch(self, subscriber)
         self._watch.add(branch, max_hold_up)
         self._branches[branch] = None
-        outer, self._is_working = self._is_working, True  # a request inside on_subscribe is served after it
+        # A request inside on_subscribe is served after it.
+        outer, self._is_working = self._is_working, True
         subscriber.on_subscribe(branch)
         self._is_working = outer
         self.work()
@@ -126,7 +156,8 @@ class FanOut(Subscriber[T], Publisher[T], Generic[T]):
         try:
             while self._must_rerun:
                 self._must_rerun = False
-                for branch in tuple(self._branches):  # a copy: a subscriber may cancel or subscribe inside a signal
+                # A copy: a subscriber may cancel or subscribe inside a signal.
+                for branch in tuple(self._branches):
                     branch.signal_kept()
                     if self._end is not None and not branch.kept:
                         self._branches.pop(branch, None)
@@ -140,7 +171,8 @@ class FanOut(Subscriber[T], Publisher[T], Generic[T]):
             return
         wanted = min(branch.missing for branch in self._branches)
         missing = min(wanted, WINDOW) - self._outstanding
-        # Half a window at a time: a request for each element would cost a call through every operator.
+        # Half a window at a time: a request for each element would cost a call through every
+        # operator.
         if missing >= WINDOW // 2 or (missing > 0 and not self._outstanding):
             self._outstanding += missing
             self._upstream.request(missing)
@@ -148,13 +180,18 @@ class FanOut(Subscriber[T], Publisher[T], Generic[T]):
             self._watch.update(self._holding_up())
 
     def _holding_up(self) -> list["_Branch[T]"]:
-        """Return the branches that have requested nothing, if nothing is under way and another one wants elements."""
+        """Return the branches that have requested nothing, if nothing is under way
+        and another one wants elements.
+        """
         if self._outstanding or not any(branch.missing > 0 for branch in self._branches):
             return []
         return [branch for branch in self._branches if branch.missing <= 0]
 
     def __repr__(self) -> str:
-        return f"<fan-out {'live' if self._end is None else 'over'}: {len(self._branches)} subscribers>"
+        return (
+            f"<fan-out {'live' if self._end is None else 'over'}: {len(self._branches)} "
+            "subscribers>"
+        )
 
 
 class _Branch(Subscription, Generic[T]):
@@ -192,7 +229,9 @@ class _Branch(Subscription, Generic[T]):
             self._subscriber.on_next(self.kept.popleft())
 
     def drop_unrequested(self) -> None:
-        """Drop the elements that would wait for demand. Requested ones are here only until the loop of `work` comes to them."""
+        """Drop the elements that would wait for demand. Requested ones are here only until the
+        loop of `work` comes to them.
+        """
         while len(self.kept) > self._demand:
             self.kept.pop()
 
@@ -216,7 +255,7 @@ def _complete(subscriber: Subscriber[Any]) -> None:
 def _refuse(subscriber: Subscriber[Any]) -> None:
     subscriber.on_error(
         UsageError(
-            "this processor is over: its last subscriber has cancelled, and then it cancels its publisher. "
-            "Make a new processor for another stream, or keep one subscriber subscribed"
+            "this processor is over: its last subscriber has cancelled, and then it cancels its "
+            "publisher. Make a new processor for another stream, or keep one subscriber subscribed"
         )
     )

@@ -1,10 +1,11 @@
-"""Operators that make one stream from several: `concat` and `start_with` one after the other, `flat_map` several at a time,
-`switch_map` the newest.
+"""Operators that make one stream from several: `concat` and `start_with` one after the other,
+`flat_map` several at a time, `switch_map` the newest.
 
 Rules of this file:
 
 * Demand that one source has not used goes to the next source, exactly.
-* If the function of `flat_map` or `switch_map` is async, it runs in its own task, and starts when its inner stream first gets demand.
+* If the function of `flat_map` or `switch_map` is async, it runs in its own task, and starts when
+  its inner stream first gets demand.
 """
 
 from collections import deque
@@ -37,10 +38,13 @@ def concat(b: Streamable[B], c: Streamable[C], d: Streamable[D], /) -> UnionOper
 @overload
 def concat(*others: Streamable[B]) -> UnionOperator[B]: ...
 def concat(*others: Streamable[Any]) -> Operator[Any, Any]:
-    """Pass on all elements of the source, then those of each of `others`. Each source is subscribed to when the one before has completed.
+    """Pass on all elements of the source, then those of each of `others`. Each source is subscribed
+    to when the one before has completed.
 
-    Upstream demand: 1 per downstream demand; demand that one source leaves goes to the next. Buffer: none.
-    Completes with the last source. An error ends the stream, and the sources after it are never subscribed to.
+    Upstream demand: 1 per downstream demand; demand that one source leaves goes to the next.
+    Buffer: none.
+    Completes with the last source. An error ends the stream,
+    and the sources after it are never subscribed to.
     Cancelling cancels the current source.
     """
     return join_operator("concat", _ConcatStage, others)
@@ -52,58 +56,92 @@ def start_with(*elements: B) -> UnionOperator[B]:
     >>> await collect(pipe([1, 2], ops.start_with("ready")))
     ['ready', 1, 2]
 
-    Upstream demand: 1 per downstream demand, less the demand that `elements` use. Buffer: none but `elements`.
-    Completion comes after `elements`. An error passes at once, and those of `elements` that were not requested are dropped.
+    Upstream demand: 1 per downstream demand, less the demand that `elements` use. Buffer:
+    none but `elements`.
+    Completion comes after `elements`.
+    An error passes at once, and those of `elements` that were not requested are dropped.
     A cancel drops them too.
     """
     if any(element is None for element in elements):
         raise UsageError("start_with(None): None is never an element (rule 2.13)")
-    return StageOperator(f"start_with of {len(elements)} elements", lambda downstream, scope: _StartWithStage(downstream, elements))
+    return StageOperator(
+        f"start_with of {len(elements)} elements",
+        lambda downstream, scope: _StartWithStage(downstream, elements),
+    )
 
 
 def flat_map(
-    function: Callable[[A], Streamable[B]] | Callable[[A], Awaitable[Streamable[B]]], /, *, concurrency: int = 16
+    function: Callable[[A], Streamable[B]] | Callable[[A], Awaitable[Streamable[B]]],
+    /,
+    *,
+    concurrency: int = 16,
 ) -> Operator[A, B]:
-    """Pass on the elements of the streams that ``function(element)`` returns, at most `concurrency` streams at a time.
+    """Pass on the elements of the streams that ``function(element)`` returns,
+    at most `concurrency` streams at a time.
 
-    The function may return anything that can be subscribed to. An async function is awaited when its stream first gets demand,
-    so up to `concurrency` calls run at a time. Elements go on as they arrive. If several inner streams have elements waiting,
-    they take turns.
+    The function may return anything that can be subscribed to. An async function is awaited when
+    its stream first gets demand, so up to `concurrency` calls run at a time. Elements go on as they
+    arrive. If several inner streams have elements waiting, they take turns.
 
-    Upstream demand: `concurrency` with the first downstream demand, then 1 for each inner stream that has ended.
+    Upstream demand: `concurrency` with the first downstream demand,
+    then 1 for each inner stream that has ended.
     Buffer: up to 16 for each inner stream, so 16 times `concurrency` in all.
     Each inner stream gets the demand of downstream, at most 16 elements ahead.
-    Completes when upstream and all inner streams have completed. If the function raises, the stream ends with that error.
-    Any error ends the stream without waiting for the buffer, and cancels upstream and all inner streams. A cancel cancels them too.
+    Completes when upstream and all inner streams have completed.
+    If the function raises, the stream ends with that error.
+    Any error ends the stream without waiting for the buffer, and cancels upstream and all inner
+    streams. A cancel cancels them too.
     """
     label, to_source = _inner_maker("flat_map", function)
     if type(concurrency) is not int or concurrency < 1:
-        raise UsageError(f"flat_map(concurrency={concurrency!r}): give how many inner streams may run at a time, an integer of at least 1")
-    return JoinOperator(label, lambda downstream, scope: _FlatMapStage(downstream, scope, to_source, concurrency))
+        raise UsageError(
+            f"flat_map(concurrency={concurrency!r}): give how many inner streams may run at a "
+            "time, an integer of at least 1"
+        )
+    return JoinOperator(
+        label, lambda downstream, scope: _FlatMapStage(downstream, scope, to_source, concurrency)
+    )
 
 
-def switch_map(function: Callable[[A], Streamable[B]] | Callable[[A], Awaitable[Streamable[B]]], /) -> Operator[A, B]:
-    """Pass on the elements of the stream that ``function(element)`` returns, until the next element arrives: then cancel that stream.
+def switch_map(
+    function: Callable[[A], Streamable[B]] | Callable[[A], Awaitable[Streamable[B]]], /
+) -> Operator[A, B]:
+    """Pass on the elements of the stream that ``function(element)`` returns, until the next element
+    arrives: then cancel that stream.
 
-    The function may return anything that can be subscribed to. An async function is awaited when its stream first gets demand, and a newer
-    element cancels it. Elements of a cancelled stream that have not gone on are dropped.
+    The function may return anything that can be subscribed to. An async function is awaited when
+    its stream first gets demand, and a newer element cancels it. Elements of a cancelled stream
+    that have not gone on are dropped.
 
-    >>> await collect(pipe(interval(1), ops.take(2), ops.switch_map(lambda n: pipe(interval(0.4), ops.map(lambda m: (n, m)), ops.take(3)))))
+    >>> inner = lambda n: pipe(interval(0.4), ops.map(lambda m: (n, m)), ops.take(3))
+    >>> await collect(pipe(interval(1), ops.take(2), ops.switch_map(inner)))
     [(0, 0), (0, 1), (1, 0), (1, 1), (1, 2)]
 
-    Upstream demand: 1 at a time, renewed while downstream demand is left; so one element may be under way without downstream demand.
-    Buffer: up to 16. The inner stream gets the demand of downstream, at most 16 elements ahead.
-    Completes when upstream and the last inner stream have completed. If the function raises, the stream ends with that error.
-    Any error ends the stream without waiting for the buffer, and cancels upstream and the inner stream. A cancel cancels them too.
+    Upstream demand: 1 at a time, renewed while downstream demand is left; so one element may be
+    under way without downstream demand. Buffer: up to 16. The inner stream gets the demand of
+    downstream, at most 16 elements ahead.
+    Completes when upstream and the last inner stream have completed. If the function raises, the
+    stream ends with that error.
+    Any error ends the stream without waiting for the buffer, and cancels upstream and the inner
+    stream. A cancel cancels them too.
     """
     label, to_source = _inner_maker("switch_map", function)
-    return JoinOperator(label, lambda downstream, scope: _SwitchMapStage(downstream, scope, to_source))
+    return JoinOperator(
+        label, lambda downstream, scope: _SwitchMapStage(downstream, scope, to_source)
+    )
 
 
-def _inner_maker(name: str, function: Callable[[Any], Any]) -> tuple[str, Callable[[Any], Source[Any]]]:
-    """Return the label of an operator, and the function that makes the inner source of an element."""
+def _inner_maker(
+    name: str, function: Callable[[Any], Any]
+) -> tuple[str, Callable[[Any], Source[Any]]]:
+    """Return the label of an operator, and the function
+    that makes the inner source of an element.
+    """
     if not callable(function):
-        raise UsageError(f"{name}() was given {function!r}; it takes a function, plain or async, that returns a stream for an element")
+        raise UsageError(
+            f"{name}() was given {function!r}; it takes a function, plain or async, that returns a "
+            "stream for an element"
+        )
     label = f"{name}({name_of(function)})"
     return label, partial(_DeferredSource if is_async(function) else _inner_source, function, label)
 
@@ -115,7 +153,8 @@ class _ConcatStage(JoinStage):
 
     def start(self, sources: Sequence[Source[Any]]) -> None:
         self._remaining = iter(sources)
-        self._current: JoinInput | None = None  # None while a source is being attached: it may not get demand twice
+        # None while a source is being attached: it may not get demand twice.
+        self._current: JoinInput | None = None
         self._downstream.on_subscribe(self)
         self._is_running = False
         self._run_loop()
@@ -124,7 +163,9 @@ class _ConcatStage(JoinStage):
         if self._is_live:
             self._demand = add_demand(self._demand, n)
             if self._current is not None:
-                self._current.request(n)  # no effect if it has ended; _switch_to requests all of _demand from the next source
+                # No effect if it has ended; _switch_to requests all of _demand from the next
+                # source.
+                self._current.request(n)
 
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
         self._pass_on(element)
@@ -157,7 +198,9 @@ class _ConcatStage(JoinStage):
 
 
 class _StartWithStage(HoldingStage[Any, Any]):
-    """Upstream gets its first request when all of `elements` have gone on. So its elements never wait."""
+    """Upstream gets its first request when all of `elements` have gone on.
+    So its elements never wait.
+    """
 
     __slots__ = ("_held",)
 
@@ -191,14 +234,23 @@ class _FlatMapStage(MergeStage):
 
     __slots__ = ("_outer", "_to_source", "_unrequested")
 
-    def __init__(self, downstream: Subscriber[Any], scope: Scope, to_source: Callable[[Any], Source[Any]], concurrency: int) -> None:
+    def __init__(
+        self,
+        downstream: Subscriber[Any],
+        scope: Scope,
+        to_source: Callable[[Any], Source[Any]],
+        concurrency: int,
+    ) -> None:
         super().__init__(downstream, scope)
         self._to_source = to_source
-        self._unrequested = concurrency  # upstream elements for which an inner stream may be opened, and which are not requested yet
+        # upstream elements for which an inner stream may be opened, and
+        # which are not requested yet.
+        self._unrequested = concurrency
 
     def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
         (self._outer,) = inputs
-        self._inputs = {}  # only the inner streams; upstream is not one of the inputs that take turns
+        # Only the inner streams; upstream is not one of the inputs that take turns.
+        self._inputs = {}
 
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
         if input_ is self._outer:
@@ -227,7 +279,8 @@ class _FlatMapStage(MergeStage):
         self._request_missing(input_)
 
     def _advance(self) -> bool:
-        # Upstream last: without downstream demand it gets no request, because an inner stream would run for no reader.
+        # Upstream last: without downstream demand it gets no request,
+        # because an inner stream would run for no reader.
         return super()._advance() or (self._demand > 0 and self._request_outer())
 
     def _request_outer(self) -> bool:
@@ -252,7 +305,9 @@ class _SwitchMapStage(_FlatMapStage):
 
     __slots__ = ()
 
-    def __init__(self, downstream: Subscriber[Any], scope: Scope, to_source: Callable[[Any], Source[Any]]) -> None:
+    def __init__(
+        self, downstream: Subscriber[Any], scope: Scope, to_source: Callable[[Any], Source[Any]]
+    ) -> None:
         super().__init__(downstream, scope, to_source, concurrency=1)
 
     def _open_inner(self, element: Any) -> None:
@@ -280,7 +335,10 @@ def _inner_source(function: Callable[[Any], Any], label: str, element: Any) -> S
 
 def _as_inner_source(result: Any, label: str) -> Source[Any]:
     if result is None:
-        raise UsageError(f"{label} returned None; it returns a stream for each element. For one without elements, return empty()")
+        raise UsageError(
+            f"{label} returned None; it returns a stream for each element. For one without "
+            "elements, return empty()"
+        )
     if type(result) is CoroutineType:
         checked_element(result, label)
     try:
@@ -290,7 +348,9 @@ def _as_inner_source(result: Any, label: str) -> Source[Any]:
 
 
 class _DeferredSource(Source[Any]):
-    """The inner stream of an async function: calls the function at the first demand, and attaches the source that it returns."""
+    """The inner stream of an async function: calls the function at the first demand, and
+    attaches the source that it returns.
+    """
 
     __slots__ = ("_element", "_function", "_label")
 
@@ -300,16 +360,26 @@ class _DeferredSource(Source[Any]):
         self._element = element
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        stage = _DeferredStage(subscriber, scope, partial(self._function, self._element), self._label)
+        stage = _DeferredStage(
+            subscriber, scope, partial(self._function, self._element), self._label
+        )
         subscriber.on_subscribe(stage)
 
 
 class _DeferredStage(Stage[Any, Any]):
-    """Keeps demand until the async function has returned its source, then passes requests and signals straight through."""
+    """Keeps demand until the async function has returned its source, then passes requests
+    and signals straight through.
+    """
 
     __slots__ = ("_call", "_demand", "_label", "_scope", "_task_scope")
 
-    def __init__(self, downstream: Subscriber[Any], scope: Scope, call: Callable[[], Awaitable[Any]], label: str) -> None:
+    def __init__(
+        self,
+        downstream: Subscriber[Any],
+        scope: Scope,
+        call: Callable[[], Awaitable[Any]],
+        label: str,
+    ) -> None:
         super().__init__(downstream)
         self._upstream = ENDED_UPSTREAM
         self._scope = scope
@@ -324,7 +394,8 @@ class _DeferredStage(Stage[Any, Any]):
             return
         self._upstream = subscription
         demand, self._demand = self._demand, 0
-        subscription.request(demand)  # at least 1, because the task that attaches the source starts with the first request
+        # At least 1, because the task that attaches the source starts with the first request.
+        subscription.request(demand)
 
     def request(self, n: int, /) -> None:
         if self._is_over:
@@ -350,10 +421,12 @@ class _DeferredStage(Stage[Any, Any]):
             source = _as_inner_source(await call(), self._label)
         except Exception as error:  # boundary: the user's function
             if self._is_over:
-                self._scope.report_failure(error)  # raised during cancellation: no subscriber is left to signal it to
+                # raised during cancellation: no subscriber is left to signal it to.
+                self._scope.report_failure(error)
             self._fail(error)
         except BaseException:
-            self._fail(stopped_error(self._label))  # no effect if the end of the stream was what cancelled this task
+            # No effect if the end of the stream was what cancelled this task.
+            self._fail(stopped_error(self._label))
             raise
         else:
             self._attach_source(source)

@@ -51,29 +51,38 @@ def group_by(
     slow: SlowPolicy = SlowPolicy.WAIT,
     buffer: int | None = None,
 ) -> Operator[Any, Any]:
-    """Pass on a stream for each different ``key(element)``, with the elements of that key. The stream is a `Group` with the key.
+    """Pass on a stream for each different ``key(element)``, with the elements of that key. The
+    stream is a `Group` with the key.
 
-    At most `max_groups` groups (by default 64) are open. For a further key the stream fails with `LimitExceeded`; with ``evict=True`` the
-    group that has got no element for the longest time completes. When a group has been evicted or cancelled, the next element of its key
-    opens a new one. A group can be subscribed to once.
+    At most `max_groups` groups (by default 64) are open. For a further key the stream fails with
+    `LimitExceeded`; with ``evict=True`` the group that has got no element for the longest time
+    completes. When a group has been evicted or cancelled, the next element of its key opens a new
+    one. A group can be subscribed to once.
 
-    `slow` declares what happens to an element whose group has `buffer` elements waiting (by default 16). With `SlowPolicy.WAIT` all
-    groups wait until there is room, so subscribe to every group, or cancel it. The other policies drop elements or fail that group, as
-    for a `Topic`.
+    `slow` declares what happens to an element whose group has `buffer` elements waiting (by default
+    16). With `SlowPolicy.WAIT` all groups wait until there is room, so subscribe to every group, or
+    cancel it. The other policies drop elements or fail that group, as for a `Topic`.
 
-    >>> await collect(pipe(range(6), ops.group_by(lambda n: n % 2), ops.flat_map(lambda group: pipe(group, ops.reduce(operator.add, 0)))))
+    >>> total = lambda group: pipe(group, ops.reduce(operator.add, 0))
+    >>> await collect(pipe(range(6), ops.group_by(lambda n: n % 2), ops.flat_map(total)))
     [6, 9]
 
-    Upstream demand: at most 16 (with `SlowPolicy.WAIT` at most `buffer`) at a time, while a group or an element of a group is requested.
-    Buffer: `buffer` elements for each group, so `max_groups` times `buffer` in all, and twice that with ``evict=True``; up to 16 more
-    with an async function.
-    Completion reaches each group after its waiting elements. If the function raises, all streams end with that error.
-    An error passes to all groups at once, and waiting elements are dropped. After a cancel the groups with a subscriber go on, and
-    no new group opens; upstream is cancelled when none is left.
+    Upstream demand: at most 16 (with `SlowPolicy.WAIT` at most `buffer`) at a time, while a group
+    or an element of a group is requested. Buffer: `buffer` elements for each group, so `max_groups`
+    times `buffer` in all, and twice that with ``evict=True``; up to 16 more with an async function.
+    Completion reaches each group after its waiting elements.
+    If the function raises, all streams end with that error.
+    An error passes to all groups at once, and waiting elements are dropped. After a cancel the
+    groups with a subscriber go on, and no new group opens; upstream is cancelled when none is left.
     """
     if type(max_groups) is not int or max_groups < 1:
-        raise UsageError(f"group_by(max_groups={shown(max_groups)}): give how many groups may be open, an integer of at least 1")
-    limits = _GroupLimits(max_groups=max_groups, evict=evict, overflow=check_overflow("group_by", slow, buffer))
+        raise UsageError(
+            f"group_by(max_groups={shown(max_groups)}): give how many groups may be open, an "
+            "integer of at least 1"
+        )
+    limits = _GroupLimits(
+        max_groups=max_groups, evict=evict, overflow=check_overflow("group_by", slow, buffer)
+    )
     return _GroupBy(step_operator("group_by", key, lambda: _KeyStep(key)), limits)
 
 
@@ -106,8 +115,9 @@ class _KeyStep(Step):
             kind = type(result)
             instead = _INSTEAD.get(kind, "a text, a number, or a tuple of these")
             raise UsageError(
-                f"group_by({name_of(self.function)}): the function returned {shown(result)} of type {kind.__name__}, which cannot be a "
-                f"key, because it has no hash ({error}). Let the function return {instead}"
+                f"group_by({name_of(self.function)}): the function returned {shown(result)} of "
+                f"type {kind.__name__}, which cannot be a key, because it has no hash ({error}). "
+                f"Let the function return {instead}"
             ) from error
         return (result, element)
 
@@ -162,15 +172,19 @@ class _GroupQueue(OutputQueue[Any]):
 
 
 class _GroupStage(HoldingStage[tuple[Any, Any], Group[Any, Any]], QueueOwner):
-    """Gives each element to the queue of its group. New groups are held until they are requested."""
+    """Gives each element to the queue of its group.
+    New groups are held until they are requested.
+    """
 
     __slots__ = ("_groups", "_limits", "_outstanding", "_unannounced")
 
     def __init__(self, downstream: Subscriber[Group[Any, Any]], limits: _GroupLimits) -> None:
         super().__init__(downstream)
         self._limits = limits
-        self._groups: dict[Any, _GroupQueue] = {}  # with `evict`, the group with the oldest last element is the first
-        self._unannounced: deque[_Group[Any, Any]] = deque()  # not requested yet; bounded by max_groups
+        # With `evict`, the group with the oldest last element is the first.
+        self._groups: dict[Any, _GroupQueue] = {}
+        # Not requested yet; bounded by max_groups.
+        self._unannounced: deque[_Group[Any, Any]] = deque()
         self._outstanding = 0  # requested from upstream and not yet arrived
 
     # --- called by upstream
@@ -181,7 +195,8 @@ class _GroupStage(HoldingStage[tuple[Any, Any], Group[Any, Any]], QueueOwner):
         if queue is not None:
             if self._limits.evict:
                 self._groups[queue.key] = self._groups.pop(queue.key)
-            self._is_passing_on, was_passing_on = True, self._is_passing_on  # a request inside push goes up after it
+            # A request inside push goes up after it.
+            self._is_passing_on, was_passing_on = True, self._is_passing_on
             try:
                 queue.push(element[1])
             finally:
@@ -225,7 +240,8 @@ class _GroupStage(HoldingStage[tuple[Any, Any], Group[Any, Any]], QueueOwner):
     def _update(self) -> None:
         """Pass on new groups, and request what the groups need."""
         self._pass_on()
-        if self._is_over and not self._is_passing_on:  # _pass_on requests nothing when the outer stream is over
+        # _pass_on requests nothing when the outer stream is over.
+        if self._is_over and not self._is_passing_on:
             self._request_upstream()
 
     def _open_group(self, key: Any) -> _GroupQueue | None:
@@ -259,8 +275,9 @@ class _GroupStage(HoldingStage[tuple[Any, Any], Group[Any, Any]], QueueOwner):
     def _too_many(self, key: Any) -> LimitExceeded:
         most = self._limits.max_groups
         return LimitExceeded(
-            f"group_by() has {most} open groups, and the key {shown(key)} needs another one. Choose a larger max_groups, "
-            "cancel the groups that are not needed any more, or let the oldest complete with evict=True",
+            f"group_by() has {most} open groups, and the key {shown(key)} needs another one. "
+            "Choose a larger max_groups, cancel the groups that are not needed any more, or let "
+            "the oldest complete with evict=True",
             limit="max_groups",
             value=most,
         )
@@ -275,12 +292,15 @@ class _GroupStage(HoldingStage[tuple[Any, Any], Group[Any, Any]], QueueOwner):
 
     def _request_upstream(self) -> None:
         most = self._limits.most_ahead
-        if self._outstanding * 2 > most or not (self._demand or any(queue.demand for queue in self._groups.values())):
+        if self._outstanding * 2 > most or not (
+            self._demand or any(queue.demand for queue in self._groups.values())
+        ):
             return  # half of `most` at a time: one call for each element would be slower
         wanted = most
         if self._limits.overflow.slow is SlowPolicy.WAIT:
             wanted = min([most, *(queue.room for queue in self._groups.values())])
-        if self._limits.evict:  # each element may open a group, and evict one that was not requested yet
+        # Each element may open a group, and evict one that was not requested yet.
+        if self._limits.evict:
             wanted = min(wanted, self._limits.max_groups - len(self._unannounced))
         missing = wanted - self._outstanding
         if missing > 0:

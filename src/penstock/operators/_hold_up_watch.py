@@ -1,11 +1,14 @@
-"""`HoldUpWatch`: fails the subscribers that hold up all others of an operator for too long. For `share` and `processor`.
+"""`HoldUpWatch`: fails the subscribers that hold up all others of an operator for too long.
+For `share` and `processor`.
 
 Rules of this file:
 
-* A subscriber holds up the others while it is the reason why nothing is requested upstream although another one wants elements. The
-  operator finds that out, and passes it on with `update`.
-* The bound counts from the time at which the subscriber began to hold up the others. It begins anew with each of its requests.
-* Without a subscriber that has a bound there is no timer and no task: inside one process that is the usual case.
+* A subscriber holds up the others while it is the reason why nothing is requested upstream although
+  another one wants elements. The operator finds that out, and passes it on with `update`.
+* The bound counts from the time at which the subscriber began to hold up the others.
+  It begins anew with each of its requests.
+* Without a subscriber that has a bound there is no timer and no task:
+  inside one process that is the usual case.
 """
 
 from collections.abc import Callable, Collection
@@ -26,8 +29,12 @@ class HoldUpWatch(Generic[K]):
 
     __slots__ = ("_asked", "_bounds", "_fail", "_since", "_timer", "_what")
 
-    def __init__(self, what: str, asked: float | None, fail: Callable[[K, SlowSubscriber], None]) -> None:
-        """`asked` is the bound that the operator sets for all its subscribers. `fail` ends one of them."""
+    def __init__(
+        self, what: str, asked: float | None, fail: Callable[[K, SlowSubscriber], None]
+    ) -> None:
+        """`asked` is the bound that the operator sets for all its subscribers.
+        `fail` ends one of them.
+        """
         self._what = what
         self._asked = asked
         self._fail = fail
@@ -75,7 +82,12 @@ class HoldUpWatch(Generic[K]):
         if self._timer is None:
             return
         if self._since:
-            self._timer.set(max(0.0, min(since + self._bounds[each] for each, since in self._since.items()) - now))
+            self._timer.set(
+                max(
+                    0.0,
+                    min(since + self._bounds[each] for each, since in self._since.items()) - now,
+                )
+            )
         else:
             self._timer.clear()
 
@@ -85,5 +97,8 @@ class HoldUpWatch(Generic[K]):
             bound = self._bounds[subscriber]
             # Looked up again: the failure of one subscriber may have let the others go on.
             if since + bound <= now and self._since.get(subscriber) == since:
-                self._fail(subscriber, held_up(bound, what=self._what, setting=f"{self._what}(max_hold_up=...)"))
+                self._fail(
+                    subscriber,
+                    held_up(bound, what=self._what, setting=f"{self._what}(max_hold_up=...)"),
+                )
         self._set_timer(now)

@@ -2,9 +2,10 @@
 
 Rules of this file, and of the stages that make inner streams:
 
-* An inner stream has one subscriber. Elements that arrive before it, or before its demand, wait in the `OutputQueue` of the stream.
-* A cancel of the outer stream does not cut off an inner stream that has a subscriber: `take` after `window` must give whole windows.
-  Upstream is cancelled when no such stream is left.
+* An inner stream has one subscriber. Elements that arrive before it, or before its demand, wait in
+  the `OutputQueue` of the stream.
+* A cancel of the outer stream does not cut off an inner stream that has a subscriber: `take` after
+  `window` must give whole windows. Upstream is cancelled when no such stream is left.
 * An error reaches the inner streams too. It does not wait for their elements (rule 4.2).
 """
 
@@ -28,9 +29,17 @@ class InnerSource(Source[A]):
 
     def attach(self, subscriber: Subscriber[A], scope: Scope) -> None:
         if self._is_taken:
-            failed(UsageError(f"{self!r} has a subscriber, and can have only one. For several, use share()")).attach(subscriber, scope)
+            failed(
+                UsageError(
+                    f"{self!r} has a subscriber, and can have only one. For several, use share()"
+                )
+            ).attach(subscriber, scope)
         elif self._queue.is_closed:
-            failed(PublisherStopped(f"{self!r} was dropped: it had no subscriber when the outer stream ended")).attach(subscriber, scope)
+            failed(
+                PublisherStopped(
+                    f"{self!r} was dropped: it had no subscriber when the outer stream ended"
+                )
+            ).attach(subscriber, scope)
         else:
             self._is_taken = True
             self._queue.start(subscriber)

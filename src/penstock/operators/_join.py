@@ -2,11 +2,14 @@
 
 Rules of this file:
 
-* `_run_loop` signals downstream. A signal or request that arrives while the loop runs only changes the state; the loop, further up
-  the call stack, sees it. So recursion does not grow with sources or elements (rule 3.3), and no signal arrives inside another one
-  (rule 1.3). `MergeStage` and `concat` pass an element on without the loop when no other element can be waiting.
-* An input requests what downstream has requested, and is at most `WINDOW` elements ahead. This bounds its waiting elements.
-* An error does not wait for held elements. When it arrives, all other sources are cancelled at once.
+* `_run_loop` signals downstream. A signal or request that arrives while the loop runs only changes
+  the state; the loop, further up the call stack, sees it. So recursion does not grow with sources
+  or elements (rule 3.3), and no signal arrives inside another one (rule 1.3). `MergeStage` and
+  `concat` pass an element on without the loop when no other element can be waiting.
+* An input requests what downstream has requested, and is at most `WINDOW` elements ahead. This
+  bounds its waiting elements.
+* An error does not wait for held elements.
+  When it arrives, all other sources are cancelled at once.
 """
 
 from abc import abstractmethod
@@ -20,10 +23,14 @@ from penstock.operators._stage import CANCELLED_SUBSCRIBER, ENDED_UPSTREAM
 from penstock.operators._step import WINDOW
 
 HALF_WINDOW: Final = WINDOW // 2
-"""How many elements an input requests at a time while its source keeps up: one request per 8 elements."""
+"""How many elements an input requests at a time while its source keeps up:
+one request per 8 elements.
+"""
 
 NO_ELEMENT: Final = object()
-"""Stands for the latest element of a source that has given none. Not None, which would look like an element to a reader."""
+"""Stands for the latest element of a source that has given none.
+Not None, which would look like an element to a reader.
+"""
 
 
 class JoinOperator(OperatorBase[Any, Any]):
@@ -32,7 +39,10 @@ class JoinOperator(OperatorBase[Any, Any]):
     __slots__ = ("_label", "_make_stage", "_others")
 
     def __init__(
-        self, label: str, make_stage: "Callable[[Subscriber[Any], Scope], JoinStage]", others: tuple[Source[Any], ...] = ()
+        self,
+        label: str,
+        make_stage: "Callable[[Subscriber[Any], Scope], JoinStage]",
+        others: tuple[Source[Any], ...] = (),
     ) -> None:
         self._label = label
         self._make_stage = make_stage
@@ -42,17 +52,26 @@ class JoinOperator(OperatorBase[Any, Any]):
         self._make_stage(subscriber, scope).start((source, *self._others))
 
     def prefetch(self, upstream: int) -> int:
-        # The least: a source that asks for no old elements must not get them because of its neighbours.
-        return min(upstream, *(source.prefetch for source in self._others)) if self._others else upstream
+        # The least: a source that asks for no old elements must not get them
+        # because of its neighbours.
+        return (
+            min(upstream, *(source.prefetch for source in self._others))
+            if self._others
+            else upstream
+        )
 
     def __repr__(self) -> str:
         return f"<operator {self._label}>"
 
 
 def join_operator(
-    name: str, make_stage: "Callable[[Subscriber[Any], Scope], JoinStage]", others: Sequence[Streamable[Any]]
+    name: str,
+    make_stage: "Callable[[Subscriber[Any], Scope], JoinStage]",
+    others: Sequence[Streamable[Any]],
 ) -> JoinOperator:
-    """Return the operator that joins `others` to a source. UsageError names the position of an argument that is not a source."""
+    """Return the operator that joins `others` to a source. UsageError names the position of an
+    argument that is not a source.
+    """
     sources: list[Source[Any]] = []
     for position, other in enumerate(others, 1):
         try:
@@ -63,7 +82,9 @@ def join_operator(
 
 
 class JoinInput(Subscriber[Any]):
-    """The subscriber to one source of a `JoinStage`. It buffers elements until the stage uses them."""
+    """The subscriber to one source of a `JoinStage`.
+    It buffers elements until the stage uses them.
+    """
 
     __slots__ = ("_stage", "_subscription", "ended", "outstanding", "waiting")
 
@@ -71,7 +92,9 @@ class JoinInput(Subscriber[Any]):
         self._stage: JoinStage | None = stage
         self._subscription: Subscription = ENDED_UPSTREAM
         self.waiting: list[Any] = []
-        """Elements that arrived and are not used yet. At most `WINDOW`, where a list is smaller than a deque and as fast."""
+        """Elements that arrived and are not used yet.
+        At most `WINDOW`, where a list is smaller than a deque and as fast.
+        """
         self.outstanding = 0
         """Elements requested and not yet arrived."""
         self.ended = False
@@ -81,7 +104,8 @@ class JoinInput(Subscriber[Any]):
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if self._stage is None:
-            subscription.cancel()  # the stream ended while this source was being attached (rule 2.6)
+            # The stream ended while this source was being attached (rule 2.6).
+            subscription.cancel()
         else:
             self._subscription = subscription
 
@@ -109,7 +133,9 @@ class JoinInput(Subscriber[Any]):
         self._subscription.request(n)
 
     def close(self) -> None:
-        """Cancel the source if it is live, and drop the waiting elements and the references to both sides."""
+        """Cancel the source if it is live, and drop the waiting elements
+        and the references to both sides.
+        """
         self._stage = None
         self.ended = True
         self.waiting.clear()
@@ -118,7 +144,9 @@ class JoinInput(Subscriber[Any]):
 
 
 class JoinStage(Subscription):
-    """Base of stages with several sources. A subclass decides what to do with the elements that arrive."""
+    """Base of stages with several sources.
+    A subclass decides what to do with the elements that arrive.
+    """
 
     __slots__ = (
         "_completion_due",
@@ -136,12 +164,17 @@ class JoinStage(Subscription):
     def __init__(self, downstream: Subscriber[Any], scope: Scope) -> None:
         self._downstream = downstream
         self._scope = scope
-        self._inputs: dict[JoinInput, bool] = {}  # inputs that are live or have waiting elements; a dict because it is an ordered set
+        # inputs that are live or have waiting elements; a dict because it is an ordered set.
+        self._inputs: dict[JoinInput, bool] = {}
         self._demand = 0
         self._has_new_demand = False  # demand was added and the inputs have not requested it yet
-        self._is_running = True  # the loop runs; also True before start() is done, so that no signal arrives before on_subscribe returns
+        # The loop runs; also True before start() is done, so
+        # that no signal arrives before on_subscribe returns.
+        self._is_running = True
         self._is_live = True
-        self._must_rerun = False  # the state changed while the loop ran; read by MergeStage, which does one pass outside the loop
+        # The state changed while the loop ran;
+        # read by MergeStage, which does one pass outside the loop.
+        self._must_rerun = False
         self._completion_due = False  # no more elements can follow; the loop completes the stream
         self._pending_error: BaseException | None = None  # the loop signals it
 
@@ -164,7 +197,8 @@ class JoinStage(Subscription):
             self._run_loop()
 
     def cancel(self, /) -> None:
-        self._downstream = CANCELLED_SUBSCRIBER  # rule 1.8: a pending completion or error must not reach the subscriber
+        # rule 1.8: a pending completion or error must not reach the subscriber.
+        self._downstream = CANCELLED_SUBSCRIBER
         self._close_inputs()
 
     # --- called by the inputs
@@ -179,7 +213,9 @@ class JoinStage(Subscription):
         self._run_loop()
 
     def fail(self, error: BaseException) -> None:
-        """Fail the stream: cancel all sources at once, and signal `error` when the loop allows it."""
+        """Fail the stream: cancel all sources at once, and signal `error`
+        when the loop allows it.
+        """
         if self._is_live:
             self._close_inputs()
             self._pending_error = error
@@ -199,11 +235,15 @@ class JoinStage(Subscription):
 
     @abstractmethod
     def _advance(self) -> bool:
-        """Do one thing: at most one signal to downstream, or one request to each source. Return False if there is nothing to do."""
+        """Do one thing: at most one signal to downstream, or one request to each source. Return
+        False if there is nothing to do.
+        """
 
     @abstractmethod
     def _after_input_change(self, input_: JoinInput) -> None:
-        """React to a change of `input_` (an element was used, or it ended): refill it, remove it, or complete the stream."""
+        """React to a change of `input_` (an element was used, or it ended): refill it, remove
+        it, or complete the stream.
+        """
 
     def _release(self) -> None:
         """Drop elements held outside the inputs. Called once: on completion, error or cancel."""
@@ -218,21 +258,29 @@ class JoinStage(Subscription):
             self.fail(error)
 
     def _pass_on(self, element: Any) -> None:
-        if self._demand < UNBOUNDED:  # rule 3.17: a demand of 2^63-1 is unbounded, and is never used up
+        # rule 3.17: a demand of 2^63-1 is unbounded, and is never used up.
+        if self._demand < UNBOUNDED:
             self._demand -= 1
         self._downstream.on_next(element)
 
     def _max_ahead(self) -> int:
-        """Return how many elements, outstanding and waiting together, a source may be ahead of downstream."""
+        """Return how many elements, outstanding and waiting together,
+        a source may be ahead of downstream.
+        """
         return min(self._demand, WINDOW)
 
     def _refill(self, input_: JoinInput) -> None:
-        """Request more after an element was used, half a window at a time: one request per element would cost a call each."""
-        if input_.outstanding <= HALF_WINDOW:  # with more outstanding, fewer than HALF_WINDOW can be missing
+        """Request more after an element was used, half a window at a time: one request per
+        element would cost a call each.
+        """
+        # With more outstanding, fewer than HALF_WINDOW can be missing.
+        if input_.outstanding <= HALF_WINDOW:
             self._request_missing(input_, HALF_WINDOW)
 
     def _request_missing(self, input_: JoinInput, least: int = 1) -> None:
-        """Request what is missing up to `_max_ahead`, if it is at least `least` elements or if the input has none."""
+        """Request what is missing up to `_max_ahead`, if it is at least `least` elements or
+        if the input has none.
+        """
         if input_.ended:
             return
         held = input_.outstanding + len(input_.waiting)
@@ -245,12 +293,15 @@ class JoinStage(Subscription):
         if not self._has_new_demand:
             return False
         self._has_new_demand = False
-        for input_ in tuple(self._inputs):  # a copy: a source may signal inside request, and so remove its input
+        # A copy: a source may signal inside request, and so remove its input.
+        for input_ in tuple(self._inputs):
             self._request_missing(input_)
         return True
 
     def _run_loop(self) -> None:
-        """Advance until nothing can be done, then signal a due completion or error. A nested call returns at once."""
+        """Advance until nothing can be done, then signal a due completion or error.
+        A nested call returns at once.
+        """
         if self._is_running:
             self._must_rerun = True
             return
@@ -261,7 +312,8 @@ class JoinStage(Subscription):
                 pass
         finally:
             self._is_running = False
-        # Outside the loop: an end must not be signalled inside an on_next that is still on the stack (rule 1.3).
+        # Outside the loop: an end must not be signalled inside an on_next
+        # that is still on the stack (rule 1.3).
         if self._is_live and self._completion_due:
             self._close_inputs()  # zip and combine_latest may complete while other sources are live
             self._detach_downstream().on_complete()
@@ -279,10 +331,14 @@ class JoinStage(Subscription):
                 input_.close()
 
     def _detach_downstream(self) -> Subscriber[Any]:
-        """Drop the reference to the subscriber (rules 1.6, 3.13) and return it for the last signal."""
+        """Drop the reference to the subscriber (rules 1.6, 3.13)
+        and return it for the last signal.
+        """
         downstream, self._downstream = self._downstream, CANCELLED_SUBSCRIBER
         return downstream
 
     def __repr__(self) -> str:
-        state = f"live, {len(self._inputs)} inputs, demand {self._demand}" if self._is_live else "over"
+        state = (
+            f"live, {len(self._inputs)} inputs, demand {self._demand}" if self._is_live else "over"
+        )
         return f"<join stage {type(self).__name__.strip('_')}: {state}>"

@@ -1,11 +1,14 @@
-"""`OutputQueue`: the demand and the waiting elements of one subscriber of a stage that has several. For `share`, `window`, `group_by`.
+"""`OutputQueue`: the demand and the waiting elements of one subscriber of a stage that has several.
+For `share`, `window`, `group_by`.
 
 Rules of this file:
 
-* Signals to the subscriber are serial (rule 1.3), and nothing recurses (rule 3.3). An element that arrives while the subscriber is in a
-  signal waits, and the loop in `_pass_on` signals it afterwards.
+* Signals to the subscriber are serial (rule 1.3), and nothing recurses (rule 3.3). An element that
+  arrives while the subscriber is in a signal waits, and the loop in `_pass_on` signals it
+  afterwards.
 * Completion waits for the waiting elements. An error does not (rule 4.2), and a cancel drops them.
-* The owner is told of each change only after the queue itself has changed, so it may push or end the queue from there.
+* The owner is told of each change only after the queue itself has changed, so it may push
+  or end the queue from there.
 """
 
 from abc import ABC, abstractmethod
@@ -14,7 +17,15 @@ from typing import Any, Final, Generic, TypeVar
 
 import attrs
 
-from penstock.api import UNBOUNDED, SlowSubscriber, Subscriber, Subscription, UsageError, add_demand, shown
+from penstock.api import (
+    UNBOUNDED,
+    SlowSubscriber,
+    Subscriber,
+    Subscription,
+    UsageError,
+    add_demand,
+    shown,
+)
 from penstock.core import SlowPolicy
 from penstock.operators._step import WINDOW
 
@@ -32,7 +43,9 @@ class QueueOwner(ABC):
 
     @abstractmethod
     def on_queue_closed(self, queue: "OutputQueue[Any]") -> None:
-        """The subscriber has cancelled, has got its end, or has failed because it was too slow. Called once."""
+        """The subscriber has cancelled, has got its end, or has failed because it was too slow.
+        Called once.
+        """
 
 
 @attrs.frozen
@@ -48,26 +61,46 @@ class Overflow:
 
     slow: SlowPolicy
     buffer: int
-    """How many elements may wait. With `SlowPolicy.WAIT` the owner requests no more than there is room for."""
+    """How many elements may wait.
+    With `SlowPolicy.WAIT` the owner requests no more than there is room for.
+    """
 
 
 def check_overflow(name: str, slow: SlowPolicy, buffer: int | None) -> Overflow:
     """Return the policy. UsageError names the operator and the argument."""
     if not isinstance(slow, SlowPolicy):
-        raise UsageError(f"{name}(slow={shown(slow)}): choose one of {', '.join(f'SlowPolicy.{each.name}' for each in SlowPolicy)}")
+        raise UsageError(
+            f"{name}(slow={shown(slow)}): choose one of "
+            f"{', '.join(f'SlowPolicy.{each.name}' for each in SlowPolicy)}"
+        )
     if slow is SlowPolicy.LATEST:
         if buffer is not None:
-            raise UsageError(f"{name}(buffer={shown(buffer)}) with SlowPolicy.LATEST, which keeps exactly one element. Use DROP_OLDEST")
+            raise UsageError(
+                f"{name}(buffer={shown(buffer)}) with SlowPolicy.LATEST, which keeps exactly one "
+                "element. Use DROP_OLDEST"
+            )
         return Overflow(slow, 1)
     if buffer is not None and (type(buffer) is not int or buffer < 1):
-        raise UsageError(f"{name}(buffer={shown(buffer)}): give how many elements may wait, an integer of at least 1")
+        raise UsageError(
+            f"{name}(buffer={shown(buffer)}): give how many elements may wait, an integer of at "
+            "least 1"
+        )
     return Overflow(slow, WINDOW if buffer is None else buffer)
 
 
 class OutputQueue(Subscription, Generic[T]):
     """The subscription of one subscriber. Elements may be pushed before there is a subscriber."""
 
-    __slots__ = ("_end", "_is_closed", "_is_signalling", "_overflow", "_owner", "_subscriber", "_waiting", "demand")
+    __slots__ = (
+        "_end",
+        "_is_closed",
+        "_is_signalling",
+        "_overflow",
+        "_owner",
+        "_subscriber",
+        "_waiting",
+        "demand",
+    )
 
     def __init__(self, owner: QueueOwner, overflow: Overflow) -> None:
         self._owner = owner
@@ -123,7 +156,9 @@ class OutputQueue(Subscription, Generic[T]):
         self._pass_on()
 
     def end(self, end: End) -> None:
-        """Signal the end: an error at once, a completion after the waiting elements; but inside a signal, after that signal."""
+        """Signal the end: an error at once, a completion after the waiting elements; but inside
+        a signal, after that signal.
+        """
         if self._is_closed or self._end is not None:
             return
         self._end = end
@@ -178,8 +213,10 @@ class OutputQueue(Subscription, Generic[T]):
     def _too_slow(self) -> SlowSubscriber:
         buffer = self._overflow.buffer
         return SlowSubscriber(
-            f"this subscriber had no demand left and {buffer} elements waiting when another one arrived; "
-            "SlowPolicy.FAIL ends a subscriber that lags further. Request more, or choose a larger buffer or another policy",
+            f"this subscriber had no demand left and {buffer} elements waiting when another one "
+            "arrived; "
+            "SlowPolicy.FAIL ends a subscriber that lags further. Request more, or choose a "
+            "larger buffer or another policy",
             limit="buffer",
             value=buffer,
         )

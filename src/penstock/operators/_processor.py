@@ -1,11 +1,14 @@
-"""`processor` makes an object that is a subscriber and a publisher of the standard, out of operators.
+"""`processor` makes an object that is a subscriber and a publisher of the standard,
+out of operators.
 
 Rules of this file:
 
-* The operators are attached once, when the processor is made, and all subscribers get the same elements.
-* A `PublisherGuard` stands behind the publisher of the processor and a `SubscriberGuard` in front of each subscriber, as in a pipe.
-* A new subscriber is refused if the nursery has closed: the tasks of the operators cannot start there any more, and a publisher that
-  belongs to the same nursery has stopped without a signal.
+* The operators are attached once, when the processor is made,
+  and all subscribers get the same elements.
+* A `PublisherGuard` stands behind the publisher of the processor and a `SubscriberGuard` in front
+  of each subscriber, as in a pipe.
+* A new subscriber is refused if the nursery has closed: the tasks of the operators cannot start
+  there any more, and a publisher that belongs to the same nursery has stopped without a signal.
 """
 
 from typing import Any, TypeVar, overload
@@ -40,7 +43,12 @@ F = TypeVar("F")
 
 @overload
 def processor(
-    nursery: trio.Nursery, /, *, max_hold_up: float | None = ..., on_violation: Report = ..., cleanup_timeout: float = ...
+    nursery: trio.Nursery,
+    /,
+    *,
+    max_hold_up: float | None = ...,
+    on_violation: Report = ...,
+    cleanup_timeout: float = ...,
 ) -> Processor[Any, Any]: ...
 @overload
 def processor(
@@ -96,24 +104,34 @@ def processor(
     on_violation: Report = log_violation,
     cleanup_timeout: float = CLEANUP_SECONDS,
 ) -> Processor[Any, Any]:
-    """Return `operators`, applied one after another, as a `Processor`: an object to give to a publisher, and to subscribe to.
+    """Return `operators`, applied one after another, as a `Processor`: an object to give to a
+    publisher, and to subscribe to.
 
-    It subscribes to one publisher, once. It serves any number of subscribers, at the pace of the slowest; each gets the elements that
-    arrive after it subscribed. The tasks of the operators run in `nursery`. Without an operator it passes its elements on unchanged.
+    It subscribes to one publisher, once. It serves any number of subscribers, at the pace of the
+    slowest; each gets the elements that arrive after it subscribed. The tasks of the operators run
+    in `nursery`. Without an operator it passes its elements on unchanged.
 
-    Upstream demand: that of the slowest subscriber, at most 16 ahead, as the operators translate it. Buffer: up to 16 elements, for a
-    subscriber that came while they were under way, and those of the operators.
-    Completion comes after the elements that wait. An error passes at once, unless an operator recovers from it.
-    When the last subscriber has cancelled, the publisher is cancelled, and later subscribers get a UsageError. If `nursery` has closed
-    before the stream ended, new subscribers get a UsageError, too.
-    `max_hold_up` is how many seconds a subscriber that requests nothing may hold up others that want elements. Then it gets
-    `on_error(SlowSubscriber)`. None: without a bound for subscribers in this process, and `Limits.max_hold_up` (10 s) for those over a
-    network. ``math.inf``: without a bound for all. `on_violation` and `cleanup_timeout` are as for `Source.publisher`.
+    Upstream demand: that of the slowest subscriber, at most 16 ahead, as the operators translate
+    it. Buffer: up to 16 elements, for a subscriber that came while they were under way, and those
+    of the operators.
+    Completion comes after the elements that wait.
+    An error passes at once, unless an operator recovers from it.
+    When the last subscriber has cancelled, the publisher is cancelled, and later subscribers get a
+    UsageError. If `nursery` has closed before the stream ended, new subscribers get a UsageError,
+    too.
+    `max_hold_up` is how many seconds a subscriber that requests nothing may hold up others that
+    want elements. Then it gets `on_error(SlowSubscriber)`. None: without a bound for subscribers in
+    this process, and `Limits.max_hold_up` (10 s) for those over a network. ``math.inf``: without a
+    bound for all. `on_violation` and `cleanup_timeout` are as for `Source.publisher`.
 
-    Raises UsageError for an argument that is not a nursery or an operator. Inside a pipe no processor is needed: give operators to `pipe`.
+    Raises UsageError for an argument that is not a nursery or an operator. Inside a pipe no
+    processor is needed: give operators to `pipe`.
     """
     if not isinstance(nursery, trio.Nursery):
-        raise UsageError(f"processor() was given {shown(nursery)}; give the nursery that shall run the tasks of its operators first")
+        raise UsageError(
+            f"processor() was given {shown(nursery)}; give the nursery that shall run the tasks of "
+            "its operators first"
+        )
     entrance = _Entrance()
     piped = pipe(entrance, *operators)
     seconds = check_seconds(cleanup_timeout, "cleanup_timeout", zero=True)
@@ -138,11 +156,13 @@ class _Entrance(Source[Any]):
             self.guard = PublisherGuard(subscriber, scope)
             subscriber.on_subscribe(self.guard)
         else:
-            # `retry`, for example. A processor is subscribed by its publisher, and cannot subscribe again by itself.
+            # `retry`, for example. A processor is subscribed by its publisher,
+            # and cannot subscribe again by itself.
             failed(
                 AlreadySubscribed(
-                    "an operator of this processor subscribed to its source again, and a processor has one subscription. "
-                    "Put retry() into the pipe of the publisher, where a new subscription can be made"
+                    "an operator of this processor subscribed to its source again, and a "
+                    "processor has one subscription. Put retry() into the pipe of the publisher, "
+                    "where a new subscription can be made"
                 )
             ).attach(subscriber, scope)
 
@@ -155,7 +175,13 @@ class _Processor(Processor[A, B]):
 
     __slots__ = ("__weakref__", "_fan_out", "_guard", "_nursery", "_piped")
 
-    def __init__(self, guard: PublisherGuard[A] | None, fan_out: FanOut[B], piped: Source[B], nursery: trio.Nursery) -> None:
+    def __init__(
+        self,
+        guard: PublisherGuard[A] | None,
+        fan_out: FanOut[B],
+        piped: Source[B],
+        nursery: trio.Nursery,
+    ) -> None:
         self._guard = guard  # None if the operators never subscribe to their source
         self._fan_out = fan_out
         self._piped = piped
@@ -192,7 +218,8 @@ class _Processor(Processor[A, B]):
     def _nursery_closed(self) -> UsageError:
         return UsageError(
             f"the nursery of {self!r} has closed, so no further subscriber can be served. "
-            "Keep that nursery open for as long as the processor is used, or make a new processor in a nursery that is open"
+            "Keep that nursery open for as long as the processor is used, or make a new processor "
+            "in a nursery that is open"
         )
 
     def __repr__(self) -> str:

@@ -1,10 +1,13 @@
-"""`ReattachingStage`: a stage that attaches one source after another, each in its own task. For `retry`, `on_error_resume`, `repeat`.
+"""`ReattachingStage`: a stage that attaches one source after another, each in its own task. For
+`retry`, `on_error_resume`, `repeat`.
 
 Rules of this file:
 
-* The next source is attached in its own task, never inside the signal that ended the one before. A source that ends at once, 10,000
-  times, then costs 10,000 scheduler passes and no stack depth; other tasks run in between, and a cancelled nursery ends the stream.
-* Demand survives: elements requested and not received from one source are requested from the next source, and no others.
+* The next source is attached in its own task, never inside the signal that ended the one before. A
+  source that ends at once, 10,000 times, then costs 10,000 scheduler passes and no stack depth;
+  other tasks run in between, and a cancelled nursery ends the stream.
+* Demand survives: elements requested and not received from one source are requested from the next
+  source, and no others.
 * The subscription of a source that has ended is never called again (rule 2.4).
 """
 
@@ -21,7 +24,9 @@ A = TypeVar("A")
 
 
 class ReattachingStage(Stage[A, A], Generic[A]):
-    """A stage that may attach further sources. A subclass decides when, and starts the task that does it."""
+    """A stage that may attach further sources.
+    A subclass decides when, and starts the task that does it.
+    """
 
     __slots__ = ("_demand", "_has_subscribed", "_label", "_scope", "_task_scope")
 
@@ -36,7 +41,8 @@ class ReattachingStage(Stage[A, A], Generic[A]):
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if not self._has_subscribed:
             self._has_subscribed = True
-            super().on_subscribe(subscription)  # rule 2.12: downstream gets one on_subscribe, even with several sources
+            # rule 2.12: downstream gets one on_subscribe, even with several sources.
+            super().on_subscribe(subscription)
         elif self._is_over:
             subscription.cancel()  # rule 2.6: the stream ended while the source was being attached
         else:
@@ -49,20 +55,25 @@ class ReattachingStage(Stage[A, A], Generic[A]):
         self._upstream.request(n)
 
     def on_next(self, element: A, /) -> None:
-        self._demand -= 1  # also of unbounded demand: the next source then gets 2^63-1 less the elements that arrived
+        # Also of unbounded demand: the next source then gets 2^63-1 less the elements that arrived.
+        self._demand -= 1
         self._downstream.on_next(element)
 
     # --- for subclasses
 
     def _spawn(self, work: Callable[[], Awaitable[None]]) -> None:
-        """Start the task that attaches the next source. Raises UsageError if the nursery has closed."""
+        """Start the task that attaches the next source.
+        Raises UsageError if the nursery has closed.
+        """
         self._task_scope = self._scope.spawn(work, name=f"penstock {self._label}")
 
     def _attach(self, source: Source[A]) -> None:
         """Attach the next source. If `attach` raises, fail the stream with that error."""
         try:
             source.attach(self, self._scope)
-        except Exception as raised:  # boundary: the source may be user code, and this task has no caller that could handle it
+        except Exception as raised:
+            # boundary: the source may be user code, and this task has no caller
+            # that could handle it.
             self._fail(raised)
 
     def _release(self) -> None:

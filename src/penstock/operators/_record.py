@@ -8,13 +8,19 @@ from penstock.operators._operator import OperatorBase, SameTypeOperator
 
 
 def record(recorder: MakesTaps, name: str) -> SameTypeOperator:
-    """Record the signals between this place and the next one, under `name`: see `penstock.recording.Recorder`.
+    """Record the signals between this place and the next one, under `name`: see
+    `penstock.recording.Recorder`.
 
-    Each subscription is a separate stream in the record. Upstream demand: 1 per downstream demand. Buffer: none.
-    Completion, errors and cancellation pass straight through, and elements that travel together stay together.
+    Each subscription is a separate stream in the record. Upstream demand: 1 per downstream demand.
+    Buffer: none.
+    Completion, errors and cancellation pass straight through, and elements
+    that travel together stay together.
     """
     if not callable(getattr(recorder, "tap", None)):
-        raise UsageError(f"record() needs a penstock.recording.Recorder and a name, and the recorder is {recorder!r}")
+        raise UsageError(
+            "record() needs a penstock.recording.Recorder and a name, and the recorder is "
+            f"{recorder!r}"
+        )
     if not name:
         raise UsageError("record() needs a name for the stream, and it is empty")
     return _Record(recorder, name)

@@ -1,9 +1,12 @@
-"""Operators that go on after an error: `retry` with the same source, `on_error_resume` with another source.
+"""Operators that go on after an error:
+`retry` with the same source, `on_error_resume` with another source.
 
 Rules of this file, beside those of `_reattaching_stage.py`:
 
-* The subscription of a source that has failed is never called again (rule 4.2: it counts as cancelled).
-* An error that does not lead to recovery passes at once (rule 4.2). An error that is not an `Exception` always passes.
+* The subscription of a source that has failed is never called again (rule 4.2:
+  it counts as cancelled).
+* An error that does not lead to recovery passes at once (rule 4.2).
+  An error that is not an `Exception` always passes.
 """
 
 import inspect
@@ -38,19 +41,27 @@ def retry(
     when: When | None = None,
     consecutive: bool = False,
 ) -> SameTypeOperator:
-    """After an error subscribe to the source again, up to `attempts` times (None: no limit). The error after the last attempt passes on.
+    """After an error subscribe to the source again, up to `attempts` times (None: no limit). The
+    error after the last attempt passes on.
 
-    Elements passed on before an error stay passed on: a source that begins from its start repeats them.
+    Elements passed on before an error stay passed on:
+    a source that begins from its start repeats them.
 
-    All errors of the stream count. With ``consecutive=True`` each element that arrives resets the count and the backoff.
-    The first attempt waits `backoff` seconds, and each further one `factor` times as long, at most `max_backoff`.
-    The wait is multiplied by ``jitter()``, a number from 0 to 1; by default a random one, so that subscribers that failed together
-    do not return together. With ``jitter=None`` the whole wait passes.
-    `when` is an exception type, a tuple of them, or a function of the error, plain or async. Other errors pass on at once.
+    All errors of the stream count. With ``consecutive=True`` each element
+    that arrives resets the count and the backoff.
+    The first attempt waits `backoff` seconds, and each further one `factor` times as long,
+    at most `max_backoff`.
+    The wait is multiplied by ``jitter()``, a number from 0 to 1; by default a random one, so that
+    subscribers that failed together do not return together. With ``jitter=None`` the whole wait
+    passes.
+    `when` is an exception type, a tuple of them, or a function of the error, plain or async.
+    Other errors pass on at once.
     The default is every error but `UsageError`, because a new attempt cannot cure that.
 
-    Upstream demand: 1 per downstream demand; demand that an attempt left goes to the next. Buffer: none.
-    If a function raises, the stream ends with that error. Completion passes straight through. A cancel also ends the wait.
+    Upstream demand: 1 per downstream demand; demand that an attempt left goes to the next. Buffer:
+    none.
+    If a function raises, the stream ends with that error. Completion passes straight through.
+    A cancel also ends the wait.
     """
     policy = RetryPolicy.create(
         attempts=attempts,
@@ -65,18 +76,28 @@ def retry(
 
 
 def on_error_resume(
-    source: Streamable[B] | Callable[[Exception], Streamable[B]] | Callable[[Exception], Awaitable[Streamable[B]]], /
+    source: Streamable[B]
+    | Callable[[Exception], Streamable[B]]
+    | Callable[[Exception], Awaitable[Streamable[B]]],
+    /,
 ) -> UnionOperator[B]:
-    """After an error go on with another source, or with the source that ``source(error)`` returns. An error of that one passes on.
+    """After an error go on with another source, or with the source that ``source(error)`` returns.
+    An error of that one passes on.
 
-    A function (plain or async) with an argument is called with the error. To let an error pass, raise it from the function.
-    A function without an argument, for example an async generator function, is a source like any other.
+    A function (plain or async) with an argument is called with the error. To let an error pass,
+    raise it from the function.
+    A function without an argument, for example an async generator function,
+    is a source like any other.
 
-    Upstream demand: 1 per downstream demand; demand that the first source left goes to the other. Buffer: none.
-    If the function raises, the stream ends with that error. Completion and cancellation pass straight through.
+    Upstream demand: 1 per downstream demand; demand that the first source left goes to the other.
+    Buffer: none.
+    If the function raises, the stream ends with that error.
+    Completion and cancellation pass straight through.
     """
     if _takes_error(source):
-        return _Resume(cast("Callable[[Exception], Any]", source), f"on_error_resume({name_of(source)})")
+        return _Resume(
+            cast("Callable[[Exception], Any]", source), f"on_error_resume({name_of(source)})"
+        )
     replacement = as_source(cast("Streamable[B]", source))
     return _Resume(lambda _: replacement, f"on_error_resume({replacement!r})")
 
@@ -110,7 +131,9 @@ class _Resume(OperatorBase[Any, Any]):
 
 
 class _RecoveringStage(ReattachingStage[A]):
-    """A stage that may attach further sources. A subclass decides when (`_is_final`) and which (`_next_source`)."""
+    """A stage that may attach further sources.
+    A subclass decides when (`_is_final`) and which (`_next_source`).
+    """
 
     __slots__ = ()
 
@@ -120,7 +143,9 @@ class _RecoveringStage(ReattachingStage[A]):
 
     @abstractmethod
     async def _next_source(self, error: Exception) -> Source[A] | None:
-        """Wait if needed, then return the next source, or None to pass `error` on. An exception fails the stream."""
+        """Wait if needed, then return the next source, or None to pass `error` on.
+        An exception fails the stream.
+        """
 
     def on_error(self, error: BaseException, /) -> None:
         if self._is_over:
@@ -143,21 +168,26 @@ class _RecoveringStage(ReattachingStage[A]):
         try:
             self._spawn(partial(self._recover, error))
         except UsageError:
-            return False  # the nursery is closed and can run no task; the error of the source says more than a UsageError
+            # The nursery is closed and can run no task;
+            # the error of the source says more than a UsageError.
+            return False
         return True
 
     # --- the task
 
     async def _recover(self, error: Exception) -> None:
         try:
-            await trio.lowlevel.checkpoint()  # one scheduler pass between two sources, even without a wait
+            # One scheduler pass between two sources, even without a wait.
+            await trio.lowlevel.checkpoint()
             source = await self._next_source(error)
         except Exception as raised:  # boundary: the user's functions
             if self._is_over:
-                self._scope.report_failure(raised)  # raised during cancellation: no subscriber is left to signal it to
+                # raised during cancellation: no subscriber is left to signal it to.
+                self._scope.report_failure(raised)
             self._fail(_after(error, raised))
         except BaseException:
-            self._fail(stopped_error(self._label))  # no effect if the end of the stream was what cancelled this task
+            # No effect if the end of the stream was what cancelled this task.
+            self._fail(stopped_error(self._label))
             raise
         else:
             self._attach_next(source, error)
@@ -174,7 +204,14 @@ class _RecoveringStage(ReattachingStage[A]):
 class _RetryStage(_RecoveringStage[A]):
     __slots__ = ("_attempts_left", "_failure", "_next_wait", "_policy", "_source")
 
-    def __init__(self, downstream: Subscriber[A], scope: Scope, source: Source[A], policy: RetryPolicy, label: str) -> None:
+    def __init__(
+        self,
+        downstream: Subscriber[A],
+        scope: Scope,
+        source: Source[A],
+        policy: RetryPolicy,
+        label: str,
+    ) -> None:
         super().__init__(downstream, scope, label)
         self._policy = policy
         self._source = source
@@ -192,9 +229,13 @@ class _RetryStage(_RecoveringStage[A]):
 
     def _is_final(self, error: Exception) -> bool:
         if isinstance(error, AlreadySubscribed) and self._failure is not None:
-            error.__cause__ = self._failure  # it came from subscribing again, and would hide why that was tried
+            # It came from subscribing again, and would hide why that was tried.
+            error.__cause__ = self._failure
         # An async `when` is awaited in _next_source, where it can wait.
-        return self._attempts_left <= 0 or (not is_async(self._policy.when) and not _not_coroutine(self._policy.when(error), self._label))
+        return self._attempts_left <= 0 or (
+            not is_async(self._policy.when)
+            and not _not_coroutine(self._policy.when(error), self._label)
+        )
 
     async def _next_source(self, error: Exception) -> Source[A] | None:
         policy, self._failure = self._policy, error
@@ -213,7 +254,13 @@ class _RetryStage(_RecoveringStage[A]):
 class _ResumeStage(_RecoveringStage[A]):
     __slots__ = ("_function", "_resumed")
 
-    def __init__(self, downstream: Subscriber[A], scope: Scope, function: Callable[[Exception], Any], label: str) -> None:
+    def __init__(
+        self,
+        downstream: Subscriber[A],
+        scope: Scope,
+        function: Callable[[Exception], Any],
+        label: str,
+    ) -> None:
         super().__init__(downstream, scope, label)
         self._function = function
         self._resumed = False
@@ -224,7 +271,9 @@ class _ResumeStage(_RecoveringStage[A]):
     async def _next_source(self, error: Exception) -> Source[A]:
         self._resumed = True
         answer = self._function(error)
-        return as_source(await answer if is_async(self._function) else _not_coroutine(answer, self._label))
+        return as_source(
+            await answer if is_async(self._function) else _not_coroutine(answer, self._label)
+        )
 
 
 def _takes_error(source: object) -> bool:
@@ -243,17 +292,22 @@ def _takes_error(source: object) -> bool:
 
 
 def _after(error: Exception, raised: Exception) -> Exception:
-    """Return `raised` with `error` as its context, as if it had been raised in an `except` clause for `error`."""
+    """Return `raised` with `error` as its context, as
+    if it had been raised in an `except` clause for `error`.
+    """
     if raised is not error and raised.__context__ is None:
         raised.__context__ = error
     return raised
 
 
 def _not_coroutine(answer: Any, label: str) -> Any:
-    """Return the result of a plain function. Raise UsageError if it is a coroutine, which would have to be awaited."""
+    """Return the result of a plain function.
+    Raise UsageError if it is a coroutine, which would have to be awaited.
+    """
     if type(answer) is CoroutineType:
         answer.close()
         raise UsageError(
-            f"the function of {label} returned a coroutine, so it is async. Give the `async def` function itself, not a lambda around it"
+            f"the function of {label} returned a coroutine, so it is async. Give the `async def` "
+            "function itself, not a lambda around it"
         )
     return answer

@@ -14,20 +14,28 @@ A = TypeVar("A")
 
 
 def repeat(count: int | None, *, pause: float = 0.0) -> SameTypeOperator:
-    """Pass on the elements of the source `count` times in all (None: without end). Each run subscribes to the source again.
+    """Pass on the elements of the source `count` times in all (None: without end). Each run
+    subscribes to the source again.
 
-    A run begins `pause` seconds after the one before has completed, and when elements are requested.
-    A source without elements is repeated too, one scheduler pass after the other: give a `pause` if that is possible.
+    A run begins `pause` seconds after the one before has completed, and
+    when elements are requested.
+    A source without elements is repeated too, one scheduler pass after the other:
+    give a `pause` if that is possible.
     To subscribe again after an error, use `retry`.
 
     >>> await collect(pipe([1, 2], ops.repeat(2)))
     [1, 2, 1, 2]
 
-    Upstream demand: 1 per downstream demand; demand that one run left goes to the next. Buffer: none.
-    Completes with the last run. Errors and cancellation pass straight through; a cancel also ends the pause.
+    Upstream demand: 1 per downstream demand; demand that one run left goes to the next. Buffer:
+    none.
+    Completes with the last run. Errors and cancellation pass straight through;
+    a cancel also ends the pause.
     """
     if count is not None and (type(count) is not int or count < 1):
-        raise UsageError(f"repeat({count!r}): give how many times in all, an integer of at least 1, or None for no end")
+        raise UsageError(
+            f"repeat({count!r}): give how many times in all, an integer of at least 1, or None for "
+            "no end"
+        )
     return _Repeat(count, check_seconds(pause, "repeat(pause=…)", zero=True))
 
 
@@ -48,14 +56,22 @@ class _Repeat(OperatorBase[Any, Any]):
 class _RepeatStage(ReattachingStage[A]):
     __slots__ = ("_pause", "_runs_left", "_source")
 
-    def __init__(self, downstream: Subscriber[A], scope: Scope, source: Source[A], count: int | None, pause: float) -> None:
+    def __init__(
+        self,
+        downstream: Subscriber[A],
+        scope: Scope,
+        source: Source[A],
+        count: int | None,
+        pause: float,
+    ) -> None:
         super().__init__(downstream, scope, f"repeat({count})")
         self._source = source
         self._runs_left = count  # runs that have not completed; None: no end
         self._pause = pause
 
     def request(self, n: int, /) -> None:
-        # Between two runs upstream has ended. If no task attaches the next run yet, the run before left no demand.
+        # Between two runs upstream has ended.
+        # If no task attaches the next run yet, the run before left no demand.
         if self._upstream is not ENDED_UPSTREAM or self._task_scope is not None:
             super().request(n)
         elif not self._is_over:
@@ -82,8 +98,10 @@ class _RepeatStage(ReattachingStage[A]):
         try:
             await trio.sleep(self._pause)  # also a checkpoint without a pause
         except BaseException:
-            self._fail(stopped_error(self._label))  # no effect if the end of the stream was what cancelled this task
+            # No effect if the end of the stream was what cancelled this task.
+            self._fail(stopped_error(self._label))
             raise
         if not self._is_over:
-            self._task_scope = None  # first: the source may complete inside attach, and so start the next task
+            # First: the source may complete inside attach, and so start the next task.
+            self._task_scope = None
             self._attach(self._source)

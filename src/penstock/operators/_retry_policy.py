@@ -10,8 +10,15 @@ from penstock.api import UsageError
 from penstock.core import check_seconds
 from penstock.operators._step import is_async
 
-When: TypeAlias = type[Exception] | tuple[type[Exception], ...] | Callable[[Exception], object] | Callable[[Exception], Awaitable[object]]
-"""Which errors `retry` handles: an exception type, a tuple of them, or a function that returns whether to try again."""
+When: TypeAlias = (
+    type[Exception]
+    | tuple[type[Exception], ...]
+    | Callable[[Exception], object]
+    | Callable[[Exception], Awaitable[object]]
+)
+"""Which errors `retry` handles: an exception type, a tuple of them, or a function
+that returns whether to try again.
+"""
 
 
 def is_retryable(error: Exception) -> bool:
@@ -43,7 +50,9 @@ class RetryPolicy:
         when: When | None,
         consecutive: bool,
     ) -> "RetryPolicy":
-        """Check the arguments and return the policy. UsageError names the argument that cannot work."""
+        """Check the arguments and return the policy.
+        UsageError names the argument that cannot work.
+        """
         return cls(
             attempts=_check_attempts(attempts),
             backoff=check_seconds(backoff, "retry(backoff=…)", zero=True),
@@ -59,13 +68,18 @@ class RetryPolicy:
         return min(wait * self.factor, self.max_backoff)
 
     def jittered(self, wait: float) -> float:
-        """Return `wait` multiplied by `jitter()`. Raise UsageError if `jitter` returns no number from 0 to 1."""
+        """Return `wait` multiplied by `jitter()`.
+        Raise UsageError if `jitter` returns no number from 0 to 1.
+        """
         if self.jitter is None or not wait:
             return wait
         share = self.jitter()
         if isinstance(share, int | float) and 0 <= share <= 1:  # type: ignore[redundant-expr]  # users return anything
             return wait * share
-        raise UsageError(f"retry(jitter=…) returned {share!r}; it must return the share of the wait to use, a number from 0 to 1")
+        raise UsageError(
+            f"retry(jitter=…) returned {share!r}; it must return the share of the wait to use, a "
+            "number from 0 to 1"
+        )
 
 
 def _check_attempts(attempts: int | None) -> float:
@@ -73,20 +87,32 @@ def _check_attempts(attempts: int | None) -> float:
         return inf
     if type(attempts) is int and attempts >= 0:
         return attempts
-    raise UsageError(f"retry({attempts!r}): give the number of attempts after an error, an integer of at least 0, or None for no limit")
+    raise UsageError(
+        f"retry({attempts!r}): give the number of attempts after an error, an integer of at least "
+        "0, or None for no limit"
+    )
 
 
 def _check_factor(factor: float) -> float:
-    if not isinstance(factor, bool) and isinstance(factor, int | float) and isfinite(factor) and factor >= 1:  # type: ignore[redundant-expr]  # users give anything
+    if (
+        not isinstance(factor, bool)
+        and isinstance(factor, int | float)  # type: ignore[redundant-expr]  # users give anything
+        and isfinite(factor)
+        and factor >= 1
+    ):
         return float(factor)
-    raise UsageError(f"retry(factor={factor!r}): give the factor from one wait to the next, a number of at least 1")
+    raise UsageError(
+        f"retry(factor={factor!r}): give the factor from one wait to the next, a number of at "
+        "least 1"
+    )
 
 
 def _check_longest(max_backoff: float, backoff: float) -> float:
     longest = check_seconds(max_backoff, "retry(max_backoff=…)", zero=True)
     if longest < backoff:
         raise UsageError(
-            f"retry(backoff={backoff!r}, max_backoff={max_backoff!r}): the longest wait would be shorter than the first; raise max_backoff"
+            f"retry(backoff={backoff!r}, max_backoff={max_backoff!r}): the longest wait would be "
+            "shorter than the first; raise max_backoff"
         )
     return longest
 
@@ -94,7 +120,10 @@ def _check_longest(max_backoff: float, backoff: float) -> float:
 def _check_jitter(jitter: Callable[[], float] | None) -> Callable[[], float] | None:
     if jitter is None or (callable(jitter) and not is_async(jitter)):  # type: ignore[redundant-expr]  # users give anything
         return jitter
-    raise UsageError(f"retry(jitter={jitter!r}): give a plain function that returns a number from 0 to 1, or None for the whole wait")
+    raise UsageError(
+        f"retry(jitter={jitter!r}): give a plain function that returns a number from 0 to 1, or "
+        "None for the whole wait"
+    )
 
 
 def _check_when(when: When | None) -> Callable[[Exception], Any]:
@@ -106,6 +135,6 @@ def _check_when(when: When | None) -> Callable[[Exception], Any]:
     if callable(when) and not isinstance(when, type):
         return when
     raise UsageError(
-        f"retry(when={when!r}): give an exception type, a tuple of them, or a function, plain or async, that takes the error "
-        "and returns whether to try again"
+        f"retry(when={when!r}): give an exception type, a tuple of them, or a function, plain or "
+        "async, that takes the error and returns whether to try again"
     )

@@ -1,4 +1,6 @@
-"""Operators that select elements: `filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`."""
+"""Operators that select elements:
+`filter`, `take`, `skip`, `take_while`, `first`, `distinct_until_changed`.
+"""
 
 from collections.abc import Awaitable, Callable
 from types import CoroutineType
@@ -15,11 +17,15 @@ A = TypeVar("A")
 _NO_KEY: Final = object()
 
 
-def filter(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:  # noqa: A001  # the usual name
+def filter(  # noqa: A001  # the usual name
+    predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /
+) -> Operator[A, A]:
     """Pass on the elements for which ``predicate(element)`` is true.
 
-    Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none; up to 16 with an async function.
-    If the function raises, the stream ends with that error. Completion, errors and cancellation pass straight through.
+    Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none; up
+    to 16 with an async function.
+    If the function raises, the stream ends with that error.
+    Completion, errors and cancellation pass straight through.
     """
     return step_operator("filter", predicate, lambda: _FilterStep(predicate), _FilterStage)
 
@@ -28,7 +34,8 @@ def take(count: int) -> SameTypeOperator:
     """Pass on the first `count` elements, complete with the last of them, and cancel upstream.
 
     Upstream demand: 1 per downstream demand, never more than `count` in all. Buffer: none.
-    Completes earlier if the source does; ``take(0)`` completes at once. Errors and cancellation pass straight through.
+    Completes earlier if the source does; ``take(0)`` completes at once.
+    Errors and cancellation pass straight through.
     """
     count = check_count(count, "take", least=0)
     return StageOperator(f"take({count})", lambda downstream, scope: _TakeStage(downstream, count))
@@ -44,11 +51,15 @@ def skip(count: int) -> SameTypeOperator:
     return StageOperator(f"skip({count})", lambda downstream, scope: _SkipStage(downstream, count))
 
 
-def take_while(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]:
-    """Pass on elements up to the first one for which ``predicate(element)`` is false. Leave that one out, complete, and cancel upstream.
+def take_while(
+    predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /
+) -> Operator[A, A]:
+    """Pass on elements up to the first one for which ``predicate(element)`` is false. Leave that
+    one out, complete, and cancel upstream.
 
     Upstream demand: 1 per downstream demand. Buffer: none; up to 16 with an async function.
-    If the function raises, the stream ends with that error. Completion, errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error.
+    Completion, errors and cancellation pass straight through.
     """
     return step_operator("take_while", predicate, lambda: _TakeWhileStep(predicate))
 
@@ -56,13 +67,18 @@ def take_while(predicate: Callable[[A], object] | Callable[[A], Awaitable[object
 @overload
 def first(predicate: None = None, /) -> SameTypeOperator: ...
 @overload
-def first(predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]: ...
+def first(
+    predicate: Callable[[A], object] | Callable[[A], Awaitable[object]], /
+) -> Operator[A, A]: ...
 def first(predicate: Callable[[Any], Any] | None = None, /) -> Operator[Any, Any]:
-    """Pass on the first element (for which ``predicate(element)`` is true), complete with it, and cancel upstream.
+    """Pass on the first element (for which ``predicate(element)`` is true), complete with it,
+    and cancel upstream.
 
-    If the source ends without such an element, the stream completes without one; the sink `penstock.first` then raises `NoElement`.
-    Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none; up to 16 with an async function.
-    If the function raises, the stream ends with that error. Errors and cancellation pass straight through.
+    If the source ends without such an element, the stream completes without one; the sink
+    `penstock.first` then raises `NoElement`. Upstream demand: 1 per downstream demand, and 1 more
+    for each element left out. Buffer: none; up to 16 with an async function.
+    If the function raises, the stream ends with that error.
+    Errors and cancellation pass straight through.
     """
     if predicate is None:
         return take(1)
@@ -72,22 +88,30 @@ def first(predicate: Callable[[Any], Any] | None = None, /) -> Operator[Any, Any
 @overload
 def distinct_until_changed(key: None = None, /) -> SameTypeOperator: ...
 @overload
-def distinct_until_changed(key: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -> Operator[A, A]: ...
+def distinct_until_changed(
+    key: Callable[[A], object] | Callable[[A], Awaitable[object]], /
+) -> Operator[A, A]: ...
 def distinct_until_changed(key: Callable[[Any], Any] | None = None, /) -> Operator[Any, Any]:
-    """Leave out each element that equals the one before it, or whose ``key(element)`` equals the key before it.
+    """Leave out each element that equals the one before it,
+    or whose ``key(element)`` equals the key before it.
 
     Upstream demand: 1 per downstream demand, and 1 more for each element left out.
     Buffer: none but the last key; up to 16 with an async function.
-    If the function raises, the stream ends with that error. Completion, errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error.
+    Completion, errors and cancellation pass straight through.
     """
     function = _identity if key is None else key
     return step_operator("distinct_until_changed", function, lambda: _DistinctStep(function))
 
 
 def check_count(count: int, name: str, *, least: int = 1) -> int:
-    """Return `count` if it is an integer of at least `least`. Otherwise raise UsageError, which names the operator."""
+    """Return `count` if it is an integer of at least `least`.
+    Otherwise raise UsageError, which names the operator.
+    """
     if type(count) is not int or count < least:
-        raise UsageError(f"{name}({count!r}): give how many elements, an integer of at least {least}")
+        raise UsageError(
+            f"{name}({count!r}): give how many elements, an integer of at least {least}"
+        )
     return count
 
 
@@ -131,11 +155,15 @@ class _DistinctStep(Step):
 
 
 class _FilterStage(Stage[A, A]):
-    """`filter` with a plain function. It has its own stage to save the two calls of a step for each element."""
+    """`filter` with a plain function.
+    It has its own stage to save the two calls of a step for each element.
+    """
 
     __slots__ = ("_label", "_predicate")
 
-    def __init__(self, downstream: Subscriber[A], predicate: Callable[[A], object], label: str) -> None:
+    def __init__(
+        self, downstream: Subscriber[A], predicate: Callable[[A], object], label: str
+    ) -> None:
         super().__init__(downstream)
         self._predicate = predicate
         self._label = label
@@ -168,7 +196,8 @@ class _TakeStage(Stage[A, A]):
             self._complete()
 
     def request(self, n: int, /) -> None:
-        # Request only what will be passed on: a source would produce elements beyond `count` in vain.
+        # Request only what will be passed on:
+        # a source would produce elements beyond `count` in vain.
         wanted = min(n, self._remaining - self._outstanding)
         if wanted > 0:
             self._outstanding += wanted

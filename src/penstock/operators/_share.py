@@ -2,11 +2,15 @@
 
 Rules of this file:
 
-* A run is one subscription to the source. The first subscriber begins it. It ends with the source, or when its last subscriber leaves.
+* A run is one subscription to the source. The first subscriber begins it. It ends with the source,
+  or when its last subscriber leaves.
   The next subscriber begins a new run.
-* Upstream is asked only for elements that a subscriber has requested, and `Overflow` bounds how many wait for a slower one.
-* With `SlowPolicy.WAIT` a subscriber without room holds up all others, for its bound at most (`_hold_up_watch`).
-* Upstream gets no request while an element is being given to the subscribers: an answer inside `request` would overtake it.
+* Upstream is asked only for elements that a subscriber has requested, and `Overflow` bounds how
+  many wait for a slower one.
+* With `SlowPolicy.WAIT` a subscriber without room holds up all others,
+  for its bound at most (`_hold_up_watch`).
+* Upstream gets no request while an element is being given to the subscribers: an answer inside
+  `request` would overtake it.
 """
 
 from math import inf
@@ -15,7 +19,15 @@ from typing import Any
 import trio
 
 from penstock.api import Subscriber, Subscription, UsageError, shown
-from penstock.core import Report, Scope, SlowPolicy, Source, check_hold_up, check_hook, log_violation
+from penstock.core import (
+    Report,
+    Scope,
+    SlowPolicy,
+    Source,
+    check_hold_up,
+    check_hook,
+    log_violation,
+)
 from penstock.operators._hold_up_watch import HoldUpWatch
 from penstock.operators._operator import OperatorBase, SameTypeOperator
 from penstock.operators._output_queue import End, OutputQueue, Overflow, QueueOwner, check_overflow
@@ -31,37 +43,54 @@ def share(
     max_hold_up: float | None = None,
     on_violation: Report = log_violation,
 ) -> SameTypeOperator:
-    """Subscribe to the source once, for all subscribers of the pipe. Each gets the elements that arrive after it has subscribed.
+    """Subscribe to the source once, for all subscribers of the pipe. Each gets the elements that
+    arrive after it has subscribed.
 
-    The first subscriber begins a run, whose tasks `nursery` owns. When the last subscriber has left, the source is cancelled; the next one
-    begins a new run. After the source has ended, each subscriber gets that end, and the next subscriber begins a new run too.
-    If `nursery` is cancelled, each subscriber gets the error of the source, for example `PublisherStopped`.
+    The first subscriber begins a run, whose tasks `nursery` owns. When the last subscriber has
+    left, the source is cancelled; the next one begins a new run. After the source has ended, each
+    subscriber gets that end, and the next subscriber begins a new run too.
+    If `nursery` is cancelled, each subscriber gets the error of the source,
+    for example `PublisherStopped`.
 
-    `slow` declares what happens to a subscriber that lags behind by more than `buffer` elements (by default 16). With `SlowPolicy.WAIT`
-    all subscribers get the elements at the pace of the slowest. With every other policy the fastest sets the pace, and the others miss
-    elements or fail, as for a `Topic`. With `SlowPolicy.LATEST` the buffer is 1 element.
-    `max_hold_up` is how many seconds, with `SlowPolicy.WAIT`, a subscriber that has no room and requests nothing may hold up others that
-    want elements. Then it gets `on_error(SlowSubscriber)`, and the others go on. None: without a bound for subscribers in this process, and
+    `slow` declares what happens to a subscriber that lags behind by more than `buffer` elements (by
+    default 16). With `SlowPolicy.WAIT` all subscribers get the elements at the pace of the slowest.
+    With every other policy the fastest sets the pace, and the others miss elements or fail, as for
+    a `Topic`. With `SlowPolicy.LATEST` the buffer is 1 element.
+    `max_hold_up` is how many seconds, with `SlowPolicy.WAIT`, a subscriber that has no room and
+    requests nothing may hold up others that want elements. Then it gets `on_error(SlowSubscriber)`,
+    and the others go on. None: without a bound for subscribers in this process, and
     `Limits.max_hold_up` (10 s) for those over a network. ``math.inf``: without a bound for all.
 
-    Upstream demand: 1 per demand of the subscriber that has requested the most, at most 16 ahead (with `SlowPolicy.WAIT` at most `buffer`
-    ahead, and no more than the slowest has room for).
+    Upstream demand: 1 per demand of the subscriber that has requested the most, at most 16 ahead
+    (with `SlowPolicy.WAIT` at most `buffer` ahead, and no more than the slowest has room for).
     Buffer: `buffer` elements for each subscriber.
-    Completion comes after the waiting elements of each subscriber. An error passes to all at once, and waiting elements are dropped.
+    Completion comes after the waiting elements of each subscriber. An error passes to all at once,
+    and waiting elements are dropped.
     A cancel drops those of that subscriber; the last one cancels upstream.
     """
     if not isinstance(nursery, trio.Nursery):
-        raise UsageError(f"share() was given {shown(nursery)}; give the nursery that shall run the tasks of the source")
+        raise UsageError(
+            f"share() was given {shown(nursery)}; give the nursery that shall run the tasks of the "
+            "source"
+        )
     overflow = check_overflow("share", slow, buffer)
     return _Share(nursery, overflow, check_hold_up(max_hold_up, slow), check_hook(on_violation))
 
 
 class _Share(OperatorBase[Any, Any]):
-    """The operator. It is the one operator with a state: the runs that new subscribers may join, one for each source."""
+    """The operator. It is the one operator with a state:
+    the runs that new subscribers may join, one for each source.
+    """
 
     __slots__ = ("_max_hold_up", "_nursery", "_on_violation", "_overflow", "_runs")
 
-    def __init__(self, nursery: trio.Nursery, overflow: Overflow, max_hold_up: float | None, on_violation: Report) -> None:
+    def __init__(
+        self,
+        nursery: trio.Nursery,
+        overflow: Overflow,
+        max_hold_up: float | None,
+        on_violation: Report,
+    ) -> None:
         self._nursery = nursery
         self._max_hold_up = max_hold_up
         self._overflow = overflow
@@ -91,17 +120,31 @@ class _Share(OperatorBase[Any, Any]):
 class _Run(Subscriber[Any], QueueOwner):
     """One subscription to the source, and the queues of its subscribers."""
 
-    __slots__ = ("_delivering", "_operator", "_outstanding", "_overflow", "_queues", "_source", "_upstream", "_watch")
+    __slots__ = (
+        "_delivering",
+        "_operator",
+        "_outstanding",
+        "_overflow",
+        "_queues",
+        "_source",
+        "_upstream",
+        "_watch",
+    )
 
-    def __init__(self, operator: _Share, source: Source[Any], overflow: Overflow, max_hold_up: float | None) -> None:
+    def __init__(
+        self, operator: _Share, source: Source[Any], overflow: Overflow, max_hold_up: float | None
+    ) -> None:
         self._operator = operator
         self._source = source
         self._overflow = overflow
-        self._queues: dict[OutputQueue[Any], None] = {}  # a dict: subscribers get an element in the order in which they joined
+        # A dict: subscribers get an element in the order in which they joined.
+        self._queues: dict[OutputQueue[Any], None] = {}
         self._upstream: Subscription = ENDED_UPSTREAM
         self._outstanding = 0  # requested from upstream and not yet arrived
         self._delivering = 0  # calls of on_next and join on the stack
-        self._watch: HoldUpWatch[OutputQueue[Any]] = HoldUpWatch("share", max_hold_up, lambda queue, error: queue.end(End(error)))
+        self._watch: HoldUpWatch[OutputQueue[Any]] = HoldUpWatch(
+            "share", max_hold_up, lambda queue, error: queue.end(End(error))
+        )
 
     def join(self, subscriber: Subscriber[Any], max_hold_up: float) -> None:
         """Add a subscriber. `max_hold_up` is its bound if the operator sets none."""
@@ -117,7 +160,9 @@ class _Run(Subscriber[Any], QueueOwner):
         self._request_missing()
 
     def begin(self, scope: Scope) -> None:
-        """Subscribe to the source, unless the first subscriber has cancelled inside on_subscribe."""
+        """Subscribe to the source, unless the first subscriber has cancelled inside
+        on_subscribe.
+        """
         if self._queues:
             self._watch.begin(scope, self._stop)
             try:
@@ -142,7 +187,8 @@ class _Run(Subscriber[Any], QueueOwner):
                 queue.push(element)
         finally:
             self._delivering -= 1
-        self._request_missing(least=(self._most_ahead() + 1) // 2)  # half of it at a time: one call for each element would be slower
+        # half of it at a time: one call for each element would be slower.
+        self._request_missing(least=(self._most_ahead() + 1) // 2)
 
     def on_error(self, error: BaseException, /) -> None:
         self._end(End(error))
@@ -183,7 +229,8 @@ class _Run(Subscriber[Any], QueueOwner):
     # --- demand
 
     def _most_ahead(self) -> int:
-        # With WAIT nothing may be dropped. A new subscriber has room for `buffer` elements, so no more than that may be under way.
+        # With WAIT nothing may be dropped. A new subscriber has room for `buffer` elements, so no
+        # more than that may be under way.
         return self._overflow.buffer if self._overflow.slow is SlowPolicy.WAIT else WINDOW
 
     def _request_missing(self, *, least: int = 1) -> None:
@@ -197,11 +244,14 @@ class _Run(Subscriber[Any], QueueOwner):
         if missing >= least or (missing > 0 and not self._outstanding):
             self._outstanding += missing
             self._upstream.request(missing)
-        if self._watch.is_needed and self._upstream is not ENDED_UPSTREAM:  # the request may have ended the run
+        # The request may have ended the run.
+        if self._watch.is_needed and self._upstream is not ENDED_UPSTREAM:
             self._watch.update(self._holding_up())
 
     def _holding_up(self) -> list[OutputQueue[Any]]:
-        """Return the queues without room, if nothing is under way and another subscriber wants elements."""
+        """Return the queues without room, if nothing is under way
+        and another subscriber wants elements.
+        """
         if self._outstanding or not any(queue.demand for queue in self._queues):
             return []
         return [queue for queue in self._queues if queue.room <= 0]

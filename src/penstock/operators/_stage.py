@@ -1,14 +1,18 @@
-"""`Stage`: the part of an operator that runs for one subscriber. It subscribes to its upstream and is the subscription of its downstream.
+"""`Stage`: the part of an operator that runs for one subscriber. It subscribes to its upstream and
+is the subscription of its downstream.
 
 Rules of this file:
 
 * An operator is immutable, like a source. It makes a new stage for each subscriber.
-* A stage trusts its two neighbours (see `penstock.core.Source`): demand is positive, no element is None, no signal follows `cancel()`.
+* A stage trusts its two neighbours (see `penstock.core.Source`): demand is positive, no element is
+  None, no signal follows `cancel()`.
   It keeps the same promises to them.
-* Only the user's function is called inside a `try`, never a neighbour. If the function raises, this stream ends with `on_error`.
+* Only the user's function is called inside a `try`, never a neighbour. If the function raises, this
+  stream ends with `on_error`.
   An error that a neighbour raises goes on to the caller.
-* After the end, each neighbour is replaced by an object that ignores every call (`CANCELLED_SUBSCRIBER`, `ENDED_UPSTREAM`). Therefore
-  the path of an element needs no check for a user's function that has cancelled its own stream, and no reference stays behind.
+* After the end, each neighbour is replaced by an object that ignores every call
+  (`CANCELLED_SUBSCRIBER`, `ENDED_UPSTREAM`). Therefore the path of an element needs no check for a
+  user's function that has cancelled its own stream, and no reference stays behind.
 """
 
 from collections.abc import Callable
@@ -23,12 +27,18 @@ B = TypeVar("B")
 
 
 class StageOperator(OperatorBase[Any, Any]):
-    """An operator with one stage, which ``make_stage(downstream, scope)`` makes for each subscriber."""
+    """An operator with one stage, which ``make_stage(downstream, scope)`` makes for each
+    subscriber.
+    """
 
     __slots__ = ("_make_stage", "_name", "_prefetch")
 
     def __init__(
-        self, name: str, make_stage: "Callable[[Subscriber[Any], Scope], Stage[Any, Any]]", *, prefetch: int | None = None
+        self,
+        name: str,
+        make_stage: "Callable[[Subscriber[Any], Scope], Stage[Any, Any]]",
+        *,
+        prefetch: int | None = None,
     ) -> None:
         """`prefetch` is the operator's own, if it is not that of its source."""
         self._name = name
@@ -46,7 +56,9 @@ class StageOperator(OperatorBase[Any, Any]):
 
 
 class _IgnoringSubscriber(Subscriber[Any]):
-    """The downstream of a stage whose stream is over. It holds nothing, so one object serves all stages."""
+    """The downstream of a stage whose stream is over.
+    It holds nothing, so one object serves all stages.
+    """
 
     __slots__ = ()
 
@@ -67,11 +79,15 @@ CANCELLED_SUBSCRIBER: Final = _IgnoringSubscriber()
 """Replaces the subscriber of a stage that is over. Signals to it have no effect (rule 1.8)."""
 
 ENDED_UPSTREAM: Final = EndedSubscription()
-"""Replaces the subscription of a stage whose source has ended: a subscription must not be called after its end (rule 2.4)."""
+"""Replaces the subscription of a stage whose source has ended:
+a subscription must not be called after its end (rule 2.4).
+"""
 
 
 class Stage(Subscriber[A], Subscription, Generic[A, B]):
-    """A stage that passes on every signal and request unchanged. Subclasses override the methods that they need."""
+    """A stage that passes on every signal and request unchanged.
+    Subclasses override the methods that they need.
+    """
 
     __slots__ = ("_downstream", "_is_over", "_upstream")
 
@@ -91,7 +107,8 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
         self._downstream.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
-        self._upstream = ENDED_UPSTREAM  # before the signal: the subscriber may call cancel() inside it (rule 2.4)
+        # Before the signal: the subscriber may call cancel() inside it (rule 2.4).
+        self._upstream = ENDED_UPSTREAM
         if self._mark_over():
             self._detach_downstream().on_error(error)
 
@@ -113,7 +130,9 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
     # --- for subclasses
 
     def _release(self) -> None:
-        """Drop held elements and cancel running tasks. Called once: on completion, error or cancel."""
+        """Drop held elements and cancel running tasks. Called once:
+        on completion, error or cancel.
+        """
 
     def _mark_over(self) -> bool:
         """Mark the stream as over and release it. Return False if it was over before."""
@@ -126,7 +145,8 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
     def _complete(self) -> None:
         """Complete the stream from here: cancel upstream, then signal `on_complete`."""
         if self._mark_over():
-            self._cancel_upstream()  # before the signal, so that upstream is cancelled even if the subscriber raises
+            # Before the signal, so that upstream is cancelled even if the subscriber raises.
+            self._cancel_upstream()
             self._detach_downstream().on_complete()
 
     def _fail(self, error: BaseException) -> None:
@@ -136,7 +156,9 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
             self._detach_downstream().on_error(error)
 
     def _detach_downstream(self) -> Subscriber[Any]:
-        """Drop the reference to the subscriber (rules 1.6, 3.13) and return it for the last signal."""
+        """Drop the reference to the subscriber (rules 1.6, 3.13)
+        and return it for the last signal.
+        """
         downstream, self._downstream = self._downstream, CANCELLED_SUBSCRIBER
         return downstream
 
@@ -150,7 +172,9 @@ class Stage(Subscriber[A], Subscription, Generic[A, B]):
 
 
 def stopped_error(label: str) -> PublisherStopped:
-    """Return the error for a stream whose task was cancelled from outside, with its nursery, while the stream was live."""
+    """Return the error for a stream whose task was cancelled from outside, with its nursery,
+    while the stream was live.
+    """
     return PublisherStopped(
         f"{label} was stopped: the nursery that ran it was cancelled. "
         "Keep the nursery open until the subscribers are done, or cancel the subscription first"

@@ -1,12 +1,16 @@
-"""`Step`: an operator that looks at one element at a time and decides whether it goes on, is left out, or ends the stream.
+"""`Step`: an operator that looks at one element at a time and decides whether it goes on,
+is left out, or ends the stream.
 
-A step only decides: it maps the element and the result of the function to a verdict. Two stages act on the verdict.
-`SyncStage` calls a plain function inside `on_next`. `AsyncStage` awaits an async function in its own task, one element at a time.
+A step only decides: it maps the element and the result of the function to a verdict.
+Two stages act on the verdict.
+`SyncStage` calls a plain function inside `on_next`. `AsyncStage` awaits an async function in its
+own task, one element at a time.
 
 Rules of this file:
 
 * Upstream demand is 1 per downstream demand, and 1 more for each element left out.
-* `AsyncStage` holds at most `WINDOW` elements. It never requests more than downstream has requested.
+* `AsyncStage` holds at most `WINDOW` elements.
+  It never requests more than downstream has requested.
 """
 
 import inspect
@@ -25,7 +29,9 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 WINDOW: Final = 16
-"""How many elements an async stage or a join input may be ahead of its use of them. It bounds their buffers."""
+"""How many elements an async stage or a join input may be ahead of its use of them.
+It bounds their buffers.
+"""
 
 SKIP: Final = object()
 """Verdict: leave this element out."""
@@ -52,46 +58,70 @@ class Step:
         self.function = function
 
     def invoke(self, element: Any) -> Any:
-        """Call the user's function with `element`. Its result (awaited, if the function is async) goes to `decide`."""
+        """Call the user's function with `element`.
+        Its result (awaited, if the function is async) goes to `decide`.
+        """
         return self.function(element)
 
     def decide(self, element: Any, result: Any) -> Any:
-        """Return the element to pass on (never None), SKIP, END or Last(element). An exception fails the stream."""
+        """Return the element to pass on (never None), SKIP, END or Last(element).
+        An exception fails the stream.
+        """
         raise AssertionError(f"{type(self).__name__} does not define decide()")
 
 
 FINISHED_STEP: Final = Step(callable)
-"""Replaces the step of a stage that is over, so that the stage refers to no element and to no function of a user."""
+"""Replaces the step of a stage that is over, so that the stage refers to no element
+and to no function of a user.
+"""
 
 
 def step_operator(
-    name: str, function: Callable[..., Any], make_step: Callable[[], Step], sync_stage: Callable[..., Stage[Any, Any]] | None = None
+    name: str,
+    function: Callable[..., Any],
+    make_step: Callable[[], Step],
+    sync_stage: Callable[..., Stage[Any, Any]] | None = None,
 ) -> StageOperator:
-    """Return the operator of a step: a `SyncStage` (or `sync_stage`) for a plain `function`, an `AsyncStage` for an async one."""
+    """Return the operator of a step: a `SyncStage` (or `sync_stage`) for a plain `function`, an
+    `AsyncStage` for an async one.
+    """
     if not callable(function):
         raise UsageError(f"{name}() was given {function!r}; it takes a function, plain or async")
     label = f"{name}({name_of(function)})"
     if is_async(function):
-        return StageOperator(label, lambda downstream, scope: AsyncStage(downstream, scope, make_step(), label))
+        return StageOperator(
+            label, lambda downstream, scope: AsyncStage(downstream, scope, make_step(), label)
+        )
     if sync_stage is not None:
-        return StageOperator(label, lambda downstream, scope: sync_stage(downstream, function, label))
+        return StageOperator(
+            label, lambda downstream, scope: sync_stage(downstream, function, label)
+        )
     return StageOperator(label, lambda downstream, scope: SyncStage(downstream, make_step(), label))
 
 
 def is_async(function: Callable[..., Any]) -> bool:
     """Return whether a call of `function` returns an awaitable."""
-    # __call__ is looked up on the type, as Python does. On the object itself, a class with an async __call__ would count as async.
-    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(getattr(type(function), "__call__", None))  # noqa: B004  # the question is whether __call__ is async, not whether it exists
+    # __call__ is looked up on the type, as Python does. On the object itself, a class with an async
+    # __call__ would count as async.
+    return inspect.iscoroutinefunction(function) or inspect.iscoroutinefunction(
+        getattr(type(function), "__call__", None)  # noqa: B004  # the question is whether __call__ is async, not whether it exists
+    )
 
 
 def checked_element(result: Any, label: str) -> Any:
-    """Return `result` if it can be an element. Raise UsageError for None and for a coroutine that was not awaited."""
+    """Return `result` if it can be an element.
+    Raise UsageError for None and for a coroutine that was not awaited.
+    """
     if result is None:
-        raise UsageError(f"{label} returned None, which is never an element (rule 2.13). Use filter() to leave elements out")
+        raise UsageError(
+            f"{label} returned None, which is never an element (rule 2.13). Use filter() to leave "
+            "elements out"
+        )
     if type(result) is CoroutineType:
         result.close()
         raise UsageError(
-            f"{label} returned a coroutine, so the function is async. Give the `async def` function itself, not a lambda around it"
+            f"{label} returned a coroutine, so the function is async. Give the `async def` "
+            "function itself, not a lambda around it"
         )
     return result
 
@@ -110,7 +140,8 @@ class SyncStage(Stage[Any, Any]):
         step = self._step
         try:
             result = step.invoke(element)
-            if type(result) is CoroutineType:  # a lambda around an async function; as a predicate it would always be true
+            # A lambda around an async function; as a predicate it would always be true.
+            if type(result) is CoroutineType:
                 checked_element(result, self._label)
             verdict = step.decide(element, result)
             if verdict is None:
@@ -118,7 +149,8 @@ class SyncStage(Stage[Any, Any]):
         except Exception as error:  # boundary: the user's function
             self._fail(error)
             return
-        # Outside the try: an error that a neighbour raises is not an error of the function, and must not end the stream as one.
+        # Outside the try: an error that a neighbour raises is not an error of the function, and
+        # must not end the stream as one.
         if verdict is SKIP:
             self._upstream.request(1)
         elif verdict is END:
@@ -134,12 +166,23 @@ class SyncStage(Stage[Any, Any]):
 
 
 class AsyncStage(Stage[Any, Any]):
-    """Runs a step with an async function: elements wait in a queue, and one task processes them in order.
+    """Runs a step with an async function:
+    elements wait in a queue, and one task processes them in order.
 
     The task starts with the first element and ends with the stream.
     """
 
-    __slots__ = ("_demand", "_label", "_outstanding", "_parked_task", "_queue", "_scope", "_step", "_task_scope", "_upstream_completed")
+    __slots__ = (
+        "_demand",
+        "_label",
+        "_outstanding",
+        "_parked_task",
+        "_queue",
+        "_scope",
+        "_step",
+        "_task_scope",
+        "_upstream_completed",
+    )
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope, step: Step, label: str) -> None:
         super().__init__(downstream)
@@ -148,15 +191,18 @@ class AsyncStage(Stage[Any, Any]):
         self._label = label
         self._queue: deque[Any] = deque()  # bounded by _outstanding, which never exceeds WINDOW
         self._demand = 0  # requested by downstream and not yet passed on
-        self._outstanding = 0  # requested from upstream and not yet decided; at most min(_demand, WINDOW)
-        self._upstream_completed = False  # True: queued elements are still processed, and then on_complete follows
+        # requested from upstream and not yet decided; at most min(_demand, WINDOW).
+        self._outstanding = 0
+        # True: queued elements are still processed, and then on_complete follows.
+        self._upstream_completed = False
         self._task_scope: trio.CancelScope | None = None
         self._parked_task: trio.lowlevel.Task | None = None
 
     def request(self, n: int, /) -> None:
         if not self._is_over:
             self._demand = add_demand(self._demand, n)
-            self._top_up(least=1)  # at once: a hot source upstream may drop elements that have no demand yet
+            # At once: a hot source upstream may drop elements that have no demand yet.
+            self._top_up(least=1)
 
     def on_next(self, element: Any, /) -> None:
         self._queue.append(element)
@@ -187,7 +233,8 @@ class AsyncStage(Stage[Any, Any]):
                 if self._queue:
                     await self._process(self._queue.popleft())
                 elif self._upstream_completed:
-                    super().on_complete()  # after the queue is empty: completion does not overtake elements
+                    # After the queue is empty: completion does not overtake elements.
+                    super().on_complete()
                 else:
                     self._parked_task = trio.lowlevel.current_task()
                     await trio.lowlevel.wait_task_rescheduled(self._abort_park)
@@ -197,13 +244,17 @@ class AsyncStage(Stage[Any, Any]):
 
     async def _process(self, element: Any) -> None:
         try:
-            verdict = checked_element(self._step.decide(element, await self._step.invoke(element)), self._label)
+            verdict = checked_element(
+                self._step.decide(element, await self._step.invoke(element)), self._label
+            )
         except Exception as error:  # boundary: the user's function
             if self._is_over:
-                self._scope.report_failure(error)  # raised during cancellation: no subscriber is left to signal it to
+                # raised during cancellation: no subscriber is left to signal it to.
+                self._scope.report_failure(error)
             self._fail(error)
             return
-        if not self._is_over:  # the stream may have ended during the await, and the function may have ignored the cancel
+        # The stream may have ended during the await, and the function may have ignored the cancel.
+        if not self._is_over:
             self._outstanding -= 1
             self._apply(verdict)
 
@@ -222,7 +273,9 @@ class AsyncStage(Stage[Any, Any]):
                 self._top_up()
 
     def _top_up(self, *, least: int = WINDOW // 2) -> None:
-        """Request what is missing up to WINDOW, at least `least` elements unless none is outstanding. Half a window is one call per 8."""
+        """Request what is missing up to WINDOW, at least `least` elements unless none is
+        outstanding. Half a window is one call per 8.
+        """
         missing = 0 if self._upstream_completed else min(self._demand, WINDOW) - self._outstanding
         if missing >= least or (missing > 0 and not self._outstanding):
             self._outstanding += missing

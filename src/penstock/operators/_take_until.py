@@ -3,12 +3,14 @@
 Rules of this file:
 
 * `stop` is subscribed to first, and one element of it is requested at once.
-* If `stop` has its element at hand, no element of the source goes on. Some sources signal such an element inside `request`: a topic
-  with retained elements, `single`. Others signal it from another task, one or two scheduler passes later: a list, a generator, a
-  channel. So the source gets no request during the head start of `stop`.
-* The head start ends when `stop` has begun no further task for `QUIET_PASSES` scheduler passes: an operator with an async function
-  begins a task when an element reaches it.
-* A stop that begins no task has signalled inside `request`, or has nothing at hand. It gets no head start, and costs no task.
+* If `stop` has its element at hand, no element of the source goes on. Some sources signal such an
+  element inside `request`: a topic with retained elements, `single`. Others signal it from another
+  task, one or two scheduler passes later: a list, a generator, a channel. So the source gets no
+  request during the head start of `stop`.
+* The head start ends when `stop` has begun no further task for `QUIET_PASSES` scheduler passes: an
+  operator with an async function begins a task when an element reaches it.
+* A stop that begins no task has signalled inside `request`, or has nothing at hand.
+  It gets no head start, and costs no task.
 """
 
 from collections.abc import Sequence
@@ -22,18 +24,22 @@ from penstock.operators._join import JoinInput, JoinStage, join_operator
 from penstock.operators._operator import SameTypeOperator
 
 QUIET_PASSES: Final = 3
-"""Scheduler passes without a new task: a pump signals in the first one, a memory channel and `timer(0)` in the second one."""
+"""Scheduler passes without a new task: a pump signals in the first one, a memory channel and
+`timer(0)` in the second one.
+"""
 
 MOST_PASSES: Final = 64
 """The longest head start: other streams of the same scope may begin tasks all the time."""
 
 
 def take_until(stop: Streamable[object], /) -> SameTypeOperator:
-    """Pass on the elements of the source until `stop` gives its first element. Then complete, and cancel both.
+    """Pass on the elements of the source until `stop` gives its first element.
+    Then complete, and cancel both.
 
-    `stop` is subscribed to first. If it has an element at hand, nothing is passed on, with any kind of source: a list, a generator that
-    yields before it waits, a channel with an element, a topic with a retained one. If `stop` completes without an element, it changes
-    nothing. A `penstock.timer` as `stop` ends the stream after a time.
+    `stop` is subscribed to first. If it has an element at hand, nothing is passed on, with any kind
+    of source: a list, a generator that yields before it waits, a channel with an element, a topic
+    with a retained one. If `stop` completes without an element, it changes nothing. A
+    `penstock.timer` as `stop` ends the stream after a time.
 
     >>> await collect(pipe(interval(1), ops.take_until(interval(3.5))))
     [0, 1, 2]
@@ -53,7 +59,8 @@ class _TakeUntilStage(JoinStage):
 
     def __init__(self, downstream: Subscriber[Any], scope: Scope) -> None:
         super().__init__(downstream, scope)
-        self._head_start: trio.CancelScope | None = None  # around the task that waits for the end of the head start
+        # around the task that waits for the end of the head start.
+        self._head_start: trio.CancelScope | None = None
 
     def _prepare_inputs(self, inputs: Sequence[JoinInput]) -> None:
         self._main, self._stop = inputs
@@ -64,13 +71,20 @@ class _TakeUntilStage(JoinStage):
         super()._attach_all([self._stop], [stop])
         if self._is_live and not self._stop.ended:
             self._stop.request(1)
-        if self._stop.outstanding and self._scope.begun != before and self._is_live and not self._completion_due:
+        if (
+            self._stop.outstanding
+            and self._scope.begun != before
+            and self._is_live
+            and not self._completion_due
+        ):
             self._begin_head_start()
         super()._attach_all([self._main], [main])
 
     def _begin_head_start(self) -> None:
         try:
-            self._head_start = self._scope.spawn(self._wait_for_stop, name="penstock head start of the stop of take_until")
+            self._head_start = self._scope.spawn(
+                self._wait_for_stop, name="penstock head start of the stop of take_until"
+            )
         except UsageError as closed:
             self.fail(closed)
 
@@ -87,7 +101,9 @@ class _TakeUntilStage(JoinStage):
 
     def on_input_next(self, input_: JoinInput, element: Any) -> None:
         if input_ is self._stop:
-            self._main.close()  # at once: the completion may have to wait for the end of an on_next further up the stack
+            # At once: the completion may have to wait for the end of an on_next further up the
+            # stack.
+            self._main.close()
             self._completion_due = True
             self._run_loop()
             return

@@ -1,7 +1,8 @@
 """Operators that use the clock: `debounce`, `throttle`, `timeout`, `delay`, `sample`.
 
-They do not relax demand. Their clock runs only while elements are requested from upstream, because without demand a source has to be
-silent. If a source must not wait for a slow subscriber, put `drop` or `latest` before them.
+They do not relax demand. Their clock runs only while elements are requested from upstream, because
+without demand a source has to be silent. If a source must not wait for a slow subscriber, put
+`drop` or `latest` before them.
 """
 
 from collections import deque
@@ -24,43 +25,57 @@ DELAY_SIZE: Final = DEFAULT_DEMAND
 
 
 def debounce(seconds: float) -> SameTypeOperator:
-    """Pass on an element if no newer one follows within `seconds` of asking for it; an element that a newer one follows is left out.
+    """Pass on an element if no newer one follows within `seconds` of asking for it; an element that
+    a newer one follows is left out.
 
-    Upstream demand: 1 at a time, renewed while downstream demand is left: 1 per downstream demand, 1 more for each element left out,
-    and 1 more that is already under way.
-    Buffer: 1 element. If it arrives after demand has run out, it waits, and its time begins with the next request.
+    Upstream demand: 1 at a time, renewed while downstream demand is left: 1 per downstream demand,
+    1 more for each element left out, and 1 more that is already under way.
+    Buffer: 1 element. If it arrives after demand has run out, it waits,
+    and its time begins with the next request.
     On completion the waiting element is passed on, once requested, then completion.
     An error passes at once, and that element is dropped. A cancel drops it too.
-    `subscribe` without `demand` requests one element ahead of its reader, so the reader gets no older ones.
+    `subscribe` without `demand` requests one element ahead of its reader,
+    so the reader gets no older ones.
     """
     seconds = check_seconds(seconds, "debounce(seconds)")
     label = f"debounce({seconds:g})"
-    return StageOperator(label, lambda downstream, scope: _DebounceStage(downstream, scope, seconds, label), prefetch=1)
+    return StageOperator(
+        label,
+        lambda downstream, scope: _DebounceStage(downstream, scope, seconds, label),
+        prefetch=1,
+    )
 
 
 def throttle(seconds: float) -> SameTypeOperator:
     """Pass on an element at once, then leave out the elements that arrive within `seconds` of it.
 
-    No element is passed on late, not even the last one left out. The next one passed on is the first that arrives after that time.
+    No element is passed on late, not even the last one left out. The next one passed on is the
+    first that arrives after that time.
 
     Upstream demand: 1 per downstream demand, and 1 more for each element left out. Buffer: none.
     Completion, errors and cancellation pass straight through.
     """
     seconds = check_seconds(seconds, "throttle(seconds)")
-    return StageOperator(f"throttle({seconds:g})", lambda downstream, scope: _ThrottleStage(downstream, seconds))
+    return StageOperator(
+        f"throttle({seconds:g})", lambda downstream, scope: _ThrottleStage(downstream, seconds)
+    )
 
 
 def timeout(seconds: float) -> SameTypeOperator:
-    """Fail with `StreamTimeout` and cancel upstream if an element is requested and no signal arrives for `seconds`.
+    """Fail with `StreamTimeout` and cancel upstream if an element is requested
+    and no signal arrives for `seconds`.
 
-    The time begins with the request, and again with each element while more are requested. It never runs without demand.
+    The time begins with the request, and again with each element while more are requested.
+    It never runs without demand.
 
     Upstream demand: 1 per downstream demand. Buffer: none.
     Completion, errors and cancellation pass straight through.
     """
     seconds = check_seconds(seconds, "timeout(seconds)")
     label = f"timeout({seconds:g})"
-    return StageOperator(label, lambda downstream, scope: _TimeoutStage(downstream, scope, seconds, label))
+    return StageOperator(
+        label, lambda downstream, scope: _TimeoutStage(downstream, scope, seconds, label)
+    )
 
 
 def delay(seconds: float, *, size: int = DELAY_SIZE) -> SameTypeOperator:
@@ -69,36 +84,47 @@ def delay(seconds: float, *, size: int = DELAY_SIZE) -> SameTypeOperator:
     >>> await collect(pipe(interval(1), ops.delay(0.5), ops.take(3)))
     [0, 1, 2]
 
-    Upstream demand: 1 per downstream demand, at most `size` (by default 256) ahead. Buffer: `size` elements.
+    Upstream demand: 1 per downstream demand, at most `size` (by default 256) ahead. Buffer:
+    `size` elements.
     So at most `size` elements pass within `seconds`; a faster source waits.
-    Completion comes after the held elements. An error passes at once, and held elements are dropped. A cancel drops them too.
+    Completion comes after the held elements. An error passes at once, and held elements are
+    dropped. A cancel drops them too.
     """
     seconds = check_seconds(seconds, "delay(seconds)")
     if type(size) is not int or size < 1:
-        raise UsageError(f"delay(size={size!r}): give how many elements it may hold, an integer of at least 1")
+        raise UsageError(
+            f"delay(size={size!r}): give how many elements it may hold, an integer of at least 1"
+        )
     label = f"delay({seconds:g})"
-    return StageOperator(label, lambda downstream, scope: _DelayStage(downstream, scope, seconds, size, label))
+    return StageOperator(
+        label, lambda downstream, scope: _DelayStage(downstream, scope, seconds, size, label)
+    )
 
 
 def sample(seconds: float) -> SameTypeOperator:
-    """Every `seconds` pass on the newest element that arrived since the last time; the others are left out.
+    """Every `seconds` pass on the newest element that arrived since the last time;
+    the others are left out.
 
-    If no element arrived since the last time, none is passed on. The clock runs while elements are requested, and its first period
-    begins with the request.
+    If no element arrived since the last time, none is passed on. The clock runs while elements are
+    requested, and its first period begins with the request.
 
     >>> await collect(pipe(interval(0.3), ops.sample(1), ops.take(2)))
     [2, 5]
 
-    Upstream demand: 1 at a time, renewed while downstream demand is left: 1 per downstream demand, 1 more for each element left out,
-    and 1 more that is already under way.
-    Buffer: 1 element. If it arrives after demand has run out, it waits for the first period after the next request.
+    Upstream demand: 1 at a time, renewed while downstream demand is left: 1 per downstream demand,
+    1 more for each element left out, and 1 more that is already under way.
+    Buffer: 1 element. If it arrives after demand has run out,
+    it waits for the first period after the next request.
     On completion the waiting element is passed on, once requested, then completion.
     An error passes at once, and that element is dropped. A cancel drops it too.
-    `subscribe` without `demand` requests one element ahead of its reader, so the reader gets no older ones.
+    `subscribe` without `demand` requests one element ahead of its reader,
+    so the reader gets no older ones.
     """
     seconds = check_seconds(seconds, "sample(seconds)")
     label = f"sample({seconds:g})"
-    return StageOperator(label, lambda downstream, scope: _SampleStage(downstream, scope, seconds, label), prefetch=1)
+    return StageOperator(
+        label, lambda downstream, scope: _SampleStage(downstream, scope, seconds, label), prefetch=1
+    )
 
 
 class _DebounceStage(HoldingStage[A, A]):
@@ -192,8 +218,9 @@ class _TimeoutStage(Stage[A, A]):
     def _on_deadline(self) -> None:
         self._fail(
             StreamTimeout(
-                f"no signal arrived within {self._seconds:g} s of a request. Give timeout() more seconds, "
-                "find out why the source is silent, or go on with retry() or on_error_resume() after it"
+                f"no signal arrived within {self._seconds:g} s of a request. Give timeout() more "
+                "seconds, find out why the source is silent, or go on with retry() or "
+                "on_error_resume() after it"
             )
         )
 
@@ -202,15 +229,20 @@ class _TimeoutStage(Stage[A, A]):
 
 
 class _DelayStage(HoldingStage[A, A]):
-    """No more is requested than downstream has requested, so each element is requested when its time has come."""
+    """No more is requested than downstream has requested, so each element is requested
+    when its time has come.
+    """
 
     __slots__ = ("_held", "_outstanding", "_seconds", "_size", "_timer")
 
-    def __init__(self, downstream: Subscriber[A], scope: Scope, seconds: float, size: int, label: str) -> None:
+    def __init__(
+        self, downstream: Subscriber[A], scope: Scope, seconds: float, size: int, label: str
+    ) -> None:
         super().__init__(downstream)
         self._seconds = seconds
         self._size = size
-        self._held: deque[tuple[float, A]] = deque()  # with the time when each is due; bounded by size
+        # With the time when each is due; bounded by size.
+        self._held: deque[tuple[float, A]] = deque()
         self._outstanding = 0  # requested from upstream and not yet arrived
         self._timer = Timer(scope, label, on_deadline=self._on_deadline, fail=self._fail)
 
@@ -238,7 +270,8 @@ class _DelayStage(HoldingStage[A, A]):
     def _request_upstream(self) -> None:
         used = self._outstanding + len(self._held)
         missing = min(self._demand, self._size) - used
-        # Half of size at a time, or everything that downstream has requested: one call for each element would be slower.
+        # Half of size at a time, or everything that downstream has requested:
+        # one call for each element would be slower.
         if missing > 0 and (missing >= self._size // 2 or used + missing == self._demand):
             self._outstanding += missing
             self._upstream.request(missing)

@@ -15,7 +15,9 @@ A = TypeVar("A")
 B = TypeVar("B")
 
 REDUCE_RENEWAL: Final = DEFAULT_DEMAND // 2
-"""How many elements `reduce` has used when it requests that number again: half, so that the source works on the other half."""
+"""How many elements `reduce` has used when it requests that number again: half, so that the
+source works on the other half.
+"""
 
 
 @overload
@@ -26,7 +28,8 @@ def map(function: Callable[[Any], Any], /) -> Operator[Any, Any]:  # noqa: A001 
     """Pass on ``function(element)`` for each element.
 
     Upstream demand: 1 per downstream demand.
-    Buffer: none; up to 16 with an async function, which is awaited for one element at a time, in order.
+    Buffer: none; up to 16 with an async function, which is awaited for one element at a time,
+    in order.
     If the function raises or returns None, the stream ends with an error.
     Completion, errors and cancellation pass straight through.
     """
@@ -37,24 +40,31 @@ def tap(function: Callable[[A], object] | Callable[[A], Awaitable[object]], /) -
     """Call `function` with each element, for its effect, and pass the element on.
 
     Upstream demand: 1 per downstream demand. Buffer: none; up to 16 with an async function.
-    If the function raises, the stream ends with that error. Completion, errors and cancellation pass straight through.
+    If the function raises, the stream ends with that error.
+    Completion, errors and cancellation pass straight through.
     """
     return step_operator("tap", function, lambda: _TapStep(function))
 
 
 @overload
-def scan(function: Callable[[B, A], B] | Callable[[B, A], Awaitable[B]], initial: B) -> Operator[A, B]: ...
+def scan(
+    function: Callable[[B, A], B] | Callable[[B, A], Awaitable[B]], initial: B
+) -> Operator[A, B]: ...
 @overload
 def scan(function: Callable[[B, A], Awaitable[B]], initial: B) -> Operator[A, B]: ...
 def scan(function: Callable[[Any, Any], Any], initial: Any) -> Operator[Any, Any]:
-    """Pass on the running result ``total = function(total, element)`` of each element. It begins with `initial`, which is not passed on.
+    """Pass on the running result ``total = function(total, element)`` of each element. It begins
+    with `initial`, which is not passed on.
 
-    Upstream demand: 1 per downstream demand. Buffer: none but the last result; up to 16 with an async function.
+    Upstream demand: 1 per downstream demand. Buffer: none but the last result;
+    up to 16 with an async function.
     If the function raises or returns None, the stream ends with an error.
     Completion, errors and cancellation pass straight through.
     """
     if initial is None:
-        raise UsageError("scan(…, None): give the value to begin with; None is never an element (rule 2.13)")
+        raise UsageError(
+            "scan(…, None): give the value to begin with; None is never an element (rule 2.13)"
+        )
     return step_operator("scan", function, lambda: _ScanStep(function, initial))
 
 
@@ -66,31 +76,39 @@ def pairwise() -> PairOperator:
     >>> await collect(pipe([1, 2, 3], ops.pairwise()))
     [(1, 2), (2, 3)]
 
-    Upstream demand: 1 per downstream demand, and 1 more with the first. Buffer: none but the last element.
+    Upstream demand: 1 per downstream demand, and 1 more with the first. Buffer:
+    none but the last element.
     Completion, errors and cancellation pass straight through.
     """
     return StageOperator("pairwise()", lambda downstream, scope: _PairwiseStage(downstream))
 
 
 @overload
-def reduce(function: Callable[[B, A], B] | Callable[[B, A], Awaitable[B]], initial: B) -> Operator[A, B]: ...
+def reduce(
+    function: Callable[[B, A], B] | Callable[[B, A], Awaitable[B]], initial: B
+) -> Operator[A, B]: ...
 @overload
 def reduce(function: Callable[[B, A], Awaitable[B]], initial: B) -> Operator[A, B]: ...
 def reduce(function: Callable[[Any, Any], Any], initial: Any) -> Operator[Any, Any]:
-    """Pass on one element: the result of ``total = function(total, element)`` over the whole stream. It begins with `initial`.
+    """Pass on one element: the result of ``total = function(total, element)`` over the whole
+    stream. It begins with `initial`.
 
     Over a stream without elements the result is `initial`. `scan` passes on every total.
 
     >>> await collect(pipe([1, 2, 3], ops.reduce(operator.add, 0)))
     [6]
 
-    Upstream demand: 256 with the first downstream demand, renewed by halves; 16 at a time with an async function.
+    Upstream demand: 256 with the first downstream demand, renewed by halves;
+    16 at a time with an async function.
     Buffer: none but the last result; up to 16 with an async function.
     On completion the result is passed on, once requested, then completion.
-    If the function raises or returns None, the stream ends with an error. Errors and cancellation pass straight through.
+    If the function raises or returns None, the stream ends with an error.
+    Errors and cancellation pass straight through.
     """
     if initial is None:
-        raise UsageError("reduce(…, None): give the value to begin with; None is never an element (rule 2.13)")
+        raise UsageError(
+            "reduce(…, None): give the value to begin with; None is never an element (rule 2.13)"
+        )
     return _Reduce(step_operator("reduce", function, lambda: _ScanStep(function, initial)), initial)
 
 
@@ -140,7 +158,9 @@ class _ScanStep(Step):
 
 
 class _MapStage(Stage[A, B]):
-    """`map` with a plain function. It has its own stage to save the two calls of a step for each element."""
+    """`map` with a plain function.
+    It has its own stage to save the two calls of a step for each element.
+    """
 
     __slots__ = ("_function", "_label")
 
@@ -152,7 +172,8 @@ class _MapStage(Stage[A, B]):
     def on_next(self, element: A, /) -> None:
         try:
             result = self._function(element)
-            # Only for the values that checked_element refuses: a call for each result would slow down every element.
+            # Only for the values that checked_element refuses:
+            # a call for each result would slow down every element.
             if result is None or type(result) is CoroutineType:
                 checked_element(result, self._label)
         except Exception as error:  # boundary: the user's function
@@ -185,7 +206,9 @@ class _PairwiseStage(Stage[A, tuple[A, A]]):
 
 
 class _LastTotalStage(HoldingStage[A, A]):
-    """Requests every element once downstream has requested the result, and passes on the last one at the end."""
+    """Requests every element once downstream has requested the result,
+    and passes on the last one at the end.
+    """
 
     __slots__ = ("_outstanding", "_total")
 

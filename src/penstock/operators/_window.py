@@ -17,39 +17,57 @@ A = TypeVar("A")
 
 
 def window(count: int, seconds: float | None = None) -> WindowOperator:
-    """Pass on streams of `count` elements each; the last one may be shorter. `batch` passes on lists.
+    """Pass on streams of `count` elements each; the last one may be shorter.
+    `batch` passes on lists.
 
-    A window opens with its first element, and its elements can be read as they arrive. With `seconds`, it completes at the latest
-    `seconds` after it has opened. A window can be subscribed to once. Elements of a window whose subscriber has cancelled are dropped.
+    A window opens with its first element, and its elements can be read as they arrive. With
+    `seconds`, it completes at the latest `seconds` after it has opened. A window can be subscribed
+    to once. Elements of a window whose subscriber has cancelled are dropped.
 
-    >>> await collect(pipe([1, 2, 3, 4, 5], ops.window(2), ops.flat_map(lambda part: pipe(part, ops.reduce(operator.add, 0)))))
+    >>> total = lambda part: pipe(part, ops.reduce(operator.add, 0))
+    >>> await collect(pipe([1, 2, 3, 4, 5], ops.window(2), ops.flat_map(total)))
     [3, 7, 5]
 
     Upstream demand: `count` per downstream demand; with `seconds` at most 2·`count` at a time.
-    Buffer: `count` elements in a window, until they are requested from it; with `seconds` 2·`count`, because a short window uses up
-    downstream demand while elements are under way.
-    On completion the open window completes first. An error passes at once, to the open window too, and waiting elements are dropped.
-    After a cancel an open window with a subscriber goes on to its end, and upstream is cancelled then; otherwise at once.
+    Buffer: `count` elements in a window, until they are requested from it; with `seconds`
+    2·`count`, because a short window uses up downstream demand while elements are under way.
+    On completion the open window completes first. An error passes at once, to the open window too,
+    and waiting elements are dropped.
+    After a cancel an open window with a subscriber goes on to its end,
+    and upstream is cancelled then; otherwise at once.
     """
     count = check_count(count, "window")
     if seconds is not None:
         seconds = check_seconds(seconds, "window(seconds=…)")
     label = f"window({count})" if seconds is None else f"window({count}, seconds={seconds:g})"
-    return StageOperator(label, lambda downstream, scope: _WindowStage(downstream, scope, count, seconds, label))
+    return StageOperator(
+        label, lambda downstream, scope: _WindowStage(downstream, scope, count, seconds, label)
+    )
 
 
 class _WindowStage(HoldingStage[A, Source[A]], QueueOwner):
-    """Fills one window at a time. Elements are held outside of a window only if there is no demand for one."""
+    """Fills one window at a time.
+    Elements are held outside of a window only if there is no demand for one.
+    """
 
     __slots__ = ("_count", "_filled", "_held", "_open", "_outstanding", "_seconds", "_timer")
 
-    def __init__(self, downstream: Subscriber[Source[A]], scope: Scope, count: int, seconds: float | None, label: str) -> None:
+    def __init__(
+        self,
+        downstream: Subscriber[Source[A]],
+        scope: Scope,
+        count: int,
+        seconds: float | None,
+        label: str,
+    ) -> None:
         super().__init__(downstream)
         self._count = count
         self._seconds = seconds
         self._open: OutputQueue[A] | None = None
         self._filled = 0  # elements that the open window has got
-        self._held: deque[A] = deque()  # bounded: no more than 2 * count are requested at a time, and without `seconds` none is held
+        # Bounded: no more than 2 * count are requested at a time,
+        # and without `seconds` none is held.
+        self._held: deque[A] = deque()
         self._outstanding = 0  # requested from upstream and not yet arrived
         self._timer = Timer(scope, label, on_deadline=self._on_deadline, fail=self._fail)
 
@@ -60,9 +78,11 @@ class _WindowStage(HoldingStage[A, Source[A]], QueueOwner):
         if self._open is not None:
             self._add(self._open, element)
         elif self._demand and not self._is_passing_on:
-            # Outside the loop of _pass_on nothing is held while there is demand, so this element opens a window without the loop.
+            # Outside the loop of _pass_on nothing is held while there is demand, so this element
+            # opens a window without the loop.
             self._demand -= 1
-            window = self._open_window(element)  # first: it fails the stream if the timer cannot start
+            # First: it fails the stream if the timer cannot start.
+            window = self._open_window(element)
             self._downstream.on_next(window)
             if not self._is_over:
                 self._request_upstream()
@@ -113,7 +133,8 @@ class _WindowStage(HoldingStage[A, Source[A]], QueueOwner):
         self._filled += 1
         is_full = self._filled == self._count
         window.push(element)
-        if is_full and self._open is window:  # its subscriber may have cancelled both streams inside on_next
+        # Its subscriber may have cancelled both streams inside on_next.
+        if is_full and self._open is window:
             self._close_window(End(None))
 
     def _close_window(self, end: End) -> None:
@@ -129,7 +150,9 @@ class _WindowStage(HoldingStage[A, Source[A]], QueueOwner):
         self._pass_on()
 
     def _end_after_cancel(self) -> None:
-        """Drop the open window and cancel upstream: the outer stream was cancelled, and no window is read any more."""
+        """Drop the open window and cancel upstream:
+        the outer stream was cancelled, and no window is read any more.
+        """
         window, self._open = self._open, None
         self._timer.stop()
         self._cancel_upstream()
@@ -157,7 +180,8 @@ class _WindowStage(HoldingStage[A, Source[A]], QueueOwner):
 
     def _request_upstream(self) -> None:
         rest = self._count - self._filled if self._open is not None else 0
-        # With `seconds` one window ahead: a short one uses up demand, and the elements that were requested for it must be held then.
+        # With `seconds` one window ahead: a short one uses up demand, and the elements that were
+        # requested for it must be held then.
         windows = self._demand if self._seconds is None else min(self._demand, 1)
         missing = min(UNBOUNDED, rest + windows * self._count) - self._outstanding - len(self._held)
         if missing > 0:

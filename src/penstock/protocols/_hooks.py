@@ -9,14 +9,30 @@ from penstock.spi import Factory, hookimpl
 @hookimpl
 def penstock_dialects() -> list[Factory]:
     """``rsio``, ``reactivesocket``."""
-    # A factory is the class itself: the runtime calls it with a session and the settings, once for each connection.
+    # A factory is the class itself: the runtime calls it with a session and the settings,
+    # once for each connection.
     return [
-        Factory(name=RsioDialect.name, make=RsioDialect, summary="publishers by name, in both directions"),
-        Factory(name=ReactiveSocketDialect.name, make=ReactiveSocketDialect, summary="requests of four shapes, in both directions"),
+        Factory(
+            name=RsioDialect.name,
+            make=RsioDialect,
+            summary="publishers by name, in both directions",
+        ),
+        Factory(
+            name=ReactiveSocketDialect.name,
+            make=ReactiveSocketDialect,
+            summary="requests of four shapes, in both directions",
+        ),
     ]
 
 
 @hookimpl
 def penstock_extensions() -> list[Factory]:
     """``requests``."""
-    return [Factory(name=Requests.name, id=Requests.id, make=Requests, summary="requests with a payload over RS.io")]
+    return [
+        Factory(
+            name=Requests.name,
+            id=Requests.id,
+            make=Requests,
+            summary="requests with a payload over RS.io",
+        )
+    ]

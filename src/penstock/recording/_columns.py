@@ -1,6 +1,7 @@
 """The columns of a recorded signal, and how a row is packed while it waits for the file.
 
-A row is packed at once: eight numbers in 56 bytes, where a tuple of them takes some 300. So the bound of the buffer is one of bytes.
+A row is packed at once: eight numbers in 56 bytes, where a tuple of them takes some 300. So the
+bound of the buffer is one of bytes.
 """
 
 from struct import Struct
@@ -27,7 +28,9 @@ SUBSCRIPTIONS: Final = "subscriptions"
 """The first word in the name of a file that tells what each subscription was."""
 
 PROCESSES: Final = "process"
-"""The first word in the name of a file that tells of a process: which program it ran, and how many rows it had to drop."""
+"""The first word in the name of a file that tells of a process:
+which program it ran, and how many rows it had to drop.
+"""
 
 MOST: Final = (1 << 63) - 1
 """The largest number of a column. Sums saturate there."""

@@ -1,7 +1,10 @@
-"""The files of one process: signals and subscriptions as Parquet, and a small JSON file about the process.
+"""The files of one process: signals and subscriptions as Parquet,
+and a small JSON file about the process.
 
-Programs that record nothing must not import this file: numpy and pyarrow take 0.2 s, and may be missing.
-A file has the name `….part` while it is written, and gets its own name when it is whole. So a reader never meets half a file.
+Programs that record nothing must not import this file:
+numpy and pyarrow take 0.2 s, and may be missing.
+A file has the name `….part` while it is written, and gets its own name when it is whole. So a
+reader never meets half a file.
 """
 
 import ctypes
@@ -19,14 +22,24 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from penstock.recording._columns import PACKED, PROCESSES, ROW_BYTES, SIGNALS, STREAM, SUBSCRIPTIONS, VERSION
+from penstock.recording._columns import (
+    PACKED,
+    PROCESSES,
+    ROW_BYTES,
+    SIGNALS,
+    STREAM,
+    SUBSCRIPTIONS,
+    VERSION,
+)
 from penstock.recording._tap import StreamFacts
 
 COMPRESSION: Final = "zstd"
 
 
 class RecordFiles:
-    """Writes the files of one process. All methods are called by one thread; each raises OSError if the disk refuses."""
+    """Writes the files of one process. All methods are called by one thread;
+    each raises OSError if the disk refuses.
+    """
 
     def __init__(self, folder: Path, process: int) -> None:
         self.folder: Path = folder
@@ -46,13 +59,17 @@ class RecordFiles:
         return 0
 
     def write_signals(self, blocks: "Iterable[tuple[StreamFacts, bytes | bytearray]]") -> int:
-        """Write the packed rows of some subscriptions as one row group, those of a subscription together. Return the number of rows."""
+        """Write the packed rows of some subscriptions as one row group, those of a subscription
+        together. Return the number of rows.
+        """
         tables = [self._table(recorded, rows) for recorded, rows in blocks]
         table = pa.concat_tables(tables)
         if self._writer is None:
             self._number += 1
             self.folder.mkdir(parents=True, exist_ok=True)
-            self._path = self.folder / f"{SIGNALS}-{self._process:016x}-{self._number:06d}.parquet.part"
+            self._path = (
+                self.folder / f"{SIGNALS}-{self._process:016x}-{self._number:06d}.parquet.part"
+            )
             self._writer = pq.ParquetWriter(self._path, self._schema(), compression=COMPRESSION)
         self._writer.write_table(table, row_group_size=max(1, table.num_rows))
         return int(table.num_rows)
@@ -67,7 +84,10 @@ class RecordFiles:
     def write_subscriptions(self, rows: list[StreamFacts]) -> None:
         """Write what these subscriptions were."""
         self.folder.mkdir(parents=True, exist_ok=True)
-        part = self.folder / f"{SUBSCRIPTIONS}-{self._process:016x}-{rows[0].subscription:012d}.parquet.part"
+        part = (
+            self.folder
+            / f"{SUBSCRIPTIONS}-{self._process:016x}-{rows[0].subscription:012d}.parquet.part"
+        )
         pq.write_table(self._subscriptions(rows), part, compression=COMPRESSION)
         part.rename(part.with_suffix(""))
 
@@ -83,13 +103,20 @@ class RecordFiles:
                 path.unlink()
 
     def leave_to_parent(self) -> None:
-        """After a fork, in the child: leave the file of signals alone. The parent still writes it, and both have it open."""
+        """After a fork, in the child: leave the file of signals alone.
+        The parent still writes it, and both have it open.
+        """
         if self._writer is not None:
-            # When the object is destroyed, it writes the end of the file, here between the parent's rows. So it is kept for ever.
+            # When the object is destroyed, it writes the end of the file, here between the parent's
+            # rows. So it is kept for ever.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._writer))
 
-    def write_process(self, *, rows: int, dropped: int, streams_left_out: int, is_over: bool) -> None:
-        """Write the file with the facts about this process and its counts. It replaces the one before."""
+    def write_process(
+        self, *, rows: int, dropped: int, streams_left_out: int, is_over: bool
+    ) -> None:
+        """Write the file with the facts about this process and its counts.
+        It replaces the one before.
+        """
         facts = {
             "version": VERSION,
             "process": self._process,
@@ -142,13 +169,15 @@ class RecordFiles:
         )
 
 
-# Not `pyarrow.array` and not `pyarrow.scalar`: where pandas is installed they import it. That takes half a second, and fails at the end of
-# the program.
+# Not `pyarrow.array` and not `pyarrow.scalar`: where pandas is installed they import it. That takes
+# half a second, and fails at the end of the program.
 
 
 def _numbers(values: Any, kind: str = "int64") -> Any:
     column = np.ascontiguousarray(values, dtype=kind)
-    return pa.Array.from_buffers(pa.int8() if kind == "int8" else pa.int64(), len(column), [None, pa.py_buffer(column)])
+    return pa.Array.from_buffers(
+        pa.int8() if kind == "int8" else pa.int64(), len(column), [None, pa.py_buffer(column)]
+    )
 
 
 def _truths(values: list[bool]) -> Any:

@@ -15,7 +15,8 @@ DETAIL: Final = "PENSTOCK_RECORD_DETAIL"
 SAMPLE: Final = "PENSTOCK_RECORD_SAMPLE"
 """The environment variable for `sample`, a number."""
 
-_recorders: Final[list[Recorder]] = []  # the one of this process, once it was asked for. A forked child keeps it: it begins anew there
+# The one of this process, once it was asked for. A forked child keeps it: it begins anew there.
+_recorders: Final[list[Recorder]] = []
 
 
 def is_recording_wanted() -> bool:
@@ -24,7 +25,9 @@ def is_recording_wanted() -> bool:
 
 
 def process_recorder() -> Recorder | None:
-    """Return the recorder of this process, or None if the environment does not ask for one. Raises UsageError as `Recorder` does."""
+    """Return the recorder of this process, or None if the environment does not ask for one.
+    Raises UsageError as `Recorder` does.
+    """
     folder = os.environ.get(RECORD, "")
     if not folder:
         return None
@@ -34,5 +37,7 @@ def process_recorder() -> Recorder | None:
             share = float(sample)
         except ValueError:
             raise UsageError(f"{SAMPLE} is {sample!r}; give a number from 0 to 1") from None
-        _recorders.append(Recorder(folder, detail="signals" if detail == "signals" else "runs", sample=share))
+        _recorders.append(
+            Recorder(folder, detail="signals" if detail == "signals" else "runs", sample=share)
+        )
     return _recorders[0]

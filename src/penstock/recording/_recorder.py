@@ -1,10 +1,14 @@
-"""`Recorder`: gives each stream a tap, and writes the rows of all taps into files, from a thread of its own.
+"""`Recorder`: gives each stream a tap, and writes the rows of all taps into files,
+from a thread of its own.
 
 Rules of this file:
 
-* A stream never waits for the recorder. Rows that find no room, and rows that the disk refuses, are dropped and counted.
-* The thread starts with the first stream that is recorded, so a recorder that records nothing costs nothing.
-* A process that is forked has no thread, and must not touch the files of its parent. So its recorders begin anew, as another process.
+* A stream never waits for the recorder.
+  Rows that find no room, and rows that the disk refuses, are dropped and counted.
+* The thread starts with the first stream that is recorded, so a recorder
+  that records nothing costs nothing.
+* A process that is forked has no thread, and must not touch the files of its parent. So its
+  recorders begin anew, as another process.
 """
 
 import logging
@@ -25,10 +29,13 @@ from penstock.recording._tap import Intake, StreamFacts, StreamTap
 from penstock.recording._writer_thread import LOG, WriterThread
 from penstock.spi import ConnectionClosed, ConnectionOpened, StreamOpened, hookimpl
 
-_INSTALL: Final = "recording needs pyarrow and numpy; install them with: pip install 'penstock[record]'"
+_INSTALL: Final = (
+    "recording needs pyarrow and numpy; install them with: pip install 'penstock[record]'"
+)
 
 _FORKED: Final = (
-    "this process was forked from one that recorded. Streams that were open then are not recorded here: their rows are counted as dropped"
+    "this process was forked from one that recorded. Streams that were open then are not recorded "
+    "here: their rows are counted as dropped"
 )
 
 Sample = float | Callable[[StreamOpened], bool]
@@ -37,16 +44,20 @@ Sample = float | Callable[[StreamOpened], bool]
 class Recorder:
     """Records the signals of streams into a folder.
 
-    It is a plugin: ``build_registry([recorder])`` records every stream of the connections that use the registry, in both directions, and
-    ``serve(service, url, record=recorder)`` those of a server. `tap` records streams inside the process, with the operator ``record``.
+    It is a plugin: ``build_registry([recorder])`` records every stream of the connections that use
+    the registry, in both directions, and ``serve(service, url, record=recorder)`` those of a
+    server. `tap` records streams inside the process, with the operator ``record``.
 
-    `sample` is the share of streams that are recorded, or a function that decides about each. With ``detail="signals"`` each call of
-    `on_next` gets a row; else neighbouring elements share one. A file ends after `rotate_seconds` or `rotate_bytes`. At most `max_rows`
-    rows wait for the thread, 56 bytes each; the others are dropped and counted. Use it as a context manager, or call `close`: the last
-    rows are written then. If the process is killed, the rows of the file that was being written are lost.
+    `sample` is the share of streams that are recorded, or a function that decides about each. With
+    ``detail="signals"`` each call of `on_next` gets a row; else neighbouring elements share one. A
+    file ends after `rotate_seconds` or `rotate_bytes`. At most `max_rows` rows wait for the thread,
+    56 bytes each; the others are dropped and counted. Use it as a context manager, or call `close`:
+    the last rows are written then. If the process is killed, the rows of the file
+    that was being written are lost.
 
-    After `os.fork` the child records as a process of its own, with its own number and files. The streams that were open at the fork go on
-    in the parent: if the child uses one, its rows there are dropped and counted.
+    After `os.fork` the child records as a process of its own, with its own number and files. The
+    streams that were open at the fork go on in the parent: if the child uses one, its rows there
+    are dropped and counted.
     """
 
     def __init__(
@@ -61,11 +72,16 @@ class Recorder:
     ) -> None:
         """Raises UsageError for values that cannot be meant, and if pyarrow or numpy is missing."""
         if not callable(sample) and not 0.0 <= sample <= 1.0:
-            raise UsageError(f"Recorder(sample={sample!r}): give a share from 0 to 1, or a function that gets a StreamOpened")
+            raise UsageError(
+                f"Recorder(sample={sample!r}): give a share from 0 to 1, or a function that gets a "
+                "StreamOpened"
+            )
         if detail not in ("runs", "signals"):
             raise UsageError(f"Recorder(detail={detail!r}): give 'runs' or 'signals'")
         if rotate_seconds <= 0 or rotate_bytes <= 0 or max_rows <= 0:
-            raise UsageError("Recorder(): rotate_seconds, rotate_bytes and max_rows must be positive")
+            raise UsageError(
+                "Recorder(): rotate_seconds, rotate_bytes and max_rows must be positive"
+            )
         self.folder: Path = Path(folder)
         self.process: int = randbits(62)
         """The number of this process in the files."""
@@ -94,7 +110,12 @@ class Recorder:
     def __enter__(self) -> Self:
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
     @property
@@ -115,11 +136,17 @@ class Recorder:
         return self._intake.streams_left_out
 
     def tap(self, name: str, /) -> SignalTap | None:
-        """Return the tap of a new stream inside this process, for the operator ``record``; None if `sample` leaves it out."""
-        return self._tap(StreamOpened(connection=0, stream=0, publisher=name, outbound=True, pattern=name))
+        """Return the tap of a new stream inside this process, for the operator ``record``;
+        None if `sample` leaves it out.
+        """
+        return self._tap(
+            StreamOpened(connection=0, stream=0, publisher=name, outbound=True, pattern=name)
+        )
 
     def close(self) -> None:
-        """Write what waits, and end the files. Streams that still run are not recorded any more. Waits for the disk, not for a stream."""
+        """Write what waits, and end the files. Streams that still run are not recorded any more.
+        Waits for the disk, not for a stream.
+        """
         with self._lock:
             self._is_closed = True
             thread = self._thread
@@ -127,7 +154,10 @@ class Recorder:
             thread.stop()
 
     def __repr__(self) -> str:
-        return f"<Recorder {str(self.folder)!r}: {self._count} streams, {self.rows} rows, {self.dropped} dropped>"
+        return (
+            f"<Recorder {str(self.folder)!r}: {self._count} streams, {self.rows} rows, "
+            f"{self.dropped} dropped>"
+        )
 
     # --- hooks
 
@@ -182,18 +212,25 @@ class Recorder:
         with self._lock:
             if self._thread is None and not self._is_closed:
                 seconds, size = self._rotate
-                self._thread = WriterThread(self._files, self._intake, rotate_seconds=seconds, rotate_bytes=size)
+                self._thread = WriterThread(
+                    self._files, self._intake, rotate_seconds=seconds, rotate_bytes=size
+                )
                 self._thread.start()
-                # Also at the end of the program: the last rows of a recorder that was not closed are written then.
+                # Also at the end of the program:
+                # the last rows of a recorder that was not closed are written then.
                 self._stop_at_end = weakref.finalize(self, self._thread.stop)
-                # A process of multiprocessing ends without that, and calls only what is registered there.
+                # A process of multiprocessing ends without that,
+                # and calls only what is registered there.
                 if (multiprocessing := sys.modules.get("multiprocessing.util")) is not None:
                     multiprocessing.Finalize(self, self._thread.stop, exitpriority=0)
 
     def begin_anew(self) -> None:
-        """Become the recorder of a process that was forked right now. The rows that wait are the parent's, and so are its files."""
+        """Become the recorder of a process that was forked right now. The rows that wait are the
+        parent's, and so are its files.
+        """
         if self._stop_at_end is not None:
-            # Not to be called here: the thread does not exist, and what it waits for may be locked for ever.
+            # Not to be called here: the thread does not exist,
+            # and what it waits for may be locked for ever.
             self._stop_at_end.detach()
             self._stop_at_end = None
         self._files.leave_to_parent()

@@ -1,10 +1,13 @@
-"""The tap of one stream: numbers the rows, packs them, and keeps them until the recorder's thread takes them.
+"""The tap of one stream: numbers the rows, packs them,
+and keeps them until the recorder's thread takes them.
 
 Rules of this file:
 
-* A tap may be called from any thread, by one at a time. The recorder's thread takes rows at the same time, without a lock: each of the
-  operations on the buffer that both use is one step of the interpreter.
-* Each row gets the next number, whether it is kept or dropped. So a reader sees how many rows are missing, and where.
+* A tap may be called from any thread, by one at a time. The recorder's thread takes rows at the
+  same time, without a lock: each of the operations on the buffer that both use is one step of the
+  interpreter.
+* Each row gets the next number, whether it is kept or dropped.
+  So a reader sees how many rows are missing, and where.
 """
 
 import struct
@@ -50,13 +53,17 @@ class Intake:
     """How many rows may wait, and how many new streams."""
 
     room: int = attrs.field(init=False)
-    """How many rows still find room. The thread sets it anew each time, so it does no lasting harm if two threads subtract at once."""
+    """How many rows still find room. The thread sets it anew each time, so it does no lasting
+    harm if two threads subtract at once.
+    """
 
     dropped: int = 0
     """Rows that found no room."""
 
     when_dropped: Callable[[], None] | None = None
-    """Called for each row that is dropped. Set in a process that was forked, for the streams that were open then."""
+    """Called for each row that is dropped.
+    Set in a process that was forked, for the streams that were open then.
+    """
 
     streams_left_out: int = 0
     """Streams that were not recorded, because too many new ones waited."""
@@ -89,7 +96,9 @@ class StreamTap:
         self._rows = bytearray()
         self._seq = 0
 
-    def record(self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /) -> None:
+    def record(
+        self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /
+    ) -> None:
         """Keep one row, or drop it and count it if too many wait."""
         seq = self._seq
         self._seq = seq + 1
@@ -103,9 +112,11 @@ class StreamTap:
         try:
             rows += _PACK(seq, kind, n, size, first, last, longest)
         except struct.error:
-            # A request of a user's object may be any number, and a sum may exceed what a column holds.
+            # A request of a user's object may be any number,
+            # and a sum may exceed what a column holds.
             rows += _PACK(seq, kind, _clamped(n), _clamped(size), first, last, longest)
-        # Looked at after the row was added: if the thread takes it between the two, there is nothing to announce.
+        # Looked at after the row was added:
+        # if the thread takes it between the two, there is nothing to announce.
         if len(rows) == ROW_BYTES:
             intake.waiting.append(self)
 

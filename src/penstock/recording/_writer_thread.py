@@ -2,8 +2,10 @@
 
 Rules of this file:
 
-* The rows of a subscription are kept together until a row group is full: a reader of the files has few, long pieces then.
-* If the disk refuses something, the file that was being written is dropped, and its rows are counted. The thread tries again later.
+* The rows of a subscription are kept together until a row group is full:
+  a reader of the files has few, long pieces then.
+* If the disk refuses something, the file that was being written is dropped, and its rows are
+  counted. The thread tries again later.
 * What the streams were is kept until it is written: a later file may have rows of them.
 """
 
@@ -24,7 +26,9 @@ LOG: Final = "penstock.recording"
 """The logger."""
 
 INTERVAL: Final = 0.25
-"""Seconds between two looks at the taps. The room for rows lasts as long at a million rows a second."""
+"""Seconds between two looks at the taps.
+The room for rows lasts as long at a million rows a second.
+"""
 
 GROUP_ROWS: Final = 262_144
 """Rows of a row group: 14 MiB before compression."""
@@ -33,7 +37,9 @@ PAUSE: Final = 5.0
 """Seconds after a failure of the disk in which nothing is written."""
 
 MOST_NEW: Final = 65_536
-"""Streams that are in no file yet. If there are more, the file ends early: many short streams must not fill the memory."""
+"""Streams that are in no file yet. If there are more, the file ends early:
+many short streams must not fill the memory.
+"""
 
 STOP_SECONDS: Final = 30.0
 """Seconds that `WriterThread.stop` waits for a disk that hangs."""
@@ -42,20 +48,25 @@ STOP_SECONDS: Final = 30.0
 class WriterThread(threading.Thread):
     """Writes the rows of one recorder."""
 
-    def __init__(self, files: "RecordFiles", intake: Intake, *, rotate_seconds: float, rotate_bytes: int) -> None:
+    def __init__(
+        self, files: "RecordFiles", intake: Intake, *, rotate_seconds: float, rotate_bytes: int
+    ) -> None:
         # A daemon: a disk that hangs must not keep the program from ending.
         super().__init__(name="penstock recorder", daemon=True)
         self._files = files
         self._intake = intake
         self._rotate = rotate_seconds, rotate_bytes
         self._is_stopping = threading.Event()
-        self._held: dict[int, tuple[StreamFacts, bytearray]] = {}  # bounded by GROUP_ROWS and the rows of one look
+        # Bounded by GROUP_ROWS and the rows of one look.
+        self._held: dict[int, tuple[StreamFacts, bytearray]] = {}
         self._held_rows = 0
-        self._new: list[StreamFacts] = []  # streams that are in no file yet; bounded by MOST_NEW, and `max_rows` more at the end
+        # streams that are in no file yet; bounded by MOST_NEW, and `max_rows` more at the end.
+        self._new: list[StreamFacts] = []
         self._in_file = 0  # rows of the file that is being written
         self._refused_until = 0.0
         self._has_failed = False
-        self._lines = LimitedLog(logging.getLogger(LOG))  # not `limited_log`, which may use the clock of trio: this is no thread of trio's
+        # Not `limited_log`, which may use the clock of trio: this is no thread of trio's.
+        self._lines = LimitedLog(logging.getLogger(LOG))
         self.rows: int = 0
         """Rows that were written."""
         self.refused: int = 0
@@ -87,7 +98,8 @@ class WriterThread(threading.Thread):
 
     def _take(self, *, all_new: bool = False) -> None:
         intake = self._intake
-        # The others wait in the intake. If the disk refuses for long, it leaves out and counts those that find no room.
+        # The others wait in the intake. If the disk refuses for long, it leaves out
+        # and counts those that find no room.
         while intake.begun and (all_new or len(self._new) < MOST_NEW):
             self._new.append(intake.begun.popleft())
         for _ in range(len(intake.waiting)):
@@ -128,7 +140,12 @@ class WriterThread(threading.Thread):
     def _write_process(self, *, is_over: bool = False) -> None:
         intake = self._intake
         dropped = intake.dropped + self.refused
-        self._files.write_process(rows=self.rows, dropped=dropped, streams_left_out=intake.streams_left_out, is_over=is_over)
+        self._files.write_process(
+            rows=self.rows,
+            dropped=dropped,
+            streams_left_out=intake.streams_left_out,
+            is_over=is_over,
+        )
 
     def _count_refused(self) -> None:
         self.refused += self._in_file
@@ -139,14 +156,19 @@ class WriterThread(threading.Thread):
         """Write something. If the disk refuses, drop the file and return False."""
         try:
             write()
-        # A boundary: the disk refuses, or the library that writes raises. Otherwise the thread would end, and all later rows would be lost.
+        # A boundary: the disk refuses, or the library that writes raises. Otherwise the thread
+        # would end, and all later rows would be lost.
         except Exception as error:
             self._files.give_up()
             self._count_refused()
             self._refused_until = monotonic() + PAUSE
-            # Once until it works again: the reason stays the same, and the count is in the file of the process.
+            # Once until it works again: the reason stays the same,
+            # and the count is in the file of the process.
             if not self._has_failed:
-                text = "the recorder cannot write to %s: %s. It drops rows and counts them, and tries again each %g s"
+                text = (
+                    "the recorder cannot write to %s: %s. It drops rows and counts them, and "
+                    "tries again each %g s"
+                )
                 self._lines.write(logging.ERROR, "disk", text, self._files.folder, error, PAUSE)
             self._has_failed = True
             return False

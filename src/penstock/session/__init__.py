@@ -1,10 +1,12 @@
-"""The session of one connection: handshake, streams, demand, splitting, the end. No I/O, no clock, no random numbers, no trio.
+"""The session of one connection: handshake, streams, demand, splitting, the end. No I/O, no clock,
+no random numbers, no trio.
 
-One session serves every protocol; what belongs to one protocol alone is in its dialect (`penstock.protocols`, or a plugin). May import
-`penstock.wire` and `penstock.api`.
+One session serves every protocol; what belongs to one protocol alone is in its dialect
+(`penstock.protocols`, or a plugin). May import `penstock.wire` and `penstock.api`.
 """
 
-# Names for dialects, plugins and the runtime. The watchers, the outbox and the tables of moves stay private.
+# Names for dialects, plugins and the runtime.
+# The watchers, the outbox and the tables of moves stay private.
 from penstock.session._cancelled_streams import CancelledStream
 from penstock.session._channel import Channel, Outbox
 from penstock.session._detect_protocol import protocol_detector, refusal_for
@@ -40,7 +42,16 @@ from penstock.session._reasons import (
 from penstock.session._receiving_stream import ANSWERED, ReceivingStream
 from penstock.session._release import release_session
 from penstock.session._request_data import RequestData, TooMuchDataError, longest_data
-from penstock.session._resume import NOT_RESUMED, TOKEN_BYTES, ActiveResume, Resume, Resuming, Takeover, retain, rewind
+from penstock.session._resume import (
+    NOT_RESUMED,
+    TOKEN_BYTES,
+    ActiveResume,
+    Resume,
+    Resuming,
+    Takeover,
+    retain,
+    rewind,
+)
 from penstock.session._retained_bytes import RetainedBytes
 from penstock.session._sending_stream import SendingStream
 from penstock.session._session import CUT, CUT_EARLY, Session

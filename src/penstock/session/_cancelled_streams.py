@@ -1,12 +1,15 @@
-"""Streams that this side has cancelled. Late elements were requested, so they are free; some dialects must still delimit them.
+"""Streams that this side has cancelled. Late elements were requested, so they are free; some
+dialects must still delimit them.
 
 Rules of this file:
 
-* A message that crosses a cancel is legal and costs the peer nothing: as many elements as were requested and have not come, the rest of an
-  element that was begun, and one end for each stream.
-* Late elements are bounded in number by the demand, and in bytes by `Limits.late_bytes`. An element beyond the demand costs a glitch, and
-  its bytes count too. Beyond either bound the connection ends: `limit:late`.
-* A place is given up when the peer has ended the stream, or long after the cancel (`KEPT_SECONDS`): a publisher need not send an end.
+* A message that crosses a cancel is legal and costs the peer nothing: as many elements as were
+  requested and have not come, the rest of an element that was begun, and one end for each stream.
+* Late elements are bounded in number by the demand, and in bytes by `Limits.late_bytes`. An element
+  beyond the demand costs a glitch, and its bytes count too. Beyond either bound the connection
+  ends: `limit:late`.
+* A place is given up when the peer has ended the stream, or long after the cancel (`KEPT_SECONDS`):
+  a publisher need not send an end.
 """
 
 from collections.abc import Sequence
@@ -17,10 +20,14 @@ from penstock.session._channel import Channel
 from penstock.session._receiving_stream import ReceivingStream
 
 MESSAGE_OVERHEAD: Final = 3
-"""Bytes around a late element, at least: without them elements of no bytes would have no bound in bytes."""
+"""Bytes around a late element, at least:
+without them elements of no bytes would have no bound in bytes.
+"""
 
 KEPT_SECONDS: Final = 60.0
-"""A peer that has read the cancel sends nothing more; after this time it has read it, or the keepalive has ended the connection."""
+"""A peer that has read the cancel sends nothing more; after this time it has read it, or the
+keepalive has ended the connection.
+"""
 
 LATE: Final = "limit:late"
 
@@ -29,9 +36,22 @@ _NONE: Final[frozenset["CancelledStream"]] = frozenset()
 
 
 class CancelledStreams:
-    """Keeps the places of cancelled streams in the table of opened streams, if the dialect needs them to delimit late elements."""
+    """Keeps the places of cancelled streams in the table of opened streams, if the dialect needs
+    them to delimit late elements.
+    """
 
-    __slots__ = ("_by_size", "_bytes", "_channel", "_elements", "_ends", "_kept_since", "_older", "_opened", "_reason", "count")
+    __slots__ = (
+        "_by_size",
+        "_bytes",
+        "_channel",
+        "_elements",
+        "_ends",
+        "_kept_since",
+        "_older",
+        "_opened",
+        "_reason",
+        "count",
+    )
 
     def __init__(self, channel: Channel, opened: "OpenedStreams") -> None:
         self._channel = channel
@@ -41,25 +61,32 @@ class CancelledStreams:
         self._elements = 0
         self._bytes = 0
         self._ends = 0
-        self._reason = "limit:glitches"  # as long as no stream was cancelled, a late element belongs to nothing
+        # As long as no stream was cancelled, a late element belongs to nothing.
+        self._reason = "limit:glitches"
         self._by_size: dict[int, CancelledStream] = {}
         self._older: frozenset[CancelledStream] = _NONE
         self._kept_since = channel.now
 
     def add(self, stream: ReceivingStream, unfinished: int = 0) -> None:
-        """Take over a stream that this side has cancelled. Its demand, and its `unfinished` elements, may still come."""
+        """Take over a stream that this side has cancelled.
+        Its demand, and its `unfinished` elements, may still come.
+        """
         channel, due, self._reason = self._channel, stream.outstanding + unfinished, LATE
-        # Elements that cross the cancel cost nothing: a subscriber that left with much outstanding demand once lost its connection.
+        # Elements that cross the cancel cost nothing: a subscriber that left with much outstanding
+        # demand once lost its connection.
         self._elements = min(self._elements + due, UNBOUNDED)
-        # To the full at each cancel: what is under way over a connection is under way for all of its streams together.
+        # To the full at each cancel: what is under way over a connection is under way for all of
+        # its streams together.
         self._bytes = channel.limits.late_bytes
-        # Packed elements carry no lengths: late ones can only be skipped if the stream's element size is kept.
+        # Packed elements carry no lengths:
+        # late ones can only be skipped if the stream's element size is kept.
         if channel.dialect.delimits_cancelled:
             self.count += 1
             if self.count > channel.limits.retired_ids // 2:
                 self._give_up_old_places()
         else:
-            # The end of such a stream finds no place, so the ends that may come are counted. Bounded: a peer need not send any.
+            # The end of such a stream finds no place, so the ends that may come are counted.
+            # Bounded: a peer need not send any.
             self._ends = min(self._ends + 1, channel.limits.retired_ids)
         self.replace(stream)
 
@@ -72,27 +99,39 @@ class CancelledStreams:
 
     def resize(self, stream_id: int, element_size: int) -> None:
         """Expect late elements of that size on a cancelled stream."""
-        # Cancelled streams share one object per element size, so each costs only an entry of the table.
+        # Cancelled streams share one object per element size,
+        # so each costs only an entry of the table.
         cancelled = self._by_size.get(element_size)
         if cancelled is None:
-            cancelled = self._by_size[element_size] = CancelledStream(self, self._channel, element_size)
+            cancelled = self._by_size[element_size] = CancelledStream(
+                self, self._channel, element_size
+            )
         self._opened[stream_id] = cancelled
 
     def count_late(self, count: int, size: int) -> None:
-        """Count `count` late elements, or a part of one, that were dropped: `size` bytes. More of them than were asked for are odd."""
+        """Count `count` late elements, or a part of one, that were dropped: `size` bytes. More
+        of them than were asked for are odd.
+        """
         # A part counts no element, and is odd if no element is due.
         if self._elements < (count or 1):
             self._channel.count_oddity(reason=self._reason)
             if self._reason != LATE:
                 return  # no stream was cancelled
-            # No return after a cancel: with glitches alone a peer could send elements of `max_frame` bytes, 33 a second, without end.
+            # No return after a cancel: with glitches alone a peer could send elements of
+            # `max_frame` bytes, 33 a second, without end.
         else:
             self._elements -= count
         self._bytes -= size + MESSAGE_OVERHEAD
         if self._bytes < 0:
             most = self._channel.limits.late_bytes
             self._channel.fail_connection(
-                ProtocolError(f"after a cancel the peer sent more than {most:,} bytes of its stream (Limits.late_bytes)", reason=LATE)
+                ProtocolError(
+                    (
+                        f"after a cancel the peer sent more than {most:,} bytes of its stream "
+                        "(Limits.late_bytes)"
+                    ),
+                    reason=LATE,
+                )
             )
 
     def count_end(self) -> bool:
@@ -103,12 +142,17 @@ class CancelledStreams:
         return True
 
     def _give_up_old_places(self) -> None:
-        """Forget the places that were old at the last look, if that was long ago. Each place is kept for once to twice that time."""
-        # Without this a peer that sends no end after a cancel, as it may, lost its connection after 65,536 timeouts.
+        """Forget the places that were old at the last look, if that was long ago. Each place is
+        kept for once to twice that time.
+        """
+        # Without this a peer that sends no end after a cancel, as it may,
+        # lost its connection after 65,536 timeouts.
         now = self._channel.now
         if now - self._kept_since < KEPT_SECONDS:
             return
-        for stream_id in [stream_id for stream_id, place in self._opened.items() if place in self._older]:
+        for stream_id in [
+            stream_id for stream_id, place in self._opened.items() if place in self._older
+        ]:
             del self._opened[stream_id]
             self.count -= 1
         # New objects from now on: the object in a place tells how old the place is.
@@ -116,7 +160,9 @@ class CancelledStreams:
 
 
 class CancelledStream:
-    """Drops what arrives for streams that this side has cancelled and the peer has not ended (rule 2.8)."""
+    """Drops what arrives for streams that this side has cancelled
+    and the peer has not ended (rule 2.8).
+    """
 
     __slots__ = ("_cancelled", "_channel", "element_size")
 

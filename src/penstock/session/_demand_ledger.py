@@ -1,6 +1,8 @@
-"""The demand of one sent stream: the elements that the peer granted, and those reserved because the publisher was asked for them.
+"""The demand of one sent stream: the elements that the peer granted, and those reserved because the
+publisher was asked for them.
 
-Demand is reserved *before* an element exists. So a stream never requests more from its publisher than it may send.
+Demand is reserved *before* an element exists.
+So a stream never requests more from its publisher than it may send.
 """
 
 from penstock.api import UNBOUNDED

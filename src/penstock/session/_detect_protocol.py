@@ -1,7 +1,9 @@
-"""One port for all protocols: a client's first bytes tell which one it speaks. A client of another protocol is refused in its own protocol.
+"""One port for all protocols: a client's first bytes tell which one it speaks. A client of another
+protocol is refused in its own protocol.
 
-At most `MAX_FIRST_BYTES` are looked at, or the first line of a text, and nothing is sent before they have come. A client of no known
-protocol is left to the first of the served dialects, which refuses it.
+At most `MAX_FIRST_BYTES` are looked at, or the first line of a text, and nothing is sent before
+they have come. A client of no known protocol is left to the first of the served dialects, which
+refuses it.
 """
 
 from collections.abc import Sequence
@@ -16,38 +18,52 @@ from penstock.session._handshake_guard import ChooseDialect
 from penstock.session._reasons import NOT_SERVED
 
 MAX_FIRST_BYTES: Final = 8
-"""With this many bytes every protocol that is known here can be told: RSocket 1.0 needs the most, the eighth byte has its frame type."""
+"""With this many bytes every protocol that is known here can be told: RSocket 1.0 needs the
+most, the eighth byte has its frame type.
+"""
 
 
 def protocol_detector(
-    offers: Sequence[tuple[DialectFactory, DialectSettings]], *, framed: bool, unserved: Sequence[DialectFactory] = ()
+    offers: Sequence[tuple[DialectFactory, DialectSettings]],
+    *,
+    framed: bool,
+    unserved: Sequence[DialectFactory] = (),
 ) -> ChooseDialect[DialectHost]:
     """Return a function that chooses among `offers` by a client's first bytes.
 
-    `unserved` are the dialects that this program knows and does not offer here: a client that speaks one of them is refused in its own
-    protocol. The function raises ProtocolError with the name of the client's protocol.
+    `unserved` are the dialects that this program knows and does not offer here: a client that
+    speaks one of them is refused in its own protocol. The function raises ProtocolError with the
+    name of the client's protocol.
     """
 
     def choose(session: DialectHost, first: bytes) -> Dialect | None:
-        # True wins over None: one dialect may need more bytes than another one that is certain already.
+        # True wins over None: one dialect may need more bytes than another one
+        # that is certain already.
         verdicts = [factory.recognises(first, framed) for factory, _ in offers]
         if True in verdicts:
             factory, settings = offers[verdicts.index(True)]
             # A look at fewer bytes may have set it.
             session.foreign_refusal = None
             return factory(session, settings)
-        # On a framed transport the first message is whole, so waiting for more bytes would only delay the refusal.
+        # On a framed transport the first message is whole,
+        # so waiting for more bytes would only delay the refusal.
         if not framed and len(first) < MAX_FIRST_BYTES and None in verdicts:
             return None
         _refuse_unserved(session, first, unserved, framed=framed)
-        stranger = examine_foreign_client(first, _advice_for([factory.name for factory, _ in offers]))
+        stranger = examine_foreign_client(
+            first, _advice_for([factory.name for factory, _ in offers])
+        )
         if isinstance(stranger, BeforeHello) and not framed:
-            # If the rest never comes, a client of a text protocol gets no goodbye of a protocol that it does not speak.
+            # If the rest never comes, a client of a text protocol gets no goodbye of a protocol
+            # that it does not speak.
             session.foreign_refusal = b"" if stranger is BeforeHello.TEXT else None
             return None
         if isinstance(stranger, ForeignClient):
             session.foreign_refusal = stranger.answer
-            raise ProtocolError(f"the client speaks {stranger.speaks}, which is not served here", reason=f"protocol:{stranger.token}")
+            raise ProtocolError(
+                f"the client speaks {stranger.speaks}, which is not served here",
+                reason=f"protocol:{stranger.token}",
+            )
         # An unknown client is refused by a dialect, because only that knows how to say goodbye.
         session.foreign_refusal = None
         factory, settings = offers[0]
@@ -57,12 +73,18 @@ def protocol_detector(
 
 
 def refusal_for(
-    first: bytes, reason: str, offers: Sequence[DialectFactory], *, framed: bool, unserved: Sequence[DialectFactory] = ()
+    first: bytes,
+    reason: str,
+    offers: Sequence[DialectFactory],
+    *,
+    framed: bool,
+    unserved: Sequence[DialectFactory] = (),
 ) -> bytes | None:
-    """Return the last bytes for a client that begins with `first` and is not let in for `reason`; None if that takes more bytes.
+    """Return the last bytes for a client that begins with `first` and is not let in for `reason`;
+    None if that takes more bytes.
 
-    A client of one of `offers` gets the reason in its protocol. A client of another protocol gets the answer of a server with room. An
-    unknown client gets no byte.
+    A client of one of `offers` gets the reason in its protocol. A client of another protocol gets
+    the answer of a server with room. An unknown client gets no byte.
     """
     verdicts = [factory.recognises(first, framed) for factory in offers]
     if True in verdicts:
@@ -83,14 +105,24 @@ def _last_words(factory: DialectFactory, reason: str, *, framed: bool) -> bytes:
     return factory.refusal(reason, framed=framed) if hasattr(factory, "refusal") else b""
 
 
-def _refuse_unserved(session: DialectHost, first: bytes, unserved: Sequence[DialectFactory], *, framed: bool) -> None:
-    """Raise ProtocolError if the client speaks one of `unserved`, and leave that protocol's own refusal with the session."""
+def _refuse_unserved(
+    session: DialectHost, first: bytes, unserved: Sequence[DialectFactory], *, framed: bool
+) -> None:
+    """Raise ProtocolError if the client speaks one of `unserved`, and leave
+    that protocol's own refusal with the session.
+    """
     for factory in unserved:
         if factory.recognises(first, framed):
-            # In the client's protocol: a client that left out its SETUP once got a goodbye of RS.io, which it cannot read.
+            # In the client's protocol: a client that left out its SETUP once got a goodbye of
+            # RS.io, which it cannot read.
             session.foreign_refusal = _last_words(factory, NOT_SERVED, framed=framed)
-            raise ProtocolError(f"the client speaks {factory.name}, which is not served here", reason=NOT_SERVED)
+            raise ProtocolError(
+                f"the client speaks {factory.name}, which is not served here", reason=NOT_SERVED
+            )
 
 
 def _advice_for(names: Sequence[str]) -> str:
-    return f"this port speaks {' and '.join(names)}; connect with a client of {'one of these' if names[1:] else 'that'}"
+    return (
+        f"this port speaks {' and '.join(names)}; connect with a client of "
+        f"{'one of these' if names[1:] else 'that'}"
+    )

@@ -1,8 +1,10 @@
-"""The interface of a dialect: how one protocol encodes and decodes, and the rules that belong to it alone.
+"""The interface of a dialect: how one protocol encodes and decodes, and the rules
+that belong to it alone.
 
-The session knows streams, demand, splitting and the end. A dialect knows bytes, ids, the handshake, and what its protocol calls an error.
-When it decodes, a dialect calls the session (`DialectHost`); when the session sends, it calls the dialect's methods below. Methods that
-return bytes only encode: the bytes are queued as they are, and ``b""`` sends nothing.
+The session knows streams, demand, splitting and the end. A dialect knows bytes, ids, the handshake,
+and what its protocol calls an error. When it decodes, a dialect calls the session (`DialectHost`);
+when the session sends, it calls the dialect's methods below. Methods that return bytes only encode:
+the bytes are queued as they are, and ``b""`` sends nothing.
 """
 
 from collections.abc import Iterable
@@ -13,10 +15,14 @@ from penstock.api import Model
 
 
 class Fault(Enum):
-    """Why a stream of this side's publishers ends with an error, for a dialect that has a code for each."""
+    """Why a stream of this side's publishers ends with an error, for a dialect
+    that has a code for each.
+    """
 
     REFUSED = "refused"
-    """It ended before an element was requested from a publisher. The function that makes the publisher may have acted."""
+    """It ended before an element was requested from a publisher.
+    The function that makes the publisher may have acted.
+    """
     FAILED = "failed"
     """Its publisher failed."""
     INVALID = "invalid"
@@ -24,7 +30,9 @@ class Fault(Enum):
 
 
 class Dialect(Protocol):
-    """One protocol on one connection. A property here may be an attribute of the class or of the object."""
+    """One protocol on one connection.
+    A property here may be an attribute of the class or of the object.
+    """
 
     @property
     def name(self) -> str:
@@ -36,7 +44,9 @@ class Dialect(Protocol):
 
     @property
     def delimits_cancelled(self) -> bool:
-        """Elements that arrive for a cancelled stream can only be delimited if the stream's element size is remembered."""
+        """Elements that arrive for a cancelled stream can only be delimited if the stream's
+        element size is remembered.
+        """
 
     @property
     def answers_goodbye(self) -> bool:
@@ -44,7 +54,9 @@ class Dialect(Protocol):
 
     @property
     def max_unsplit(self) -> int:
-        """The longest element that goes in one message. A longer one goes in parts of `Limits.split_outbound_at`, in turn with others."""
+        """The longest element that goes in one message. A longer one goes in parts of
+        `Limits.split_outbound_at`, in turn with others.
+        """
 
     @property
     # A property, because it may change: after a SETUP the requests behind it do not count.
@@ -52,10 +64,14 @@ class Dialect(Protocol):
         """How many bytes the peer may send before its hello is complete."""
 
     def start(self, now: float, /) -> None:
-        """Begin: a client sends its hello. If a client's first bytes have chosen the dialect, they are fed right after."""
+        """Begin: a client sends its hello.
+        If a client's first bytes have chosen the dialect, they are fed right after.
+        """
 
     def feed(self, data: bytes, most: int, /) -> bool:
-        """Decode `data`, at most `most` messages of it, and act on each. Return whether some may be left. Raises ProtocolError."""
+        """Decode `data`, at most `most` messages of it, and act on each. Return whether some may
+        be left. Raises ProtocolError.
+        """
 
     def held(self) -> int:
         """Return how many received bytes are not decoded yet."""
@@ -68,7 +84,9 @@ class Dialect(Protocol):
 
     # The target, because an answer to a stream of the peer may have to carry that stream's id.
     def next_id(self, target: Any, /) -> int:
-        """Return the id for a new stream or request to `target`. If the subscriber cancels at once, `subscribe` does not follow."""
+        """Return the id for a new stream or request to `target`. If the subscriber cancels at
+        once, `subscribe` does not follow.
+        """
 
     def subscribe(self, stream_id: int, target: Any, demand: int, /) -> bytes:
         """Encode the opening of a stream."""
@@ -90,9 +108,13 @@ class Dialect(Protocol):
         """Encode unsplit elements, one or more, each behind its header."""
 
     def answer(self, stream_id: int, element: bytes, /) -> bytes:
-        """Encode the acceptance of a stream, its only element, unsplit, and the completion behind it."""
+        """Encode the acceptance of a stream, its only element, unsplit,
+        and the completion behind it.
+        """
 
-    def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray, /) -> None:
+    def write_packed(
+        self, into: bytearray, stream_id: int, size: int, elements: bytearray, /
+    ) -> None:
         """Write elements of fixed size, which lie one behind the other in `elements`."""
 
     # `first` and `last`: some protocols mark the first part, others the last.

@@ -42,14 +42,18 @@ class DialectSettings:
     """The encodings that this side's hello lists, best first, in a dialect that negotiates them."""
 
     encoding: EncodingOffer | None = None
-    """The encoding of both directions from the first byte, if the transport or the URL has chosen one. Then none is negotiated."""
+    """The encoding of both directions from the first byte, if the transport or the URL has
+    chosen one. Then none is negotiated.
+    """
 
     framed: bool = False
     """The transport carries whole messages."""
 
 
 class DialectFactory(Protocol):
-    """Makes a dialect for each connection; usually the dialect's class. The hook ``penstock_dialects`` returns it as `Factory.make`."""
+    """Makes a dialect for each connection; usually the dialect's class. The hook
+    ``penstock_dialects`` returns it as `Factory.make`.
+    """
 
     name: str
     """The dialect's name in a URL."""
@@ -58,23 +62,31 @@ class DialectFactory(Protocol):
     """Extensions are on unless they are switched off."""
 
     default_extensions: frozenset[int]
-    """The ids of extensions that are on unless they are switched off, in a dialect that does not take all of them."""
+    """The ids of extensions that are on unless they are switched off, in a dialect
+    that does not take all of them.
+    """
 
     takes_encodings: bool
     """The messages of the dialect have encodings that plugins offer."""
 
-    # Each dialect declares its own: every client once offered the name of the first dialect with every URL.
+    # Each dialect declares its own: every client once offered the name of the first dialect with
+    # every URL.
     alpn: str
-    """The dialect's name where TLS negotiates the protocol (ALPN), 1 to 255 ASCII characters; empty: it is not offered there."""
+    """The dialect's name where TLS negotiates the protocol (ALPN), 1 to 255 ASCII characters;
+    empty: it is not offered there.
+    """
 
     def __call__(self, session: DialectHost, settings: DialectSettings, /) -> Dialect:
         """Make the dialect of one connection."""
 
     def recognises(self, first: bytes, framed: bool, /) -> bool | None:  # noqa: FBT001  # a fact about the transport, nothing else fits
-        """Return whether a client that begins with these bytes speaks this protocol; None if it takes more bytes to tell."""
+        """Return whether a client that begins with these bytes speaks this protocol;
+        None if it takes more bytes to tell.
+        """
 
     def refusal(self, reason: str, /, *, framed: bool = False) -> bytes:
-        """Return the bytes that refuse a client of this protocol, for example where another one is served. The client gets nothing else.
+        """Return the bytes that refuse a client of this protocol, for example where another one is
+        served. The client gets nothing else.
 
         `framed` means that the transport delivers messages: the bytes are one message.
         """

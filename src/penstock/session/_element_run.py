@@ -1,10 +1,13 @@
-"""Elements of one stream that go out together, each behind its own header. The headers are made when the run is sent.
+"""Elements of one stream that go out together, each behind its own header.
+The headers are made when the run is sent.
 
-The publisher's pump appends elements to the run itself, without a call. So the stream counts and weighs them when it looks at the run.
+The publisher's pump appends elements to the run itself, without a call. So the stream counts and
+weighs them when it looks at the run.
 
-A run accepts elements that are not much longer than those before. The publisher was asked for as many elements as fill
-the outbox's room if they have the expected length. Longer ones would fill it several times before the stream looks at the run; so they
-are signalled with a call, and the stream weighs them at once.
+A run accepts elements that are not much longer than those before. The publisher was asked for as
+many elements as fill the outbox's room if they have the expected length. Longer ones would fill it
+several times before the stream looks at the run; so they are signalled with a call, and the stream
+weighs them at once.
 """
 
 from collections.abc import Sequence
@@ -22,7 +25,8 @@ class ElementRun:
     __slots__ = ("counted", "elements", "longest", "weighed")
 
     def __init__(self, first: bytes, longest: int) -> None:
-        # A list and not a deque or bytearray: the pump appends without a call of this class, and join() takes the list at once.
+        # A list and not a deque or bytearray: the pump appends without a call of this class, and
+        # join() takes the list at once.
         self.elements: list[bytes] = [first]
         self.longest: int = longest
         """The length of the longest element that may be appended; `CLOSED` if none may."""
@@ -32,16 +36,22 @@ class ElementRun:
         """Bytes of the counted elements."""
 
     def count(self) -> int:
-        """Count and weigh the elements that were appended since the last call. Return how many they are."""
+        """Count and weigh the elements that were appended since the last call.
+        Return how many they are.
+        """
         new = len(self.elements) - self.counted
         if new:
             # The first count of a run needs no slice.
-            self.weighed += sum(map(len, self.elements[self.counted :] if self.counted else self.elements))
+            self.weighed += sum(
+                map(len, self.elements[self.counted :] if self.counted else self.elements)
+            )
             self.counted += new
         return new
 
     def add(self, elements: Sequence[bytes], weight: int) -> None:
-        """Append elements of `weight` bytes, counted and weighed. All those before them are counted."""
+        """Append elements of `weight` bytes, counted and weighed.
+        All those before them are counted.
+        """
         self.elements += elements
         self.counted += len(elements)
         self.weighed += weight

@@ -1,10 +1,13 @@
-"""Encodes the elements of one sent stream and requests more of them from the publisher, as demand and the outbox's room permit.
+"""Encodes the elements of one sent stream and requests more of them from the publisher, as demand
+and the outbox's room permit.
 
-* Demand permits sending, not buffering: elements are requested from the publisher only if the peer has requested them *and* the outbox has
-  room, and only as many as will roughly fill that room.
-* Elements make a run (`ElementRun`), whatever their lengths. The publisher's pump appends to the run without a call; the stream counts
-  what that uses of the demand, and weighs it, when it looks at the run. Every move that elements must not pass closes the run first.
-* An element longer than the dialect's `max_unsplit` is held and written in parts (`LargeElements`); elements of its stream wait behind it.
+* Demand permits sending, not buffering: elements are requested from the publisher only if the peer
+  has requested them *and* the outbox has room, and only as many as will roughly fill that room.
+* Elements make a run (`ElementRun`), whatever their lengths. The publisher's pump appends to the
+  run without a call; the stream counts what that uses of the demand, and weighs it, when it looks
+  at the run. Every move that elements must not pass closes the run first.
+* An element longer than the dialect's `max_unsplit` is held and written in parts (`LargeElements`);
+  elements of its stream wait behind it.
 """
 
 from abc import ABC, abstractmethod
@@ -20,19 +23,29 @@ from penstock.session._large_elements import LargeElements
 from penstock.session._states import SendingState
 
 UNKNOWN_SIZE: Final = -1
-"""The expected size of an element before the first one came. Until then one is requested at a time."""
+"""The expected size of an element before the first one came.
+Until then one is requested at a time.
+"""
 
 HEADER_ALLOWANCE: Final = 8
-"""The room is divided by the expected size plus this: the headers of the shipped protocols have 3 to 16 bytes."""
+"""The room is divided by the expected size plus this:
+the headers of the shipped protocols have 3 to 16 bytes.
+"""
 
 OBJECT_ALLOWANCE: Final = 48
-"""While several publishers owe elements, the room is divided by the expected size plus this: what an object of bytes costs in a list."""
+"""While several publishers owe elements, the room is divided by the expected size plus this:
+what an object of bytes costs in a list.
+"""
 
 MOST_ELEMENTS: Final = 512
-"""Elements that a publisher is asked for at a time. It makes more before the first of them are sent if it is asked for more."""
+"""Elements that a publisher is asked for at a time. It makes more before the first of them are
+sent if it is asked for more.
+"""
 
 LEAST_SHARE: Final = 1 << 10
-"""Bytes that a publisher may be asked for at once, however many others owe theirs. Less would cost a request for each few elements."""
+"""Bytes that a publisher may be asked for at once, however many others owe theirs. Less would
+cost a request for each few elements.
+"""
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _UNANNOUNCED: Final = SendingState.UNANNOUNCED
@@ -47,38 +60,56 @@ TOO_LONG: Final = (1 << 62, 0)
 """The longest length and the sum for elements of other types than bytes: no run accepts them."""
 
 TIMES_EXPECTED: Final = 4
-"""A run accepts elements up to this number of times the expected length. JSON objects and lines of logs rarely vary more."""
+"""A run accepts elements up to this number of times the expected length.
+JSON objects and lines of logs rarely vary more.
+"""
 
 ALWAYS_ACCEPTED: Final = 64
-"""Bytes of an element that an open run always accepts: a limit below the size of a header would bound nothing."""
+"""Bytes of an element that an open run always accepts:
+a limit below the size of a header would bound nothing.
+"""
 
 
 def longest_beside(expected: int, most: int) -> int:
-    """Return the length of the longest element that a run accepts if `expected` is the usual length, and `most` the limit."""
+    """Return the length of the longest element that a run accepts if `expected` is the usual
+    length, and `most` the limit.
+    """
     return min(most, max(ALWAYS_ACCEPTED, expected * TIMES_EXPECTED))
 
 
 def longest_and_sum(elements: Sequence[bytes]) -> tuple[int, int]:
-    """Return the length of the longest element and the sum of all lengths. There is at least one element."""
-    # A list of lengths, its maximum and its sum take twice as long as a set of one length. Runs of different lengths usually differ here.
+    """Return the length of the longest element and the sum of all lengths.
+    There is at least one element.
+    """
+    # A list of lengths, its maximum and its sum take twice as long as a set of one length. Runs of
+    # different lengths usually differ here.
     first = len(elements[0])
-    if len(elements[-1]) == len(elements[len(elements) // 2]) == first and len(set(map(len, elements))) == 1:
+    if (
+        len(elements[-1]) == len(elements[len(elements) // 2]) == first
+        and len(set(map(len, elements))) == 1
+    ):
         return first, first * len(elements)
     lengths = list(map(len, elements))
     return max(lengths), sum(lengths)
 
 
 def share(outbox: Outbox, high: int, room: int) -> int:
-    """Return for how many bytes of small elements a publisher may be asked. `high` is the high-water mark; `room` is free of it."""
-    # A publisher yields some passes of the run loop later. While all were given the whole room, 63 streams of 1-byte elements held 25 MB.
-    # A share each, because some may not yield for hours, and the room that they owe must not be lost to the others.
+    """Return for how many bytes of small elements a publisher may be asked. `high` is the
+    high-water mark; `room` is free of it.
+    """
+    # A publisher yields some passes of the run loop later. While all were given the whole room, 63
+    # streams of 1-byte elements held 25 MB.
+    # A share each, because some may not yield for hours, and the room
+    # that they owe must not be lost to the others.
     return min(room, max(high - outbox.owed, 2 * high // (outbox.owing + 1), LEAST_SHARE))
 
 
 class ElementSender(DemandLedger, ABC):
-    """The elements of one sent stream. `SendingStream` adds its life: acceptance, end, and the publisher's other signals.
+    """The elements of one sent stream. `SendingStream` adds its life:
+    acceptance, end, and the publisher's other signals.
 
-    There may be 100,000 idle streams. The benchmark allows 400 bytes for each on each side, and an object of six attributes has 96.
+    There may be 100,000 idle streams. The benchmark allows 400 bytes for each on each side, and an
+    object of six attributes has 96.
     So `_large`, `_fixed` and `run`, which only busy streams need, are made when they are needed.
     """
 
@@ -99,14 +130,17 @@ class ElementSender(DemandLedger, ABC):
         "state",
     )
 
-    # The constructor of SendingStream sets all of these: a second constructor would cost each request a call.
+    # The constructor of SendingStream sets all of these:
+    # a second constructor would cost each request a call.
     id: int
     available: int
     reserved: int
     state: SendingState
     element_size: int
     run: ElementRun | None
-    """Elements that go out together. A pump appends to it those that are not longer than `run.longest`."""
+    """Elements that go out together.
+    A pump appends to it those that are not longer than `run.longest`.
+    """
     sent: int
     """Elements that were encoded, or are held here. Of a run, those that were counted."""
     sent_bytes: int
@@ -151,11 +185,15 @@ class ElementSender(DemandLedger, ABC):
     def is_idle(self) -> bool:
         """Nothing is requested, and no element is on its way."""
         fixed = self._fixed
-        return not (self.available or self.reserved or self._large or (fixed is not None and fixed.unsent))
+        return not (
+            self.available or self.reserved or self._large or (fixed is not None and fixed.unsent)
+        )
 
     @property
     def outstanding(self) -> int:
-        """How many elements were requested from the publisher and have not come, the uncounted ones of the run subtracted."""
+        """How many elements were requested from the publisher and have not come, the uncounted
+        ones of the run subtracted.
+        """
         run = self.run
         return self.reserved if run is None else self.reserved - len(run.elements) + run.counted
 
@@ -163,7 +201,11 @@ class ElementSender(DemandLedger, ABC):
     def weight(self) -> int:
         """Bytes that wait here, outside the outbox."""
         run, fixed, large = self.run, self._fixed, self._large
-        return (0 if run is None else run.size) + (0 if fixed is None else fixed.weight) + (0 if large is None else large.weight)
+        return (
+            (0 if run is None else run.size)
+            + (0 if fixed is None else fixed.weight)
+            + (0 if large is None else large.weight)
+        )
 
     def close_run(self) -> None:
         """Encode the next element anew: what elements or headers mean has changed."""
@@ -180,7 +222,8 @@ class ElementSender(DemandLedger, ABC):
 
     def on_next(self, element: bytes, /) -> None:
         # The path of most elements. A pump does the same in its own loop.
-        # Nothing is encoded here: flush() joins the whole run in one loop. Without runs an element costs 1.9 to 8 times as much.
+        # Nothing is encoded here: flush() joins the whole run in one loop. Without runs an element
+        # costs 1.9 to 8 times as much.
         run = self.run
         if run is None or type(element) is not bytes or len(element) > run.longest:
             self._on_other(element)
@@ -194,14 +237,17 @@ class ElementSender(DemandLedger, ABC):
         """Take elements that the publisher has at hand."""
         for position, element in enumerate(elements):
             run = self.run
-            # The first elements may have to open a run. From then on all go into it, if they are bytes and none is too long.
+            # The first elements may have to open a run. From then on all go into it, if they are
+            # bytes and none is too long.
             if run is not None and run.longest >= 0:
                 rest = elements[position:] if position else elements
                 longest, weight = TOO_LONG
                 if type(elements) is BytesList or set(map(type, rest)) == _ONLY_BYTES:
                     longest, weight = longest_and_sum(rest)
                 if longest <= run.longest:
-                    self._count_run()  # those before, so that these can be counted without a second look at their lengths
+                    # Those before, so that these can be counted without a second look at their
+                    # lengths.
+                    self._count_run()
                     run.add(rest, weight)
                     self._note_counted(run, len(rest), weight)
                     if not self.reserved:
@@ -216,9 +262,15 @@ class ElementSender(DemandLedger, ABC):
         """Count the run and pull again: the run holds all that was requested."""
         self._count_run()
         if not self.reserved:
-            # The peer reads these while the publisher makes the next ones. Else each side would wait for the other in turn.
+            # The peer reads these while the publisher makes the next ones. Else each side would
+            # wait for the other in turn.
             urge, run = self._channel.urge, self.run
-            if urge is not None and self.available and run is not None and run.counted >= MOST_ELEMENTS // 2:
+            if (
+                urge is not None
+                and self.available
+                and run is not None
+                and run.counted >= MOST_ELEMENTS // 2
+            ):
                 urge()
             self.pull()
 
@@ -238,7 +290,8 @@ class ElementSender(DemandLedger, ABC):
         # All that was asked for has come: from now on the room is divided among fewer publishers.
         if self._owed and not self.reserved:
             self.settle()
-        # One pull at a time: reserved elements are still to come. A held large element is written before more are pulled.
+        # One pull at a time: reserved elements are still to come.
+        # A held large element is written before more are pulled.
         if self.reserved or not self.available or self._upstream is None or self._large:
             if self.state in _WITHOUT_PUBLISHER:
                 self.attach_waiting()
@@ -247,27 +300,36 @@ class ElementSender(DemandLedger, ABC):
             return
         outbox = self._channel.outbox
         room = outbox.room()
-        # The expected size is what is known of the next element. The first of a stream may be large as well.
-        if self._expected_size > self._channel.dialect.max_unsplit or (self._expected_size < 0 and outbox.large_elements):
+        # The expected size is what is known of the next element.
+        # The first of a stream may be large as well.
+        if self._expected_size > self._channel.dialect.max_unsplit or (
+            self._expected_size < 0 and outbox.large_elements
+        ):
             if room <= 0 or not outbox.may_pull_large():
                 outbox.block_unsure(self)
                 return
         elif room <= 0 or outbox.asked >= MAX_ASKED * self._channel.limits.outbound_high:
             (outbox.block_unsure if self._expected_size < 0 else outbox.block)(self)
             return
-        # The last lengths are the best guess at the next ones. Before the first element, and for blocks, one is pulled: eight streams of
-        # 20 KB elements once held 1.8 MB for a peer that did not read, because each had asked for as many as its demand allowed.
+        # The last lengths are the best guess at the next ones. Before the first element, and for
+        # blocks, one is pulled: eight streams of 20 KB elements once held 1.8 MB for a peer that
+        # did not read, because each had asked for as many as its demand allowed.
         size = self._expected_size
         one = size < 0 or (fixed is not None and fixed.yields_blocks)
         each = max(size, 0) + (OBJECT_ALLOWANCE if outbox.owing else HEADER_ALLOWANCE)
-        n = self.reserve(1 if one else min(MOST_ELEMENTS, share(outbox, self._channel.limits.outbound_high, room) // each) or 1)
+        n = self.reserve(
+            1
+            if one
+            else min(MOST_ELEMENTS, share(outbox, self._channel.limits.outbound_high, room) // each)
+            or 1
+        )
         self._channel.budgets.requests.requested += n
         self._owed = n * each
         outbox.owed += self._owed
         outbox.owing += 1
         outbox.asked += self._owed
-        # The memory budget hears of elements before they come. It once heard of them a second later, and 30 peers that read nothing held
-        # 1.6 MB of a budget of 1 MB.
+        # The memory budget hears of elements before they come. It once heard of them a second
+        # later, and 30 peers that read nothing held 1.6 MB of a budget of 1 MB.
         self._channel.on_buffered(n * max(size, 0))
         self._upstream.request(n)
 
@@ -290,7 +352,9 @@ class ElementSender(DemandLedger, ABC):
             return self._channel.dialect.join_run(self.id, run.elements)
         messages = bytearray()
         if self._fixed is not None and self._fixed.gathered and self.state is not _ENDED:
-            self._channel.dialect.write_packed(messages, self.id, self.element_size, self._fixed.take())
+            self._channel.dialect.write_packed(
+                messages, self.id, self.element_size, self._fixed.take()
+            )
         return messages
 
     # --- for LargeElements and FixedSizeElements
@@ -298,7 +362,8 @@ class ElementSender(DemandLedger, ABC):
     def on_fixed_gathered(self, size: int) -> None:
         """Tell the outbox of packed elements that wait for the writer."""
         if not self._gathered:
-            # First since the writer came: from now on the outbox flushes this stream before any later message.
+            # First since the writer came: from now on the outbox flushes this stream before any
+            # later message.
             self._channel.outbox.gather(self)
         self.sent_bytes += size
         self._note_gathered(self._gathered + size)
@@ -310,7 +375,8 @@ class ElementSender(DemandLedger, ABC):
         self.run = ElementRun(first, self._longest)
         self._channel.buffering_streams[self] = None
         self._channel.outbox.gather(self)
-        # The publisher was asked for one element, and this is it: no call of a pump follows that would count the run.
+        # The publisher was asked for one element, and this is it:
+        # no call of a pump follows that would count the run.
         if self.reserved == 1:
             self.on_reservation_used()
 
@@ -325,11 +391,14 @@ class ElementSender(DemandLedger, ABC):
     def _note_counted(self, run: ElementRun, new: int, weight: int) -> None:
         self.commit(new)
         self.sent_bytes += weight
-        # Lengths that grow are followed at once, and shrinking ones slowly: too small a guess asks the publisher for too many elements.
+        # Lengths that grow are followed at once, and shrinking ones slowly: too small a guess asks
+        # the publisher for too many elements.
         mean = run.weighed // run.counted
         self._expected_size = max(mean, (self._expected_size + mean) // 2)
         if self._longest >= 0 and run.longest >= 0:
-            self._longest = run.longest = longest_beside(self._expected_size, self._channel.dialect.max_unsplit)
+            self._longest = run.longest = longest_beside(
+                self._expected_size, self._channel.dialect.max_unsplit
+            )
 
     def _note_gathered(self, size: int) -> None:
         """Tell the outbox how many bytes are gathered here."""
@@ -350,11 +419,13 @@ class ElementSender(DemandLedger, ABC):
                 return
         if not isinstance(element, bytes | bytearray | memoryview):
             self.on_bad_element(
-                f"an element of type {type(element).__name__} was published, and only bytes can be sent as they are. Give the publisher "
-                "the type of its elements (its return annotation, or type=), or a serializer, such as serializer='json'"
+                f"an element of type {type(element).__name__} was published, and only bytes can "
+                "be sent as they are. Give the publisher the type of its elements (its return "
+                "annotation, or type=), or a serializer, such as serializer='json'"
             )
             return
-        # bytes() copies a bytearray or a memoryview: the publisher may change it before the writer comes.
+        # bytes() copies a bytearray or a memoryview:
+        # the publisher may change it before the writer comes.
         channel, data = self._channel, bytes(element)
         if channel.outgoing is not None:
             data = channel.outgoing(data)
@@ -367,7 +438,10 @@ class ElementSender(DemandLedger, ABC):
             if wrong := self._fixed.add(data):
                 self.on_bad_element(wrong)
         elif len(data) > channel.limits.max_element:
-            self.on_bad_element(f"an element of {len(data)} bytes; a peer takes at most {channel.limits.max_element} (Limits.max_element)")
+            self.on_bad_element(
+                f"an element of {len(data)} bytes; a peer takes at most "
+                f"{channel.limits.max_element} (Limits.max_element)"
+            )
         else:
             self._send(data)
 
@@ -382,18 +456,25 @@ class ElementSender(DemandLedger, ABC):
             return
         self.commit()
         self.sent_bytes += length
-        self._expected_size = length if self._expected_size < 0 else (self._expected_size + length) // 2
+        self._expected_size = (
+            length if self._expected_size < 0 else (self._expected_size + length) // 2
+        )
         if self._large or length > self._channel.dialect.max_unsplit:
             self._hold(element)
         else:
             self._channel.outbox.put(self._channel.dialect.join_run(self.id, [element]))
-            if self._channel.outgoing is None:  # else each element must be changed, so none may go into a run
-                self._longest = longest_beside(self._expected_size, self._channel.dialect.max_unsplit)
+            # else each element must be changed, so none may go into a run.
+            if self._channel.outgoing is None:
+                self._longest = longest_beside(
+                    self._expected_size, self._channel.dialect.max_unsplit
+                )
         if not self.reserved:
             self.pull()
 
     def _append(self, run: ElementRun, element: bytes) -> None:
-        """Append an element that is longer than those before, or was not bytes, and weigh it at once."""
+        """Append an element that is longer than those before, or was not bytes,
+        and weigh it at once.
+        """
         # The budget has heard of the expected length only.
         if len(element) > run.longest:
             self._channel.on_buffered(len(element))

@@ -1,7 +1,9 @@
-"""Stand-ins for the objects around a session that is over: the session refers to these, so that the others are freed.
+"""Stand-ins for the objects around a session that is over:
+the session refers to these, so that the others are freed.
 
-Connections consist of objects that refer to one another: the session and its delegate, the channel and the tables of streams. A server
-whose clients come and go left some 220 objects in circles for each, and the garbage collector then held up all other connections.
+Connections consist of objects that refer to one another: the session and its delegate, the channel
+and the tables of streams. A server whose clients come and go left some 220 objects in circles for
+each, and the garbage collector then held up all other connections.
 """
 
 from collections.abc import Awaitable, Callable
@@ -12,7 +14,9 @@ from penstock.session._dialect import Dialect
 
 @final
 class Released:
-    """The delegate of a session that was released, and the owner of its streams. No call comes any more; a late one does nothing."""
+    """The delegate of a session that was released, and the owner of its streams. No call comes
+    any more; a late one does nothing.
+    """
 
     __slots__ = ()
 
@@ -22,7 +26,9 @@ class Released:
     def recognise(self, _principal: Any, /) -> None:
         """Do nothing."""
 
-    def await_result(self, _awaitable: Awaitable[Any], _then: Callable[[Any, Exception | None], None], /) -> None:
+    def await_result(
+        self, _awaitable: Awaitable[Any], _then: Callable[[Any, Exception | None], None], /
+    ) -> None:
         """Do nothing."""
 
     def wake(self) -> None:
@@ -75,7 +81,9 @@ RELEASED: Final = Released()
 
 
 def release_dialect(dialect: Dialect) -> None:
-    """Let a dialect that is not used any more break its circles. That of a plugin may lack the method: the collector frees it."""
+    """Let a dialect that is not used any more break its circles. That of a plugin may lack the
+    method: the collector frees it.
+    """
     release: Callable[[], None] | None = getattr(dialect, "release", None)
     if release is not None:
         release()

@@ -9,7 +9,9 @@ from penstock.session._reasons import explain_own
 from penstock.session._receiving_stream import ReceivingStream, announce_content, tell_subscriber
 
 KEEPALIVE: Final = 1
-"""The id of the extension that notices a dead peer, in every dialect. Ids below 128 are assigned by the project."""
+"""The id of the extension that notices a dead peer, in every dialect.
+Ids below 128 are assigned by the project.
+"""
 
 RESUME_ID: Final = 5
 """The id of the extension that goes on after a lost connection."""
@@ -37,7 +39,9 @@ class LinkHost(Protocol):
     def release(self, holder: int) -> None:
         """Send the requests that were held back."""
 
-    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+    def await_result(
+        self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]
+    ) -> None:
         """Let the connection await, and call `then` with the outcome."""
 
 
@@ -66,21 +70,29 @@ class ExtensionHandle:
 
     def send(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
         """Queue a message of the extension."""
-        # Two extensions never share a code, so a message of another code would be read by the wrong extension.
+        # Two extensions never share a code, so a message of another code would be read by the wrong
+        # extension.
         if type not in self._extension.codes:
-            raise UsageError(f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its codes")
+            raise UsageError(
+                f"extension {self._extension.name!r} sends type {type:#04x}, which is none of its "
+                "codes"
+            )
         # A keepalive or an acknowledgement is not a use: it must not keep an idle connection open.
         self._session.streams.use.messages += self._extension.id not in (KEEPALIVE, RESUME_ID)
-        # answer() and not send(): most of these messages answer the peer, as a pong does, and answers are bounded.
+        # answer() and not send(): most of these messages answer the peer, as a pong does,
+        # and answers are bounded.
         self._session.channel.answer(self._host.encode(self._extension, type, body))
 
     def annotate(self, type: int, body: bytes) -> None:  # noqa: A002  # the wire's word
         """Queue a message that goes with a stream of the peer."""
-        # send() and not answer(): there is one for each stream, so the bound on streams is theirs, too. A peer that opened 1,024 streams at
-        # once would otherwise be cut as one that does not read its answers.
+        # send() and not answer(): there is one for each stream, so the bound on streams is theirs,
+        # too. A peer that opened 1,024 streams at once would otherwise be cut as one that does not
+        # read its answers.
         self._session.channel.send(self._host.encode(self._extension, type, body))
 
-    def break_off(self, reason: str, *, at: float | None = None, error: Exception | None = None) -> None:
+    def break_off(
+        self, reason: str, *, at: float | None = None, error: Exception | None = None
+    ) -> None:
         """End the connection, now or at a time."""
         # The peer gets the token. The error on this side explains it.
         text = f"the extension {self._extension.name!r} ended the connection: {explain_own(reason)}"
@@ -101,9 +113,14 @@ class ExtensionHandle:
         self._session.channel.outbox.resume()
 
     def change_elements(
-        self, *, outgoing: Callable[[bytes], bytes] | None = None, incoming: Callable[[bytes], bytes] | None = None
+        self,
+        *,
+        outgoing: Callable[[bytes], bytes] | None = None,
+        incoming: Callable[[bytes], bytes] | None = None,
     ) -> None:
-        """Change elements from here on: `outgoing` before they are sent, `incoming` before they are delivered."""
+        """Change elements from here on:
+        `outgoing` before they are sent, `incoming` before they are delivered.
+        """
         if outgoing is not None:
             self._session.streams.change_outgoing(self._guarded(outgoing))
         if incoming is not None:
@@ -123,7 +140,9 @@ class ExtensionHandle:
         """Set the principal of the peer."""
         self._session.streams.delegate.recognise(principal)
 
-    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+    def await_result(
+        self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]
+    ) -> None:
         """Await in a task of the connection."""
         self._host.await_result(awaitable, then)
 
@@ -132,7 +151,9 @@ class ExtensionHandle:
         self._session.streams.delegate.on_warning(error)
 
     def content_of(self, stream_id: int) -> tuple[str, str] | None:
-        """Return the names of the serializer and of the type of a stream that the peer has opened."""
+        """Return the names of the serializer and of the type of a stream
+        that the peer has opened.
+        """
         streams = self._session.streams
         # The stream may have ended before the extension asks.
         stream = streams.serving.get(stream_id)
@@ -143,7 +164,8 @@ class ExtensionHandle:
         stream = self._session.streams.opened.get(stream_id)
         if isinstance(stream, ReceivingStream):
             return announce_content(stream, serializer, schema)
-        # The stream was cancelled, and the message has crossed the cancel. A flood of such messages is bounded by `Limits.control_rate`.
+        # The stream was cancelled, and the message has crossed the cancel. A flood of such messages
+        # is bounded by `Limits.control_rate`.
         return stream is not None and (self._session.channel.spend_control_token() or True)
 
     def report_draining(self) -> None:
@@ -169,16 +191,22 @@ class ExtensionHandle:
         return None if stream is None else self._session.streams.delegate.source_of(stream)
 
     def _guarded(self, change: Callable[[bytes], bytes]) -> Callable[[bytes], bytes]:
-        """Return `change` so that it ends the connection if it raises. The result after that is delivered to no subscriber."""
+        """Return `change` so that it ends the connection if it raises. The result after that is
+        delivered to no subscriber.
+        """
 
         def guarded(element: bytes) -> bytes:
             try:
-                # Not raised: elements that are sent are changed inside of a call of their publisher, which would get the error.
+                # Not raised: elements that are sent are changed inside of a call of their
+                # publisher, which would get the error.
                 return change(element)
             except ProtocolError as error:
                 self._session.close_protocol_error(error)
             except Exception as error:  # boundary: an extension, perhaps of a plugin
-                text = f"the extension {self._extension.name!r} raised on an element, which ends its connection: {error!r}"
+                text = (
+                    f"the extension {self._extension.name!r} raised on an element, which ends its "
+                    f"connection: {error!r}"
+                )
                 self._session.close_internal_error(PluginError(text))
             return b""
 

@@ -1,7 +1,8 @@
-"""The extensions of one connection, in any dialect: opened when both sides have them, fed, and kept from doing harm.
+"""The extensions of one connection, in any dialect:
+opened when both sides have them, fed, and kept from doing harm.
 
-An extension that raises ends its connection, and nothing else; the peer is told no more than that. An extension sends no messages but those
-with its own codes.
+An extension that raises ends its connection, and nothing else; the peer is told no more than that.
+An extension sends no messages but those with its own codes.
 """
 
 from collections.abc import Awaitable, Callable, Collection, Sequence
@@ -17,7 +18,9 @@ from penstock.session._withheld_output import WithheldOutput
 T = TypeVar("T")
 
 FALSE_START: Final = -1
-"""Holds the requests of a client back until the server's hello has come. The other holders are extensions, by their ids."""
+"""Holds the requests of a client back until the server's hello has come.
+The other holders are extensions, by their ids.
+"""
 
 _NONE: Final[frozenset[int]] = frozenset()
 """One object for all connections: each call of `frozenset()` makes another, of 216 bytes."""
@@ -57,13 +60,21 @@ class ExtensionHost:
 
     @property
     def known(self) -> dict[int, Extension]:
-        """The extensions of this side, by id. Made at each look: only the handshake needs it, and all connections have the same."""
+        """The extensions of this side, by id. Made at each look: only the handshake needs it,
+        and all connections have the same.
+        """
         return {extension.id: extension for extension in self._extensions}
 
     @property
     def announced(self) -> list[int]:
-        """The ids that are announced where clients introduce themselves: without the extensions that do this with the introduction."""
-        return [extension.id for extension in self._extensions if getattr(extension, "introduction", None) is None]
+        """The ids that are announced where clients introduce themselves: without the extensions
+        that do this with the introduction.
+        """
+        return [
+            extension.id
+            for extension in self._extensions
+            if getattr(extension, "introduction", None) is None
+        ]
 
     def introduction(self) -> bytes:
         """Return the introduction of a client by the first extension that has one."""
@@ -77,25 +88,34 @@ class ExtensionHost:
     # --- starting
 
     def open(self, extension_id: int) -> ActiveExtension | None:
-        """Begin with an extension that the peer has, too. None if this side does not have it, it runs already, or it raised."""
+        """Begin with an extension that the peer has, too. None if this side does not have it, it
+        runs already, or it raised.
+        """
         extension = self.known.get(extension_id)
         if extension is None or extension_id in self.active:
             return None
         return self._start(extension, extension.open, self._session.channel.now)
 
     def meet(self, theirs: Collection[int], introduction: bytes | None = None) -> bool:
-        """Let each extension that the peer does not have examine the peer. `theirs` are the extensions that it has.
+        """Let each extension that the peer does not have examine the peer.
+        `theirs` are the extensions that it has.
 
         Return False if one of them has ended the connection.
         """
         for extension in self._extensions:
             examine: Callable[..., ActiveExtension | None] | None = getattr(extension, "meet", None)
             # The extension before may have ended the connection.
-            if examine is not None and extension.id not in theirs and not self._session.channel.state.is_closing:
+            if (
+                examine is not None
+                and extension.id not in theirs
+                and not self._session.channel.state.is_closing
+            ):
                 self._start(extension, examine, introduction, self._session.channel.now)
         return not self._session.channel.state.is_closing
 
-    def _start(self, extension: Extension, function: Callable[..., ActiveExtension | None], *arguments: Any) -> ActiveExtension | None:
+    def _start(
+        self, extension: Extension, function: Callable[..., ActiveExtension | None], *arguments: Any
+    ) -> ActiveExtension | None:
         # Each connection gets a separate link: an extension object serves many connections.
         active = self.call(function, ExtensionHandle(self, self._session, extension), *arguments)
         # An extension whose open() raised gets no messages.
@@ -124,7 +144,9 @@ class ExtensionHost:
         self.watching = tuple(each for each in self.watching if each is not active)
 
     def settle(self) -> None:
-        """Forget the extensions that have not begun: the peer cannot begin with another one any more."""
+        """Forget the extensions that have not begun:
+        the peer cannot begin with another one any more.
+        """
         self._extensions = ()
 
     def end(self) -> None:
@@ -141,12 +163,17 @@ class ExtensionHost:
 
     def received(self, active: ActiveExtension, code: int, body: bytes) -> None:
         """Pass a message to its extension."""
-        # Acknowledgements follow from bytes of this side. Counted, they would bound its speed, and keep an idle connection open.
+        # Acknowledgements follow from bytes of this side. Counted, they would bound its speed, and
+        # keep an idle connection open.
         if getattr(active, "is_uncounted", False):
             self.call(active.received, code, body, self._session.channel.now)
             return
-        # A ping costs the peer a few bytes; answering it costs more. So extension messages have a rate.
-        if getattr(active, "goes_with_streams", False) or self._session.channel.spend_control_token():
+        # A ping costs the peer a few bytes; answering it costs more.
+        # So extension messages have a rate.
+        if (
+            getattr(active, "goes_with_streams", False)
+            or self._session.channel.spend_control_token()
+        ):
             use = self._session.streams.use
             use.messages += active is not use.keepalive
             self.call(active.received, code, body, self._session.channel.now)
@@ -163,7 +190,9 @@ class ExtensionHost:
         return min((due for due in dues if due is not None), default=None)
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T | None:
-        """Call a function of an extension. If it raises, the connection ends, and None is returned."""
+        """Call a function of an extension.
+        If it raises, the connection ends, and None is returned.
+        """
         try:
             return function(*arguments)
         except ProtocolError:
@@ -175,17 +204,21 @@ class ExtensionHost:
     def _end(self, error: Exception) -> None:
         text = f"an extension raised, which ends its connection: {error!r}"
         if not self._session.channel.state.is_closing:
-            # A server may have no stream that would raise it. A separate exception: the session keeps its own, and must not keep frames.
+            # A server may have no stream that would raise it. A separate exception: the session
+            # keeps its own, and must not keep frames.
             warning = PluginError(text)
             warning.__cause__ = error
             self._session.streams.delegate.on_warning(warning)
         self._session.close_internal_error(PluginError(text))
 
-    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+    def await_result(
+        self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]
+    ) -> None:
         """Let the connection await, and call `then` with the outcome."""
 
         def report(result: Any, error: Exception | None) -> None:
-            # Outside of the decoder, which would turn a ProtocolError into the end of the connection.
+            # Outside of the decoder, which would turn a ProtocolError into the end of the
+            # connection.
             try:
                 self.call(then, result, error)
             except ProtocolError as broken:
@@ -209,7 +242,11 @@ class ExtensionHost:
         if extension_id not in self._holders:
             return
         self._holders = (self._holders - {extension_id}) or _NONE
-        if not self._holders and self._on_admitted is not None and not self._session.channel.state.is_closing:
+        if (
+            not self._holders
+            and self._on_admitted is not None
+            and not self._session.channel.state.is_closing
+        ):
             self._on_admitted()
 
     def withhold_false_start(self) -> None:

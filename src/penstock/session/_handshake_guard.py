@@ -1,4 +1,6 @@
-"""Bounds what the peer may send, and how long it may take, until both hellos are exchanged; and lets its first bytes choose the dialect."""
+"""Bounds what the peer may send, and how long it may take, until both hellos are exchanged; and
+lets its first bytes choose the dialect.
+"""
 
 from collections.abc import Callable
 from typing import Generic, TypeAlias, TypeVar
@@ -33,7 +35,8 @@ class HandshakeGuard(Generic[H]):
 
     def start(self, now: float) -> None:
         """Start the time that the handshake may take."""
-        # The session starts the time, and not the constructor: a server counts from the accept, before TLS.
+        # The session starts the time, and not the constructor:
+        # a server counts from the accept, before TLS.
         self._deadline = now + self._limits.handshake_timeout
 
     def count(self, data: bytes) -> None:
@@ -41,8 +44,11 @@ class HandshakeGuard(Generic[H]):
         self._received += len(data)
 
     def choose(self, session: H, data: bytes) -> tuple[Dialect, bytes] | None:
-        """Return the dialect that the first bytes choose, with all of these bytes, or None while there are too few of them."""
-        # All bytes again on each call: a protocol is recognised by its beginning, and the chunks may be single bytes.
+        """Return the dialect that the first bytes choose, with all of these bytes,
+        or None while there are too few of them.
+        """
+        # All bytes again on each call: a protocol is recognised by its beginning,
+        # and the chunks may be single bytes.
         self._first_bytes += data
         dialect = None if self._choose is None else self._choose(session, self._first_bytes)
         if dialect is None:

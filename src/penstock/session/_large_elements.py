@@ -1,4 +1,6 @@
-"""Large elements of one sent stream: held as they are, and written part by part, in turn with other streams' large elements."""
+"""Large elements of one sent stream: held as they are, and written part by part, in turn with
+other streams' large elements.
+"""
 
 from collections import deque
 from typing import Protocol
@@ -18,14 +20,17 @@ class StreamOfLargeElements(Protocol):
 
 
 class LargeElements:
-    """The held elements of one stream: a large one, and all that came after it. It is the stream's `LargeElementSender`."""
+    """The held elements of one stream: a large one, and all that came after it. It is the
+    stream's `LargeElementSender`.
+    """
 
     __slots__ = ("_channel", "_elements", "_number", "_stream", "_written", "size")
 
     def __init__(self, channel: Channel, stream: StreamOfLargeElements) -> None:
         self._channel = channel
         self._stream = stream
-        self._elements: deque[bytes] = deque()  # bounded by the reserved demand, and so by the room in the outbox
+        # Bounded by the reserved demand, and so by the room in the outbox.
+        self._elements: deque[bytes] = deque()
         self._written = 0  # bytes of the first element that were written in parts
         self._number = 0  # of the next element that goes in parts
         self.size: int = 0
@@ -47,7 +52,9 @@ class LargeElements:
 
     @property
     def next_large_size(self) -> int:
-        """The size of the large element that the next part begins. 0 while one is unfinished, and for an element that goes unsplit."""
+        """The size of the large element that the next part begins. 0 while one is unfinished,
+        and for an element that goes unsplit.
+        """
         size = len(self._elements[0]) if self._elements else 0
         return 0 if self._written or size <= self._channel.dialect.max_unsplit else size
 
@@ -62,7 +69,9 @@ class LargeElements:
         return self.size + self._written
 
     def write_part(self, into: bytearray, /, most: int) -> bool:
-        """Write a part of the first element, or the whole of it if it goes unsplit. Return whether more is held."""
+        """Write a part of the first element, or the whole of it if it goes unsplit.
+        Return whether more is held.
+        """
         # RoundRobin may still hold a turn of a stream whose elements are gone.
         if not self._elements:
             return False
@@ -73,7 +82,8 @@ class LargeElements:
             self._count_written(len(element))
         else:
             self._write_split(element, into, most)
-        # The elements behind a large one go in the same turns, so that the order within the stream holds.
+        # The elements behind a large one go in the same turns, so
+        # that the order within the stream holds.
         if self._elements:
             return True
         self._stream.on_written()
@@ -84,7 +94,9 @@ class LargeElements:
         # Not written, but no longer held: the outbox counts held bytes over all streams.
         self._count_written(self.size)
         most = self._channel.dialect.max_unsplit
-        self._channel.outbox.large_elements -= sum(len(element) > most for element in self._elements)
+        self._channel.outbox.large_elements -= sum(
+            len(element) > most for element in self._elements
+        )
         self._elements.clear()
         self._written = 0
 
@@ -92,7 +104,9 @@ class LargeElements:
         # memoryview: a part of a large element is copied once, into the writer's buffer.
         begin, end = self._written, min(len(element), self._written + most)
         last = end == len(element)
-        into += self._channel.dialect.part(self._stream.id, self._number, end - begin, not begin, last)
+        into += self._channel.dialect.part(
+            self._stream.id, self._number, end - begin, not begin, last
+        )
         into += memoryview(element)[begin:end]
         self._written = end
         self._count_written(end - begin)

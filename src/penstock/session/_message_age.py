@@ -1,4 +1,5 @@
-"""Closes the connection if a message stays incomplete for `Limits.partial_age` seconds (slow-loris).
+"""Closes the connection if a message stays incomplete for `Limits.partial_age` seconds
+(slow-loris).
 
 The bytes of an incomplete message are held. No bound on lengths ends that; its age does.
 """
@@ -12,14 +13,19 @@ class MessageAge:
     __slots__ = ("_limits", "_undecoded", "began_at")
 
     def __init__(self, limits: Limits) -> None:
-        # A peer that announced a megabyte and sent a byte now and then was once never closed: every byte counted as a sign of life.
+        # A peer that announced a megabyte and sent a byte now and then was once never closed: every
+        # byte counted as a sign of life.
         self._limits = limits
         self.began_at: float | None = None
-        """When the incomplete message began, or None if there is none. The session asks for it with every chunk."""
+        """When the incomplete message began, or None if there is none.
+        The session asks for it with every chunk.
+        """
         self._undecoded = 0
 
     def note(self, received: int, undecoded: int, now: float) -> None:
-        """Note that after `received` more bytes `undecoded` bytes wait for the rest of their message."""
+        """Note that after `received` more bytes `undecoded` bytes wait for the rest of their
+        message.
+        """
         if not undecoded:
             self.began_at = None
         # Compared with the sum: bytes that completed a message lower it by that message.
@@ -36,4 +42,6 @@ class MessageAge:
         if now < due:
             return due, None
         age = f"{self._limits.partial_age:g} s (Limits.partial_age)"
-        return None, ProtocolError(f"a message was left unfinished for more than {age}", reason="limit:partial")
+        return None, ProtocolError(
+            f"a message was left unfinished for more than {age}", reason="limit:partial"
+        )

@@ -2,8 +2,10 @@
 
 Rules of this file:
 
-* Everything that this side can refuse is refused before the request takes an id, and before it waits for room.
-* A protocol that has requests gets a request. RS.io subscribes to the name; only a payload needs its extension *requests*.
+* Everything that this side can refuse is refused before the request takes an id,
+  and before it waits for room.
+* A protocol that has requests gets a request. RS.io subscribes to the name;
+  only a payload needs its extension *requests*.
 """
 
 from typing import Final
@@ -14,11 +16,15 @@ from penstock.session._request_data import longest_data
 from penstock.session._session import Session
 
 DEMAND_SIZE: Final = 8
-"""Bytes of the initial demand in the frame of a request for a stream. The frame has that much less room for data."""
+"""Bytes of the initial demand in the frame of a request for a stream.
+The frame has that much less room for data.
+"""
 
 
 def target_of(session: Session, name: str, payload: bytes | None) -> str | Request:
-    """Return what to ask the peer for. Raises UsageError for a name or a payload that this connection cannot carry."""
+    """Return what to ask the peer for.
+    Raises UsageError for a name or a payload that this connection cannot carry.
+    """
     channel = session.channel
     models = channel.dialect.models
     if payload is None:
@@ -26,11 +32,15 @@ def target_of(session: Session, name: str, payload: bytes | None) -> str | Reque
         return Request(Model.RESPONSE, name.encode()) if Model.STREAM in models else name
     # Refused here, and not by the dialect: a request that cannot be sent must not use up an id.
     if Model.RESPONSE not in models:
-        raise UsageError(f"request({name!r}) has a payload: {why_unsupported(channel.dialect.name, Model.RESPONSE)}")
+        raise UsageError(
+            f"request({name!r}) has a payload: "
+            f"{why_unsupported(channel.dialect.name, Model.RESPONSE)}"
+        )
     # Our own limit stands for the limit of the peer, which is not known here.
     if len(payload) > channel.limits.max_element:
         raise UsageError(
-            f"the payload of request({name!r}) has {len(payload)} bytes; {channel.limits.max_element} is the most (Limits.max_element)"
+            f"the payload of request({name!r}) has {len(payload)} bytes; "
+            f"{channel.limits.max_element} is the most (Limits.max_element)"
         )
     data = encode_named_request(name, payload)
     check_length(channel, Model.RESPONSE, len(data))
@@ -42,10 +52,14 @@ def why_unsupported(protocol: str, model: Model) -> str:
     # The only pair that an option of the program can change, so it gets a special advice.
     if protocol == "rsio" and model is Model.RESPONSE:
         return (
-            "this connection speaks rsio, where request data needs the extension 'requests' on both sides, and one side lacks it; leave "
-            "extensions= out there, use request() without a payload, or connect with reactivesocket+…://"
+            "this connection speaks rsio, where request data needs the extension 'requests' on "
+            "both sides, and one side lacks it; leave extensions= out there, use request() "
+            "without a payload, or connect with reactivesocket+…://"
         )
-    return f"this connection speaks {protocol}, which has no {model.value}: use subscribe(), or connect with reactivesocket+…://"
+    return (
+        f"this connection speaks {protocol}, which has no {model.value}: use subscribe(), or "
+        "connect with reactivesocket+…://"
+    )
 
 
 def check_length(channel: Channel, model: Model, size: int) -> None:
@@ -55,7 +69,9 @@ def check_length(channel: Channel, model: Model, size: int) -> None:
     if Model.STREAM not in channel.dialect.models:
         most, why = longest_data(limits), "because of Limits.max_element"
     else:
-        most = limits.max_frame - (DEMAND_SIZE if model in (Model.STREAM, Model.SUBSCRIPTION) else 0)
+        most = limits.max_frame - (
+            DEMAND_SIZE if model in (Model.STREAM, Model.SUBSCRIPTION) else 0
+        )
         why = "because requests are not split (Limits.max_frame)"
     if size > most:
         raise UsageError(f"request data of {size} bytes; {most} is the most, {why}")

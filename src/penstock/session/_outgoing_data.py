@@ -1,4 +1,6 @@
-"""The data of requests of this side that is too long for one message: written in parts, in turn with large elements."""
+"""The data of requests of this side that is too long for one message:
+written in parts, in turn with large elements.
+"""
 
 from collections.abc import Callable
 from typing import Final, TypeAlias

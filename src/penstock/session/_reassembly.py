@@ -1,4 +1,6 @@
-"""Joins the parts of large elements. Unfinished elements are bounded in number, bytes and age, over the stream and over the connection."""
+"""Joins the parts of large elements. Unfinished elements are bounded in number, bytes and age,
+over the stream and over the connection.
+"""
 
 from typing import Final, Protocol
 
@@ -6,14 +8,18 @@ from penstock.api import Limits
 
 TINY_PART_COST: Final = 1
 EMPTY_PART_COST: Final = 10
-"""Oddity tokens for a part that adds nothing and ends nothing. It has no honest use; a hundred of them empty the budget."""
+"""Oddity tokens for a part that adds nothing and ends nothing. It has no honest use;
+a hundred of them empty the budget.
+"""
 
 SILENCE_SHARE: Final = 0.25
 """A peer that has sent nothing for this share of `Limits.partial_age` counts as silent."""
 
 
 class BrokenElementError(Exception):
-    """The parts of an element break a bound. It is raised to the stream that gets the parts, which ends because of it."""
+    """The parts of an element break a bound.
+    It is raised to the stream that gets the parts, which ends because of it.
+    """
 
 
 class PartialElement:
@@ -22,7 +28,8 @@ class PartialElement:
     __slots__ = ("began_at", "parts", "pieces", "size")
 
     def __init__(self, began_at: float) -> None:
-        # One list of pieces, joined once: adding each part to a bytearray would copy a growing element again and again.
+        # One list of pieces, joined once:
+        # adding each part to a bytearray would copy a growing element again and again.
         self.began_at = began_at
         self.pieces: list[bytes] = []
         self.parts = 0
@@ -37,38 +44,49 @@ class StreamWithParts(Protocol):
         """When the oldest unfinished element began, or None if there is none."""
 
     def on_partial_timeout(self, *, is_silent: bool) -> None:
-        """End because an element was unfinished for too long. `is_silent` says that nothing else arrives either."""
+        """End because an element was unfinished for too long.
+        `is_silent` says that nothing else arrives either.
+        """
 
 
 class PartialElements:
-    """The unfinished elements of one connection: their number, their bytes, and the streams that have them."""
+    """The unfinished elements of one connection:
+    their number, their bytes, and the streams that have them.
+    """
 
     __slots__ = ("_age", "bytes", "count", "streams")
 
     def __init__(self, limits: Limits) -> None:
-        # Counted here, over all streams: one stream within its own bounds could be one of a thousand.
+        # Counted here, over all streams: one stream within its own bounds could be one of a
+        # thousand.
         self._age = limits.partial_age
         self.count: int = 0
         self.bytes: int = 0
         self.streams: dict[StreamWithParts, None] = {}
 
-    def overdue(self, now: float, last_input_at: float) -> tuple[float | None, list[tuple[StreamWithParts, bool]]]:
-        """Return when to look again, and the streams whose element is too old, each with whether the peer is silent.
+    def overdue(
+        self, now: float, last_input_at: float
+    ) -> tuple[float | None, list[tuple[StreamWithParts, bool]]]:
+        """Return when to look again, and the streams whose element is too old,
+        each with whether the peer is silent.
 
-        If the peer keeps sending other data, it has abandoned the element: its fault. If it sends nothing, the network may be gone: a lost
-        connection, after which a client may reconnect. To tell the two apart an overdue element gets more time: until the next byte, or
-        until the peer has been silent for a quarter of the age.
+        If the peer keeps sending other data, it has abandoned the element: its fault. If it sends
+        nothing, the network may be gone: a lost connection, after which a client may reconnect. To
+        tell the two apart an overdue element gets more time: until the next byte, or until the peer
+        has been silent for a quarter of the age.
         """
         earliest: float | None = None
         found: list[tuple[StreamWithParts, bool]] = []
         for stream in tuple(self.streams):
-            # A stream is noted with its first part and taken out here or at its end, so that finishing an element costs nothing.
+            # A stream is noted with its first part and taken out here or at its end, so that
+            # finishing an element costs nothing.
             began_at = stream.oldest_part_at
             if began_at is None:
                 del self.streams[stream]  # finished since it was noted
                 continue
             due = began_at + self._age
-            # A link that went dead between two parts once failed as a protocol error, so that Reconnect did not apply.
+            # A link that went dead between two parts once failed as a protocol error, so
+            # that Reconnect did not apply.
             is_silent = last_input_at < due
             if is_silent:
                 due = max(due, last_input_at + self._age * SILENCE_SHARE)
@@ -103,18 +121,28 @@ class Reassembly:
         return min((element.began_at for element in self._elements.values()), default=None)
 
     def begin(self, number: int, now: float, *, is_single_part: bool) -> None:
-        """Begin an element. Raises BrokenElementError if too many are unfinished; an element in a single part is never unfinished."""
-        # An element in a single part takes none of the places: it is whole before this method returns to the peer's next message.
+        """Begin an element. Raises BrokenElementError if too many are unfinished; an element in
+        a single part is never unfinished.
+        """
+        # An element in a single part takes none of the places: it is whole before this method
+        # returns to the peer's next message.
         limits, unfinished = self._limits, len(self._elements)
-        if not is_single_part and (unfinished >= limits.max_partials or self._connection.count >= limits.max_partials_in_all):
-            raise BrokenElementError(f"{unfinished + 1} elements of one stream are unfinished; {limits.max_partials} is the most here")
+        if not is_single_part and (
+            unfinished >= limits.max_partials
+            or self._connection.count >= limits.max_partials_in_all
+        ):
+            raise BrokenElementError(
+                f"{unfinished + 1} elements of one stream are unfinished; {limits.max_partials} is "
+                "the most here"
+            )
         self._connection.count += 1
         self._elements[number] = PartialElement(now)
 
     def add(self, number: int, part: bytes, most: int) -> None:
         """Add a part to an element of at most `most` bytes.
 
-        Raises BrokenElementError if the element, or all that is unfinished on the connection, gets too large.
+        Raises BrokenElementError if the element, or all that is unfinished on the connection,
+        gets too large.
         """
         limits, connection, element = self._limits, self._connection, self._elements[number]
         # Counted first: if a bound is broken, clear() gives back exactly the bytes that were added.
@@ -124,14 +152,21 @@ class Reassembly:
         element.pieces.append(part)
         # HTTP/2's CONTINUATION flood sent parts without end, so the number of parts is bounded too.
         if element.size > most or element.parts > limits.max_parts:
-            raise BrokenElementError(f"an element in {element.parts} parts has {element.size} bytes so far; {most} is the most here")
+            raise BrokenElementError(
+                f"an element in {element.parts} parts has {element.size} bytes so far; {most} is "
+                "the most here"
+            )
         if connection.bytes > limits.partial_bytes:
-            raise BrokenElementError(f"unfinished elements hold {connection.bytes} bytes; {limits.partial_bytes} is the most here")
+            raise BrokenElementError(
+                f"unfinished elements hold {connection.bytes} bytes; {limits.partial_bytes} is the "
+                "most here"
+            )
 
     def join(self, number: int) -> bytes:
         """Return the whole element, and forget it."""
         element = self._elements.pop(number)
-        # The places are free before the subscriber is called: it may cancel, which clears what is left.
+        # The places are free before the subscriber is called:
+        # it may cancel, which clears what is left.
         self._connection.count -= 1
         self._connection.bytes -= element.size
         return b"".join(element.pieces)
@@ -145,7 +180,9 @@ class Reassembly:
 
 
 def part_cost(part: bytes, *, is_last: bool, tiny: int) -> int:
-    """Return what a part costs the peer in oddity tokens: parts below `tiny` bytes are work for nothing."""
+    """Return what a part costs the peer in oddity tokens:
+    parts below `tiny` bytes are work for nothing.
+    """
     # rsocket-java was flooded with tiny fragments; 64 bytes is the bound that it chose.
     if len(part) >= tiny or (part and is_last):
         return 0

@@ -1,12 +1,15 @@
-"""The data of requests as it arrives: whole, or in parts; bounded in length, number and age, and counted until the request has ended.
+"""The data of requests as it arrives: whole, or in parts; bounded in length, number and age, and
+counted until the request has ended.
 
-A dialect whose requests carry data beside the name of a stream passes that data here. Rules of this file:
+A dialect whose requests carry data beside the name of a stream passes that data here.
+Rules of this file:
 
-* A length is judged when it is announced. Data above a bound ends its request, and nothing else; parts
-  that still arrive were under way; more of them than were announced are odd.
-* A request is served when its data is whole. Until then it has its place among the streams, so a cancel ends it as it ends any other.
-* Data in parts is bounded as the parts of elements are. A request whose data has not begun waits as long as data of other requests arrives:
-  a peer with a slow line sends them in turn.
+* A length is judged when it is announced. Data above a bound ends its request, and nothing else;
+  parts that still arrive were under way; more of them than were announced are odd.
+* A request is served when its data is whole. Until then it has its place among the streams, so a
+  cancel ends it as it ends any other.
+* Data in parts is bounded as the parts of elements are. A request whose data has not begun waits as
+  long as data of other requests arrives: a peer with a slow line sends them in turn.
 """
 
 from penstock.api import Limits, Model, Request
@@ -17,7 +20,9 @@ from penstock.session._sending_stream import SendingStream
 from penstock.session._stream_tables import StreamTables
 
 DATA_OVERHEAD = 16
-"""Bytes of data beside a payload of `Limits.max_element` and a name of `Limits.max_name`: the header of a request by name has 6."""
+"""Bytes of data beside a payload of `Limits.max_element` and a name of `Limits.max_name`: the
+header of a request by name has 6.
+"""
 
 _NUMBER = 0
 """A request has one piece of data, so one number is enough for its parts."""
@@ -44,19 +49,28 @@ class RequestData:
         """The lengths of the data of requests that are served, by stream."""
         self.last_part_at: float = 0.0
         """When a part of any data came last."""
-        self._late = 0  # bytes of data of requests that have ended, which may have been on their way
+        # bytes of data of requests that have ended, which may have been on their way.
+        self._late = 0
 
     def receive(self, stream_id: int, length: int, first: bytes) -> None:
-        """Open a request with `length` bytes of data, of which the first have come. Raises TooMuchDataError."""
+        """Open a request with `length` bytes of data, of which the first have come.
+        Raises TooMuchDataError.
+        """
         if len(first) > length:
             raise TooMuchDataError
         channel, streams = self._channel, self._streams
         most = longest_data(channel.limits)
-        # Before the refusal: the rest of the data is under way, and must not count as odd when it comes.
+        # Before the refusal: the rest of the data is under way, and must not count as odd
+        # when it comes.
         if length > most or not self._has_room(length):
             self._expect_late(length - len(first))
         if length > most:
-            streams.receive_subscribe(stream_id, None, 1, f"the data of this request has {length} bytes; {most} is the most here")
+            streams.receive_subscribe(
+                stream_id,
+                None,
+                1,
+                f"the data of this request has {length} bytes; {most} is the most here",
+            )
         elif not self._has_room(length):
             streams.receive_subscribe(stream_id, None, 1, REFUSED)
         elif len(first) == length:
@@ -69,7 +83,9 @@ class RequestData:
             streams.receive_subscribe(stream_id, None, 1)
             stream = streams.serving.get(stream_id)
             if stream is not None:
-                unfinished = self._unfinished[stream_id] = UnfinishedData(self, stream, length, channel)
+                unfinished = self._unfinished[stream_id] = UnfinishedData(
+                    self, stream, length, channel
+                )
                 # The stream calls it at every kind of end.
                 stream.when_over = lambda: self._drop(stream_id)
                 channel.budgets.partials.streams[unfinished] = None
@@ -80,13 +96,16 @@ class RequestData:
         """Add a part. Raises TooMuchDataError."""
         unfinished = self._unfinished.get(stream_id)
         if unfinished is None:
-            # Its request was refused or cancelled, and the client had not heard of it: a request of 4 MiB has 256 parts. Or never was.
+            # Its request was refused or cancelled, and the client had not heard of it: a request of
+            # 4 MiB has 256 parts. Or never was.
             if len(part) <= self._late:
                 self._late -= len(part)
             else:
                 self._channel.count_oddity()
             return
-        if cost := part_cost(part, is_last=unfinished.missing <= len(part), tiny=self._channel.limits.tiny_part):
+        if cost := part_cost(
+            part, is_last=unfinished.missing <= len(part), tiny=self._channel.limits.tiny_part
+        ):
             self._channel.count_oddity(cost)
             # The budget of oddities may be empty now, which has ended the connection.
             if self._channel.state.is_closing:
@@ -112,12 +131,14 @@ class RequestData:
             return
         if not unfinished.missing:
             stream = unfinished.stream
-            # Else the end of the stream would call `_drop` a second time, for an entry that is gone.
+            # Else the end of the stream would call `_drop` a second time, for an entry
+            # that is gone.
             stream.when_over = None
             # First: `_drop` forgets the parts.
             data = unfinished.join()
             self._drop(stream_id)
-            # Looked at again: data of other requests may have become whole since this request was opened.
+            # Looked at again: data of other requests may have become whole since this request was
+            # opened.
             if not self._has_room(len(data)):
                 stream.refuse(REFUSED)
                 return
@@ -132,11 +153,16 @@ class RequestData:
         return Request(Model.RESPONSE, data if change is None else change(data))
 
     def _has_room(self, size: int) -> bool:
-        # Requests that are served hold their data for as long as their handlers run. One of any length finds room.
-        return self._channel.request_bytes + size <= max(self._channel.limits.partial_bytes, longest_data(self._channel.limits))
+        # Requests that are served hold their data for as long as their handlers run.
+        # One of any length finds room.
+        return self._channel.request_bytes + size <= max(
+            self._channel.limits.partial_bytes, longest_data(self._channel.limits)
+        )
 
     def _expect_late(self, missing: int) -> None:
-        """Let `missing` bytes of a request that has ended arrive at no cost: they may be on their way."""
+        """Let `missing` bytes of a request that has ended arrive at no cost:
+        they may be on their way.
+        """
         self._late = min(self._late + missing, self._channel.limits.late_bytes)
 
     def _drop(self, stream_id: int) -> None:
@@ -151,7 +177,9 @@ class UnfinishedData:
 
     __slots__ = ("_all", "_began_at", "_length", "_parts", "missing", "stream")
 
-    def __init__(self, requests: RequestData, stream: SendingStream, length: int, channel: Channel) -> None:
+    def __init__(
+        self, requests: RequestData, stream: SendingStream, length: int, channel: Channel
+    ) -> None:
         self.stream: SendingStream = stream
         self.missing: int = length
         """Bytes that have not come."""
@@ -166,7 +194,9 @@ class UnfinishedData:
         return self._parts.oldest_at if self._parts else max(self._began_at, self._all.last_part_at)
 
     def on_partial_timeout(self, *, is_silent: bool) -> None:
-        """End the request. Whether the peer is silent makes no difference: it is this side that answers."""
+        """End the request. Whether the peer is silent makes no difference:
+        it is this side that answers.
+        """
         self.stream.refuse("the data of this request did not come in time (Limits.partial_age)")
 
     def add(self, part: bytes, now: float) -> None:

@@ -1,16 +1,21 @@
-"""The extensions *resume* (id 5) and *resuming* (id 8): after a lost connection the same session goes on over another one.
+"""The extensions *resume* (id 5) and *resuming* (id 8):
+after a lost connection the same session goes on over another one.
 
-Resume runs on a connection whose two sides have it. ``48`` is the server's token, ``49`` an acknowledgement. The bytes are counted and kept
-by the outbox (`RetainedBytes`): no message of the session changes, and an element costs nothing more.
+Resume runs on a connection whose two sides have it. ``48`` is the server's token, ``49`` an
+acknowledgement. The bytes are counted and kept by the outbox (`RetainedBytes`): no message of the
+session changes, and an element costs nothing more.
 
-Resuming runs on the connection that follows. Its client says no more than ``4a``, with the token and the number of bytes that it has
-received, and the server answers with ``4b``. Behind that the bytes of the old connection go on, from the positions that were told.
+Resuming runs on the connection that follows. Its client says no more than ``4a``, with the token
+and the number of bytes that it has received, and the server answers with ``4b``. Behind that the
+bytes of the old connection go on, from the positions that were told.
 
 Rules of this file:
 
-* An acknowledgement goes out when `ACKNOWLEDGE_BYTES` have come, or `ACKNOWLEDGE_SECONDS` after the first byte.
+* An acknowledgement goes out when `ACKNOWLEDGE_BYTES` have come,
+  or `ACKNOWLEDGE_SECONDS` after the first byte.
 * Acknowledgements are not acknowledged alone: two idle sides would answer each other without end.
-* The fields have fixed lengths, and numbers the highest byte first: a body of another length is refused before it has come.
+* The fields have fixed lengths, and numbers the highest byte first: a body of another length is
+  refused before it has come.
 """
 
 from collections.abc import Callable
@@ -36,7 +41,12 @@ ACKNOWLEDGE_SECONDS: Final = 0.1
 _LONGEST_MESSAGE: Final = 16
 """Bytes of an acknowledgement in any encoding, at most."""
 
-_LENGTHS: Final = {TOKEN: TOKEN_BYTES + 4, ACKNOWLEDGE: 8, ASK: TOKEN_BYTES + 8, ANSWER: TOKEN_BYTES + 8}
+_LENGTHS: Final = {
+    TOKEN: TOKEN_BYTES + 4,
+    ACKNOWLEDGE: 8,
+    ASK: TOKEN_BYTES + 8,
+    ANSWER: TOKEN_BYTES + 8,
+}
 """The length of the body of each message."""
 
 NOT_RESUMED: Final = "resume"
@@ -44,20 +54,28 @@ NOT_RESUMED: Final = "resume"
 
 
 def retain(outbox: Outbox, retained: RetainedBytes | None) -> None:
-    """Keep the bytes that are taken from `outbox` until the peer has acknowledged them; None keeps nothing."""
+    """Keep the bytes that are taken from `outbox` until the peer has acknowledged them;
+    None keeps nothing.
+    """
     before = outbox.retained
-    # Bytes that are sent again wait in the outbox a second time. The peer does not cause that, so they must not count as unread by it.
-    outbox.max_waiting += (0 if retained is None else retained.most) - (0 if before is None else before.most)
+    # Bytes that are sent again wait in the outbox a second time. The peer does not cause that, so
+    # they must not count as unread by it.
+    outbox.max_waiting += (0 if retained is None else retained.most) - (
+        0 if before is None else before.most
+    )
     outbox.retained = retained
 
 
 def rewind(outbox: Outbox, position: int) -> None:
-    """Let everything behind `position` be sent again, before what waits. Raises ProtocolError if it is not retained."""
+    """Let everything behind `position` be sent again, before what waits.
+    Raises ProtocolError if it is not retained.
+    """
     if outbox.retained is not None:
         data = outbox.retained.take_back(position)
         # The bytes behind `position` are counted again when they are taken again.
         outbox.taken_bytes = position
-        # Waiting bytes go behind those that go again: the bytes of a direction keep their positions.
+        # Waiting bytes go behind those that go again:
+        # the bytes of a direction keep their positions.
         data += outbox.buffer
         outbox.buffer = data
 
@@ -107,7 +125,15 @@ class Resume:
 class ActiveResume:
     """Resume on one connection."""
 
-    __slots__ = ("_acknowledged", "_acknowledgements", "_due", "_link", "_owner", "_session", "is_uncounted")
+    __slots__ = (
+        "_acknowledged",
+        "_acknowledgements",
+        "_due",
+        "_link",
+        "_owner",
+        "_session",
+        "is_uncounted",
+    )
 
     def __init__(self, link: ExtensionLink, owner: ResumeOwner) -> None:
         self._link = link
@@ -117,11 +143,15 @@ class ActiveResume:
         self._acknowledgements = 0  # of the peer, since then
         self._due: float | None = None  # the time of the next acknowledgement
         self.is_uncounted: bool = True
-        """Its messages count neither against `Limits.control_rate`, nor as a use of the connection."""
+        """Its messages count neither against `Limits.control_rate`,
+        nor as a use of the connection.
+        """
         owner.bind(self)
 
     def start(self, session: ResumedSession, token: bytes | None, seconds: float) -> None:
-        """Begin to count: the session is open. A server sends the token, and the seconds that it is good for."""
+        """Begin to count: the session is open.
+        A server sends the token, and the seconds that it is good for.
+        """
         self._session = session
         if token is not None:
             # Four bytes of milliseconds: a longer time is told as 49 days.
@@ -136,7 +166,9 @@ class ActiveResume:
     # --- as an extension
 
     def heard(self, now: float, /) -> None:
-        """Decide whether an acknowledgement is due. The bytes that have just come are counted already."""
+        """Decide whether an acknowledgement is due.
+        The bytes that have just come are counted already.
+        """
         if self._owner.is_awaiting:
             self._owner.on_input()
         session = self._session
@@ -145,7 +177,8 @@ class ActiveResume:
         new = session.received_bytes - self._acknowledged
         if new >= ACKNOWLEDGE_BYTES:
             self.acknowledge()
-        # More than the acknowledgements that came: else the bytes of one would call for the next, without end.
+        # More than the acknowledgements that came:
+        # else the bytes of one would call for the next, without end.
         elif self._due is None and new > _LONGEST_MESSAGE * self._acknowledgements:
             self._due = now + ACKNOWLEDGE_SECONDS
 
@@ -154,7 +187,8 @@ class ActiveResume:
         session = self._session
         if self._due is None or session is None or now < self._due:
             return self._due
-        # The bytes that set the time may have been acknowledgements: `heard` is called before they are decoded.
+        # The bytes that set the time may have been acknowledgements:
+        # `heard` is called before they are decoded.
         if session.received_bytes - self._acknowledged > _LONGEST_MESSAGE * self._acknowledgements:
             self.acknowledge()
         self._due = None
@@ -182,7 +216,8 @@ class ActiveResume:
         if not outbox.retained.acknowledge(int.from_bytes(body)):
             self._link.glitch()  # it says nothing new
         elif was_full and not outbox.retained.is_full:
-            # Nothing is to be sent, so nothing else would wake the writer, whose next turn lets the publishers go on.
+            # Nothing is to be sent, so nothing else would wake the writer,
+            # whose next turn lets the publishers go on.
             outbox.retained.has_new_room = True
             outbox.wake()
 
@@ -192,9 +227,15 @@ class ActiveResume:
             self._link.break_off(RESUME)
 
     def note_acknowledged(self) -> None:
-        """Note that the peer knows how much has come: by an acknowledgement, or by the message that resumes."""
+        """Note that the peer knows how much has come:
+        by an acknowledgement, or by the message that resumes.
+        """
         if self._session is not None:
-            self._acknowledged, self._acknowledgements, self._due = self._session.received_bytes, 0, None
+            self._acknowledged, self._acknowledgements, self._due = (
+                self._session.received_bytes,
+                0,
+                None,
+            )
 
     def stop(self) -> None:
         """Refer to the session no longer: the connection is over."""
@@ -203,10 +244,14 @@ class ActiveResume:
 
 @attrs.define(eq=False)
 class Takeover:
-    """The question and the answer on a connection that goes on for a lost one. Each side has one object for each such connection."""
+    """The question and the answer on a connection that goes on for a lost one. Each side has one
+    object for each such connection.
+    """
 
     said: tuple[bytes, int] | None = None
-    """The message of the other side: the token of a client, or the next token from a server; and the bytes that it has received."""
+    """The message of the other side: the token of a client, or the next token from a server; and
+    the bytes that it has received.
+    """
 
     question: tuple[bytes, int] | None = None
     """The message of a client: its token, and the bytes that it has received."""
@@ -221,7 +266,9 @@ class Takeover:
 
 
 class Resuming:
-    """The extension of the connection that goes on for a lost one. A client lists it there and nowhere else."""
+    """The extension of the connection that goes on for a lost one.
+    A client lists it there and nowhere else.
+    """
 
     __slots__ = ("_takeover",)
 
@@ -244,9 +291,14 @@ class Resuming:
         return ActiveResuming(link, self._takeover)
 
     def meet(self, link: ExtensionLink, _introduction: bytes | None, _now: float, /) -> None:
-        """Leave a server that resumes nothing. A client that does not resume is served as any other."""
+        """Leave a server that resumes nothing.
+        A client that does not resume is served as any other.
+        """
         if link.role is Role.CLIENT:
-            link.break_off(NOT_RESUMED, error=ConnectionLost("the server that was reached resumes no connections"))
+            link.break_off(
+                NOT_RESUMED,
+                error=ConnectionLost("the server that was reached resumes no connections"),
+            )
 
 
 class ActiveResuming:
@@ -263,7 +315,10 @@ class ActiveResuming:
         due = ANSWER if self._link.role is Role.CLIENT else ASK
         # The length again, because `check_length` sees only a message whose body came late.
         if type != due or len(body) != _LENGTHS[due] or self._takeover.said is not None:
-            raise ProtocolError("a message that resumes a connection came twice, or from the wrong side", reason=RESUME)
+            raise ProtocolError(
+                "a message that resumes a connection came twice, or from the wrong side",
+                reason=RESUME,
+            )
         self._takeover.said = body[:TOKEN_BYTES], int.from_bytes(body[TOKEN_BYTES:])
         self._link.admit()
 

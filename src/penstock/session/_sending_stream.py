@@ -1,13 +1,22 @@
-"""A sending stream: the peer has subscribed to a publisher of this side. The stream is the publisher's subscriber.
+"""A sending stream: the peer has subscribed to a publisher of this side.
+The stream is the publisher's subscriber.
 
-This file has the life of the stream; `ElementSender` has its elements. After every kind of end nothing is sent for this id (rule 1.7), and
-the reference to the publisher is dropped.
+This file has the life of the stream; `ElementSender` has its elements. After every kind of end
+nothing is sent for this id (rule 1.7), and the reference to the publisher is dropped.
 """
 
 from collections.abc import Callable
 from typing import Any, Final
 
-from penstock.api import NO_SUCH, NotAvailable, Subscriber, Subscription, UsageError, public_text, text_of
+from penstock.api import (
+    NO_SUCH,
+    NotAvailable,
+    Subscriber,
+    Subscription,
+    UsageError,
+    public_text,
+    text_of,
+)
 from penstock.session._channel import Channel
 from penstock.session._dialect import Fault
 from penstock.session._element_run import CLOSED, ElementRun
@@ -35,7 +44,9 @@ _EVENT_FLUSHED: Final = SendingEvent.FLUSHED
 # Of the table, looked up once: the path of a request for one value makes three moves at a time.
 _CALLED: Final = SENDING_MOVES[SendingState.REQUESTED, SendingEvent.DEFERRED]
 _ANNOUNCED: Final = SENDING_MOVES[_CALLED, SendingEvent.ANNOUNCED]
-_ANSWERED: Final = SENDING_MOVES[SENDING_MOVES[_ANNOUNCED, SendingEvent.COMPLETED], SendingEvent.FLUSHED]
+_ANSWERED: Final = SENDING_MOVES[
+    SENDING_MOVES[_ANNOUNCED, SendingEvent.COMPLETED], SendingEvent.FLUSHED
+]
 
 
 class SendingStream(ElementSender, Subscriber[bytes]):
@@ -53,7 +64,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     sent: int
     sent_bytes: int
 
-    # 20 attributes, because it sets those of the base as well: a second constructor would cost each request 0.12 us.
+    # 20 attributes, because it sets those of the base as well:
+    # a second constructor would cost each request 0.12 us.
     def __init__(self, channel: Channel, stream_id: int, target: Any, demand: int) -> None:
         self.id = stream_id
         self.target: Any = target
@@ -74,7 +86,9 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         self._fixed = None
         self.began_at: float = channel.now
         self.idle_since: float | None = None
-        """When the stream was first seen without demand and without anything to send. A request ends that."""
+        """When the stream was first seen without demand and without anything to send.
+        A request ends that.
+        """
         self.when_over: Callable[[], None] | None = None
         """Called when the stream has ended here; its publisher may still be stopping."""
 
@@ -86,12 +100,15 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     # --- for the service
 
     def accept(self, *, element_size: int = 0, idle_until_demand: bool = False) -> None:
-        """Accept. The publisher is attached at once, or with the first demand if it is idle until then: an idle stream holds nothing.
+        """Accept. The publisher is attached at once, or with the first demand if it is idle until
+        then: an idle stream holds nothing.
 
-        If it is idle and the demand has come already, the peer hears of the acceptance with the publisher's first signal.
+        If it is idle and the demand has come already,
+        the peer hears of the acceptance with the publisher's first signal.
         """
         self.element_size = element_size
-        # Such a publisher decides in its own code whether the peer may have it, and that code runs only now.
+        # Such a publisher decides in its own code whether the peer may have it, and
+        # that code runs only now.
         if idle_until_demand and self.available:
             self.state = SENDING_MOVES[self.state, _EVENT_QUEUED]
             self.attach_waiting()
@@ -103,14 +120,17 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self._attach()
 
     def accept_call(self, call: Subscription) -> None:
-        """Accept a request for one value. `call` gets a request when there is room for its answer, and answers with `answer`."""
+        """Accept a request for one value. `call` gets a request when there is room for its
+        answer, and answers with `answer`.
+        """
         channel = self._channel
         if self.state is _REQUESTED:
             self.state = _CALLED
         else:  # the table names what is wrong
             self.state = SENDING_MOVES[self.state, _EVENT_DEFERRED]
         self._upstream = call
-        # As `pull` does, for the usual case: the demand came with the request, and there is room. It has no run and no size to look at.
+        # As `pull` does, for the usual case: the demand came with the request, and there is room.
+        # It has no run and no size to look at.
         if self.available == 1 and channel.outbox.room() > 0:
             self.available, self.reserved = 0, 1
             channel.budgets.requests.requested += 1
@@ -119,8 +139,11 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self.pull()
 
     def refuse(self, text: str, reason: str = "") -> None:
-        """End the stream before it begins. The peer gets `text`; `reason` is for the log of this side, and may say more."""
-        # A refusal costs this side more than the peer's subscribe cost the peer: opening refused streams fast is an attack.
+        """End the stream before it begins. The peer gets `text`;
+        `reason` is for the log of this side, and may say more.
+        """
+        # A refusal costs this side more than the peer's subscribe cost the peer:
+        # opening refused streams fast is an attack.
         self._channel.budgets.churn.count(self.began_at)
         self._end_with_text(SendingEvent.REFUSED, text, Fault.REFUSED)
         self._channel.owner.on_sending_refused(self, reason or text)
@@ -155,7 +178,9 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     # --- the publisher's subscriber
 
     def answer(self, element: bytes) -> None:
-        """Take the only element and the end. They cross in one message if nothing speaks against it."""
+        """Take the only element and the end.
+        They cross in one message if nothing speaks against it.
+        """
         channel = self._channel
         dialect = channel.dialect
         if (
@@ -168,7 +193,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self.on_next(element)
             self.on_complete()
             return
-        # The short way: no run, no completion of its own, and nothing to detach. It saves a third of a request's cost on the serving side.
+        # The short way: no run, no completion of its own, and nothing to detach. It saves a third
+        # of a request's cost on the serving side.
         self.state = _ANSWERED
         self._upstream, self.reserved, self.sent, self.sent_bytes = None, 0, 1, size
         if self._owed:  # the call had to wait for room, and was asked by `pull`
@@ -196,7 +222,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self.announce()
         if self.run is not None:
             self._count_run()  # the report below has the number of elements
-        # The full error stays here. Its text may hold paths or secrets, so only a PublicError's text crosses the wire.
+        # The full error stays here. Its text may hold paths or secrets,
+        # so only a PublicError's text crosses the wire.
         self._channel.owner.on_publisher_failed(self, error)
         self._end_with_text(SendingEvent.FAILED, public_text(error), Fault.FAILED)
 
@@ -212,7 +239,9 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     # --- for ElementSender
 
     def attach_waiting(self) -> None:
-        """Attach the publisher, which waits for demand, if there is room for its element; else in turn with others."""
+        """Attach the publisher, which waits for demand, if there is room for its element;
+        else in turn with others.
+        """
         # A publisher that is attached costs 1.5 KiB, also if it is never asked.
         if self._channel.outbox.may_start():
             if self.state is SendingState.AWAITING_ROOM:
@@ -240,7 +269,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         if self.state is _FLUSHING:
             self._finish()
         elif not self.reserved:
-            # After the parts of this take: a publisher that signals at once could put a large element before small ones of this stream.
+            # After the parts of this take: a publisher that signals at once could put a large
+            # element before small ones of this stream.
             self._channel.outbox.block(self)
 
     def on_bad_element(self, text: str) -> None:
@@ -253,7 +283,9 @@ class SendingStream(ElementSender, Subscriber[bytes]):
     # --- inside
 
     def _deny(self, error: NotAvailable) -> None:
-        """Answer as if the name did not exist. Behind the first element this is only the text of an error."""
+        """Answer as if the name did not exist.
+        Behind the first element this is only the text of an error.
+        """
         if self.state is _ENDED:
             return
         text = text_of(error)
@@ -280,11 +312,14 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self._channel.answer(self._channel.dialect.error(self.id, text[:most], fault))
 
     def _detach(self, event: SendingEvent) -> Subscription | None:
-        """End: forget the publisher and all waiting elements, and free the id. Return the publisher's subscription."""
+        """End: forget the publisher and all waiting elements, and free the id.
+        Return the publisher's subscription.
+        """
         upstream, self._upstream = self._upstream, None
         channel = self._channel
         if self.run is not None or (self._fixed is not None and self._fixed.gathered):
-            # The publisher signalled these elements before the end, so they go out before it (rule 1.7 speaks of later ones).
+            # The publisher signalled these elements before the end,
+            # so they go out before it (rule 1.7 speaks of later ones).
             channel.outbox.buffer += self.flush()
         self.state = SENDING_MOVES[self.state, event]
         self._longest = CLOSED  # a late element takes the slow path, which drops it
@@ -293,7 +328,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self.settle()
         channel.buffering_streams.pop(self, None)
         channel.outbox.forget(self)
-        large, self._large = self._large, None  # it refers to this stream: without a circle both are freed at once
+        # It refers to this stream: without a circle both are freed at once.
+        large, self._large = self._large, None
         if large is not None:
             channel.outbox.remove_large(large)
             large.clear()

@@ -1,17 +1,28 @@
-"""A session is one side of one connection: streams in both directions, demand, and the end. It does no I/O and reads no clock.
+"""A session is one side of one connection: streams in both directions, demand, and the end.
+It does no I/O and reads no clock.
 
-Its delegate feeds it bytes and the time, takes bytes from it, and gets plain calls for its events. The rules of one protocol are in
-its dialect; the session is the same for all protocols.
+Its delegate feeds it bytes and the time, takes bytes from it, and gets plain calls for its events.
+The rules of one protocol are in its dialect; the session is the same for all protocols.
 
-* Bad input has three answers, and no fourth. *Fatal*: a goodbye with a fixed reason, and everything ends. *One stream*: an error or a
-  cancel on that id. *Tolerated*: ignored for a token of the oddity budget; if that is empty, it is fatal.
-* After the session is over nothing is sent, and neither the delegate nor a stream gets another call.
+* Bad input has three answers, and no fourth. *Fatal*: a goodbye with a fixed reason, and everything
+  ends. *One stream*: an error or a cancel on that id. *Tolerated*: ignored for a token of the
+  oddity budget; if that is empty, it is fatal.
+* After the session is over nothing is sent, and neither the delegate nor a stream gets another
+  call.
 """
 
 from collections.abc import Callable, Iterable
 from typing import Any, Final, Protocol
 
-from penstock.api import CHECK_BYTES, ConnectionLost, Limits, PenstockError, ProtocolError, Role, Subscriber
+from penstock.api import (
+    CHECK_BYTES,
+    ConnectionLost,
+    Limits,
+    PenstockError,
+    ProtocolError,
+    Role,
+    Subscriber,
+)
 from penstock.session._channel import Channel, Outbox
 from penstock.session._dialect import Dialect
 from penstock.session._dialect_host import DialectHost
@@ -29,7 +40,8 @@ CUT = "the connection ended without a goodbye: the peer's process or the network
 """The text of the error that streams get if only the end of the transport is known."""
 
 CUT_EARLY = (
-    "the connection ended before the peer said hello: is it a server of this protocol that listens there, and in the clear (tls:// if not)?"
+    "the connection ended before the peer said hello: is it a server of this protocol that "
+    "listens there, and in the clear (tls:// if not)?"
 )
 """The same, before the peer's hello."""
 
@@ -60,29 +72,42 @@ class Session:
         random: Callable[[], float],
         choose: ChooseDialect[DialectHost] | None = None,
     ) -> None:
-        """With `choose`, the peer's first bytes choose the dialect: it gets them until it returns a dialect, or raises."""
+        """With `choose`, the peer's first bytes choose the dialect: it gets them until it
+        returns a dialect, or raises.
+        """
         self.delegate: SessionDelegate = delegate
-        self.channel: Channel = Channel(role=role, limits=limits, random=random, wake=delegate.wake, fail=self.close_protocol_error)
+        self.channel: Channel = Channel(
+            role=role,
+            limits=limits,
+            random=random,
+            wake=delegate.wake,
+            fail=self.close_protocol_error,
+        )
         self.streams: StreamTables = StreamTables(self.channel, delegate)
         # Set here: the channel and the tables need each other, and the channel lies below.
         self.channel.owner = self.streams
         self.outbox: Outbox = self.channel.outbox
         self.close_reason: tuple[str, Exception | None] = ("closed", None)
-        """Why the connection ended: a token or the peer's reason; and the error, unless it was a plain goodbye."""
+        """Why the connection ended: a token or the peer's reason;
+        and the error, unless it was a plain goodbye.
+        """
         self.foreign_refusal: bytes | None = None
         """The bytes, perhaps none, that a client of another protocol gets instead of a goodbye."""
         self.received_bytes: int = 0
         """Bytes that have come from the peer, those behind the end not counted."""
         self.links: SurvivedLinks | None = None
-        """Set on a connection that can be resumed: there the keepalive ends a dead transport, and not the session."""
-        self._refusal: tuple[float, str, Exception | None] | None = None  # of a peer that is refused at a later time
+        """Set on a connection that can be resumed:
+        there the keepalive ends a dead transport, and not the session.
+        """
+        # Of a peer that is refused at a later time.
+        self._refusal: tuple[float, str, Exception | None] | None = None
         # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
         self._handshake: HandshakeGuard[DialectHost] = HandshakeGuard(limits, choose)
         self._message_age = MessageAge(limits)
         self._watchers = Watchers(self.channel, self.streams, self._message_age)
-        # Last, because the dialect's constructor reads the channel and the tables. With `choose` it is the dialect that says goodbye if
-        # the peer's first bytes never choose one.
+        # Last, because the dialect's constructor reads the channel and the tables. With `choose` it
+        # is the dialect that says goodbye if the peer's first bytes never choose one.
         self.channel.dialect = make_dialect(self)
 
     # --- facts
@@ -93,7 +118,9 @@ class Session:
         return self.channel.state
 
     def held(self) -> int:
-        """Return how many bytes the peer makes this connection hold, its tasks aside: in its buffers and in its streams."""
+        """Return how many bytes the peer makes this connection hold, its tasks aside: in its
+        buffers and in its streams.
+        """
         channel = self.channel
         received = channel.budgets.partials.bytes + channel.dialect.held()
         if self.outbox.retained is not None:
@@ -110,12 +137,15 @@ class Session:
             self.channel.dialect.start(now)
 
     def receive(self, data: bytes, now: float, *, most: int = NO_MESSAGE_BOUND) -> bool:
-        """Take received bytes and act on at most `most` messages. Return whether there is more to do; if so, call again with no data."""
+        """Take received bytes and act on at most `most` messages. Return whether there is more
+        to do; if so, call again with no data.
+        """
         channel = self.channel
         channel.now = now
         if channel.state.is_over:
             return False
-        # A session that is not open looks at every chunk more closely; an open one pays nothing for that.
+        # A session that is not open looks at every chunk more closely;
+        # an open one pays nothing for that.
         size, was_open, channel.is_receiving = len(data), channel.state is _OPEN, True
         self.received_bytes += size
         try:
@@ -133,9 +163,11 @@ class Session:
         unread.fed += size
         if unread.fed > CHECK_BYTES:
             self.streams.bound_unread()
-        # Two conditions instead of two calls: most chunks end no short stream and leave nothing incomplete.
+        # Two conditions instead of two calls:
+        # most chunks end no short stream and leave nothing incomplete.
         if channel.budgets.churn.began_at and self._has_churned(now):
-            # What is left is decoded first, for the goodbye of the peer: a second chunk would be held beside it.
+            # What is left is decoded first, for the goodbye of the peer:
+            # a second chunk would be held beside it.
             return more
         undecoded = channel.dialect.held()
         if undecoded or self._message_age.began_at is not None:
@@ -157,8 +189,13 @@ class Session:
             self._end(ConnectionEvent.TRANSPORT_ENDED, error)
             return
         # Before the hello the advice is another one: the port may speak another protocol, or TLS.
-        is_early = state in {ConnectionState.FRESH, ConnectionState.GREETING, ConnectionState.EXAMINING}
-        # The first reason wins: if this side had closed already, the transport's end is only the answer.
+        is_early = state in {
+            ConnectionState.FRESH,
+            ConnectionState.GREETING,
+            ConnectionState.EXAMINING,
+        }
+        # The first reason wins: if this side had closed already,
+        # the transport's end is only the answer.
         end = self.streams.end_error or error or ConnectionLost(CUT_EARLY if is_early else CUT)
         if not state.is_closing:
             self.close_reason = "lost", end
@@ -193,10 +230,14 @@ class Session:
 
     # --- closing
 
-    def close(self, reason: str, error: Exception | None = None, *, at: float | None = None) -> None:
-        """Say goodbye: every stream ends now, in both directions, and nothing more is sent after it.
+    def close(
+        self, reason: str, error: Exception | None = None, *, at: float | None = None
+    ) -> None:
+        """Say goodbye: every stream ends now, in both directions,
+        and nothing more is sent after it.
 
-        With `at` a connection that is not open yet ends at that time, or with the time of the handshake if that is over sooner.
+        With `at` a connection that is not open yet ends at that time, or with the time of the
+        handshake if that is over sooner.
         """
         channel = self.channel
         if at is not None and at > channel.now and channel.state is not _OPEN:
@@ -210,37 +251,63 @@ class Session:
             self.links.end_dead_link()
             return
         self.close_reason = reason or "closed", error
-        # Before the session is open a refusal by the peer may be on its way, also in a protocol without answers to a goodbye.
+        # Before the session is open a refusal by the peer may be on its way, also in a protocol
+        # without answers to a goodbye.
         is_unanswered = channel.state is _OPEN and not channel.dialect.answers_goodbye
-        # A client of another protocol never answers: waiting for it took the whole Limits.goodbye_timeout.
+        # A client of another protocol never answers:
+        # waiting for it took the whole Limits.goodbye_timeout.
         is_unanswered = is_unanswered or self.foreign_refusal is not None
-        channel.move(ConnectionEvent.UNANSWERED_GOODBYE_SENT if is_unanswered else ConnectionEvent.GOODBYE_SENT)
-        # Streams end before the goodbye is queued: their last messages go out before it, and nothing of theirs after it.
-        self.streams.end_all(error or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}"))
+        channel.move(
+            ConnectionEvent.UNANSWERED_GOODBYE_SENT
+            if is_unanswered
+            else ConnectionEvent.GOODBYE_SENT
+        )
+        # Streams end before the goodbye is queued: their last messages go out before it, and
+        # nothing of theirs after it.
+        self.streams.end_all(
+            error
+            or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}")
+        )
         # `close` drops no element that a stream has encoded: those bytes are in the buffer already.
         self.outbox.close()
-        self.outbox.put(channel.dialect.goodbye(reason) if self.foreign_refusal is None else self.foreign_refusal)
+        self.outbox.put(
+            channel.dialect.goodbye(reason)
+            if self.foreign_refusal is None
+            else self.foreign_refusal
+        )
 
     def close_protocol_error(self, error: ProtocolError) -> None:
         """End the connection because of a mistake of the peer."""
-        self.close(error.reason, ConnectionLost(f"the connection was ended because the peer broke the protocol: {error}"))
+        self.close(
+            error.reason,
+            ConnectionLost(
+                f"the connection was ended because the peer broke the protocol: {error}"
+            ),
+        )
 
     def close_internal_error(self, error: PenstockError) -> None:
-        """End the connection because of a fault on this side. The peer is told no more than that."""
+        """End the connection because of a fault on this side.
+        The peer is told no more than that.
+        """
         self.close("internal", error)
 
     # --- for the dialect: the handshake and the peer's goodbye
 
     def hello_sent(self) -> None:
-        """Note that this side's hello is queued; or, if a server has none, that the client's has come."""
+        """Note that this side's hello is queued;
+        or, if a server has none, that the client's has come.
+        """
         self.channel.move(ConnectionEvent.HELLO_SENT)
 
     def receive_introduction(self, data: bytes, *, is_held: bool = False) -> None:
-        """Let the delegate examine the peer's introduction. Until it has decided nothing more is fed to the dialect.
+        """Let the delegate examine the peer's introduction.
+        Until it has decided nothing more is fed to the dialect.
 
-        With `is_held` an extension examines it first, and this is called again when the extension has let the peer in.
+        With `is_held` an extension examines it first, and this is called again
+        when the extension has let the peer in.
         """
-        # A client need not wait for the decision, so requests often follow. The dialect keeps their bytes undecoded until then.
+        # A client need not wait for the decision, so requests often follow. The dialect keeps their
+        # bytes undecoded until then.
         if self.channel.state is not ConnectionState.EXAMINING:
             self.channel.move(ConnectionEvent.INTRODUCED)
         if not is_held:
@@ -249,7 +316,8 @@ class Session:
     def admit(self) -> None:
         """Accept the peer whose introduction was examined."""
         # The verdict may come after the client has gone, or after its time was over.
-        if self.channel.state is ConnectionState.EXAMINING:  # if not, the connection has ended meanwhile
+        # If not, the connection has ended meanwhile.
+        if self.channel.state is ConnectionState.EXAMINING:
             self.receive_hello()
 
     def receive_hello(self) -> None:
@@ -258,7 +326,9 @@ class Session:
         self.delegate.on_open()
 
     def receive_goodbye(self, reason: str, error: Exception | None = None) -> None:
-        """End the session with the peer's goodbye. `error` is what streams get if the dialect knows better what the goodbye means."""
+        """End the session with the peer's goodbye. `error` is what streams get if the dialect
+        knows better what the goodbye means.
+        """
         state = self.channel.state
         if state.is_over:
             return  # a second goodbye, in the same chunk as the first
@@ -268,20 +338,26 @@ class Session:
             # Escaped and cut: it is the peer's text, and it goes into log lines.
             self.close_reason = ascii(reason[:200])[1:-1] or "closed", None
         error = error or self.streams.end_error
-        error = error or ConnectionLost(f"the peer closed the connection: {explain_connection_end(reason)}")
+        error = error or ConnectionLost(
+            f"the peer closed the connection: {explain_connection_end(reason)}"
+        )
         self._end(ConnectionEvent.GOODBYE_RECEIVED, error, answer=answer)
 
     # --- inside
 
     def _has_churned(self, now: float) -> bool:
-        """End the connection if too many short streams have ended. Judged after the chunk: see StreamChurn.count."""
+        """End the connection if too many short streams have ended. Judged after the chunk:
+        see StreamChurn.count.
+        """
         error = self.channel.budgets.churn.verdict(now)
         if error is not None:
             self.close_protocol_error(error)
         return error is not None
 
     def _receive_early(self, data: bytes) -> bytes:
-        """Count bytes that arrive before the session is open, and let them choose the dialect. Return the bytes for the dialect."""
+        """Count bytes that arrive before the session is open, and let them choose the dialect.
+        Return the bytes for the dialect.
+        """
         handshake, channel = self._handshake, self.channel
         handshake.count(data)
         if not handshake.awaits_choice:
@@ -296,13 +372,19 @@ class Session:
         return first_bytes
 
     def _fail_long_handshake(self) -> bool:
-        """End the connection if the peer has sent too much before its hello was complete. Return whether it was ended."""
+        """End the connection if the peer has sent too much before its hello was complete.
+        Return whether it was ended.
+        """
         # An introduction that is being examined is complete. The bytes behind it have other bounds.
         if self.channel.state not in {ConnectionState.FRESH, ConnectionState.GREETING}:
             return False
         if not self._handshake.is_too_long(self.channel.dialect.preauth_bytes):
             return False
-        self.close_protocol_error(ProtocolError("the peer sent too much before its hello was complete", reason="limit:hello"))
+        self.close_protocol_error(
+            ProtocolError(
+                "the peer sent too much before its hello was complete", reason="limit:hello"
+            )
+        )
         return True
 
     def _tick_handshake(self, now: float) -> float | None:
@@ -313,7 +395,8 @@ class Session:
                 self.close(reason, error)
                 return due
             due = min(due, at)
-        # The dialect decides: in a protocol without an answer to the introduction, silence may mean acceptance.
+        # The dialect decides: in a protocol without an answer to the introduction,
+        # silence may mean acceptance.
         if is_over:
             self.channel.dialect.overdue()
         return due
@@ -330,13 +413,16 @@ class Session:
         return min((due for due in (found.due, dialect_due) if due is not None), default=None)
 
     def _tick_goodbye(self, now: float) -> float | None:
-        # Counted from the first tick after the goodbye: close() is called between two readings of the clock, and `channel.now` may be old.
+        # Counted from the first tick after the goodbye: close() is called between two readings of
+        # the clock, and `channel.now` may be old.
         self._goodbye_since = now if self._goodbye_since is None else self._goodbye_since
         is_done = self.channel.state is ConnectionState.CLOSING_UNANSWERED and self.outbox.is_empty
         due = now if is_done else self._goodbye_since + self.channel.limits.goodbye_timeout
         if now < due:
             return due
-        error = self.streams.end_error or ConnectionLost("the peer did not answer the goodbye in time")
+        error = self.streams.end_error or ConnectionLost(
+            "the peer did not answer the goodbye in time"
+        )
         self._end(ConnectionEvent.TRANSPORT_ENDED, error)
         return None
 
@@ -344,7 +430,8 @@ class Session:
         # The state moves first, so that nothing that the streams' ends cause can be sent.
         self.channel.move(event)
         self.streams.end_all(error)
-        # Streams that ended have put their gathered elements into the buffer. After the end only the answer is sent.
+        # Streams that ended have put their gathered elements into the buffer.
+        # After the end only the answer is sent.
         self.outbox.clear()
         if answer:
             self.outbox.put(answer)
@@ -355,7 +442,13 @@ class Session:
 
 
 def _is_goodbye_without_reason(channel: Channel, streams: StreamTables) -> bool:
-    """Return whether the end of the transport is the peer's goodbye: in a protocol that has no other, when the peer owes nothing."""
+    """Return whether the end of the transport is the peer's goodbye: in a protocol that has no
+    other, when the peer owes nothing.
+    """
     # A publisher that leaves within a stream, or a message, has not left in good order.
-    is_plain = channel.state is _OPEN and not channel.dialect.answers_goodbye and not channel.dialect.held()
+    is_plain = (
+        channel.state is _OPEN
+        and not channel.dialect.answers_goodbye
+        and not channel.dialect.held()
+    )
     return is_plain and len(streams.opened) <= streams.cancelled.count

@@ -3,7 +3,8 @@
 Rules of this file:
 
 * Nothing is counted here: the session and its streams keep the counts for their own work.
-* Each open stream is looked at once for each direction, so the cost is that of the number of open streams.
+* Each open stream is looked at once for each direction, so the cost is
+  that of the number of open streams.
 """
 
 from collections.abc import Iterable, Mapping
@@ -38,20 +39,27 @@ class OldestStream:
     def __init__(self) -> None:
         self._seen: dict[int, _Seen] = {}  # bounded by the open streams: each look makes it anew
 
-    def look(self, now: float, streams: Iterable[StreamLook]) -> tuple[tuple[StreamLook, float] | None, tuple[StreamLook, float] | None]:
-        """Return the stream without demand that has not moved for the longest time, and its seconds; and the same of those with demand."""
+    def look(
+        self, now: float, streams: Iterable[StreamLook]
+    ) -> tuple[tuple[StreamLook, float] | None, tuple[StreamLook, float] | None]:
+        """Return the stream without demand that has not moved for the longest time, and its
+        seconds; and the same of those with demand.
+        """
         before, seen = self._seen, dict[int, _Seen]()
         oldest: list[tuple[StreamLook, float] | None] = [None, None]
         for stream in streams:
             known, has_demand = before.get(stream.id), stream.demand > 0
-            # With the time of the beginning: an id may be used again as soon as its stream has ended.
+            # With the time of the beginning:
+            # an id may be used again as soon as its stream has ended.
             if known is None or known[:3] != (has_demand, stream.progress, stream.began_at):
-                # Seen for the first time without any movement: it has stood since it began, and not since this look.
+                # Seen for the first time without any movement:
+                # it has stood since it began, and not since this look.
                 is_untouched = known is None and not stream.progress and stream.began_at is not None
                 since = stream.began_at if is_untouched and stream.began_at is not None else now
                 known = (has_demand, stream.progress, stream.began_at, since)
             seen[stream.id] = known
-            # Apart, because they have different causes: the subscriber does not request, or the publisher has nothing.
+            # Apart, because they have different causes:
+            # the subscriber does not request, or the publisher has nothing.
             longest, seconds = oldest[has_demand], now - known[3]
             if longest is None or seconds > longest[1]:
                 oldest[has_demand] = (stream, seconds)
@@ -97,7 +105,8 @@ class SessionCounts:
         serving, requests = self._session.streams.serving, self._session.channel.budgets.requests
         looks = [_look_at_sending(stream) for stream in serving.values()]
         without_demand, without_elements = self._sending.look(now, looks)
-        # An element that was requested and is not outstanding has come: so none is counted by itself.
+        # An element that was requested and is not outstanding has come:
+        # so none is counted by itself.
         return DirectionCounts(
             streams=len(looks),
             opened=requests.streams,
@@ -111,10 +120,16 @@ class SessionCounts:
     def receiving(self, now: float) -> DirectionCounts:
         """Return the counts of the streams that this side has subscribed to."""
         streams, received = self._session.streams, self._session.channel.budgets.received
-        # A stream that was cancelled leaves its place to another object, whose elements nothing waits for.
-        opened = [stream for stream in streams.opened.values() if isinstance(stream, ReceivingStream)]
-        # Elements lower the demand that is left, and requests raise it: a stream moves if this number changes.
-        looks = [StreamLook(stream.id, stream.outstanding, stream.outstanding, None) for stream in opened]
+        # A stream that was cancelled leaves its place to another object,
+        # whose elements nothing waits for.
+        opened = [
+            stream for stream in streams.opened.values() if isinstance(stream, ReceivingStream)
+        ]
+        # Elements lower the demand that is left, and requests raise it:
+        # a stream moves if this number changes.
+        looks = [
+            StreamLook(stream.id, stream.outstanding, stream.outstanding, None) for stream in opened
+        ]
         without_demand, without_elements = self._receiving.look(now, looks)
         return DirectionCounts(
             streams=len(looks),
@@ -136,10 +151,13 @@ def _look_at_sending(stream: SendingStream) -> StreamLook:
     return StreamLook(stream.id, demand, progress, stream.began_at)
 
 
-def _stalled(found: tuple[StreamLook, float] | None, serving: Mapping[int, SendingStream]) -> StalledCounts | None:
+def _stalled(
+    found: tuple[StreamLook, float] | None, serving: Mapping[int, SendingStream]
+) -> StalledCounts | None:
     if found is None:
         return None
     stream, seconds = found
-    # Looked up here, for one stream: a text for each stream would cost more than the rest of the look.
+    # Looked up here, for one stream: a text for each stream would cost more than the rest of the
+    # look.
     target = serving[stream.id].target if stream.id in serving else None
     return StalledCounts(stream.id, "" if target is None else str(target), stream.demand, seconds)

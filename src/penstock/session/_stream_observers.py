@@ -1,5 +1,5 @@
-"""Calls the extensions of a connection when its streams open, begin and end. Without such an extension a connection has no object of this
-module.
+"""Calls the extensions of a connection when its streams open, begin and end. Without such an
+extension a connection has no object of this module.
 
 An extension that raises ends its connection, and nothing else.
 """
@@ -13,7 +13,16 @@ from penstock.session._reasons import DRAINING
 from penstock.session._sending_stream import SendingStream
 from penstock.session._states import SendingState
 
-METHODS: Final = ("change_target", "check_subscribe", "before_subscribe", "before_accept", "on_accepted", "on_begun", "on_ended", "closed")
+METHODS: Final = (
+    "change_target",
+    "check_subscribe",
+    "before_subscribe",
+    "before_accept",
+    "on_accepted",
+    "on_begun",
+    "on_ended",
+    "closed",
+)
 """The optional methods of an active extension that this module calls."""
 
 
@@ -29,7 +38,9 @@ class StreamObservers:
     def add(self, active: ActiveExtension) -> bool:
         """Look up the methods of an extension. Return whether it has any of them."""
         # Looked up once for the connection, and not by name for each stream.
-        found = {name: method for name in METHODS if (method := getattr(active, name, None)) is not None}
+        found = {
+            name: method for name in METHODS if (method := getattr(active, name, None)) is not None
+        }
         for name, method in found.items():
             self._methods[name].append(method)
         return bool(found)
@@ -38,17 +49,22 @@ class StreamObservers:
         """Pass `target` through each extension, and return the last result."""
         for method in self._methods["change_target"]:
             changed = self._call(method, stream_id, target)
-            target = target if changed is HOLD else changed  # HOLD: the extension has raised, and the connection has ended
+            # HOLD: the extension has raised, and the connection has ended.
+            target = target if changed is HOLD else changed
         return target
 
     def permits(self, stream: SendingStream) -> bool:
-        """Return whether the service may decide on a stream now. If not, an extension holds it, has refused it, or has raised."""
+        """Return whether the service may decide on a stream now. If not, an extension holds it,
+        has refused it, or has raised.
+        """
         for method in self._methods["check_subscribe"]:
             answer = self._call(method, stream.id, stream.target)
-            # The extension has raised, or ended the connection: there is no stream left to decide on.
+            # The extension has raised, or ended the connection:
+            # there is no stream left to decide on.
             if self._session.channel.state.is_closing:
                 return False
-            # The first extension that does not agree decides: an extension behind it must not serve what this one holds.
+            # The first extension that does not agree decides:
+            # an extension behind it must not serve what this one holds.
             if answer is HOLD:
                 return False
             if answer is not None:
@@ -71,7 +87,9 @@ class StreamObservers:
             stream.refuse(refusal)
 
     def before_subscribe(self, stream_id: int, target: Any) -> Any:
-        """Call the extensions before a stream of this side is opened, and return the target to send."""
+        """Call the extensions before a stream of this side is opened,
+        and return the target to send.
+        """
         for method in self._methods["before_subscribe"]:
             changed = self._call(method, stream_id, target)
             # None leaves the target as it is; HOLD says that the extension has raised.
@@ -99,7 +117,8 @@ class StreamObservers:
         for method in self._methods["closed"]:
             try:
                 method()
-            except Exception as error:  # boundary: an extension, perhaps of a plugin. The connection has ended already
+            except Exception as error:
+                # boundary: an extension, perhaps of a plugin. The connection has ended already.
                 warning = PluginError(f"an extension raised in closed(): {error!r}")
                 # For the log: the text alone does not say where the extension has raised.
                 warning.__cause__ = error
@@ -110,11 +129,14 @@ class StreamObservers:
             self._call(method, *arguments)
 
     def _call(self, method: Callable[..., Any], *arguments: Any) -> Any:
-        # The exception stays here: most of these calls are made by the program or by a publisher, which must not get it.
+        # The exception stays here: most of these calls are made by the program or by a publisher,
+        # which must not get it.
         try:
             return method(*arguments)
         except ProtocolError as error:
             self._session.close_protocol_error(error)
         except Exception as error:  # boundary: an extension, perhaps of a plugin
-            self._session.close_internal_error(PluginError(f"an extension raised, which ends its connection: {error!r}"))
+            self._session.close_internal_error(
+                PluginError(f"an extension raised, which ends its connection: {error!r}")
+            )
         return HOLD

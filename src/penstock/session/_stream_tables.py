@@ -1,12 +1,21 @@
-"""The streams of one connection, in two tables by id: those that this side has opened, and those that it serves.
+"""The streams of one connection, in two tables by id:
+those that this side has opened, and those that it serves.
 
-A dialect calls the `receive_…` methods with the peer's messages about streams. An id may be in both tables if the dialect's ids are shared.
+A dialect calls the `receive_…` methods with the peer's messages about streams. An id may be in both
+tables if the dialect's ids are shared.
 """
 
 from collections.abc import Callable
 from typing import Any, Final, Protocol, TypeVar
 
-from penstock.api import ActiveExtension, ByteWindow, ConnectionLost, ProtocolError, Request, Subscriber
+from penstock.api import (
+    ActiveExtension,
+    ByteWindow,
+    ConnectionLost,
+    ProtocolError,
+    Request,
+    Subscriber,
+)
 from penstock.session._cancelled_streams import CancelledStream, CancelledStreams, OpenedStreams
 from penstock.session._channel import Channel
 from penstock.session._connection_use import ConnectionUse
@@ -29,7 +38,9 @@ S = TypeVar("S", bound=ReceivingStream)
 
 
 class Observers(Protocol):
-    """The extensions of a connection as its streams see them: a protocol, because extensions lie above this module."""
+    """The extensions of a connection as its streams see them:
+    a protocol, because extensions lie above this module.
+    """
 
     def permits(self, stream: SendingStream, /) -> bool:
         """Return whether the service may decide on a stream now."""
@@ -88,14 +99,21 @@ class StreamTables:
         self.serving: dict[int, SendingStream] = {}
         self.cancelled: CancelledStreams = CancelledStreams(channel, self.opened)
         self.stopping_publishers: int = 0
-        """Streams whose id is free, and whose publisher has not stopped: the delegate counts them down."""
+        """Streams whose id is free, and whose publisher has not stopped:
+        the delegate counts them down.
+        """
         self.stopping_bytes: int = 0
-        """The data that their publishers and handlers hold until they have stopped; the delegate counts it too."""
+        """The data that their publishers and handlers hold until they have stopped;
+        the delegate counts it too.
+        """
         self.drain: DrainState = DrainState(channel)
         """Whether each side still takes new streams."""
-        # An attribute and not a call of the delegate, as `use.publishes` is: the runtime replaces it.
+        # An attribute and not a call of the delegate, as `use.publishes` is:
+        # the runtime replaces it.
         self.content_of: Callable[[Any], tuple[str, str] | None] = _no_content
-        """Returns the name of the serializer and of the type that a publisher's elements have; None if it is not known."""
+        """Returns the name of the serializer and of the type that a publisher's elements have;
+        None if it is not known.
+        """
         self.observers: Observers | None = None
         """The extensions that have to do with streams; None if there is none."""
         self._end_error: Exception | None = None
@@ -104,17 +122,25 @@ class StreamTables:
 
     # --- for the delegate
 
-    def subscribe(self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> ReceivingStream:
-        """Open a stream to the peer's publisher `target` and give `subscriber` its subscription. Its bytes are counted in `window`."""
-        stream = ReceivingStream(self._channel, self._channel.dialect.next_id(target), subscriber, 0, window)
+    def subscribe(
+        self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None
+    ) -> ReceivingStream:
+        """Open a stream to the peer's publisher `target` and give `subscriber` its subscription.
+        Its bytes are counted in `window`.
+        """
+        stream = ReceivingStream(
+            self._channel, self._channel.dialect.next_id(target), subscriber, 0, window
+        )
         # Before the subscribe is sent, so that demand of on_subscribe goes with it in one message.
         subscriber.on_subscribe(stream)
-        if stream.is_wanted:  # if not, it was cancelled in on_subscribe, and the peer need not hear of it
+        # If not, it was cancelled in on_subscribe, and the peer need not hear of it.
+        if stream.is_wanted:
             self._open(stream, target)
         return stream
 
     def ask(self, target: Any, make: Callable[[Channel, int], S]) -> S:
-        """Open a stream for one element, made by `make(channel, id)`, and return it. Its subscriber gets no on_subscribe.
+        """Open a stream for one element, made by `make(channel, id)`, and return it.
+        Its subscriber gets no on_subscribe.
 
         The writer is not told of the request: the caller lets it go out.
         """
@@ -126,12 +152,14 @@ class StreamTables:
         if channel.state.is_closing:
             stream.receive_error(self._closing_error())
         else:
-            # As `_open` does, in fewer calls. The caller has looked for room, so the bound on what waits need not be looked at.
+            # As `_open` does, in fewer calls. The caller has looked for room, so the bound on what
+            # waits need not be looked at.
             stream.state = _ASKED
             self.use.asked += 1
             self.opened[stream_id] = stream
             message = dialect.subscribe(stream_id, target, 1)
-            # An extension that was told of the stream may have ended the connection, and nothing may follow the goodbye.
+            # An extension that was told of the stream may have ended the connection,
+            # and nothing may follow the goodbye.
             if self.observers is None or not channel.state.is_closing:
                 channel.outbox.put(message, wakes=False)
         return stream
@@ -150,30 +178,50 @@ class StreamTables:
         return bool(self.serving) or len(self.opened) > self.cancelled.count
 
     def held(self) -> int:
-        """Return how many bytes the streams hold: their prices, the names and the data that they were opened with, unread elements."""
+        """Return how many bytes the streams hold: their prices, the names and the data that they
+        were opened with, unread elements.
+        """
         serving = self.serving
-        held = len(serving) * STREAM_BYTES + sum([target_bytes(stream.target) for stream in serving.values()])
-        held += self.stopping_publishers * STREAM_BYTES + self.stopping_bytes + self.cancelled.count * CANCELLED_BYTES
+        held = len(serving) * STREAM_BYTES + sum(
+            [target_bytes(stream.target) for stream in serving.values()]
+        )
+        held += (
+            self.stopping_publishers * STREAM_BYTES
+            + self.stopping_bytes
+            + self.cancelled.count * CANCELLED_BYTES
+        )
         if len(self.opened) > self.cancelled.count:
-            held += sum([stream.held() for stream in self.opened.values() if isinstance(stream, ReceivingStream)])
+            held += sum(
+                [
+                    stream.held()
+                    for stream in self.opened.values()
+                    if isinstance(stream, ReceivingStream)
+                ]
+            )
         return held
 
     def end_all(self, error: Exception) -> None:
-        """End every stream, in both directions, because the connection ends. `error` is what requests get from now on."""
+        """End every stream, in both directions, because the connection ends.
+        `error` is what requests get from now on.
+        """
         self._end_error = error
-        # Emptied first: each stream that ends would take itself out of the table while the loop walks it.
+        # Emptied first: each stream that ends would take itself out of the table while the loop
+        # walks it.
         serving, self.serving = self.serving, {}
         self._channel.buffering_streams.clear()
         for sending in serving.values():
             sending.receive_cancel()
-        # Copies of the tables: a subscriber may subscribe again in on_error, and gets the error at once.
+        # Copies of the tables: a subscriber may subscribe again in on_error,
+        # and gets the error at once.
         for receiving in tuple(self.opened.values()):
             if isinstance(receiving, ReceivingStream):
                 self.cancelled.replace(receiving)
                 receiving.on_connection_end(error)
 
     def bound_unread(self) -> None:
-        """End the stream that holds the most unread bytes, if all of them together hold too many."""
+        """End the stream that holds the most unread bytes,
+        if all of them together hold too many.
+        """
         found = self._channel.budgets.unread.largest()
         if found is not None:
             stream, unread = found
@@ -222,21 +270,32 @@ class StreamTables:
             self.observers.on_ended(stream.id, is_served=False)
         self._channel.send(self._channel.dialect.cancel(stream.id))
         if self.cancelled.count > self._channel.limits.retired_ids:
-            self._channel.fail_connection(ProtocolError("too many cancelled streams whose end the peer never sent", reason="limit:ids"))
+            self._channel.fail_connection(
+                ProtocolError(
+                    "too many cancelled streams whose end the peer never sent", reason="limit:ids"
+                )
+            )
 
     # --- for the dialect: messages of the peer about streams
 
-    def receive_subscribe(self, stream_id: int, target: Any, demand: int, refusal: str | None = None) -> None:
+    def receive_subscribe(
+        self, stream_id: int, target: Any, demand: int, refusal: str | None = None
+    ) -> None:
         """Serve a stream that the peer opens. With `refusal` the dialect refuses it with this text.
 
         Without a `target` the stream keeps its place until `serve_waiting`.
         """
         if stream_id in self.serving:
-            raise ProtocolError(f"stream {stream_id} was opened while it is open", reason=f"protocol:subscribe {stream_id}")
-        # For a stream that is refused as well: what an extension keeps for this id must not count for a later stream.
+            raise ProtocolError(
+                f"stream {stream_id} was opened while it is open",
+                reason=f"protocol:subscribe {stream_id}",
+            )
+        # For a stream that is refused as well:
+        # what an extension keeps for this id must not count for a later stream.
         if self.observers is not None and target is not None:
             target = self.observers.change_target(stream_id, target)
-        # In the table before the decision: the service may refuse or end it at once, which takes it out again.
+        # In the table before the decision:
+        # the service may refuse or end it at once, which takes it out again.
         stream = SendingStream(self._channel, stream_id, target, demand)
         # Rule 2.5 has no place on the wire: an id that is in use cannot be opened a second time.
         self.serving[stream_id] = stream
@@ -246,7 +305,8 @@ class StreamTables:
             stream.refuse(refusal)
         elif self.drain.until is not None:
             stream.refuse(DRAINING)
-        # A cancelled publisher that is still cleaning up counts: else a peer could start publishers faster than they stop.
+        # A cancelled publisher that is still cleaning up counts:
+        # else a peer could start publishers faster than they stop.
         elif len(self.serving) + self.stopping_publishers > self._channel.limits.max_subscriptions:
             stream.refuse(REFUSED)
         elif target is not None and (self.observers is None or self.observers.permits(stream)):
@@ -263,10 +323,17 @@ class StreamTables:
             self.delegate.serve(stream)
 
     def receive_fire_and_forget(self, target: Any) -> None:
-        """Pass on a request that has no answer. Without room it is dropped: it cannot be refused."""
+        """Pass on a request that has no answer. Without room it is dropped:
+        it cannot be refused.
+        """
         self.use.messages += 1
-        # Below the limit and not at it: a subscribe is in the table when it is counted, and this request is in no table.
-        if self.drain.until is None and len(self.serving) + self.stopping_publishers < self._channel.limits.max_subscriptions:
+        # Below the limit and not at it: a subscribe is in the table when it is counted,
+        # and this request is in no table.
+        if (
+            self.drain.until is None
+            and len(self.serving) + self.stopping_publishers
+            < self._channel.limits.max_subscriptions
+        ):
             self.delegate.on_fire_and_forget(target)
         else:
             self._channel.spend_control_token()
@@ -277,41 +344,55 @@ class StreamTables:
         if stream is not None and n <= 0:
             stream.cancel_with_error(ILLEGAL_DEMAND)  # rule 3.9
         else:
-            # Judged alike with its stream and without: a subscriber that requests single elements has many under way when the end comes.
+            # Judged alike with its stream and without: a subscriber that requests single elements
+            # has many under way when the end comes.
             kind = self._channel.budgets.requests.classify(self.serving.values())
             if kind is RequestClass.EXCESS:
                 self._channel.count_oddity(reason="limit:requests")
-            # A paid request costs no token: a subscriber that requests single elements would otherwise meet Limits.control_rate.
-            if (kind is RequestClass.PAID or self._channel.spend_control_token()) and stream is not None:
+            # A paid request costs no token: a subscriber that requests single elements would
+            # otherwise meet Limits.control_rate.
+            if (
+                kind is RequestClass.PAID or self._channel.spend_control_token()
+            ) and stream is not None:
                 stream.receive_request(n)
 
     def receive_cancel(self, stream_id: int) -> None:
         """Cancel a stream that this side serves."""
         stream = self.serving.get(stream_id)
         if stream is None:
-            # The cancel may have crossed the end: each stream is cancelled once. A cancel beyond that belongs to no stream.
-            if not self._channel.budgets.requests.count_late_cancel() and self._channel.spend_control_token():
+            # The cancel may have crossed the end: each stream is cancelled once.
+            # A cancel beyond that belongs to no stream.
+            if (
+                not self._channel.budgets.requests.count_late_cancel()
+                and self._channel.spend_control_token()
+            ):
                 self._channel.count_oddity()
         else:
             stream.receive_cancel()
-            # Only streams that the peer ends count as churn. A publisher that ends soon is this side's own doing.
+            # Only streams that the peer ends count as churn.
+            # A publisher that ends soon is this side's own doing.
             self._channel.budgets.churn.count(stream.began_at)
 
     def receive_accept(self, stream_id: int, element_size: int) -> None:
         """Note that the peer accepts a stream that this side has opened."""
         stream = self._known(stream_id)
-        # As everywhere on the path of messages: ReceivingStream has a metaclass of `typing`, and is slow to compare with.
+        # As everywhere on the path of messages:
+        # ReceivingStream has a metaclass of `typing`, and is slow to compare with.
         if not isinstance(stream, CancelledStream):
             if self.observers is not None:
                 self.observers.on_accepted(stream_id, element_size)
-                if self._channel.state.is_closing:  # an extension has ended the connection, and with it the stream
+                # An extension has ended the connection, and with it the stream.
+                if self._channel.state.is_closing:
                     return
             stream.receive_accept(element_size)
         elif stream.element_size < 0:
-            # Cancelled before it was accepted. Late elements of a fixed size can only be delimited by this size.
+            # Cancelled before it was accepted.
+            # Late elements of a fixed size can only be delimited by this size.
             self.cancelled.resize(stream_id, element_size)
         else:
-            raise ProtocolError(f"stream {stream_id} was accepted twice", reason=f"protocol:stream {stream_id}")
+            raise ProtocolError(
+                f"stream {stream_id} was accepted twice", reason=f"protocol:stream {stream_id}"
+            )
 
     def receive_end(self, stream_id: int, error: Exception | None) -> None:
         """End a stream that this side has opened: well, or with `error`."""
@@ -341,12 +422,19 @@ class StreamTables:
 
     def _closing_error(self) -> Exception:
         # A copy: a program may go on to ask, and each of its requests raises this.
-        return ConnectionLost("this connection is closing; connect again") if self._end_error is None else own_copy(self._end_error)
+        return (
+            ConnectionLost("this connection is closing; connect again")
+            if self._end_error is None
+            else own_copy(self._end_error)
+        )
 
     def _known(self, stream_id: int) -> ReceivingStream | CancelledStream:
         stream = self.opened.get(stream_id)
         if stream is None:
-            raise ProtocolError(f"a signal for stream {stream_id}, which was never opened", reason=f"protocol:stream {stream_id}")
+            raise ProtocolError(
+                f"a signal for stream {stream_id}, which was never opened",
+                reason=f"protocol:stream {stream_id}",
+            )
         return stream
 
 
@@ -355,7 +443,10 @@ def _no_content(_target: Any) -> None:
 
 
 def target_bytes(target: object) -> int:
-    """Return how many bytes a stream holds because of what it was opened with: a name, or a request with data."""
+    """Return how many bytes a stream holds because of what it was opened with:
+    a name, or a request with data.
+    """
     if isinstance(target, Request):
         return HANDLED * len(target.data)
-    return len(target) if isinstance(target, str) else 0  # None while the data of a request is not whole
+    # None while the data of a request is not whole.
+    return len(target) if isinstance(target, str) else 0

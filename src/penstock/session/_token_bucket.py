@@ -1,8 +1,12 @@
-"""A token bucket: `burst` tokens at once, and `rate` tokens a second after that. The caller tells the time."""
+"""A token bucket: `burst` tokens at once, and `rate` tokens a second after that.
+The caller tells the time.
+"""
 
 
 class TokenBucket:
-    """Hold up to `burst` tokens and gain `rate` a second. In any s seconds at most burst + s * rate tokens are spent."""
+    """Hold up to `burst` tokens and gain `rate` a second.
+    In any s seconds at most burst + s * rate tokens are spent.
+    """
 
     __slots__ = ("_burst", "_filled_at", "_rate", "_tokens")
 
@@ -16,8 +20,9 @@ class TokenBucket:
         """Take `tokens` and return True. If fewer are left, take none and return False."""
         # All messages of one chunk have the same time, so most calls do no arithmetic here.
         if now != self._filled_at:
-            # The bucket is filled at every change of the time, also if it is full: the gain of a full bucket is lost, not saved up. It once
-            # was saved up, and a quiet peer could send twice its burst.
+            # The bucket is filled at every change of the time, also if it is full: the gain of a
+            # full bucket is lost, not saved up. It once was saved up, and a quiet peer could send
+            # twice its burst.
             held = self._tokens + (now - self._filled_at) * self._rate
             self._tokens = held if held < self._burst else self._burst
             self._filled_at = now

@@ -1,6 +1,7 @@
 """The timers of an open connection: unfinished elements, unfinished messages, idleness.
 
-Each watcher returns a verdict. This module ends streams because of it; the session ends the connection.
+Each watcher returns a verdict. This module ends streams because of it;
+the session ends the connection.
 """
 
 import attrs
@@ -39,8 +40,11 @@ class Watchers:
         self._message_age = message_age
 
     def look(self, now: float) -> Findings:
-        """End the streams whose time is over, and return what the session must do, and when to look again."""
-        # Elements first: a silent peer is a lost connection, which a client may make again, rather than a protocol error.
+        """End the streams whose time is over, and return what the session must do, and
+        when to look again.
+        """
+        # Elements first: a silent peer is a lost connection, which a client may make again,
+        # rather than a protocol error.
         partials_due = self._end_overdue_parts(now)
         message_due, error = self._message_age.tick(now)
         # A stream that ends may have closed the connection, by an empty budget of cancelled ids.
@@ -49,13 +53,17 @@ class Watchers:
         use = self._streams.use
         # Any stream keeps the connection: the program wants it, even if nothing flows.
         is_wanted = self._streams.has_streams() or use.keeps_open
-        connection_due, is_idle = self._idle.check_connection(now, is_wanted=is_wanted, traffic=use.traffic)
+        connection_due, is_idle = self._idle.check_connection(
+            now, is_wanted=is_wanted, traffic=use.traffic
+        )
         # No more looks: the session closes now, and nothing that is due later matters.
         if is_idle:
             return Findings(None, is_idle=True)
         streams_due, warning = self._end_idle_streams(now)
         dues = (partials_due, message_due, connection_due, streams_due)
-        return Findings(min((due for due in dues if due is not None), default=None), warning=warning)
+        return Findings(
+            min((due for due in dues if due is not None), default=None), warning=warning
+        )
 
     def _end_overdue_parts(self, now: float) -> float | None:
         due, overdue = self._channel.budgets.partials.overdue(now, self._channel.last_input_at)

@@ -1,7 +1,9 @@
-"""Holds the requests of this side back while an extension still has to speak, or negotiates how their data is encoded.
+"""Holds the requests of this side back while an extension still has to speak,
+or negotiates how their data is encoded.
 
-It stands in the place of the dialect, so a connection that holds nothing back pays nothing. The calls are kept, and not their bytes: the
-data of a request is encoded when it is sent, perhaps changed by an extension.
+It stands in the place of the dialect, so a connection that holds nothing back pays nothing. The
+calls are kept, and not their bytes: the data of a request is encoded when it is sent, perhaps
+changed by an extension.
 """
 
 from collections.abc import Callable
@@ -13,7 +15,9 @@ from penstock.session._dialect import Dialect
 
 
 class WithheldOutput:
-    """A dialect whose subscribes, requests and cancels are sent at `put_back`. All else passes on to the dialect."""
+    """A dialect whose subscribes, requests and cancels are sent at `put_back`.
+    All else passes on to the dialect.
+    """
 
     __slots__ = ("_calls", "_channel", "_dialect")
 
@@ -21,7 +25,8 @@ class WithheldOutput:
         """Take the place of the dialect of `channel`."""
         self._channel = channel
         self._dialect = channel.dialect
-        # Bounded by the program alone: these are its own requests, which it could as well have sent.
+        # Bounded by the program alone: these are its own requests,
+        # which it could as well have sent.
         self._calls: list[Callable[[], bytes]] = []
         channel.dialect = cast("Dialect", self)
 

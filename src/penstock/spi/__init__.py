@@ -1,6 +1,8 @@
-"""Everything that a plugin imports: hooks, the interfaces of transports and serializers, sockets and TLS for transports, the registry.
+"""Everything that a plugin imports: hooks, the interfaces of transports and serializers, sockets
+and TLS for transports, the registry.
 
-May import `penstock.api`, attrs, pluggy, trio and the standard library. The names that need trio are imported at the first use of one.
+May import `penstock.api`, attrs, pluggy, trio and the standard library. The names that need trio
+are imported at the first use of one.
 A plugin imports this package and `penstock.api`, and nothing else
 of penstock. penstock's own transports and serializers (`penstock.builtin`) do the same.
 """
@@ -54,10 +56,21 @@ from penstock.spi._plain_types import PlainType, bare_type, plain_type
 from penstock.spi._plain_writer import to_plain
 from penstock.spi._reconnect_policy import Reconnect, may_reconnect
 from penstock.spi._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
-from penstock.spi._resolve_serializer import check_serializer_argument, resolve_serializer, serializer_name, type_name
+from penstock.spi._resolve_serializer import (
+    check_serializer_argument,
+    resolve_serializer,
+    serializer_name,
+    type_name,
+)
 from penstock.spi._serializer import Serializer, WrongElementType
 from penstock.spi._socket_options import set_tcp_options, tcp_identity, unix_identity
-from penstock.spi._statistics import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream, direction_statistics
+from penstock.spi._statistics import (
+    DirectionStatistics,
+    PeerStatistics,
+    ServerStatistics,
+    StalledStream,
+    direction_statistics,
+)
 from penstock.spi._tls import Tls, certificate_of
 from penstock.spi._tls_failure import tls_failure
 from penstock.spi._unreachable import unreachable
@@ -187,7 +200,9 @@ __all__ = [
 
 
 def __getattr__(name: str) -> _typing.Any:
-    """Import the names that need trio at the first use of one of them (PEP 562): `penstock.blocking` needs the others."""
+    """Import the names that need trio at the first use of one of them (PEP 562):
+    `penstock.blocking` needs the others.
+    """
     if name in __all__:
         on_trio = _importlib.import_module("penstock.spi._on_trio")
         globals().update({each: getattr(on_trio, each) for each in on_trio.__all__})

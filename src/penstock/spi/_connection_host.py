@@ -2,11 +2,12 @@
 
 Rules of this file:
 
-* Until `recognise` is called, the connection counts as a stranger: it has `Limits.handshake_timeout` seconds since it was accepted, and it
-  is cut if others need its place.
-* A stream that `open` has opened, and a task of `start_soon`, belong to the server and not to the connection. They may outlive it. They end
-  when the server stops.
-* During a shutdown `is_draining` is True. The transport ends its connections then; after `Limits.drain` seconds they are cancelled.
+* Until `recognise` is called, the connection counts as a stranger: it has
+  `Limits.handshake_timeout` seconds since it was accepted, and it is cut if others need its place.
+* A stream that `open` has opened, and a task of `start_soon`, belong to the server and not to the
+  connection. They may outlive it. They end when the server stops.
+* During a shutdown `is_draining` is True. The transport ends its connections then; after
+  `Limits.drain` seconds they are cancelled.
 """
 
 from abc import ABC, abstractmethod
@@ -31,7 +32,9 @@ class ConnectionHost(ABC):
     @property
     @abstractmethod
     def is_draining(self) -> bool:
-        """Whether the server shuts down: no new stream may begin, and the connection should end soon."""
+        """Whether the server shuts down:
+        no new stream may begin, and the connection should end soon.
+        """
 
     @abstractmethod
     async def wait_draining(self) -> None:
@@ -39,48 +42,66 @@ class ConnectionHost(ABC):
 
     @abstractmethod
     def recognise(self) -> None:
-        """Note that the client has made itself known, and is a stranger no longer. The method may be called again."""
+        """Note that the client has made itself known, and is a stranger no longer.
+        The method may be called again.
+        """
 
     @abstractmethod
     async def authenticate(self, scheme: str, data: bytes, peer: PeerIdentity) -> PeerIdentity:
-        """Let the service examine credentials, as in `Service(authenticate=…)`. Return `peer` with its principal. May checkpoint.
+        """Let the service examine credentials, as in `Service(authenticate=…)`. Return `peer` with
+        its principal. May checkpoint.
 
-        Without such a function `peer` is returned as it is. A client without credentials has the scheme ``""``.
-        Raises AuthRefused if they are refused, a quarter of a second after the call: a refusal does not tell the reason by its time.
+        Without such a function `peer` is returned as it is.
+        A client without credentials has the scheme ``""``.
+        Raises AuthRefused if they are refused, a quarter of a second after the call: a refusal does
+        not tell the reason by its time.
         """
 
     @abstractmethod
     def adopt(self, connection: Connection) -> str | None:
-        """Serve `connection`, which is part of the attended one, as one that was accepted: handshake, session, place, deadlines.
+        """Serve `connection`, which is part of the attended one, as one that was accepted:
+        handshake, session, place, deadlines.
 
-        Returns None if there is a place: then the server closes `connection` in the end. Without a place it returns the reason, and the
-        caller closes `connection`.
+        Returns None if there is a place: then the server closes `connection` in the end. Without a
+        place it returns the reason, and the caller closes `connection`.
         """
 
     @abstractmethod
-    async def open(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str) -> None:
-        """Subscribe `subscriber`, which takes bytes, to the publisher `name` of the service. May checkpoint.
+    async def open(
+        self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str
+    ) -> None:
+        """Subscribe `subscriber`, which takes bytes, to the publisher `name` of the service.
+        May checkpoint.
 
-        `protocol` names the protocol for observers. Each stream is reported as a separate connection, because it may outlive the one
-        over which it was opened. If the subscriber has a method ``held()``, the bytes that it returns count against
-        `Limits.memory_budget`. A publisher that fails is a PublisherFailed, whose text may be sent to the peer.
+        `protocol` names the protocol for observers. Each stream is reported as a separate
+        connection, because it may outlive the one over which it was opened. If the subscriber has a
+        method ``held()``, the bytes that it returns count against `Limits.memory_budget`. A
+        publisher that fails is a PublisherFailed, whose text may be sent to the peer.
 
-        Raises NotAvailable if there is no such publisher for `peer`, LimitExceeded if `peer` has as many streams as
-        `Limits.max_subscriptions`, and PublisherFailed if the publisher cannot be made. Then nothing was signalled.
+        Raises NotAvailable if there is no such publisher for `peer`, LimitExceeded if `peer` has as
+        many streams as `Limits.max_subscriptions`, and PublisherFailed if the publisher cannot be
+        made. Then nothing was signalled.
         """
 
     @abstractmethod
-    def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
-        """Count what a client makes the server hold beyond the end of a stream, such as elements that it has not fetched yet.
+    def reserve(
+        self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]
+    ) -> Callable[[], None]:
+        """Count what a client makes the server hold beyond the end of a stream, such as elements
+        that it has not fetched yet.
 
-        It takes a place of the client beside those of its streams, and the bytes that `held` returns count against
-        `Limits.memory_budget`. `on_full` is called if they have to go; `held` must return less then. Returns the function that ends the
-        reservation. Raises LimitExceeded as `open` does.
+        It takes a place of the client beside those of its streams, and the bytes that `held`
+        returns count against `Limits.memory_budget`. `on_full` is called if they have to go; `held`
+        must return less then. Returns the function that ends the reservation. Raises LimitExceeded
+        as `open` does.
         """
 
     @abstractmethod
-    def start_soon(self, function: Callable[..., Awaitable[None]], /, *args: object, name: str) -> None:
-        """Run a task that belongs to the server. An exception that it raises is reported, and ends nothing else.
+    def start_soon(
+        self, function: Callable[..., Awaitable[None]], /, *args: object, name: str
+    ) -> None:
+        """Run a task that belongs to the server.
+        An exception that it raises is reported, and ends nothing else.
 
         Does nothing while the server shuts down.
         """
@@ -96,21 +117,27 @@ class ConnectionHost(ABC):
 
     @abstractmethod
     def write_access(self, peer: PeerIdentity, kind: str, fields: str) -> None:
-        """Write the line ``kind peer=… fields`` to the access log, ``penstock.access``, at a bounded rate; nothing if that is off.
+        """Write the line ``kind peer=… fields`` to the access log, ``penstock.access``, at a
+        bounded rate; nothing if that is off.
 
         Escape the words of a peer with `penstock.api.quoted_text`.
         """
 
 
 class RequestTransport(Transport):
-    """A transport that looks after each accepted connection before a session does. It may answer the client itself: HTTP does."""
+    """A transport that looks after each accepted connection before a session does. It may answer
+    the client itself: HTTP does.
+    """
 
     @abstractmethod
-    async def serve_connection(self, connection: Connection, host: ConnectionHost, /) -> Connection | None:
+    async def serve_connection(
+        self, connection: Connection, host: ConnectionHost, /
+    ) -> Connection | None:
         """Attend an accepted connection after its handshake, in the task of the connection.
 
-        Returns the connection that a session is to talk on: `connection`, or another one around it, after an upgrade for example. The
-        session of a stranger has what is left of the time since the accept. Or returns None: the client has been answered, and the
-        server closes `connection`. ConnectionLost and the exceptions of trio's streams mean that the client has gone; any other one is
-        reported. Cancelled, it ends at once.
+        Returns the connection that a session is to talk on: `connection`, or another one around it,
+        after an upgrade for example. The session of a stranger has what is left of the time since
+        the accept. Or returns None: the client has been answered, and the server closes
+        `connection`. ConnectionLost and the exceptions of trio's streams mean that the client has
+        gone; any other one is reported. Cancelled, it ends at once.
         """

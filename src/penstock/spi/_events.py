@@ -1,11 +1,15 @@
-"""Events of connections and streams, reported to the observers among the plugins: metrics, traces, audits.
+"""Events of connections and streams, reported to the observers among the plugins:
+metrics, traces, audits.
 
 Rules of this file:
 
-* An observer is a plain function and is called inline: it must be quick, must not wait, and gets a record that it cannot change.
-* An observer that raises affects neither the connection nor the other observers. Its first failure is logged as an error, later ones as
-  debug messages, and fewer and fewer of them: a broken observer of a busy server would otherwise fill the log.
-* Without observers an event costs one look at an empty tuple. Check `Events.wants_streams` before making a record for each stream.
+* An observer is a plain function and is called inline: it must be quick, must not wait, and gets a
+  record that it cannot change.
+* An observer that raises affects neither the connection nor the other observers. Its first failure
+  is logged as an error, later ones as debug messages, and fewer and fewer of them: a broken
+  observer of a busy server would otherwise fill the log.
+* Without observers an event costs one look at an empty tuple. Check `Events.wants_streams` before
+  making a record for each stream.
 """
 
 import enum
@@ -21,7 +25,9 @@ from penstock.spi._peer_identity import PeerIdentity
 _log: Final = logging.getLogger("penstock.spi")
 
 ALWAYS_LOGGED: Final = 10
-"""Failures of one observer that are logged each. After them the 100th, the 1,000th and so on: each stream of a peer may cause one."""
+"""Failures of one observer that are logged each. After them the 100th, the 1,000th and so on:
+each stream of a peer may cause one.
+"""
 
 NO_PEER: Final = PeerIdentity(address="")
 """Stands for the peer in an event that a test makes without one."""
@@ -63,7 +69,9 @@ class ConnectionClosed:
 
 @attrs.frozen(kw_only=True)
 class ConnectionRefused:
-    """A server has ended a connection before both sides had said hello. A client that left by itself was not refused."""
+    """A server has ended a connection before both sides had said hello.
+    A client that left by itself was not refused.
+    """
 
     address: str
     """The URL that is listened at."""
@@ -72,7 +80,9 @@ class ConnectionRefused:
     """The peer's identity, as far as it was known when it connected."""
 
     reason: str
-    """A token of a fixed list: ``places:address``, ``protocol:http``. It never contains words of the peer."""
+    """A token of a fixed list: ``places:address``, ``protocol:http``.
+    It never contains words of the peer.
+    """
 
 
 class Outcome(enum.Enum):
@@ -108,7 +118,8 @@ class StreamOpened:
     """True if this side publishes and the peer subscribes."""
 
     pattern: str = ""
-    """The name or pattern under which the service offers the publisher: ``quotes/{symbol}``. A peer can choose `publisher`, and never this.
+    """The name or pattern under which the service offers the publisher: ``quotes/{symbol}``. A peer
+    can choose `publisher`, and never this.
 
     Empty for a stream of the peer, and for a request whose data is no name.
     """
@@ -179,7 +190,9 @@ class ReconnectEvent:
     """The step."""
 
     attempt: int
-    """The number of the attempt, counted from 1 after the last connection that stayed; 0 if such a connection is lost."""
+    """The number of the attempt, counted from 1 after the last connection that stayed;
+    0 if such a connection is lost.
+    """
 
     wait: float = 0.0
     """Seconds until the attempt, when RETRYING."""
@@ -190,7 +203,9 @@ class ReconnectEvent:
 
 @attrs.frozen(kw_only=True)
 class ConnectionSuspended:
-    """A connection with ``resume=True`` has lost its transport. Its streams are kept until the client is back, or its time is over."""
+    """A connection with ``resume=True`` has lost its transport. Its streams are kept until the
+    client is back, or its time is over.
+    """
 
     connection: int
     """The same number as in `ConnectionOpened`."""
@@ -199,7 +214,9 @@ class ConnectionSuspended:
     """As in `ConnectionOpened`."""
 
     accepted: bool
-    """True if the peer connected to this process, and so must come back; False if this process tries to connect again."""
+    """True if the peer connected to this process, and so must come back;
+    False if this process tries to connect again.
+    """
 
     peer: PeerIdentity
     """The peer's identity."""
@@ -210,7 +227,9 @@ class ConnectionSuspended:
 
 @attrs.frozen(kw_only=True)
 class ConnectionResumed:
-    """A suspended connection goes on over another transport connection. If it does not, `ConnectionClosed` is reported instead."""
+    """A suspended connection goes on over another transport connection. If it does not,
+    `ConnectionClosed` is reported instead.
+    """
 
     connection: int
     """The same number as in `ConnectionOpened`."""
@@ -252,7 +271,8 @@ class _Observer:
     def notify(self, event: Event) -> object:
         try:
             return self.function(event)
-        # The boundary to a plugin's code: an exception of an observer must not reach the connection that it observes.
+        # The boundary to a plugin's code:
+        # an exception of an observer must not reach the connection that it observes.
         except Exception as error:
             self._count_failure(event, error)
             return None
@@ -260,15 +280,23 @@ class _Observer:
     def _count_failure(self, event: Event, error: Exception) -> None:
         self.failures += 1
         level = logging.ERROR if self.failures == 1 else logging.DEBUG
-        if _log.isEnabledFor(level) and (self.failures <= ALWAYS_LOGGED or _is_power_of_ten(self.failures)):
+        if _log.isEnabledFor(level) and (
+            self.failures <= ALWAYS_LOGGED or _is_power_of_ten(self.failures)
+        ):
             self._log_failure(level, type(event).__name__, error)
 
     def _log_failure(self, level: int, kind: str, error: Exception) -> None:
         times = f" ({self.failures:,} times by now)" if self.failures > ALWAYS_LOGGED else ""
-        text = f"plugin {self.plugin!r} raised in its observer of {kind}{times}; later failures are logged as debug"
+        text = (
+            f"plugin {self.plugin!r} raised in its observer of {kind}{times}; later failures are "
+            "logged as debug"
+        )
         raised = (type(error), error, error.__traceback__)
-        record = _log.makeRecord(_log.name, level, __file__, 0, "%s", (printable(text, len(text)),), raised)
-        # In place of the text that a formatter would make: an exception of an observer often repeats a name that a peer chose.
+        record = _log.makeRecord(
+            _log.name, level, __file__, 0, "%s", (printable(text, len(text)),), raised
+        )
+        # In place of the text that a formatter would make: an exception of an observer often
+        # repeats a name that a peer chose.
         record.exc_text = traceback_text(error)
         _log.handle(record)
 
@@ -277,7 +305,10 @@ class _Observer:
         if tap is None or isinstance(tap, SignalTap):
             return tap
         # Said as a failure of the plugin: called as a tap, this object would fail in each signal.
-        wrong = PluginError(f"returned {type(tap).__name__} from penstock_signals; return a SignalTap (each_signal, record), or None")
+        wrong = PluginError(
+            f"returned {type(tap).__name__} from penstock_signals; return a SignalTap "
+            "(each_signal, record), or None"
+        )
         self._count_failure(event, wrong)
         return None
 
@@ -289,7 +320,9 @@ class _Taps:
         self._taps = taps
         self.each_signal: bool = any(tap.each_signal for tap in taps)
 
-    def record(self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /) -> None:
+    def record(
+        self, kind: SignalKind, n: int, size: int, first: int, last: int, longest: int, /
+    ) -> None:
         for tap in self._taps:
             tap.record(kind, n, size, first, last, longest)
 
@@ -300,7 +333,9 @@ def _is_power_of_ten(number: int) -> bool:
 
 @attrs.frozen
 class Events:
-    """Reports events to observers. `build_registry` makes it, the runtime calls it. None of its methods raises or checkpoints."""
+    """Reports events to observers. `build_registry` makes it, the runtime calls it. None of its
+    methods raises or checkpoints.
+    """
 
     _connections_opened: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
     _connections_closed: tuple[_Observer, ...] = attrs.field(default=(), repr=False)
@@ -314,13 +349,17 @@ class Events:
 
     @classmethod
     def of(cls, observers: Iterable[tuple[str, str, Callable[[Event], object]]]) -> "Events":
-        """Make one of triples: the plugin's name, the hook's name, the function. For `build_registry` and for tests."""
+        """Make one of triples: the plugin's name, the hook's name, the function. For
+        `build_registry` and for tests.
+        """
         by_hook: dict[str, list[_Observer]] = {hook: [] for hook in OBSERVER_HOOKS}
         for plugin, hook, function in observers:
             by_hook[hook].append(_Observer(plugin, function))
         return cls(*(tuple(by_hook[hook]) for hook in OBSERVER_HOOKS))
 
-    def joined_by(self, observers: Iterable[tuple[str, str, Callable[[Event], object]]]) -> "Events":
+    def joined_by(
+        self, observers: Iterable[tuple[str, str, Callable[[Event], object]]]
+    ) -> "Events":
         """Return one that reports to these as well."""
         added = Events.of(observers)
         names = [field.name for field in attrs.fields(Events)]
@@ -328,7 +367,9 @@ class Events:
 
     @property
     def wants_streams(self) -> bool:
-        """Whether a plugin observes streams. Check it before making a record for each of a million streams."""
+        """Whether a plugin observes streams.
+        Check it before making a record for each of a million streams.
+        """
         return bool(self._streams_opened or self._streams_ended)
 
     @property
@@ -338,7 +379,11 @@ class Events:
 
     def tap(self, event: StreamOpened) -> SignalTap | None:
         """Ask the plugins for a tap of the stream that `event` reports. Several taps become one."""
-        taps = [tap for tap in (observer.ask_for_tap(event) for observer in self._signals) if tap is not None]
+        taps = [
+            tap
+            for tap in (observer.ask_for_tap(event) for observer in self._signals)
+            if tap is not None
+        ]
         return _Taps(taps) if len(taps) > 1 else next(iter(taps), None)
 
     def connection_opened(self, event: ConnectionOpened) -> None:

@@ -1,12 +1,16 @@
-"""Find the plugins that are installed, by their entry points, and which of them the environment disables.
+"""Find the plugins that are installed, by their entry points, and
+which of them the environment disables.
 
 Rules of this file:
 
-* The order is fixed: penstock's own plugins first, the others by name, then by distribution. The place of installation has no influence.
-* ``PENSTOCK_DISABLE_PLUGINS`` holds names of entry points or of distributions, separated by commas. ``all`` (or ``1``) disables every
-  plugin but penstock's own; these are disabled only by the name of their entry point: ``builtin``. A name that no plugin has is reported,
-  because it is probably a typing error.
-* No plugin is imported here. Metadata that cannot be read is reported, and does not hide the plugins of other distributions.
+* The order is fixed: penstock's own plugins first, the others by name, then by distribution. The
+  place of installation has no influence.
+* ``PENSTOCK_DISABLE_PLUGINS`` holds names of entry points or of distributions, separated by commas.
+  ``all`` (or ``1``) disables every plugin but penstock's own; these are disabled only by the name
+  of their entry point: ``builtin``. A name that no plugin has is reported, because it is probably a
+  typing error.
+* No plugin is imported here. Metadata that cannot be read is reported, and does not hide the
+  plugins of other distributions.
 """
 
 import re
@@ -43,7 +47,9 @@ class Found:
 
 @attrs.frozen(kw_only=True)
 class Finding:
-    """The plugins that are installed, and the distributions whose metadata cannot be read, each with the reason."""
+    """The plugins that are installed, and the distributions whose metadata cannot be read,
+    each with the reason.
+    """
 
     plugins: tuple[Found, ...]
     unreadable: tuple[tuple[str, str], ...]
@@ -58,7 +64,8 @@ def find_plugins() -> Finding:
             for each in _plugins_of(distribution):
                 # The first on the path hides later ones of the same name, as it does for imports.
                 found.setdefault((each.distribution, each.name), each)
-        # The boundary to metadata of other distributions: it may be damaged in any way, and importlib.metadata has no error for that.
+        # The boundary to metadata of other distributions: it may be damaged in any way, and
+        # importlib.metadata has no error for that.
         except Exception as error:
             unreadable.append((_name_or_question_mark(distribution), one_line(error)))
     order = sorted(found.values(), key=lambda each: (not each.is_own, each.name, each.distribution))
@@ -66,7 +73,8 @@ def find_plugins() -> Finding:
 
 
 def _plugins_of(distribution: Distribution) -> Iterator[Found]:
-    # A search in the text first: a distribution without plugins is not parsed, so damage in it cannot disturb.
+    # A search in the text first: a distribution without plugins is not parsed,
+    # so damage in it cannot disturb.
     if f"[{GROUP}]" not in (distribution.read_text("entry_points.txt") or ""):
         return
     name, version = _name_of(distribution), _field(distribution, "Version")
@@ -85,7 +93,8 @@ def _field(distribution: Distribution, name: str) -> str:
 def _name_or_question_mark(distribution: Distribution) -> str:
     try:
         return _name_of(distribution)
-    # boundary: the metadata of a distribution. The name itself may be the field that cannot be read.
+    # boundary: the metadata of a distribution.
+    # The name itself may be the field that cannot be read.
     except Exception:
         return "?"
 
@@ -98,12 +107,18 @@ class DisabledPlugins:
 
     @classmethod
     def read(cls, environ: Mapping[str, str]) -> "DisabledPlugins":
-        return cls(frozenset(_normalized(name) for name in environ.get(DISABLE, "").split(",") if name.strip()))
+        return cls(
+            frozenset(
+                _normalized(name) for name in environ.get(DISABLE, "").split(",") if name.strip()
+            )
+        )
 
     def covers(self, found: Found) -> bool:
         if not found.is_own and self.names & _ALL_OTHERS:
             return True
-        return _normalized(found.name) in self.names or (not found.is_own and found.distribution in self.names)
+        return _normalized(found.name) in self.names or (
+            not found.is_own and found.distribution in self.names
+        )
 
     def unknown(self, found: Iterable[Found]) -> list[str]:
         """Return the names that no plugin has."""
@@ -112,5 +127,7 @@ class DisabledPlugins:
 
 
 def _normalized(name: str) -> str:
-    """Packaging treats names that differ in case, '-', '_' and '.' as equal; the environment variable does the same."""
+    """Packaging treats names that differ in case, '-', '_' and '.' as equal;
+    the environment variable does the same.
+    """
     return re.sub(r"[-_.]+", "-", name.strip()).lower()

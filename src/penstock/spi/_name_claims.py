@@ -3,8 +3,10 @@
 Rules of this file:
 
 * penstock's own claim wins: installing a package never replaces a part of penstock.
-* If two other plugins claim the same, neither gets it. Otherwise the behaviour of one installed package would depend on another one.
-* A factory that loses its number loses its name as well: peers negotiate by number, so the name alone is of no use.
+* If two other plugins claim the same, neither gets it. Otherwise the behaviour of one installed
+  package would depend on another one.
+* A factory that loses its number loses its name as well:
+  peers negotiate by number, so the name alone is of no use.
 """
 
 from collections.abc import Iterable
@@ -60,7 +62,11 @@ def settle(claims: Iterable[NameClaim]) -> Settlement:
         if key[0] == "extension id":
             without_number += [loser.offer for loser in losers]
     # By identity: two plugins may offer factories that are equal.
-    result.granted = {key: offer for key, offer in result.granted.items() if not any(offer is each for each in without_number)}
+    result.granted = {
+        key: offer
+        for key, offer in result.granted.items()
+        if not any(offer is each for each in without_number)
+    }
     return result
 
 
@@ -74,7 +80,10 @@ def _message(loser: NameClaim, winner: NameClaim | None, losers: list[NameClaim]
     claims = f"claims the {loser.kind} {loser.name!r}, "
     if winner is not None:
         return claims + "which is penstock's own; penstock keeps it"
-    return claims + f"which is also claimed by {quoted(claim.plugin for claim in losers if claim is not loser)}; no plugin gets it"
+    return claims + (
+        "which is also claimed by "
+        f"{quoted(claim.plugin for claim in losers if claim is not loser)}; no plugin gets it"
+    )
 
 
 def quoted(plugins: Iterable[str]) -> str:

@@ -12,9 +12,14 @@ _JSON_VALUES: Final = (dict, list, tuple, int, float, bool)
 """Types of payloads that JSON has itself."""
 
 
-def serializer_for(registry: Registry, serializer: str | Serializer | None, kind: Any) -> Serializer | None:
-    """Return the serializer for values of type `kind`, as `resolve_serializer` does; one that knows no types is taken as it is."""
-    # A serializer that does not know types takes every element as it is, and refuses none for its type.
+def serializer_for(
+    registry: Registry, serializer: str | Serializer | None, kind: Any
+) -> Serializer | None:
+    """Return the serializer for values of type `kind`, as `resolve_serializer` does; one that
+    knows no types is taken as it is.
+    """
+    # A serializer that does not know types takes every element as it is,
+    # and refuses none for its type.
     if serializer is not None and kind is not None:
         found = resolve_serializer(registry, serializer)
         if found is not None and type(found).for_type is Serializer.for_type:
@@ -22,8 +27,12 @@ def serializer_for(registry: Registry, serializer: str | Serializer | None, kind
     return resolve_serializer(registry, serializer, kind)
 
 
-def encode_payload(registry: Registry, serializer: str | Serializer | None, payload: object) -> bytes | None:
-    """Return the bytes of a payload, or None for none. Raises UsageError for one that the serializer does not support."""
+def encode_payload(
+    registry: Registry, serializer: str | Serializer | None, payload: object
+) -> bytes | None:
+    """Return the bytes of a payload, or None for none. Raises UsageError for one that the
+    serializer does not support.
+    """
     # None sends no payload at all: a handler may tell that from an empty one.
     if payload is None:
         return None
@@ -31,13 +40,19 @@ def encode_payload(registry: Registry, serializer: str | Serializer | None, payl
     # A dict has no annotation to check it by, so it is sent as JSON has it.
     if serializer is None and kind in _JSON_VALUES:
         return registry.serializer("json").dumps(payload)
-    found = serializer_for(registry, serializer, None if kind in _JSON_VALUES or isinstance(payload, bytes) else kind)
-    # `dumped_bytes` refuses a serializer that returns a text: it would fail much later, in the session.
+    found = serializer_for(
+        registry, serializer, None if kind in _JSON_VALUES or isinstance(payload, bytes) else kind
+    )
+    # `dumped_bytes` refuses a serializer that returns a text:
+    # it would fail much later, in the session.
     if found is not None:
         return dumped_bytes(found.dumps(payload), found, payload)
     if isinstance(payload, bytes | bytearray | memoryview):
         return bytes(payload)
-    raise UsageError(f"the payload {shown(payload)} is sent as it is by serializer={serializer!r}; give bytes, or another serializer")
+    raise UsageError(
+        f"the payload {shown(payload)} is sent as it is by serializer={serializer!r}; give bytes, "
+        "or another serializer"
+    )
 
 
 def load_answer(serializer: Serializer, name: str, data: bytes) -> Any:
@@ -46,8 +61,9 @@ def load_answer(serializer: Serializer, name: str, data: bytes) -> Any:
         return serializer.loads(data)
     except ProtocolError as error:
         raise ProtocolError(
-            f"the answer to request({name!r}), {len(data)} bytes, cannot be read by the serializer {serializer.name!r}: {error}; "
-            "is it the serializer, and the type, of the handler?",
+            f"the answer to request({name!r}), {len(data)} bytes, cannot be read by the "
+            f"serializer {serializer.name!r}: {error}; is it the serializer, and the type, of the "
+            "handler?",
             reason=error.reason,
         ) from error
     # The type of a PenstockError says already who must act.
@@ -55,5 +71,6 @@ def load_answer(serializer: Serializer, name: str, data: bytes) -> Any:
         raise
     except Exception as error:  # boundary: the serializer may be a plugin
         raise PluginError(
-            f"the serializer {serializer.name!r} raised {error!r}, where only ProtocolError and UsageError are due"
+            f"the serializer {serializer.name!r} raised {error!r}, where only ProtocolError and "
+            "UsageError are due"
         ) from error

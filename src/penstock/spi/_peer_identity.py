@@ -1,4 +1,6 @@
-"""The identity of a connection's peer, and the facts that a transport knows about the connection itself."""
+"""The identity of a connection's peer, and the facts
+that a transport knows about the connection itself.
+"""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -13,7 +15,9 @@ _LOOPBACK: Final = frozenset({"::1", "::ffff:127.0.0.1"})
 
 @attrs.frozen(kw_only=True)
 class Certificate:
-    """A certificate that the peer has shown and that was verified. A field that the certificate lacks is empty."""
+    """A certificate that the peer has shown and that was verified.
+    A field that the certificate lacks is empty.
+    """
 
     subject: str
     """As one line: ``CN=alice,O=Example``."""
@@ -31,12 +35,16 @@ class Certificate:
     """The end of its validity, as the certificate writes it."""
 
     fingerprint: str = ""
-    """SHA-256 of the whole certificate, in hexadecimal digits. Compare this to identify a certificate."""
+    """SHA-256 of the whole certificate, in hexadecimal digits.
+    Compare this to identify a certificate.
+    """
 
 
 @attrs.frozen(kw_only=True)
 class UnixCredentials:
-    """The process at the other end of a Unix socket, as the kernel recorded it when the process connected."""
+    """The process at the other end of a Unix socket, as the kernel recorded it
+    when the process connected.
+    """
 
     pid: int
     uid: int
@@ -45,13 +53,19 @@ class UnixCredentials:
 
 @attrs.frozen(kw_only=True)
 class PeerIdentity:
-    """The peer of a connection, as far as the transport can identify it. Complete once `Connection.handshake` has returned."""
+    """The peer of a connection, as far as the transport can identify it. Complete once
+    `Connection.handshake` has returned.
+    """
 
     address: str
-    """For people and logs: ``127.0.0.1:53142``, ``unix:pid 4711``, ``memory://name``. Do not authenticate a peer by it."""
+    """For people and logs: ``127.0.0.1:53142``, ``unix:pid 4711``, ``memory://name``.
+    Do not authenticate a peer by it.
+    """
 
     host: str | None = None
-    """The numeric address, if there is one. Limits per address (`Limits.max_connections_per_address`) count by it."""
+    """The numeric address, if there is one. Limits per address
+    (`Limits.max_connections_per_address`) count by it.
+    """
 
     port: int | None = None
     """The port, if there is one."""
@@ -64,18 +78,28 @@ class PeerIdentity:
 
     # Any: it belongs to the program. A name, a row of its database, an object with rights.
     principal: Any = attrs.field(default=None, eq=False)  # not compared: it need not be hashable
-    """The user that the program recognised: the result of `Service(authenticate=…)`, of `Service(setup=…)` or of an extension."""
+    """The user that the program recognised: the result of `Service(authenticate=…)`, of
+    `Service(setup=…)` or of an extension.
+    """
 
-    # Any: the class is defined in a layer above this one. A weak reference: the connection holds this object.
-    _find_peer: Callable[[], Any] | None = attrs.field(default=None, eq=False, repr=False, alias="find_peer")
+    # Any: the class is defined in a layer above this one. A weak reference:
+    # the connection holds this object.
+    _find_peer: Callable[[], Any] | None = attrs.field(
+        default=None, eq=False, repr=False, alias="find_peer"
+    )
 
     def connected(self) -> Any:
-        """Return the `penstock.Peer` of the connection: a handler subscribes with it to publishers of the peer that asks.
+        """Return the `penstock.Peer` of the connection:
+        a handler subscribes with it to publishers of the peer that asks.
 
-        Raises UsageError if the peer came in a way in which it cannot publish, such as HTTP, and ConnectionLost if the connection is over.
+        Raises UsageError if the peer came in a way in which it cannot publish, such as HTTP, and
+        ConnectionLost if the connection is over.
         """
         if self._find_peer is None:
-            raise UsageError(f"{self} cannot be subscribed to: it did not come over a connection of RS.io or ReactiveSocket")
+            raise UsageError(
+                f"{self} cannot be subscribed to: it did not come over a connection of RS.io or "
+                "ReactiveSocket"
+            )
         found = self._find_peer()
         if found is None:
             raise ConnectionLost(f"the connection of {self} is over")
@@ -88,7 +112,11 @@ class PeerIdentity:
         return host.startswith("127.") or host in _LOOPBACK
 
     def __str__(self) -> str:
-        return self.address if self.certificate is None else f"{self.address} ({self.certificate.subject})"
+        return (
+            self.address
+            if self.certificate is None
+            else f"{self.address} ({self.certificate.subject})"
+        )
 
 
 @attrs.frozen(kw_only=True)
@@ -102,10 +130,14 @@ class ConnectionFacts:
     """The bytes never leave this machine."""
 
     half_close: bool = False
-    """A side can end its sending direction and continue to read: `Connection.send_eof` reaches the peer."""
+    """A side can end its sending direction and continue to read:
+    `Connection.send_eof` reaches the peer.
+    """
 
     protocol: str | None = None
-    """The name that the transport has negotiated outside the stream (TLS's ALPN, a subprotocol): ``rsio/0``; None if it has none."""
+    """The name that the transport has negotiated outside the stream (TLS's ALPN, a subprotocol):
+    ``rsio/0``; None if it has none.
+    """
 
     details: Mapping[str, str] = attrs.field(factory=lambda: MappingProxyType({}))
     """Further facts, for people: ``{"tls": "TLSv1.3", "cipher": "TLS_AES_256_GCM_SHA384"}``."""

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A reader raises `DoesNotFit`, or `TypeCodeFailed` if the code of a user's class has raised, and nothing else. A ValueError or TypeError of
-  that code refuses a value, and is a `DoesNotFit`.
+* A reader raises `DoesNotFit`, or `TypeCodeFailed` if the code of a user's class has raised, and
+  nothing else. A ValueError or TypeError of that code refuses a value, and is a `DoesNotFit`.
 * A message holds names of the program and positions, but no text of the peer: messages are logged.
 """
 
@@ -49,15 +49,21 @@ class DoesNotFit(ValueError):
 
 
 class TypeCodeFailed(UsageError):
-    """The code of an element's class raised: its constructor, `__post_init__`, a validator, a property. Its author must act."""
+    """The code of an element's class raised: its constructor, `__post_init__`, a validator, a
+    property. Its author must act.
+    """
 
 
 def failed_reading(title: str, error: Exception) -> TypeCodeFailed:
-    """Return the error for code of the class `title` that raised `error` when an object was made of a plain value."""
-    # Without the text of `error`: it may repeat the peer's value, and messages are logged. The traceback of the cause has it.
+    """Return the error for code of the class `title` that raised `error`
+    when an object was made of a plain value.
+    """
+    # Without the text of `error`: it may repeat the peer's value, and messages are logged. The
+    # traceback of the cause has it.
     return TypeCodeFailed(
-        f"the code of {title} raised {type(error).__name__} when an object of it was made: its constructor, __post_init__ or a validator, "
-        "and not the serializer. Correct it there; to refuse a value raise ValueError"
+        f"the code of {title} raised {type(error).__name__} when an object of it was made: its "
+        "constructor, __post_init__ or a validator, and not the serializer. Correct it there; to "
+        "refuse a value raise ValueError"
     )
 
 
@@ -138,8 +144,11 @@ def literal_reader(allowed: tuple[Any, ...]) -> Reader:
     return read
 
 
-def record_reader(make: Callable[..., Any], rows: list[tuple[str, bool, Reader]], title: str) -> Reader:
-    """Return the reader for a class with named fields; each row is a key, whether it is required, and its reader.
+def record_reader(
+    make: Callable[..., Any], rows: list[tuple[str, bool, Reader]], title: str
+) -> Reader:
+    """Return the reader for a class with named fields;
+    each row is a key, whether it is required, and its reader.
 
     Other keys are skipped, so that a peer may add fields.
     """
@@ -158,7 +167,8 @@ def record_reader(make: Callable[..., Any], rows: list[tuple[str, bool, Reader]]
                 raise DoesNotFit(f"the field {key!r} is missing")
         try:
             return make(**given)
-        except (ValueError, TypeError) as error:  # raised by a check of the class; its text may repeat the value
+        except (ValueError, TypeError) as error:
+            # raised by a check of the class; its text may repeat the value.
             raise DoesNotFit(f"{title} refused the values ({type(error).__name__})") from None
         except Exception as error:  # boundary: a constructor that a user wrote
             raise failed_reading(title, error) from error
@@ -189,7 +199,9 @@ def list_reader(inner: Reader, make: Callable[[list[Any]], Any] | None = None) -
 
 
 def tuple_reader(make: Callable[[list[Any]], Any], readers: list[Reader], least: int) -> Reader:
-    """Return the reader for a list of known length: the types differ by place, and those after `least` may be missing."""
+    """Return the reader for a list of known length:
+    the types differ by place, and those after `least` may be missing.
+    """
 
     def read(value: Any) -> Any:
         if type(value) is not list:
@@ -260,14 +272,18 @@ def tagged_reader(key: str, tags: dict[Any, Reader]) -> Reader:
 
 
 def converting_reader(convert: Reader, failures: type[Exception], title: str) -> Reader:
-    """Return the reader for a class that a library reads: `convert` raises `failures`, whose text may repeat the value."""
+    """Return the reader for a class that a library reads:
+    `convert` raises `failures`, whose text may repeat the value.
+    """
 
     def read(value: Any) -> Any:
         try:
             return convert(value)
         except failures as error:
             path = re.search(r"at `\$([^`\s]*)`$", str(error))
-            raise DoesNotFit(f"the value does not fit {title}").inside(path[1] if path else "") from None
+            raise DoesNotFit(f"the value does not fit {title}").inside(
+                path[1] if path else ""
+            ) from None
         except Exception as error:  # boundary: validators and __post_init__ that a user wrote
             raise failed_reading(title, error) from error
 

@@ -1,9 +1,12 @@
-"""Types whose values travel as a text inside JSON: dates and times, Decimal, UUID, and bytes as base64.
+"""Types whose values travel as a text inside JSON:
+dates and times, Decimal, UUID, and bytes as base64.
 
 Rules of this file:
 
-* The texts are those of RFC 3339 and RFC 4648, as msgspec writes and reads them: a peer sees the same bytes with and without msgspec.
-* A Decimal is sent as a text. If a peer sends a number, it is read as exactly as a float, which is 15 digits at least.
+* The texts are those of RFC 3339 and RFC 4648, as msgspec writes and reads them: a peer sees the
+  same bytes with and without msgspec.
+* A Decimal is sent as a text. If a peer sends a number, it is read as exactly as a float,
+  which is 15 digits at least.
 * A reader raises ValueError or ArithmeticError for a text that does not fit, and nothing else.
 """
 
@@ -20,7 +23,9 @@ import attrs
 from penstock.api import UsageError
 
 _DATE: Final = r"([0-9]{4}-[0-9]{2}-[0-9]{2})"
-_TIME: Final = r"([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(?:([Zz])|([+-])([0-9]{2}):?([0-9]{2}))?"
+_TIME: Final = (
+    r"([0-9]{2}:[0-9]{2}:[0-9]{2})(?:\.([0-9]+))?(?:([Zz])|([+-])([0-9]{2}):?([0-9]{2}))?"
+)
 _DATE_ONLY: Final = re.compile(_DATE)
 _TIME_ONLY: Final = re.compile(_TIME)
 _DATE_AND_TIME: Final = re.compile(f"{_DATE}[Tt ]{_TIME}")
@@ -62,19 +67,25 @@ def read_datetime(text: str) -> datetime:
         raise ValueError(text)
     day, moment, fraction, *zone = match.groups()
     microseconds, carry = _microseconds(fraction)
-    read = datetime.fromisoformat(f"{day}T{moment}").replace(microsecond=microseconds, tzinfo=_zone(*zone))
+    read = datetime.fromisoformat(f"{day}T{moment}").replace(
+        microsecond=microseconds, tzinfo=_zone(*zone)
+    )
     return read + carry if carry else read
 
 
 def _microseconds(digits: str | None) -> tuple[int, timedelta | None]:
-    """Return the microseconds of a fraction, rounded, and a second to add if the rounding reaches it."""
+    """Return the microseconds of a fraction, rounded, and a second to add
+    if the rounding reaches it.
+    """
     if digits is None:
         return 0, None
     rounded = int(digits[:6].ljust(6, "0")) + (digits[6:7] >= "5")
     return (0, timedelta(seconds=1)) if rounded == 1_000_000 else (rounded, None)
 
 
-def _zone(utc: str | None, sign: str | None, hours: str | None, minutes: str | None) -> timezone | None:
+def _zone(
+    utc: str | None, sign: str | None, hours: str | None, minutes: str | None
+) -> timezone | None:
     if utc:
         return UTC
     if sign is None or hours is None or minutes is None:
@@ -117,10 +128,19 @@ TEXT_FORMS: Final[dict[type, TextForm]] = {
 
 
 def write_text(value: object) -> str | None:
-    """Return the text of a value of these types, or None for every other value. Raises UsageError if it has none."""
+    """Return the text of a value of these types, or None for every other value.
+    Raises UsageError if it has none.
+    """
     form = TEXT_FORMS.get(type(value))
     if form is None:
         return None
-    if isinstance(value, datetime | time) and (offset := value.utcoffset()) is not None and offset.seconds % 60:
-        raise UsageError(f"{value!r} has a zone of {offset.total_seconds()} seconds, and RFC 3339 has minutes only")
+    if (
+        isinstance(value, datetime | time)
+        and (offset := value.utcoffset()) is not None
+        and offset.seconds % 60
+    ):
+        raise UsageError(
+            f"{value!r} has a zone of {offset.total_seconds()} seconds, and RFC 3339 has minutes "
+            "only"
+        )
     return form.write(value)

@@ -1,4 +1,6 @@
-"""One level of a value as plain values: the `default` of Python's JSON encoder, which calls it again for the parts."""
+"""One level of a value as plain values:
+the `default` of Python's JSON encoder, which calls it again for the parts.
+"""
 
 import enum
 import sys
@@ -47,8 +49,8 @@ def _read_fields(names: list[tuple[str, str]], value: Any) -> object:
         return {key: getattr(value, name) for key, name in names}
     except Exception as error:  # boundary: properties that a user wrote
         raise TypeCodeFailed(
-            f"the code of {type(value).__name__} raised {shown(error)} when its fields were read: a property or __getattr__, "
-            "and not the serializer. Correct it there"
+            f"the code of {type(value).__name__} raised {shown(error)} when its fields were read: "
+            "a property or __getattr__, and not the serializer. Correct it there"
         ) from error
 
 

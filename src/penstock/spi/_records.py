@@ -1,8 +1,10 @@
-"""Classes with named fields: dataclasses, attrs classes, TypedDicts. Their fields as the keys of a JSON object.
+"""Classes with named fields: dataclasses, attrs classes, TypedDicts.
+Their fields as the keys of a JSON object.
 
 Rules of this file:
 
-* A key is what the constructor of the class takes: the alias of an attrs field, and the name of the field otherwise.
+* A key is what the constructor of the class takes:
+  the alias of an attrs field, and the name of the field otherwise.
 * Fields that the constructor does not take are not sent.
 """
 
@@ -37,11 +39,15 @@ class Record:
     make: Callable[..., Any]
     """Makes an object of the fields."""
     is_usual: bool
-    """False if its constructor does more than to set the fields. Such a class is made by its constructor only."""
+    """False if its constructor does more than to set the fields.
+    Such a class is made by its constructor only.
+    """
 
 
 def record_of(kind: Any) -> Record | None:
-    """Return the fields of a class, or of a generic class with its parameters; None for any other type. Raises UsageError."""
+    """Return the fields of a class, or of a generic class with its parameters; None for any
+    other type. Raises UsageError.
+    """
     origin = typing.get_origin(kind) or kind
     if not isinstance(origin, type):
         return None
@@ -61,7 +67,9 @@ def is_typed_dict(kind: Any) -> bool:
 
 def _typed_dict(kind: Any, origin: Any) -> Record:
     hints = class_hints(kind, origin)
-    fields = [Field(name, name, hint, name in origin.__required_keys__) for name, hint in hints.items()]
+    fields = [
+        Field(name, name, hint, name in origin.__required_keys__) for name, hint in hints.items()
+    ]
     return Record(kind, tuple(fields), dict, is_usual=True)
 
 
@@ -69,26 +77,45 @@ def _dataclass(kind: Any, origin: Any) -> Record:
     hints, missing = class_hints(kind, origin), dataclasses.MISSING
     all_fields = dataclasses.fields(origin)
     fields = [
-        Field(each.name, each.name, hints[each.name], each.default is missing and each.default_factory is missing)
+        Field(
+            each.name,
+            each.name,
+            hints[each.name],
+            each.default is missing and each.default_factory is missing,
+        )
         for each in all_fields
         if each.init
     ]
-    usual = len(fields) == len(all_fields) and _has_generated_init(origin) and not hasattr(origin, "__pydantic_validator__")
+    usual = (
+        len(fields) == len(all_fields)
+        and _has_generated_init(origin)
+        and not hasattr(origin, "__pydantic_validator__")
+    )
     return Record(kind, tuple(fields), origin, is_usual=usual)
 
 
 def _attrs_class(kind: Any, origin: Any) -> Record:
     hints = class_hints(kind, origin)
     fields = [
-        Field(each.alias or each.name, each.name, hints.get(each.name, each.type or Any), each.default is attrs.NOTHING)
+        Field(
+            each.alias or each.name,
+            each.name,
+            hints.get(each.name, each.type or Any),
+            each.default is attrs.NOTHING,
+        )
         for each in attrs.fields(origin)
         if each.init
     ]
-    plain = all(each.init and each.converter is None and each.alias == each.name for each in attrs.fields(origin))
+    plain = all(
+        each.init and each.converter is None and each.alias == each.name
+        for each in attrs.fields(origin)
+    )
     return Record(kind, tuple(fields), origin, is_usual=plain and _has_generated_init(origin))
 
 
 def _has_generated_init(kind: type) -> bool:
-    """Return True if the constructor was made by dataclasses or attrs for this very class. Generated code has no file."""
+    """Return True if the constructor was made by dataclasses or attrs for this very class.
+    Generated code has no file.
+    """
     code = getattr(kind.__dict__.get("__init__"), "__code__", None)
     return code is not None and code.co_filename.startswith("<")

@@ -2,10 +2,12 @@
 
 Rules of this file:
 
-* The process shares no registry. `build_registry` makes one, and the program passes it to `connect` and `serve`.
+* The process shares no registry. `build_registry` makes one,
+  and the program passes it to `connect` and `serve`.
 * A broken plugin is left out and reported. Building a registry never raises because of a plugin.
-* A name that two plugins claim goes to neither of them, and looking it up raises an error that names both. Otherwise the behaviour of an
-  installed package would depend on which other package is installed. penstock's own offers are never replaced.
+* A name that two plugins claim goes to neither of them, and looking it up raises an error that
+  names both. Otherwise the behaviour of an installed package would depend on which other package is
+  installed. penstock's own offers are never replaced.
 """
 
 import difflib
@@ -22,7 +24,14 @@ from penstock.api import PluginError, UsageError
 from penstock.spi._events import Event, Events
 from penstock.spi._examine import Contribution, claims_of, examine
 from penstock.spi._factory import Factory
-from penstock.spi._finding import DISABLE, OWN_DISTRIBUTION, DisabledPlugins, Finding, Found, find_plugins
+from penstock.spi._finding import (
+    DISABLE,
+    OWN_DISTRIBUTION,
+    DisabledPlugins,
+    Finding,
+    Found,
+    find_plugins,
+)
 from penstock.spi._name_claims import ClaimKey, NameClaim, quoted, settle
 from penstock.spi._serializer import Serializer
 from penstock.spi._url_source import UrlSource
@@ -114,7 +123,9 @@ class Registry:
     problems: tuple[Problem, ...]
     """The problems of plugins, in the order in which they were found."""
 
-    contested: Mapping[tuple[str, str | int], tuple[str, ...]] = attrs.field(factory=lambda: MappingProxyType({}))
+    contested: Mapping[tuple[str, str | int], tuple[str, ...]] = attrs.field(
+        factory=lambda: MappingProxyType({})
+    )
     """By kind and name: the plugins that claim the same name or number. None of them gets it."""
 
     def transport(self, scheme: str) -> "Transport":
@@ -145,7 +156,8 @@ class Registry:
         rivals = self.contested.get((kind, name))
         if rivals:
             raise UsageError(
-                f"the {kind} {name!r} is claimed by {quoted(rivals)}, so no plugin gets it; disable all but one of them with {DISABLE}"
+                f"the {kind} {name!r} is claimed by {quoted(rivals)}, so no plugin gets it; "
+                f"disable all but one of them with {DISABLE}"
             )
         available = ", ".join(sorted(table)) or "none at all"
         left_out = "".join(f"\n  {problem}" for problem in self.problems)
@@ -156,31 +168,50 @@ class Registry:
         raise UsageError(f"there is no {kind} {name!r}; there is: {available}.{hint}{reasons}")
 
     def observed_by(self, plugin: object) -> "Registry":
-        """Return a registry in which `plugin` observes as well. Raises PluginError if it cannot; what else it offers is not used."""
+        """Return a registry in which `plugin` observes as well. Raises PluginError if it cannot;
+        what else it offers is not used.
+        """
         name = getattr(plugin, "__name__", None) or type(plugin).__name__
         observers = examine(name, lambda: plugin, is_own=False).observers
-        return attrs.evolve(self, events=self.events.joined_by((name, hook, function) for hook, function in observers))
+        return attrs.evolve(
+            self,
+            events=self.events.joined_by((name, hook, function) for hook, function in observers),
+        )
 
     def describe(self) -> str:
-        """Return the plugins as lines for people: each with its version and offers, then the problems."""
+        """Return the plugins as lines for people:
+        each with its version and offers, then the problems.
+        """
         rows = [(report.name, _source(report), _result(report)) for report in self.plugins]
         widths = [max((len(row[column]) for row in rows), default=0) for column in (0, 1)]
-        lines = [f"{name:{widths[0]}}  {source:{widths[1]}}  {result}" for name, source, result in rows]
+        lines = [
+            f"{name:{widths[0]}}  {source:{widths[1]}}  {result}" for name, source, result in rows
+        ]
         # The line of a refused plugin says its reason already.
         refused = {report.name for report in self.plugins if report.status is PluginStatus.REFUSED}
         lines += [f"! {problem}" for problem in self.problems if problem.plugin not in refused]
         return "\n".join(lines)
 
     def __repr__(self) -> str:
-        return f"<registry of {len(self.plugins)} plugins, {len(self.transports)} transports, {len(self.problems)} problems>"
+        return (
+            f"<registry of {len(self.plugins)} plugins, {len(self.transports)} transports, "
+            f"{len(self.problems)} problems>"
+        )
 
 
-def build_registry(plugins: Iterable[object] = (), *, discover: bool = True, environ: Mapping[str, str] | None = None) -> Registry:
+def build_registry(
+    plugins: Iterable[object] = (),
+    *,
+    discover: bool = True,
+    environ: Mapping[str, str] | None = None,
+) -> Registry:
     """Find every plugin that is installed, examine each, and return their offers together.
 
-    `plugins` are further plugins that the program passes in, as objects; the environment does not disable those.
+    `plugins` are further plugins that the program passes in, as objects;
+    the environment does not disable those.
     ``discover=False`` finds no others, not even penstock's own. `environ` replaces ``os.environ``.
-    Problems of plugins are in `Registry.problems`; none of them raises. Imports the plugins; does not checkpoint.
+    Problems of plugins are in `Registry.problems`; none of them raises. Imports the plugins;
+    does not checkpoint.
     """
     builder = _Builder()
     disabled = DisabledPlugins.read(os.environ if environ is None else environ)
@@ -205,7 +236,9 @@ class _Builder:
 
     def add_installed(self, finding: Finding, disabled: DisabledPlugins) -> None:
         for distribution, reason in finding.unreadable:
-            self._report_problem(distribution, f"has metadata that cannot be read: {reason}. It was left out")
+            self._report_problem(
+                distribution, f"has metadata that cannot be read: {reason}. It was left out"
+            )
         for each in finding.plugins:
             self._add_found(each, is_disabled=disabled.covers(each))
         self._check_own(finding.plugins)
@@ -213,29 +246,50 @@ class _Builder:
             self._report_problem("", f"{DISABLE} names {name!r}, but no such plugin is installed")
 
     def _add_found(self, found: Found, *, is_disabled: bool) -> None:
-        report = partial(PluginReport, name=found.name, distribution=found.distribution, version=found.version)
+        report = partial(
+            PluginReport, name=found.name, distribution=found.distribution, version=found.version
+        )
         if is_disabled:
-            self._reports.append(report(status=PluginStatus.DISABLED, reason=f"switched off by {DISABLE}"))
+            self._reports.append(
+                report(status=PluginStatus.DISABLED, reason=f"switched off by {DISABLE}")
+            )
         else:
-            self._examine(found.name, found.point.load, report, is_own=found.is_own, distribution=found.distribution)
+            self._examine(
+                found.name,
+                found.point.load,
+                report,
+                is_own=found.is_own,
+                distribution=found.distribution,
+            )
 
     def add_object(self, plugin: object) -> None:
         name = getattr(plugin, "__name__", None) or type(plugin).__name__
-        self._examine(name, lambda: plugin, partial(PluginReport, name=name, distribution="", version=""), is_own=False)
+        self._examine(
+            name,
+            lambda: plugin,
+            partial(PluginReport, name=name, distribution="", version=""),
+            is_own=False,
+        )
 
     def _check_own(self, found: Iterable[Found]) -> None:
-        """Report it if penstock's own plugins are missing. Without them every transport is missing, and the cause would be hard to
-        guess.
+        """Report it if penstock's own plugins are missing. Without them every transport is missing,
+        and the cause would be hard to guess.
         """
         if not any(each.is_own for each in found):
             self._report_problem(
                 "",
-                f"the plugins of {OWN_DISTRIBUTION} itself were not found: {OWN_DISTRIBUTION} is imported from a folder; "
-                "install it (pip install -e .)",
+                f"the plugins of {OWN_DISTRIBUTION} itself were not found: {OWN_DISTRIBUTION} is "
+                "imported from a folder; install it (pip install -e .)",
             )
 
     def _examine(
-        self, name: str, load: Callable[[], object], report: Callable[..., PluginReport], *, is_own: bool, distribution: str = ""
+        self,
+        name: str,
+        load: Callable[[], object],
+        report: Callable[..., PluginReport],
+        *,
+        is_own: bool,
+        distribution: str = "",
     ) -> None:
         try:
             self._check_name(name)
@@ -246,12 +300,16 @@ class _Builder:
             return
         self._reports.append(report(status=PluginStatus.ACTIVE, offers=_summary(contribution)))
         self._claims += [
-            NameClaim(plugin=name, is_own=is_own, kind=kind, name=claimed, offer=offer) for kind, claimed, offer in claims_of(contribution)
+            NameClaim(plugin=name, is_own=is_own, kind=kind, name=claimed, offer=offer)
+            for kind, claimed, offer in claims_of(contribution)
         ]
         self._observers += [(name, hook, function) for hook, function in contribution.observers]
 
     def _check_name(self, name: str) -> None:
-        if any(report.name == name and report.status is not PluginStatus.DISABLED for report in self._reports):
+        if any(
+            report.name == name and report.status is not PluginStatus.DISABLED
+            for report in self._reports
+        ):
             raise PluginError("has the name of another plugin, which came first")
 
     def finish(self) -> Registry:
@@ -278,8 +336,15 @@ def _table(granted: Mapping[ClaimKey, object], kind: str) -> Mapping[str, Any]:
 
 
 def _summary(contribution: Contribution) -> tuple[str, ...]:
-    offers = tuple(f"{kind} {name}" for kind, name, _ in claims_of(contribution) if kind != "extension id")
-    return (*offers, *sorted({f"observes {hook.removeprefix('penstock_')}" for hook, _ in contribution.observers}))
+    offers = tuple(
+        f"{kind} {name}" for kind, name, _ in claims_of(contribution) if kind != "extension id"
+    )
+    return (
+        *offers,
+        *sorted(
+            {f"observes {hook.removeprefix('penstock_')}" for hook, _ in contribution.observers}
+        ),
+    )
 
 
 def _source(report: PluginReport) -> str:
@@ -287,4 +352,8 @@ def _source(report: PluginReport) -> str:
 
 
 def _result(report: PluginReport) -> str:
-    return ", ".join(report.offers) if report.status is PluginStatus.ACTIVE else f"{report.status.value}: {report.reason}"
+    return (
+        ", ".join(report.offers)
+        if report.status is PluginStatus.ACTIVE
+        else f"{report.status.value}: {report.reason}"
+    )

@@ -2,8 +2,8 @@
 
 Rules of this file:
 
-* A serializer is given by its name, as an object, or not at all. Without one the type of the elements decides: str is sent as text,
-  bytes as they are, and every other type as JSON.
+* A serializer is given by its name, as an object, or not at all. Without one the type of the
+  elements decides: str is sent as text, bytes as they are, and every other type as JSON.
 """
 
 from types import UnionType
@@ -17,18 +17,25 @@ BYTES: Final = "bytes"
 """The name of the serializer that changes nothing. Streams of bytes are not passed through it."""
 
 
-def resolve_serializer(registry: Registry, serializer: str | Serializer | None, kind: Any = None) -> Serializer | None:
-    """Return the serializer for elements of type `kind`, or None for bytes, which are sent as they are.
+def resolve_serializer(
+    registry: Registry, serializer: str | Serializer | None, kind: Any = None
+) -> Serializer | None:
+    """Return the serializer for elements of type `kind`, or None for bytes,
+    which are sent as they are.
 
     `serializer` is a name or an object. If it is None, `kind` decides: bytes (or no type) give
     None, str gives ``text``, and other types give ``json`` for that type.
-    Raises UsageError for a name that is not installed, for an object that cannot serialize, and for a type that the serializer does not
-    support.
+    Raises UsageError for a name that is not installed, for an object that cannot serialize, and for
+    a type that the serializer does not support.
     """
     if serializer is None:
         if is_bytes(kind):
             return None
-        return registry.serializer("text") if kind is str else registry.serializer("json").for_type(kind)
+        return (
+            registry.serializer("text")
+            if kind is str
+            else registry.serializer("json").for_type(kind)
+        )
     found = _find(registry, serializer)
     if kind is None:
         return found
@@ -46,11 +53,17 @@ def serializer_name(serializer: str | Serializer | None, kind: Any = None) -> st
 
 def type_name(kind: Any) -> str:
     """Return the name of a class that a program has written, or "" for all other types."""
-    return kind.__name__ if isinstance(kind, type) and kind.__module__ != "builtins" and get_origin(kind) is None else ""
+    return (
+        kind.__name__
+        if isinstance(kind, type) and kind.__module__ != "builtins" and get_origin(kind) is None
+        else ""
+    )
 
 
 def is_bytes(kind: Any) -> bool:
-    """Return True for types whose elements are sent as they are if no serializer is given. A type that says nothing is one of them."""
+    """Return True for types whose elements are sent as they are if no serializer is given. A
+    type that says nothing is one of them.
+    """
     if get_origin(kind) in (Union, UnionType):
         return all(is_bytes(each) for each in get_args(kind))
     if kind is None or kind is Any or kind is object:
@@ -59,20 +72,26 @@ def is_bytes(kind: Any) -> bool:
 
 
 def check_serializer_argument(serializer: object) -> None:
-    """Raise UsageError for a value that is neither a serializer's name, nor a serializer, nor None. No registry is needed."""
+    """Raise UsageError for a value that is neither a serializer's name, nor a serializer, nor
+    None. No registry is needed.
+    """
     if serializer is None or isinstance(serializer, str):
         return
     if isinstance(serializer, type) and issubclass(serializer, Serializer):
-        raise UsageError(f"serializer={serializer.__name__} is a class; give an object: serializer={serializer.__name__}()")
+        raise UsageError(
+            f"serializer={serializer.__name__} is a class; give an object: "
+            f"serializer={serializer.__name__}()"
+        )
     if not isinstance(serializer, Serializer):
         raise UsageError(
-            f"serializer={shown(serializer)}; give a name like 'json', or an object whose class inherits from penstock.spi.Serializer"
+            f"serializer={shown(serializer)}; give a name like 'json', or an object whose class "
+            "inherits from penstock.spi.Serializer"
         )
     name = getattr(serializer, "name", None)
     if not isinstance(name, str) or not name:
         raise UsageError(
-            f"the serializer of the class {type(serializer).__name__} has name={shown(name)}; set the class attribute name to a text, "
-            f"like name = 'my-format'"
+            f"the serializer of the class {type(serializer).__name__} has name={shown(name)}; set "
+            "the class attribute name to a text, like name = 'my-format'"
         )
 
 

@@ -10,8 +10,9 @@ from penstock.api import UsageError, shown
 class WrongElementType(UsageError):
     """An element is not of the type that its serializer is for. Raised by `dumps`.
 
-    `fact` says which type the element has, and which one is expected. `advice` is for a stream whose serializer was named by the program.
-    If the program gave the type, the advice is to change the type at the place where it was given.
+    `fact` says which type the element has, and which one is expected. `advice` is for a stream
+    whose serializer was named by the program. If the program gave the type, the advice is to change
+    the type at the place where it was given.
     """
 
     def __init__(self, fact: str, advice: str) -> None:
@@ -26,42 +27,52 @@ class WrongElementType(UsageError):
 class Serializer(ABC):
     """Converts elements to bytes and back. It holds no state: one object serves every stream.
 
-    For each element that `dumps` accepts, `loads` returns an equal element. The docstring of a serializer names the exceptions.
+    For each element that `dumps` accepts, `loads` returns an equal element. The docstring of a
+    serializer names the exceptions.
     """
 
     name: ClassVar[str]
-    """Publishers and subscribers select it by this name, and peers see it: lower-case letters, digits, '.' and '-'."""
+    """Publishers and subscribers select it by this name, and peers see it:
+    lower-case letters, digits, '.' and '-'.
+    """
 
     @abstractmethod
     def dumps(self, element: object, /) -> bytes:
-        """Return the bytes of `element`. Raises `WrongElementType` for an unsupported type, and names it and the supported ones.
+        """Return the bytes of `element`. Raises `WrongElementType` for an unsupported type, and
+        names it and the supported ones.
 
-        Called for each element: keep it short. It is never called with None; None is not an element (rule 2.13).
+        Called for each element: keep it short. It is never called with None;
+        None is not an element (rule 2.13).
         """
 
     @abstractmethod
     def loads(self, data: bytes, /) -> object:
-        """Return the element in `data`, never None. Raises ProtocolError for bytes that `dumps` would not produce.
+        """Return the element in `data`, never None.
+        Raises ProtocolError for bytes that `dumps` would not produce.
 
         The bytes come from a peer that may be hostile: they must not select which code runs.
         """
 
     def loads_many(self, elements: Sequence[bytes], /) -> list[Any]:
-        """Return what `loads` returns for each of `elements`, in order. If it raises, `loads` is called for each of them.
+        """Return what `loads` returns for each of `elements`, in order.
+        If it raises, `loads` is called for each of them.
 
-        A serializer that can load a list in less time than one element after the other does it here.
+        A serializer that can load a list in less time than one element after the other does it
+        here.
         """
         loads = self.loads
         return [loads(element) for element in elements]
 
     def for_type(self, kind: Any, /) -> "Serializer":
-        """Return the serializer of the same format for elements of type `kind`. Raises UsageError for an unsupported type.
+        """Return the serializer of the same format for elements of type `kind`.
+        Raises UsageError for an unsupported type.
 
-        Called for each stream, so a serializer that builds something for a type keeps it. Without this method the serializer cannot
-        be combined with ``type=``.
+        Called for each stream, so a serializer that builds something for a type keeps it. Without
+        this method the serializer cannot be combined with ``type=``.
         """
         raise UsageError(
-            f"the serializer {self.name!r} cannot be bound to a type; leave type={shown(kind)} out, or leave serializer= out to use json"
+            f"the serializer {self.name!r} cannot be bound to a type; leave type={shown(kind)} "
+            "out, or leave serializer= out to use json"
         )
 
     def __repr__(self) -> str:

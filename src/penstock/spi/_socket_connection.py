@@ -1,15 +1,20 @@
-"""A connection over a socket of the operating system, with fewer system calls and scheduler passes than trio's stream needs.
+"""A connection over a socket of the operating system, with fewer system calls
+and scheduler passes than trio's stream needs.
 
 Rules of this file:
 
-* A read that returns less than `TransportOptions.receive_chunk` has emptied the socket. The next `receive` waits for readability at once;
-  without this rule each message would cost one more `recv` that only fails with EAGAIN.
-* `receive` reads the descriptor itself. With one request in flight, reading through the stream costs 1.24 to 1.35 times as much.
-* A reader that was woken is late: to sleep and to be woken takes longer than most answers do. So `receive` polls before it sleeps, with a
-  checkpoint between two polls, if its last wait was short: 2 to 3 times as many requests are answered while few are in flight.
-  `TransportOptions.busy_poll` makes it poll always, or never.
-* A busy peer has sent the next message by the time that a reader has answered the last one. If the first poll of a wait has found it, the
-  next read is tried without a scheduler pass (`receive_now`), `MAX_EARLY_READS` times in a row: 16 requests in flight take 8 % less time.
+* A read that returns less than `TransportOptions.receive_chunk` has emptied the socket. The next
+  `receive` waits for readability at once; without this rule each message would cost one more `recv`
+  that only fails with EAGAIN.
+* `receive` reads the descriptor itself. With one request in flight, reading through the stream
+  costs 1.24 to 1.35 times as much.
+* A reader that was woken is late: to sleep and to be woken takes longer than most answers do. So
+  `receive` polls before it sleeps, with a checkpoint between two polls, if its last wait was short:
+  2 to 3 times as many requests are answered while few are in flight. `TransportOptions.busy_poll`
+  makes it poll always, or never.
+* A busy peer has sent the next message by the time that a reader has answered the last one. If the
+  first poll of a wait has found it, the next read is tried without a scheduler pass
+  (`receive_now`), `MAX_EARLY_READS` times in a row: 16 requests in flight take 8 % less time.
 * `send_now` writes to the descriptor itself, and is never called while `send` is at work.
 """
 
@@ -24,33 +29,53 @@ from penstock.spi._peer_identity import ConnectionFacts, PeerIdentity
 from penstock.spi._transport import ByteConnection, Bytes
 
 SHORT_WAIT: Final = 0.000_150
-"""Seconds. By default a reader polls for as long, if its last wait took no longer. So it rarely polls in vain."""
+"""Seconds. By default a reader polls for as long, if its last wait took no longer.
+So it rarely polls in vain.
+"""
 
 SMALL_READ: Final = 2048
-"""Bytes. After a longer read the peer sends in bulk: then a reader that sleeps finds more at a time, which costs less."""
+"""Bytes. After a longer read the peer sends in bulk:
+then a reader that sleeps finds more at a time, which costs less.
+"""
 
 MAX_POLLING: Final = 4
-"""Connections that poll by default at the same time. With more, each scheduler pass would be longer than a reader needs to wake."""
+"""Connections that poll by default at the same time. With more, each scheduler pass would be
+longer than a reader needs to wake.
+"""
 
 MAX_EARLY_READS: Final = 4
-"""Reads in a row without a scheduler pass. Each is of at most `SMALL_READ` bytes, so that other tasks wait for some 30 messages each."""
+"""Reads in a row without a scheduler pass. Each is of at most `SMALL_READ` bytes, so that other
+tasks wait for some 30 messages each.
+"""
 
 _IS_DIRECT: Final = os.name == "posix"
-"""os.read and os.write work on sockets. On Windows a socket is not a file, so the stream's own methods are used."""
+"""os.read and os.write work on sockets.
+On Windows a socket is not a file, so the stream's own methods are used.
+"""
 
 
 class SocketConnection(ByteConnection):
-    """A byte connection over a `trio.SocketStream` (TCP, Unix). Faster than `ByteConnection` for small messages."""
+    """A byte connection over a `trio.SocketStream` (TCP, Unix).
+    Faster than `ByteConnection` for small messages.
+    """
 
     stream: trio.SocketStream
 
     polling: ClassVar[int] = 0
     """Connections of this process that poll by default."""
 
-    def __init__(self, stream: trio.SocketStream, *, peer: PeerIdentity, options: TransportOptions, facts: ConnectionFacts) -> None:
+    def __init__(
+        self,
+        stream: trio.SocketStream,
+        *,
+        peer: PeerIdentity,
+        options: TransportOptions,
+        facts: ConnectionFacts,
+    ) -> None:
         super().__init__(stream, peer=peer, options=options, facts=facts)
         self._is_empty = _IS_DIRECT  # the last read has emptied the socket
-        # No polling before the first read: a client that never sends anything must not cost a processor.
+        # No polling before the first read:
+        # a client that never sends anything must not cost a processor.
         self._was_read = self._was_small = False
         self._last_wait = 0.0
         self._is_early = False  # the last read found its bytes at the first look
@@ -84,7 +109,9 @@ class SocketConnection(ByteConnection):
                 data = self._read_now()
             self._last_wait = monotonic() - began
         self._early_reads = 0
-        if data is None:  # the socket may hold more, or it was reported readable and is empty: trio's stream handles both
+        # The socket may hold more, or it was reported readable and is empty:
+        # trio's stream handles both.
+        if data is None:
             data = await self.stream.receive_some(self._chunk)
         self._was_read = True
         self._note_size(len(data))
@@ -113,7 +140,11 @@ class SocketConnection(ByteConnection):
             return 0
         if self._busy_poll is not None:
             return self._busy_poll
-        if self._last_wait > SHORT_WAIT or not self._was_small or SocketConnection.polling >= MAX_POLLING:
+        if (
+            self._last_wait > SHORT_WAIT
+            or not self._was_small
+            or SocketConnection.polling >= MAX_POLLING
+        ):
             return 0
         return SHORT_WAIT
 
@@ -132,9 +163,12 @@ class SocketConnection(ByteConnection):
         return data
 
     def _read_now(self) -> bytes | None:
-        """Return the bytes that have arrived, b"" at the end of the stream, None if there are none."""
+        """Return the bytes that have arrived, b"" at the end of the stream, None
+        if there are none.
+        """
         try:
-            # Look the descriptor up for each read: if the socket was closed, its old number may belong to another file by now.
+            # Look the descriptor up for each read: if the socket was closed, its old number may
+            # belong to another file by now.
             return os.read(self.stream.socket.fileno(), self._chunk)
         except BlockingIOError:
             return None

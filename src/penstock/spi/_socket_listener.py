@@ -2,11 +2,14 @@
 
 Rules of this file:
 
-* Waiting and accepting are two steps. A cancelled `accept` has accepted no connection, even if two sockets become ready at the same time.
+* Waiting and accepting are two steps. A cancelled `accept` has accepted no connection, even if two
+  sockets become ready at the same time.
 * An error that concerns one client is dropped, and the next client is accepted.
-* A client that has left before it sent a byte is closed here. `accept` never returns it: a caller that accepts at a bounded rate would else
-  spend that rate on such clients. With 1,700 of them a second, an honest client once waited for 10 s.
-* If the process is out of files or memory, `accept` raises the OSError: only the caller can pause or close something.
+* A client that has left before it sent a byte is closed here. `accept` never returns it: a caller
+  that accepts at a bounded rate would else spend that rate on such clients. With 1,700 of them a
+  second, an honest client once waited for 10 s.
+* If the process is out of files or memory, `accept` raises the OSError:
+  only the caller can pause or close something.
 """
 
 import errno
@@ -21,8 +24,8 @@ import trio
 from penstock.spi._transport import Connection, Listener
 from penstock.spi._url import Url
 
-# accept() reports errors of a client that has disconnected before it was accepted. Linux passes on any network error, BSD says
-# ECONNABORTED.
+# accept() reports errors of a client that has disconnected before it was accepted. Linux passes on
+# any network error, BSD says ECONNABORTED.
 _ERRORS_OF_ONE_CLIENT: Final = frozenset(
     getattr(errno, name)
     for name in (
@@ -51,11 +54,13 @@ _LOOK: Final = getattr(socket, "MSG_DONTWAIT", 0) and socket.MSG_DONTWAIT | sock
 
 
 class SocketListener(Listener):
-    """Accepts on sockets that are bound, listening and non-blocking. `listen_tcp` and `listen_unix` make one; use it for other families.
+    """Accepts on sockets that are bound, listening and non-blocking. `listen_tcp` and `listen_unix`
+    make one; use it for other families.
 
-    `make_connection` is called with the stream and the socket address of each client. It must not wait and must not raise for a slow
-    client. If it raises an OSError, that client is closed and skipped. So is a client that has left before it sent a byte. `on_close` is
-    called once, after the sockets have been closed.
+    `make_connection` is called with the stream and the socket address of each client. It must not
+    wait and must not raise for a slow client. If it raises an OSError, that client is closed and
+    skipped. So is a client that has left before it sent a byte. `on_close` is called once, after
+    the sockets have been closed.
     """
 
     def __init__(
@@ -72,7 +77,8 @@ class SocketListener(Listener):
         self._on_close = on_close
 
     async def accept(self) -> Connection:
-        # A checkpoint even if a client is waiting: without it a flood of clients would starve the other tasks.
+        # A checkpoint even if a client is waiting:
+        # without it a flood of clients would starve the other tasks.
         await trio.lowlevel.checkpoint()
         while True:
             connection = self.accept_nowait()
@@ -86,7 +92,8 @@ class SocketListener(Listener):
         empty = 0
         for _ in range(GONE_PER_TURN):
             listening = self._sockets[0]
-            self._sockets.rotate(-1)  # round robin: a busy socket does not delay the clients of the others
+            # round robin: a busy socket does not delay the clients of the others.
+            self._sockets.rotate(-1)
             try:
                 client, address = listening.accept()
             except BlockingIOError:
@@ -109,9 +116,13 @@ class SocketListener(Listener):
 
     def _connection_of(self, client: socket.socket, address: Any) -> Connection | None:
         try:
-            return self._make_connection(trio.SocketStream(trio.socket.from_stdlib_socket(client)), address)
+            return self._make_connection(
+                trio.SocketStream(trio.socket.from_stdlib_socket(client)), address
+            )
         except OSError:
-            client.close()  # the client has disconnected: for example, the address of its socket cannot be read any more
+            # The client has disconnected: for example, the address of its socket cannot be read any
+            # more.
+            client.close()
             return None
         except BaseException:
             client.close()
@@ -126,7 +137,8 @@ class SocketListener(Listener):
                 nursery.start_soon(self._wait_for_one, listening, nursery.cancel_scope)
 
     async def _wait_for_one(self, listening: socket.socket, others: trio.CancelScope) -> None:
-        # The next accept_nowait finds out that the listener was closed, and raises outside the nursery: without an exception group.
+        # The next accept_nowait finds out that the listener was closed, and raises outside the
+        # nursery: without an exception group.
         with suppress(trio.ClosedResourceError):
             await trio.lowlevel.wait_readable(listening)
         others.cancel()

@@ -1,4 +1,6 @@
-"""Options of a socket, and the identity of its peer, for clients and servers of any kind: plain calls without trio."""
+"""Options of a socket, and the identity of its peer, for clients and servers of any kind:
+plain calls without trio.
+"""
 
 import socket
 import struct
@@ -26,7 +28,9 @@ def set_tcp_options(sock: AnySocket, options: TransportOptions) -> None:
     """Send small messages at once, and let the system detect a dead peer."""
     wanted: list[tuple[int, str, int]] = [(socket.IPPROTO_TCP, "TCP_NODELAY", 1)]
     if options.tcp_user_timeout is not None:
-        wanted.append((socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", round(options.tcp_user_timeout * 1000)))
+        wanted.append(
+            (socket.IPPROTO_TCP, "TCP_USER_TIMEOUT", round(options.tcp_user_timeout * 1000))
+        )
     if options.tcp_keepalive is not None:
         idle, interval, count = options.tcp_keepalive
         wanted += [
@@ -40,7 +44,8 @@ def set_tcp_options(sock: AnySocket, options: TransportOptions) -> None:
 
 
 def _set(sock: AnySocket, level: int, name: str, value: int) -> None:
-    option = getattr(socket, name, None)  # TCP_USER_TIMEOUT is Linux's; macOS calls TCP_KEEPIDLE otherwise
+    # TCP_USER_TIMEOUT is Linux's; macOS calls TCP_KEEPIDLE otherwise.
+    option = getattr(socket, name, None)
     if option is None:
         return
     with suppress(OSError):
@@ -50,12 +55,20 @@ def _set(sock: AnySocket, level: int, name: str, value: int) -> None:
 def tcp_identity(address: Iterable[Any]) -> PeerIdentity:
     """Return the identity of the peer at the address of a TCP socket."""
     host, port, *_ = address
-    return PeerIdentity(address=f"[{host}]:{port}" if ":" in host else f"{host}:{port}", host=host, port=port)
+    return PeerIdentity(
+        address=f"[{host}]:{port}" if ":" in host else f"{host}:{port}", host=host, port=port
+    )
 
 
 def unix_identity(sock: AnySocket) -> PeerIdentity:
     """Return the identity of the peer of a Unix socket."""
-    if not hasattr(socket, "SO_PEERCRED"):  # pragma: no cover (Linux only; elsewhere the file's mode is the only protection)
+    if not hasattr(
+        socket, "SO_PEERCRED"
+    ):  # pragma: no cover (Linux only; elsewhere the file's mode is the only protection)
         return PeerIdentity(address="unix")
-    pid, uid, gid = _UCRED.unpack(sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size))
-    return PeerIdentity(address=f"unix:pid {pid}", credentials=UnixCredentials(pid=pid, uid=uid, gid=gid))
+    pid, uid, gid = _UCRED.unpack(
+        sock.getsockopt(socket.SOL_SOCKET, socket.SO_PEERCRED, _UCRED.size)
+    )
+    return PeerIdentity(
+        address=f"unix:pid {pid}", credentials=UnixCredentials(pid=pid, uid=uid, gid=gid)
+    )

@@ -1,9 +1,12 @@
-"""The statistics of a connection and of a server: frozen records, made when a program or a plugin asks for them.
+"""The statistics of a connection and of a server:
+frozen records, made when a program or a plugin asks for them.
 
 Rules of this file:
 
-* A number that only grows has counted everything since the beginning, also what ended long ago. Each other number is that of one time.
-* No element is counted for these records: they are computed from counts that streams and connections keep for their own work.
+* A number that only grows has counted everything since the beginning, also what ended long ago.
+  Each other number is that of one time.
+* No element is counted for these records: they are computed from counts that streams and
+  connections keep for their own work.
 """
 
 from collections.abc import Mapping
@@ -14,13 +17,15 @@ import attrs
 from penstock.spi._peer_identity import PeerIdentity
 
 
-# Frozen, because each describes one time; by keyword, because numbers by position could not be read.
+# Frozen, because each describes one time;
+# by keyword, because numbers by position could not be read.
 @attrs.frozen(kw_only=True)
 class StalledStream:
     """A stream on which no element moves.
 
-    Streams are compared with what they were at the last call of `statistics()`. So the time begins with the first call that has seen the
-    stream as it is now. If the stream has sent no element yet, the time begins with the stream.
+    Streams are compared with what they were at the last call of `statistics()`. So the time begins
+    with the first call that has seen the stream as it is now. If the stream has sent no element
+    yet, the time begins with the stream.
     """
 
     peer: PeerIdentity
@@ -41,7 +46,9 @@ class StalledStream:
 
 @attrs.frozen(kw_only=True)
 class DirectionStatistics:
-    """The streams of one direction: those that this side publishes, or those that it has subscribed to."""
+    """The streams of one direction:
+    those that this side publishes, or those that it has subscribed to.
+    """
 
     streams: int = 0
     """Streams and requests that are open now."""
@@ -50,7 +57,9 @@ class DirectionStatistics:
     """Streams and requests since the beginning, with those that were refused."""
 
     demand: int = 0
-    """Elements that were requested and have not come, without the streams whose demand has no bound."""
+    """Elements that were requested and have not come,
+    without the streams whose demand has no bound.
+    """
 
     unbounded: int = 0
     """Streams whose demand has no bound."""
@@ -59,16 +68,22 @@ class DirectionStatistics:
     """Elements since the beginning."""
 
     without_demand: StalledStream | None = None
-    """Of the streams that have no demand, the one that has not moved for the longest time: its subscriber does not read."""
+    """Of the streams that have no demand, the one that has not moved for the longest time:
+    its subscriber does not read.
+    """
 
     without_elements: StalledStream | None = None
-    """The same of the streams that have demand: the publisher has nothing to publish, or the network does not carry it."""
+    """The same of the streams that have demand:
+    the publisher has nothing to publish, or the network does not carry it.
+    """
 
 
 StalledCounts: TypeAlias = tuple[int, str, int, float]
 """The fields of a `StalledStream` but the peer, in their order."""
 
-DirectionCounts: TypeAlias = tuple[int, int, int, int, int, StalledCounts | None, StalledCounts | None]
+DirectionCounts: TypeAlias = tuple[
+    int, int, int, int, int, StalledCounts | None, StalledCounts | None
+]
 """The fields of `DirectionStatistics`, in their order."""
 
 
@@ -90,7 +105,9 @@ def _stalled(peer: PeerIdentity, counts: StalledCounts | None) -> StalledStream 
     if counts is None:
         return None
     stream, publisher, demand, seconds = counts
-    return StalledStream(peer=peer, stream=stream, publisher=publisher, demand=demand, seconds=seconds)
+    return StalledStream(
+        peer=peer, stream=stream, publisher=publisher, demand=demand, seconds=seconds
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -125,7 +142,9 @@ class PeerStatistics:
     """Bytes that the peer makes this side hold, as `Limits.memory_budget` counts them."""
 
     retained_bytes: int = 0
-    """Those of them that were sent and are not acknowledged, if the connection can be resumed: at most about `Limits.resume_bytes`."""
+    """Those of them that were sent and are not acknowledged, if the connection can be resumed:
+    at most about `Limits.resume_bytes`.
+    """
 
     is_suspended: bool = False
     """The connection has lost its transport, and goes on if the client is back in time."""
@@ -136,7 +155,9 @@ class PeerStatistics:
 
 @attrs.frozen(kw_only=True)
 class ServerStatistics:
-    """A server at one time. Each number that only grows includes the connections that have ended."""
+    """A server at one time. Each number that only grows includes the connections
+    that have ended.
+    """
 
     age: float
     """Seconds since the server began to listen."""
@@ -166,13 +187,17 @@ class ServerStatistics:
     """Bytes that all clients together make the server hold."""
 
     memory_budget: int
-    """`Limits.memory_budget`: the connection that holds most is closed when `buffered_bytes` reaches 80 % of this."""
+    """`Limits.memory_budget`: the connection that holds most is closed
+    when `buffered_bytes` reaches 80 % of this.
+    """
 
     refused: Mapping[str, int]
     """The refused connections since the beginning, by reason: those of `Server.refused`."""
 
     suspended: int = 0
-    """Connections that have lost their transport and wait for their client. They are among `connections`."""
+    """Connections that have lost their transport and wait for their client.
+    They are among `connections`.
+    """
 
     resumed: int = 0
     """How often a connection went on over another transport, since the beginning."""

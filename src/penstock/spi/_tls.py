@@ -2,9 +2,12 @@
 
 Rules of this file:
 
-* Every context requires TLS 1.2 or newer and allows neither renegotiation nor compression, even a context that the program passes in.
-* A listener with `Tls.authorities` requires a certificate of each client, unless `Tls.client_may_be_unknown` is set.
-* Making a context reads files. It is made when a listener opens or a client connects, never for each accepted connection.
+* Every context requires TLS 1.2 or newer and allows neither renegotiation nor compression, even a
+  context that the program passes in.
+* A listener with `Tls.authorities` requires a certificate of each client, unless
+  `Tls.client_may_be_unknown` is set.
+* Making a context reads files. It is made when a listener opens or a client connects,
+  never for each accepted connection.
 """
 
 import hashlib
@@ -21,7 +24,12 @@ from penstock.spi._peer_identity import Certificate
 
 Path = str | os.PathLike[str]
 DistinguishedName = Iterable[Iterable[Iterable[str]]]
-_ABBREVIATIONS: Final = {"commonName": "CN", "organizationName": "O", "organizationalUnitName": "OU", "countryName": "C"}
+_ABBREVIATIONS: Final = {
+    "commonName": "CN",
+    "organizationName": "O",
+    "organizationalUnitName": "OU",
+    "countryName": "C",
+}
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +37,9 @@ class Tls:
     """The certificates to show and to trust: PEM files, or a complete `context`."""
 
     certificate: Path | None = None
-    """The certificate of this side, with its chain. A listener needs one; a client shows it if the server asks."""
+    """The certificate of this side, with its chain. A listener needs one;
+    a client shows it if the server asks.
+    """
 
     key: Path | None = None
     """The private key; None if it is in the same file."""
@@ -38,33 +48,49 @@ class Tls:
     """The password of the key, if the key is encrypted."""
 
     authorities: Path | None = None
-    """The authorities to trust. Client: None means those of the system. Listener: each client must show a certificate that they issued."""
+    """The authorities to trust. Client: None means those of the system. Listener: each client
+    must show a certificate that they issued.
+    """
 
     client_may_be_unknown: bool = False
     """For a listener with `authorities`: a client may connect without a certificate."""
 
     server_name: str | None = None
-    """For a client: the name that the server's certificate must contain, if it is not the host of the URL."""
+    """For a client: the name that the server's certificate must contain,
+    if it is not the host of the URL.
+    """
 
     context: ssl.SSLContext | None = None
-    """Instead of the fields above. It must require TLS 1.2 or newer. Penstock disables renegotiation in it, and sets the protocol names.
+    """Instead of the fields above. It must require TLS 1.2 or newer. Penstock disables
+    renegotiation in it, and sets the protocol names.
 
-    The names are those of the last URL that it was used for. If URLs speak different protocols, give each of them its own context."""
+    The names are those of the last URL that it was used for. If URLs speak different protocols,
+    give each of them its own context.
+    """
 
     def server_context(self, protocols: Iterable[str] = ()) -> ssl.SSLContext:
-        """Return the context for a listener. Reads files. Raises UsageError if the certificate is missing or a file cannot be used."""
+        """Return the context for a listener. Reads files. Raises UsageError if the certificate
+        is missing or a file cannot be used.
+        """
         if self.context is not None:
             return _hardened(self.context, protocols)
         if self.certificate is None:
-            raise UsageError("a listener with TLS needs a certificate: tls=Tls(certificate='server.pem', key='server.key')")
+            raise UsageError(
+                "a listener with TLS needs a certificate: tls=Tls(certificate='server.pem', "
+                "key='server.key')"
+            )
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
         self._load(context)
         if self.authorities is not None:
-            context.verify_mode = ssl.CERT_OPTIONAL if self.client_may_be_unknown else ssl.CERT_REQUIRED
+            context.verify_mode = (
+                ssl.CERT_OPTIONAL if self.client_may_be_unknown else ssl.CERT_REQUIRED
+            )
         return _hardened(context, protocols)
 
     def client_context(self, protocols: Iterable[str] = ()) -> ssl.SSLContext:
-        """Return the context for a client, which always verifies the server and its name. Reads files. Raises UsageError as above."""
+        """Return the context for a client, which always verifies the server and its name. Reads
+        files. Raises UsageError as above.
+        """
         if self.context is not None:
             return _hardened(self.context, protocols)
         context = ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT)
@@ -76,19 +102,31 @@ class Tls:
     def _load(self, context: ssl.SSLContext) -> None:
         try:
             if self.certificate is not None:
-                # A function, even without a password: OpenSSL would otherwise ask for one on the terminal.
+                # A function, even without a password:
+                # OpenSSL would otherwise ask for one on the terminal.
                 context.load_cert_chain(self.certificate, self.key, lambda: self.password or "")
             if self.authorities is not None:
                 context.load_verify_locations(self.authorities)
         except (OSError, ValueError) as error:  # ssl.SSLError is an OSError
-            files = ", ".join(str(file) for file in (self.certificate, self.key, self.authorities) if file is not None)
-            raise UsageError(f"the certificates cannot be read ({files}): {error}. They must be PEM files that belong together") from error
+            files = ", ".join(
+                str(file)
+                for file in (self.certificate, self.key, self.authorities)
+                if file is not None
+            )
+            raise UsageError(
+                f"the certificates cannot be read ({files}): {error}. They must be PEM files that "
+                "belong together"
+            ) from error
 
 
 def _hardened(context: ssl.SSLContext, protocols: Iterable[str]) -> ssl.SSLContext:
     if context.minimum_version not in (ssl.TLSVersion.TLSv1_2, ssl.TLSVersion.TLSv1_3):
-        raise UsageError(f"this context allows {context.minimum_version.name}; set its minimum_version to ssl.TLSVersion.TLSv1_2 or newer")
-    # create_default_context leaves renegotiation on: a client could request new handshakes, which cost processor time, without end.
+        raise UsageError(
+            f"this context allows {context.minimum_version.name}; set its minimum_version to "
+            "ssl.TLSVersion.TLSv1_2 or newer"
+        )
+    # create_default_context leaves renegotiation on: a client could request new handshakes, which
+    # cost processor time, without end.
     context.options |= ssl.OP_NO_RENEGOTIATION | ssl.OP_NO_COMPRESSION
     names = list(protocols)
     if names:
@@ -97,7 +135,9 @@ def _hardened(context: ssl.SSLContext, protocols: Iterable[str]) -> ssl.SSLConte
 
 
 def certificate_of(stream: Any) -> Certificate | None:
-    """Return the peer's verified certificate once the handshake of `stream` is done, or None if the peer showed none."""
+    """Return the peer's verified certificate once the handshake of `stream` is done, or None
+    if the peer showed none.
+    """
     # Any: TLS of trio, of a socket, or of asyncio; each has this method.
     whole = stream.getpeercert(binary_form=True)
     fields = stream.getpeercert()  # empty for a certificate that was not verified

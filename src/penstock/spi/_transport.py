@@ -1,15 +1,20 @@
-"""The interface of a transport: it opens connections and listens for them, and does not know what is spoken on them.
+"""The interface of a transport: it opens connections and listens for them,
+and does not know what is spoken on them.
 
 Rules of this file:
 
-* A connection carries either a stream of bytes (`framed` is False) or whole messages (`framed` is True). Protocols know nothing else about
-  it.
-* One task sends and one task receives, at the same time. A cancelled `send` may have sent a part; only `abort` is allowed after that.
-  `send_now` is a plain call, made only while no `send` is at work. The caller sends the bytes that it has not sent.
-* `connect`, `listen` and `handshake` raise UsageError (the URL or an option is wrong) or ConnectionLost (no peer, or not the expected one).
-  All other methods raise the exceptions of trio's streams: BrokenResourceError, ClosedResourceError, BusyResourceError.
-* A faulty client never affects the listener: `accept` does not wait for a client, and a client's errors are raised by its `handshake`.
-* A transport starts its tasks in the nursery that it is given. They end when the connection or the listener is closed.
+* A connection carries either a stream of bytes (`framed` is False) or whole messages (`framed` is
+  True). Protocols know nothing else about it.
+* One task sends and one task receives, at the same time. A cancelled `send` may have sent a part;
+  only `abort` is allowed after that. `send_now` is a plain call, made only while no `send` is at
+  work. The caller sends the bytes that it has not sent.
+* `connect`, `listen` and `handshake` raise UsageError (the URL or an option is wrong) or
+  ConnectionLost (no peer, or not the expected one). All other methods raise the exceptions of
+  trio's streams: BrokenResourceError, ClosedResourceError, BusyResourceError.
+* A faulty client never affects the listener: `accept` does not wait for a client, and a client's
+  errors are raised by its `handshake`.
+* A transport starts its tasks in the nursery that it is given.
+  They end when the connection or the listener is closed.
 """
 
 from abc import ABC, abstractmethod
@@ -29,12 +34,16 @@ Bytes = bytes | bytearray | memoryview
 
 
 class Connection(ABC):
-    """One connection, opened or accepted. Call `handshake` first. Call `aclose` or `abort` last, even if another method has raised."""
+    """One connection, opened or accepted. Call `handshake` first. Call `aclose` or `abort` last,
+    even if another method has raised.
+    """
 
     framed: bool
-    """Whether `send` and `receive` handle whole messages. `ByteConnection` and `MessageConnection` set it.
+    """Whether `send` and `receive` handle whole messages.
+    `ByteConnection` and `MessageConnection` set it.
 
-    Complete after `handshake`: a transport may set it there, if the protocol that is agreed on decides it.
+    Complete after `handshake`: a transport may set it there, if the protocol
+    that is agreed on decides it.
     """
 
     peer: PeerIdentity
@@ -46,93 +55,125 @@ class Connection(ABC):
     async def handshake(self, nursery: trio.Nursery) -> None:
         """Prepare for sending and receiving (TLS, an HTTP upgrade), on either side. Checkpoints.
 
-        Called once, in the connection's own task; `nursery` is that task's, for tasks of the connection. It ends within
-        `TransportOptions.handshake_timeout`. If it fails, it closes the connection and raises ConnectionLost.
+        Called once, in the connection's own task; `nursery` is that task's, for tasks of the
+        connection. It ends within `TransportOptions.handshake_timeout`. If it fails, it closes the
+        connection and raises ConnectionLost.
         """
         await trio.lowlevel.checkpoint()
 
     @abstractmethod
     async def send(self, data: Bytes, /) -> None:
-        """Send all of `data`: bytes of the stream, or one whole message. Waits while the peer does not read. Checkpoints."""
+        """Send all of `data`: bytes of the stream, or one whole message. Waits while the peer
+        does not read. Checkpoints.
+        """
 
     def send_now(self, data: Bytes, /) -> int:
-        """Send the part of `data` that can be sent without waiting, from its beginning; return the number of bytes, 0 for none.
+        """Send the part of `data` that can be sent without waiting, from its beginning; return the
+        number of bytes, 0 for none.
 
-        It saves a small message the deadline and the scheduler pass that `send` needs. Never called while `send` is at work. Optional: this
-        method sends nothing. A framed transport sends a message as a whole or not at all. Raises as `send` does.
+        It saves a small message the deadline and the scheduler pass that `send` needs. Never called
+        while `send` is at work. Optional: this method sends nothing. A framed transport sends a
+        message as a whole or not at all. Raises as `send` does.
         """
         return 0
 
     @abstractmethod
     async def receive(self) -> bytes | bytearray | None:
-        """Return some bytes, or one whole message. None means that the peer has ended its sending direction. Checkpoints.
+        """Return some bytes, or one whole message.
+        None means that the peer has ended its sending direction. Checkpoints.
 
-        A framed transport raises LimitExceeded for a message above `TransportOptions.max_message`, if possible before the whole message has
-        arrived. After that only `aclose` and `abort` are allowed.
+        A framed transport raises LimitExceeded for a message above `TransportOptions.max_message`,
+        if possible before the whole message has arrived. After that only `aclose` and `abort` are
+        allowed.
         """
 
     def receive_now(self) -> bytes | bytearray | None:
-        """Return what has arrived and `receive` would return next, without a wait; None for nothing, or to have `receive` called.
+        """Return what has arrived and `receive` would return next, without a wait; None for
+        nothing, or to have `receive` called.
 
-        It saves a reader that is behind its peer a scheduler pass for each chunk. Called by the task that receives, which bounds neither
-        the number of calls nor their bytes: return None now and then, so that other tasks run. Optional: this method returns None, and so
-        it does at the end of the stream. Raises as `receive` does.
+        It saves a reader that is behind its peer a scheduler pass for each chunk. Called by the
+        task that receives, which bounds neither the number of calls nor their bytes: return None
+        now and then, so that other tasks run. Optional: this method returns None, and so it does at
+        the end of the stream. Raises as `receive` does.
         """
         return None
 
     async def send_eof(self) -> None:
-        """Tell the peer that nothing more will be sent, if `ConnectionFacts.half_close` says that this is possible. Checkpoints."""
+        """Tell the peer that nothing more will be sent, if `ConnectionFacts.half_close` says
+        that this is possible. Checkpoints.
+        """
         await trio.lowlevel.checkpoint()
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Close in an orderly way, within `TransportOptions.close_timeout`. After that time, or if cancelled, close forcefully.
-        Checkpoints.
+        """Close in an orderly way, within `TransportOptions.close_timeout`. After that time, or if
+        cancelled, close forcefully. Checkpoints.
 
         It may be called again. It never raises because of the peer.
         """
 
     @abstractmethod
     async def abort(self) -> None:
-        """Close at once; bytes that wait to be sent may be lost. Never waits for the peer. It may be called again. Checkpoints."""
+        """Close at once; bytes that wait to be sent may be lost. Never waits for the peer. It
+        may be called again. Checkpoints.
+        """
 
     def farewell(self) -> str | None:
-        """Return how the other side ended, if the transport knows more than the stream does (the exit status of a child); else None.
+        """Return how the other side ended, if the transport knows more than the stream does (the
+        exit status of a child); else None.
 
         Call it after `aclose` or `abort`.
         """
         return None
 
-    # The next three are for transports that have messages of their own, such as WebSocket. Not abstract: most have none.
+    # The next three are for transports that have messages of their own, such as WebSocket.
+    # Not abstract: most have none.
 
     def on_open(self) -> None:  # noqa: B027 (optional: most transports need nothing here)
-        """React to the hellos of both sides: from now on the peer is no stranger. Called once at most. It must neither wait nor raise."""
+        """React to the hellos of both sides: from now on the peer is no stranger. Called once at
+        most. It must neither wait nor raise.
+        """
 
     def on_goodbye(self, reason: str) -> None:  # noqa: B027 (optional: most transports need nothing here)
-        """Note why this side ends the connection: a token such as ``protocol:varint``, or ``""`` for an end in good order.
+        """Note why this side ends the connection:
+        a token such as ``protocol:varint``, or ``""`` for an end in good order.
 
-        Called once at most, before the `send_eof`, `aclose` or `abort` that it explains. It must neither wait nor raise.
+        Called once at most, before the `send_eof`, `aclose` or `abort` that it explains.
+        It must neither wait nor raise.
         """
 
     def held(self) -> int:
-        """Return how many bytes of the peer wait in this connection. They count against `Limits.memory_budget`."""
+        """Return how many bytes of the peer wait in this connection.
+        They count against `Limits.memory_budget`.
+        """
         return 0
 
 
 class ByteConnection(Connection):
-    """A connection over a trio stream. Many transports need nothing else: ``ByteConnection(stream, peer=…, options=…)``."""
+    """A connection over a trio stream. Many transports need nothing else:
+    ``ByteConnection(stream, peer=…, options=…)``.
+    """
 
     framed = False
 
     stream: trio.abc.Stream
-    """The stream, for transports that are built on this one. A transport that takes it over sends and receives on it exclusively."""
+    """The stream, for transports that are built on this one. A transport that takes it over
+    sends and receives on it exclusively.
+    """
 
     def __init__(
-        self, stream: trio.abc.Stream, *, peer: PeerIdentity, options: TransportOptions, facts: ConnectionFacts | None = None
+        self,
+        stream: trio.abc.Stream,
+        *,
+        peer: PeerIdentity,
+        options: TransportOptions,
+        facts: ConnectionFacts | None = None,
     ) -> None:
         self.stream = stream
         self.peer = peer
-        self.facts: ConnectionFacts = facts or ConnectionFacts(half_close=isinstance(stream, trio.abc.HalfCloseableStream))
+        self.facts: ConnectionFacts = facts or ConnectionFacts(
+            half_close=isinstance(stream, trio.abc.HalfCloseableStream)
+        )
         self._chunk = options.receive_chunk
         self._close_timeout = options.close_timeout
 
@@ -149,8 +190,10 @@ class ByteConnection(Connection):
             await trio.lowlevel.checkpoint()
 
     async def aclose(self) -> None:
-        # The deadline is for SSLStream.aclose, which waits for a peer that does not read. When it is cancelled, it closes forcefully.
-        with suppress(trio.BrokenResourceError), trio.move_on_after(self._close_timeout):  # if the peer broke it, it is closed as well
+        # The deadline is for SSLStream.aclose, which waits for a peer that does not read. When it
+        # is cancelled, it closes forcefully.
+        # If the peer broke it, it is closed as well.
+        with suppress(trio.BrokenResourceError), trio.move_on_after(self._close_timeout):
             await self.stream.aclose()
 
     async def abort(self) -> None:
@@ -162,7 +205,8 @@ class ByteConnection(Connection):
 
 
 class MessageConnection(Connection):
-    """A connection that carries whole messages. Subclasses implement `send`, `receive`, `aclose` and `abort`.
+    """A connection that carries whole messages.
+    Subclasses implement `send`, `receive`, `aclose` and `abort`.
 
     An empty message is a message: only None is the end.
     """
@@ -178,7 +222,8 @@ class MessageConnection(Connection):
 
 
 def _is_loopback(host: str) -> bool:
-    # Names other than this one are not looked up: a name may lead to another address when the server is started the next time.
+    # Names other than this one are not looked up: a name may lead to another address when the
+    # server is started the next time.
     if host.lower() == "localhost":
         return True
     try:
@@ -190,7 +235,8 @@ def _is_loopback(host: str) -> bool:
 
 
 class Listener(ABC):
-    """Accepts connections, one at a time. `serve` runs the loop around it, with its bounds and tasks.
+    """Accepts connections, one at a time.
+    `serve` runs the loop around it, with its bounds and tasks.
 
     `SocketListener` is one for sockets.
     """
@@ -200,55 +246,82 @@ class Listener(ABC):
 
     @abstractmethod
     async def accept(self) -> Connection:
-        """Return the next connection, before any handshake. If cancelled, it has accepted none. Checkpoints.
+        """Return the next connection, before any handshake. If cancelled, it has accepted none.
+        Checkpoints.
 
-        Never raises because of a client. Raises trio.ClosedResourceError if the listener is closed, trio.EndOfChannel if no further
-        connection is possible (``pipe:``), and OSError if the process lacks a resource (files, memory): pause, then call it again.
+        Never raises because of a client. Raises trio.ClosedResourceError if the listener is closed,
+        trio.EndOfChannel if no further connection is possible (``pipe:``), and OSError if the
+        process lacks a resource (files, memory): pause, then call it again.
         """
 
     def accept_nowait(self) -> Connection | None:
-        """Return a connection that waits already, or None. Raises as `accept` does, and does not checkpoint.
+        """Return a connection that waits already, or None.
+        Raises as `accept` does, and does not checkpoint.
 
-        `serve` calls it after `accept`, some times in a pass of the run loop. The default returns None: then one is accepted in a pass.
+        `serve` calls it after `accept`, some times in a pass of the run loop. The default returns
+        None: then one is accepted in a pass.
         """
         return None
 
     @abstractmethod
     async def aclose(self) -> None:
-        """Stop listening. Accepted connections stay open; connections that wait are closed. It may be called again. Checkpoints."""
+        """Stop listening. Accepted connections stay open; connections that wait are closed. It
+        may be called again. Checkpoints.
+        """
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} at {', '.join(map(str, self.addresses))}>"
 
 
 class Transport(ABC):
-    """A way to carry bytes or messages: it connects, and may listen. One object serves the whole process; it holds no connection."""
+    """A way to carry bytes or messages: it connects, and may listen. One object serves the whole
+    process; it holds no connection.
+    """
 
     schemes: ClassVar[tuple[str, ...]]
-    """The schemes of its URLs: lower-case letters, digits, '.' and '-'. No '+', which separates the dialect."""
+    """The schemes of its URLs: lower-case letters, digits, '.' and '-'.
+    No '+', which separates the dialect.
+    """
 
     framed: ClassVar[bool] = False
-    """Whether its connections carry whole messages, if that is the same for all of them; `Connection.framed` is what counts."""
+    """Whether its connections carry whole messages, if that is the same for all of them;
+    `Connection.framed` is what counts.
+    """
 
     needs_certificate: ClassVar[tuple[str, ...]] = ()
-    """Those of its `schemes` that can be listened at only with `TransportOptions.tls`; the command line asks for the certificate."""
+    """Those of its `schemes` that can be listened at only with `TransportOptions.tls`; the
+    command line asks for the certificate.
+    """
 
     def is_exposed(self, url: Url, /) -> bool:
-        """Return whether the bytes of a listener at `url` cross a network in the clear. `serve` then asks for authentication.
+        """Return whether the bytes of a listener at `url` cross a network in the clear. `serve`
+        then asks for authentication.
 
-        By default that is so for a URL with a port, unless its scheme needs a certificate, or its host is a loopback address.
+        By default that is so for a URL with a port, unless its scheme needs a certificate, or its
+        host is a loopback address.
         """
-        return url.port is not None and url.transport not in self.needs_certificate and not _is_loopback(url.host or "")
+        return (
+            url.port is not None
+            and url.transport not in self.needs_certificate
+            and not _is_loopback(url.host or "")
+        )
 
     @abstractmethod
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
-        """Connect to `url` and return a connection before its handshake. If cancelled or failed, it leaves nothing open.
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
+        """Connect to `url` and return a connection before its handshake.
+        If cancelled or failed, it leaves nothing open.
 
-        The caller sets the deadline. `nursery` is the connection's, for tasks that live as long as the connection. Checkpoints.
+        The caller sets the deadline. `nursery` is the connection's, for tasks that live as long as
+        the connection. Checkpoints.
         """
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
-        """Listen at `url`. `nursery` is the server's: a task in it must never raise, because that would end the server. Checkpoints.
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
+        """Listen at `url`. `nursery` is the server's: a task in it must never raise, because that
+        would end the server. Checkpoints.
 
         A transport that can only connect does not implement this method: it raises UsageError.
         """

@@ -1,11 +1,15 @@
-"""Unix sockets for transports: connect, listen with mode 0600, replace a stale socket file but no other file, identify the peer.
+"""Unix sockets for transports: connect, listen with mode 0600, replace a stale socket file but no
+other file, identify the peer.
 
 Rules of this file:
 
-* A socket is bound under a random hidden name, gets its mode, starts to listen, and only then gets its real name. So a client that finds
-  the file may connect and is answered, and a server that looks for stale sockets never takes a new socket for a stale one.
-* A file is removed in two cases only: it is a socket without a server behind it, or it is the socket that this listener made.
-* A stale socket is renamed before it is removed, and examined again: between the look and the removal another server may have started.
+* A socket is bound under a random hidden name, gets its mode, starts to listen, and only then gets
+  its real name. So a client that finds the file may connect and is answered, and a server that
+  looks for stale sockets never takes a new socket for a stale one.
+* A file is removed in two cases only: it is a socket without a server behind it, or it is the
+  socket that this listener made.
+* A stale socket is renamed before it is removed, and examined again: between the look and the
+  removal another server may have started.
 """
 
 import errno
@@ -34,7 +38,8 @@ _NAMING_ATTEMPTS: Final = 4
 
 
 async def open_unix(url: Url) -> tuple[trio.SocketStream, PeerIdentity]:
-    """Connect to the socket file that `url` names; return the stream and the peer's identity. For `Transport.connect`. Checkpoints.
+    """Connect to the socket file that `url` names; return the stream and the peer's identity. For
+    `Transport.connect`. Checkpoints.
 
     Raises UsageError if `url` names no file, ConnectionLost if no server listens there.
     """
@@ -46,19 +51,26 @@ async def open_unix(url: Url) -> tuple[trio.SocketStream, PeerIdentity]:
 
 
 async def listen_unix(
-    url: Url, options: TransportOptions, make_connection: Callable[[trio.SocketStream, PeerIdentity], Connection]
+    url: Url,
+    options: TransportOptions,
+    make_connection: Callable[[trio.SocketStream, PeerIdentity], Connection],
 ) -> SocketListener:
-    """Listen at the file that `url` names, for this user only. A stale socket is replaced. For `Transport.listen`. Checkpoints.
+    """Listen at the file that `url` names, for this user only. A stale socket is replaced. For
+    `Transport.listen`. Checkpoints.
 
-    `make_connection` is called for each accepted client; see `SocketListener`. Closing the listener removes the file. Raises UsageError if
-    another server listens there, if the file is not a socket, or if it cannot be created.
+    `make_connection` is called for each accepted client; see `SocketListener`. Closing the listener
+    removes the file. Raises UsageError if another server listens there, if the file is not a
+    socket, or if it cannot be created.
     """
     path = Path(url.file())
     await trio.lowlevel.checkpoint()
     try:
         listening, own = _bind(path, options.backlog)
     except OSError as error:
-        raise UsageError(f"cannot listen at {url.address}: {error}. The folder must exist, and you must have write permission") from error
+        raise UsageError(
+            f"cannot listen at {url.address}: {error}. The folder must exist, and you must have "
+            "write permission"
+        ) from error
 
     def accepted(stream: trio.SocketStream, _: Any) -> Connection:
         return make_connection(stream, unix_identity(stream.socket))
@@ -68,7 +80,9 @@ async def listen_unix(
 
 @attrs.frozen
 class _FileIdentity:
-    """Identifies a file independently of its name. The system reuses inode numbers, so the modification time is part of it."""
+    """Identifies a file independently of its name. The system reuses inode numbers, so the
+    modification time is part of it.
+    """
 
     device: int
     inode: int
@@ -78,7 +92,9 @@ class _FileIdentity:
 
 def _identity(path: Path) -> _FileIdentity:
     found = path.lstat()  # lstat: a link is never followed, and never replaced
-    return _FileIdentity(found.st_dev, found.st_ino, found.st_mtime_ns, stat.S_ISSOCK(found.st_mode))
+    return _FileIdentity(
+        found.st_dev, found.st_ino, found.st_mtime_ns, stat.S_ISSOCK(found.st_mode)
+    )
 
 
 def _bind(path: Path, backlog: int) -> tuple[socket.socket, _FileIdentity]:
@@ -104,12 +120,15 @@ def _give_name(hidden: Path, path: Path) -> None:
     """Link `hidden` to `path`. If `path` exists, remove it if it is stale, and try again."""
     for _ in range(_NAMING_ATTEMPTS):
         try:
-            os.link(hidden, path, follow_symlinks=False)  # a link, not a rename: it fails if the name exists, so no file is overwritten
+            # A link, not a rename: it fails if the name exists, so no file is overwritten.
+            os.link(hidden, path, follow_symlinks=False)
         except FileExistsError:
             _remove_stale(path)
         else:
             return
-    raise OSError(errno.EADDRINUSE, f"other servers took the name {_NAMING_ATTEMPTS} times in a row")
+    raise OSError(
+        errno.EADDRINUSE, f"other servers took the name {_NAMING_ATTEMPTS} times in a row"
+    )
 
 
 def _remove_stale(path: Path) -> None:
@@ -119,9 +138,14 @@ def _remove_stale(path: Path) -> None:
     except FileNotFoundError:
         return  # its owner has removed it in the meantime
     if not found.is_socket:
-        raise UsageError(f"{str(path)!r} exists and is not a socket, so it is not replaced. Choose another path, or remove it")
+        raise UsageError(
+            f"{str(path)!r} exists and is not a socket, so it is not replaced. Choose another "
+            "path, or remove it"
+        )
     if _has_server(path):
-        raise UsageError(f"a server listens at {str(path)!r} already; stop it first, or choose another path")
+        raise UsageError(
+            f"a server listens at {str(path)!r} already; stop it first, or choose another path"
+        )
     aside = path.with_name(f".{secrets.token_hex(4)}")
     try:
         path.rename(aside)
@@ -130,9 +154,12 @@ def _remove_stale(path: Path) -> None:
     if _identity(aside) == found:
         aside.unlink()
         return
-    # Another server has replaced the stale socket between the two looks: give its live socket the name back.
+    # Another server has replaced the stale socket between the two looks:
+    # give its live socket the name back.
     aside.rename(path)
-    raise UsageError(f"another server has just begun to listen at {str(path)!r}; choose another path")
+    raise UsageError(
+        f"another server has just begun to listen at {str(path)!r}; choose another path"
+    )
 
 
 def _has_server(path: Path) -> bool:
@@ -143,7 +170,9 @@ def _has_server(path: Path) -> bool:
         except (ConnectionRefusedError, FileNotFoundError):
             return False
         except OSError:
-            return True  # EAGAIN: its queue is full; EACCES: it belongs to another user. Either way a server may be running
+            # EAGAIN: its queue is full; EACCES: it belongs to another user.
+            # Either way a server may be running.
+            return True
         return True
 
 
@@ -152,4 +181,5 @@ def _remove(path: Path, own: _FileIdentity) -> None:
         if _identity(path) == own:
             path.unlink()
     except OSError:
-        pass  # the file is gone, or the folder is read-only now; the next server replaces a stale socket
+        # The file is gone, or the folder is read-only now; the next server replaces a stale socket.
+        pass

@@ -1,8 +1,10 @@
-"""Schemes of URLs that lead to a stream, and to no connection: ``http://`` for example. `remote` and `subscribe` take such a URL.
+"""Schemes of URLs that lead to a stream, and to no connection: ``http://`` for example. `remote`
+and `subscribe` take such a URL.
 
 Rules of this file:
 
-* One call of `UrlSource.read` is one subscription. It runs in a task of the subscription, and its return is the completion.
+* One call of `UrlSource.read` is one subscription.
+  It runs in a task of the subscription, and its return is the completion.
 * It delivers no more elements than were requested (`ElementSink.demand`).
 """
 
@@ -29,7 +31,9 @@ class ElementSink(ABC):
     """The subscriber of one subscription to a URL."""
 
     demand: int
-    """Elements that are requested and not delivered yet; `penstock.api.UNBOUNDED` for all. It grows at any time."""
+    """Elements that are requested and not delivered yet; `penstock.api.UNBOUNDED` for all.
+    It grows at any time.
+    """
 
     @abstractmethod
     async def wait_demand(self) -> int:
@@ -41,22 +45,29 @@ class ElementSink(ABC):
 
 
 class UrlSource(ABC):
-    """A way to read the stream behind a URL. One object serves the whole process; it holds no connection."""
+    """A way to read the stream behind a URL. One object serves the whole process;
+    it holds no connection.
+    """
 
     schemes: ClassVar[tuple[str, ...]]
     """The schemes of its URLs: small letters, digits, '.' and '-'."""
 
     why_no_connection: ClassVar[str]
-    """Why `connect` cannot take such a URL, and what to use instead: the end of a sentence, for the UsageError."""
+    """Why `connect` cannot take such a URL, and what to use instead:
+    the end of a sentence, for the UsageError.
+    """
 
     @abstractmethod
     def check(self, url: str, options: SourceOptions) -> None:
-        """Raise UsageError if `url`, as the program gave it, leads to no stream. Called by `remote`, before anything is opened."""
+        """Raise UsageError if `url`, as the program gave it, leads to no stream. Called by
+        `remote`, before anything is opened.
+        """
 
     @abstractmethod
     async def read(self, url: str, sink: ElementSink, options: SourceOptions) -> None:
         """Deliver the elements of the stream at `url` to `sink`, and return when it has completed.
 
-        Raises a PenstockError if it fails: ConnectionLost, PublisherFailed, NotAvailable. A cancel means that the subscriber has
-        cancelled: the peer is told within `TransportOptions.close_timeout`. Nothing of it is open when it has ended. Checkpoints.
+        Raises a PenstockError if it fails: ConnectionLost, PublisherFailed, NotAvailable. A cancel
+        means that the subscriber has cancelled: the peer is told within
+        `TransportOptions.close_timeout`. Nothing of it is open when it has ended. Checkpoints.
         """

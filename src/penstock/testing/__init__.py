@@ -1,8 +1,10 @@
 """Tools for testing your own streams, with any test runner: this package imports no pytest.
 
-* `ManualSubscriber` requests on command, records every signal and checks it against the rules. `ManualPublisher` signals on command,
-  records demand, and breaks rules on command. Both write a readable `Transcript`.
-* `run_virtual` runs a test in virtual time and in a repeatable order. `settle` waits until every other task is blocked.
+* `ManualSubscriber` requests on command, records every signal and checks it against the rules.
+  `ManualPublisher` signals on command, records demand, and breaks rules on command. Both write a
+  readable `Transcript`.
+* `run_virtual` runs a test in virtual time and in a repeatable order.
+  `settle` waits until every other task is blocked.
   `WorkerThreads` makes both wait for threads.
 * `cancel_at_step` cancels at the k-th task step, and `LeakCensus` reports what is left.
 * `check_encoding` checks an encoding of RS.io messages.
@@ -15,7 +17,12 @@ from penstock.testing._encoding_check import check_encoding
 from penstock.testing._expectations import ExpectationFailed, settle
 from penstock.testing._frame_list import FrameList
 from penstock.testing._leak_census import LeakCensus, is_dropped, live_tasks, referrers
-from penstock.testing._manual_publisher import ManualDraftSubscription, ManualPublisher, ManualSubscription, ManualSubscriptionBase
+from penstock.testing._manual_publisher import (
+    ManualDraftSubscription,
+    ManualPublisher,
+    ManualSubscription,
+    ManualSubscriptionBase,
+)
 from penstock.testing._manual_subscriber import ManualSubscriber
 from penstock.testing._message_list import MessageList
 from penstock.testing._rule_set import DRAFT, MODERN, RuleSet, Signal, SubscriberState

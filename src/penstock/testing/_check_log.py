@@ -1,9 +1,11 @@
-"""The checker of logs: it runs any implementation of `penstock.logs.Log` through the sentences of its contract.
+"""The checker of logs: it runs any implementation of `penstock.logs.Log` through the sentences of
+its contract.
 
 Rules of this file:
 
 * Each check opens an empty log, and is named after the sentence that it checks.
-* No check depends on time: a log in virtual time and a log whose work runs in threads give the same results.
+* No check depends on time: a log in virtual time and a log whose work runs in threads give the same
+  results.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -27,13 +29,17 @@ UNTIL_ACKNOWLEDGED: Final = Retention(max_count=16, acknowledged=True)
 
 
 class LogContractBroken(AssertionError):
-    """A log does not keep its contract. The text names the check, and has the expected and the observed values."""
+    """A log does not keep its contract.
+    The text names the check, and has the expected and the observed values.
+    """
 
 
 async def check_log(open_log: OpenLog) -> None:
-    """Check an implementation of `Log`. Raises LogContractBroken for the first check that it fails, or the error that a check met.
+    """Check an implementation of `Log`. Raises LogContractBroken for the first check that it fails,
+    or the error that a check met.
 
-    `open_log` takes the names of partitions and a `Retention`, and returns the async context of a new log; it is called for each check.
+    `open_log` takes the names of partitions and a `Retention`, and returns the async context of a
+    new log; it is called for each check.
     """
     for check in CHECKS:
         try:
@@ -68,10 +74,26 @@ async def _collected(log: Log, partition: str, start: int, stop: int) -> list[by
 
 async def _positions_are_dense_and_each_partition_counts_for_itself(log: Log) -> None:
     _expect(PARTITIONS, log.partitions, "partitions")
-    _expect(range(3), await log.append(_numbered(0, 3), partition="east"), "the positions of the first append")
-    _expect(range(2), await log.append(_numbered(0, 2), partition="west"), "the positions of an append to another partition")
-    _expect(range(3, 5), await log.append(_numbered(3, 5), partition="east"), "the positions of the second append")
-    _expect(range(5, 5), await log.append([], partition="east"), "the positions of an append of no elements")
+    _expect(
+        range(3),
+        await log.append(_numbered(0, 3), partition="east"),
+        "the positions of the first append",
+    )
+    _expect(
+        range(2),
+        await log.append(_numbered(0, 2), partition="west"),
+        "the positions of an append to another partition",
+    )
+    _expect(
+        range(3, 5),
+        await log.append(_numbered(3, 5), partition="east"),
+        "the positions of the second append",
+    )
+    _expect(
+        range(5, 5),
+        await log.append([], partition="east"),
+        "the positions of an append of no elements",
+    )
     _expect({"east": 5, "west": 2}, log.latest(), "latest()")
     _expect({"east": 0, "west": 0}, log.earliest(), "earliest()")
 
@@ -82,9 +104,21 @@ async def _the_same_positions_give_the_same_elements_each_time(log: Log) -> None
     await log.append(given, partition="west")
     given.clear()  # the list of the caller, which may change it
     for start, stop in ((0, 302), (0, 302), (1, 2), (150, 290), (302, 302)):
-        _expect(elements[start:stop], await _collected(log, "west", start, stop), f"the elements from {start} to {stop}")
-    _expect(elements, await collect(log.source("west", "earliest", "latest")), "the elements from 'earliest' to 'latest'")
-    _expect([], await collect(log.source("east", "earliest", "latest")), "the elements of an empty partition")
+        _expect(
+            elements[start:stop],
+            await _collected(log, "west", start, stop),
+            f"the elements from {start} to {stop}",
+        )
+    _expect(
+        elements,
+        await collect(log.source("west", "earliest", "latest")),
+        "the elements from 'earliest' to 'latest'",
+    )
+    _expect(
+        [],
+        await collect(log.source("east", "earliest", "latest")),
+        "the elements of an empty partition",
+    )
 
 
 async def _several_readers_read_at_once(log: Log) -> None:
@@ -97,16 +131,25 @@ async def _several_readers_read_at_once(log: Log) -> None:
     async with trio.open_nursery() as nursery:
         for start in range(0, 200, 50):
             nursery.start_soon(read, start)
-    _expect({start: _numbered(start, 200) for start in range(0, 200, 50)}, seen, "the elements of four readers")
+    _expect(
+        {start: _numbered(start, 200) for start in range(0, 200, 50)},
+        seen,
+        "the elements of four readers",
+    )
 
 
 async def _a_source_without_stop_follows_the_log(log: Log) -> None:
     await log.append(_numbered(0, 2), partition="east")
-    async with subscribe(log.source("east", 1)) as stream, subscribe(log.source("east", "latest")) as later:
+    async with (
+        subscribe(log.source("east", 1)) as stream,
+        subscribe(log.source("east", "latest")) as later,
+    ):
         _expect(b"element 1", await anext(stream, None), "the element that was there")
         await log.append(_numbered(2, 4), partition="east")
         _expect(b"element 2", await anext(stream, None), "the element that came later")
-        _expect(b"element 2", await anext(later, None), "the first element of a stream from 'latest'")
+        _expect(
+            b"element 2", await anext(later, None), "the first element of a stream from 'latest'"
+        )
 
 
 async def _a_stop_in_the_future_is_waited_for(log: Log) -> None:
@@ -126,14 +169,24 @@ async def _a_stop_in_the_future_is_waited_for(log: Log) -> None:
 async def _wrong_elements_are_refused_whole(log: Log) -> None:
     for wrong in ([b"right", "a text"], b"bytes", [b"right", None], 7):
         await _expect_error(UsageError, log.append(wrong, partition="east"), f"append({wrong!r})")  # type: ignore[arg-type]  # on purpose
-    await _expect_error(UsageError, log.append([b"x"], partition="nowhere"), "append to an unknown partition")
+    await _expect_error(
+        UsageError, log.append([b"x"], partition="nowhere"), "append to an unknown partition"
+    )
     _expect({"east": 0, "west": 0}, log.latest(), "latest() after refused appends")
 
 
 async def _a_position_in_the_future_is_an_error(log: Log) -> None:
     await log.append(_numbered(0, 5), partition="east")
-    error = await _expect_error(PositionNotRetained, collect(log.source("east", 6, "latest")), "a source that starts in the future")
-    _expect(("east", 6, 0, 5), (error.partition, error.position, error.earliest, error.latest), "the figures of the error")
+    error = await _expect_error(
+        PositionNotRetained,
+        collect(log.source("east", 6, "latest")),
+        "a source that starts in the future",
+    )
+    _expect(
+        ("east", 6, 0, 5),
+        (error.partition, error.position, error.earliest, error.latest),
+        "the figures of the error",
+    )
 
 
 async def _the_oldest_elements_are_dropped_and_reading_them_is_an_error(log: Log) -> None:
@@ -141,10 +194,24 @@ async def _the_oldest_elements_are_dropped_and_reading_them_is_an_error(log: Log
         await log.append(_numbered(start, start + 2), partition="east")
     earliest = log.earliest()["east"]
     if not 84 <= earliest <= 86:
-        raise LogContractBroken(f"earliest() after 100 elements with max_count=16: expected 84 to 86, seen {earliest}")
-    _expect(_numbered(earliest, 100), await collect(log.source("east", "earliest", "latest")), "the retained elements")
-    error = await _expect_error(PositionNotRetained, collect(log.source("east", 3, 9)), "a source that starts at a dropped position")
-    _expect(("east", 3, earliest, 100), (error.partition, error.position, error.earliest, error.latest), "the figures of the error")
+        raise LogContractBroken(
+            f"earliest() after 100 elements with max_count=16: expected 84 to 86, seen {earliest}"
+        )
+    _expect(
+        _numbered(earliest, 100),
+        await collect(log.source("east", "earliest", "latest")),
+        "the retained elements",
+    )
+    error = await _expect_error(
+        PositionNotRetained,
+        collect(log.source("east", 3, 9)),
+        "a source that starts at a dropped position",
+    )
+    _expect(
+        ("east", 3, earliest, 100),
+        (error.partition, error.position, error.earliest, error.latest),
+        "the figures of the error",
+    )
     _expect(0, log.earliest()["west"], "earliest() of the other partition")
 
 
@@ -162,7 +229,9 @@ async def _a_reader_that_is_too_slow_learns_what_it_missed(log: Log) -> None:
             async for element in stream:
                 seen.append(element)  # noqa: PERF401 (the elements before the error count)
 
-        error = await _expect_error(PositionNotRetained, read_on(), "a stream whose next elements were dropped")
+        error = await _expect_error(
+            PositionNotRetained, read_on(), "a stream whose next elements were dropped"
+        )
     # Elements that were taken out of the log before they were dropped may still come, in order.
     _expect(_numbered(1, 1 + len(seen)), seen, "the elements before the error")
     _expect(error.position, 1 + len(seen), "the position of the error")
@@ -178,9 +247,11 @@ async def _a_full_log_makes_append_wait_until_elements_are_acknowledged(log: Log
     async with trio.open_nursery() as nursery:
         nursery.start_soon(append)
         await trio.testing.wait_all_tasks_blocked()
-        await log.acknowledge({"east": 0})  # work behind the append: if that were under way, it would be done now
+        # work behind the append: if that were under way, it would be done now.
+        await log.acknowledge({"east": 0})
         _expect([], appended, "the appends that a full log let pass")
-        await log.append(_numbered(0, 1), partition="west")  # a full partition holds up no other one
+        # A full partition holds up no other one.
+        await log.append(_numbered(0, 1), partition="west")
         for position in (4, 8, 12):
             await log.acknowledge({"east": position})
     _expect([range(16, 20)], appended, "the positions of the append that waited")
@@ -192,16 +263,34 @@ async def _the_last_two_acknowledged_ranges_are_kept(log: Log) -> None:
         await log.acknowledge({"east": position})
     earliest = log.earliest()["east"]
     if not 0 < earliest <= 2:
-        raise LogContractBroken(f"earliest() after 2, 6 and 10 were acknowledged: expected 1 or 2, seen {earliest}")
-    _expect(_numbered(2, 12), await _collected(log, "east", 2, 12), "the last two acknowledged ranges and the rest")
-    error = await _expect_error(PositionNotRetained, log.acknowledge({"east": 13}), "acknowledge() of a position that was never appended")
+        raise LogContractBroken(
+            f"earliest() after 2, 6 and 10 were acknowledged: expected 1 or 2, seen {earliest}"
+        )
+    _expect(
+        _numbered(2, 12),
+        await _collected(log, "east", 2, 12),
+        "the last two acknowledged ranges and the rest",
+    )
+    error = await _expect_error(
+        PositionNotRetained,
+        log.acknowledge({"east": 13}),
+        "acknowledge() of a position that was never appended",
+    )
     _expect((13, 12), (error.position, error.latest), "the figures of the error")
 
 
 async def _latest_with_after_waits_for_elements(log: Log) -> None:
     await log.append(_numbered(0, 2), partition="east")
-    _expect({"east": 2, "west": 0}, await log.latest(after={"east": 1}), "latest(after=) of a position that is passed")
-    _expect({"east": 2, "west": 0}, await log.latest(after={"east": 2}, timeout=0), "latest(after=, timeout=0)")
+    _expect(
+        {"east": 2, "west": 0},
+        await log.latest(after={"east": 1}),
+        "latest(after=) of a position that is passed",
+    )
+    _expect(
+        {"east": 2, "west": 0},
+        await log.latest(after={"east": 2}, timeout=0),
+        "latest(after=, timeout=0)",
+    )
     seen: list[dict[str, int]] = []
 
     async def wait() -> None:
@@ -222,15 +311,29 @@ async def _a_transaction_is_published_once_and_whole(log: Log) -> None:
         await transaction.stage(_numbered(0, 1), partition="west")
         await transaction.stage(_numbered(2, 3), partition="east")
     _expect({"east": 0, "west": 0}, log.latest(), "latest() before publish()")
-    _expect([True, False, False], [await first.publish(), await first.publish(), await second.publish()], "the results of publish()")
+    _expect(
+        [True, False, False],
+        [await first.publish(), await first.publish(), await second.publish()],
+        "the results of publish()",
+    )
     others = [log.transaction("batch 1"), log.transaction("batch 2")]
-    _expect([False, True], [await each.publish() for each in others], "publish() of empty transactions with an old and a new id")
+    _expect(
+        [False, True],
+        [await each.publish() for each in others],
+        "publish() of empty transactions with an old and a new id",
+    )
     _expect({"east": 3, "west": 1}, log.latest(), "latest() after publish()")
     _expect(_numbered(0, 3), await _collected(log, "east", 0, 3), "the published elements")
-    await _expect_error(UsageError, first.stage([b"late"], partition="east"), "stage() after publish()")
+    await _expect_error(
+        UsageError, first.stage([b"late"], partition="east"), "stage() after publish()"
+    )
     bounded = log.transaction("batch 3", max_elements=2, max_bytes=100)
     await bounded.stage(_numbered(0, 2), partition="west")
-    await _expect_error(LimitExceeded, bounded.stage([b"third"], partition="west"), "stage() above the max_elements of the transaction")
+    await _expect_error(
+        LimitExceeded,
+        bounded.stage([b"third"], partition="west"),
+        "stage() above the max_elements of the transaction",
+    )
     await _expect_error(
         LimitExceeded,
         log.transaction("batch 4", max_elements=2, max_bytes=2).stage([b"abc"], partition="west"),
@@ -243,10 +346,16 @@ async def _a_cancelled_append_leaves_the_log_usable(log: Log) -> None:
         scope.cancel()
         await log.append(_numbered(0, 1), partition="east")
     positions = await log.append([b"after"], partition="east")
-    _expect([b"after"], await _collected(log, "east", positions.start, positions.stop), "the element behind a cancelled append")
+    _expect(
+        [b"after"],
+        await _collected(log, "east", positions.start, positions.stop),
+        "the element behind a cancelled append",
+    )
 
 
-async def _expect_error(kind: type[PositionNotRetained | UsageError | LimitExceeded], call: Awaitable[object], what: str) -> "_Figures":
+async def _expect_error(
+    kind: type[PositionNotRetained | UsageError | LimitExceeded], call: Awaitable[object], what: str
+) -> "_Figures":
     try:
         result = await call
     except kind as error:

@@ -1,10 +1,12 @@
-"""Waiting for a condition in virtual time: first until every other task is blocked, then for the clock.
+"""Waiting for a condition in virtual time:
+first until every other task is blocked, then for the clock.
 
 Rules of this file
 
-* Under an autojump clock `wait_all_tasks_blocked` returns before the clock jumps. So "now, with every task blocked" and "later, by
-  the clock" are two assertions. To prove silence, make both.
-* A waiter is woken by a change of state, and waits at most `within` seconds of the run's clock. Nothing polls, and nothing really sleeps.
+* Under an autojump clock `wait_all_tasks_blocked` returns before the clock jumps. So "now, with
+  every task blocked" and "later, by the clock" are two assertions. To prove silence, make both.
+* A waiter is woken by a change of state, and waits at most `within` seconds of the run's clock.
+  Nothing polls, and nothing really sleeps.
 """
 
 from collections.abc import Callable
@@ -25,7 +27,9 @@ class ExpectationFailed(AssertionError):
 
 
 async def settle() -> None:
-    """Return when every other task of the run is blocked, and the threads are back that `run_virtual` waits for. Checkpoints."""
+    """Return when every other task of the run is blocked, and the threads are back that
+    `run_virtual` waits for. Checkpoints.
+    """
     await trio.testing.wait_all_tasks_blocked()
     await wait_for_threads()
 
@@ -42,7 +46,9 @@ class Waiters:
             self._lot.unpark_all()
 
     async def wait_until(self, condition: Callable[[], bool], *, within: float) -> bool:
-        """Return whether `condition` holds when all tasks are blocked, or within `within` virtual seconds after that."""
+        """Return whether `condition` holds when all tasks are blocked, or within `within`
+        virtual seconds after that.
+        """
         await settle()
         if condition() or not within:
             return condition()

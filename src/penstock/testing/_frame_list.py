@@ -8,9 +8,11 @@ from penstock.testing._run_size import check_run_size
 
 
 class FrameList:
-    """A `ReactiveSocketSink` that keeps each frame as a record in `frames`. Pass `streams` as the stream table of its decoder.
+    """A `ReactiveSocketSink` that keeps each frame as a record in `frames`. Pass `streams` as the
+    stream table of its decoder.
 
-    A decoder calls the sink for a stream that is not in the table, so the table may stay empty. `open` enters a stream.
+    A decoder calls the sink for a stream that is not in the table, so the table may stay empty.
+    `open` enters a stream.
     """
 
     def __init__(self) -> None:
@@ -19,7 +21,9 @@ class FrameList:
         self.streams: dict[int, _RecordingStream] = {}
 
     def open(self, stream_id: int) -> "_RecordingStream":
-        """Enter a stream into the table: its decoder then hands over whole elements in runs. They are kept as `Response` records too."""
+        """Enter a stream into the table: its decoder then hands over whole elements in runs.
+        They are kept as `Response` records too.
+        """
         stream = self.streams[stream_id] = _RecordingStream(self.frames, stream_id)
         return stream
 
@@ -31,15 +35,22 @@ class FrameList:
         """Keep a request for one value."""
         self.frames.append(reactivesocket.RequestResponse(stream_id=stream_id, data=data))
 
-    def receive_request(self, kind: reactivesocket.FrameType, stream_id: int, demand: int | None, data: bytes, /) -> None:
+    def receive_request(
+        self, kind: reactivesocket.FrameType, stream_id: int, demand: int | None, data: bytes, /
+    ) -> None:
         """Keep a request of another kind. A demand of None becomes 0."""
         match kind:
             case reactivesocket.FrameType.REQUEST_FNF:
                 self.frames.append(reactivesocket.RequestFnf(stream_id=stream_id, data=data))
-            case reactivesocket.FrameType.REQUEST_STREAM:  # the decoder always gives a demand here; `or 0` is for the type checker
-                self.frames.append(reactivesocket.RequestStream(stream_id=stream_id, demand=demand or 0, data=data))
+            case reactivesocket.FrameType.REQUEST_STREAM:
+                # The decoder always gives a demand here; `or 0` is for the type checker.
+                self.frames.append(
+                    reactivesocket.RequestStream(stream_id=stream_id, demand=demand or 0, data=data)
+                )
             case _:
-                self.frames.append(reactivesocket.RequestSub(stream_id=stream_id, demand=demand or 0, data=data))
+                self.frames.append(
+                    reactivesocket.RequestSub(stream_id=stream_id, demand=demand or 0, data=data)
+                )
 
     def receive_request_n(self, stream_id: int, demand: int, /) -> None:
         """Keep a REQUEST_N."""
@@ -49,9 +60,21 @@ class FrameList:
         """Keep a CANCEL."""
         self.frames.append(reactivesocket.Cancel(stream_id=stream_id))
 
-    def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
+    def receive_response(
+        self,
+        stream_id: int,
+        begin: bool,  # noqa: FBT001  # as in the protocol
+        end: bool,  # noqa: FBT001  # the same
+        complete: bool,  # noqa: FBT001  # the same
+        data: bytes,
+        /,
+    ) -> None:
         """Keep a RESPONSE."""
-        self.frames.append(reactivesocket.Response(stream_id=stream_id, begin=begin, end=end, complete=complete, data=data))
+        self.frames.append(
+            reactivesocket.Response(
+                stream_id=stream_id, begin=begin, end=end, complete=complete, data=data
+            )
+        )
 
     def receive_error(self, stream_id: int, data: bytes, /) -> None:
         """Keep an ERROR."""
@@ -59,7 +82,9 @@ class FrameList:
 
     def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes, /) -> None:  # noqa: FBT001  # as in the protocol
         """Keep an EXT."""
-        self.frames.append(reactivesocket.Ext(stream_id=stream_id, ignore=ignore, ext_type=ext_type, data=data))
+        self.frames.append(
+            reactivesocket.Ext(stream_id=stream_id, ignore=ignore, ext_type=ext_type, data=data)
+        )
 
     def knows_ext(self, ext_type: int, /) -> bool:
         """Return True: every EXT is kept with its data."""
@@ -73,7 +98,14 @@ class FrameList:
         # The decoder does not pass on the body of such a frame, so only the type can be kept.
         self.unknown_types.append(frame_type)
 
-    def receive_too_long(self, frame_type: int, stream_id: int, ignore: bool, refusal: ProtocolError, /) -> None:  # noqa: FBT001  # as in the sink
+    def receive_too_long(
+        self,
+        frame_type: int,
+        stream_id: int,
+        ignore: bool,  # noqa: FBT001  # as in the sink
+        refusal: ProtocolError,
+        /,
+    ) -> None:
         """Raise the refusal: a list of frames has no stream to end."""
         raise refusal
 
@@ -92,4 +124,6 @@ class _RecordingStream:
     def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
         check_run_size(elements, size)
         # One record for each element: that a run was delivered together is not visible on the wire.
-        self._into += [reactivesocket.Response(stream_id=self._id, data=element) for element in elements]
+        self._into += [
+            reactivesocket.Response(stream_id=self._id, data=element) for element in elements
+        ]

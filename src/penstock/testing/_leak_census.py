@@ -11,9 +11,10 @@
 Rules of this file
 
 * The census counts the tasks of the running trio run. Outside a run there are none.
-* A watched generator leaks if it is not closed, even if the test refers to it: closing is the promise.
-* Any other watched object leaks if it still exists. `gc.collect` runs only if reference counting did not free the object, because a
-  full collection takes longer than most tests.
+* A watched generator leaks if it is not closed, even if the test refers to it:
+  closing is the promise.
+* Any other watched object leaks if it still exists. `gc.collect` runs only if reference counting
+  did not free the object, because a full collection takes longer than most tests.
 """
 
 import gc
@@ -26,7 +27,9 @@ import trio
 
 
 def live_tasks() -> list[trio.lowlevel.Task]:
-    """Return every task of the running trio run except trio's system tasks. Outside a run the list is empty."""
+    """Return every task of the running trio run except trio's system tasks.
+    Outside a run the list is empty.
+    """
     if not trio.lowlevel.in_trio_run():
         return []
     found: list[trio.lowlevel.Task] = []
@@ -39,7 +42,9 @@ def live_tasks() -> list[trio.lowlevel.Task]:
 
 
 def _main_task() -> trio.lowlevel.Task:
-    """Return the ancestor of the current task that trio's root task started. In a system task, that is the system task's own ancestor."""
+    """Return the ancestor of the current task that trio's root task started. In a system task,
+    that is the system task's own ancestor.
+    """
     task, root = trio.lowlevel.current_task(), trio.lowlevel.current_root_task()
     while task.parent_nursery is not None and task.parent_nursery.parent_task is not root:
         task = task.parent_nursery.parent_task
@@ -47,7 +52,9 @@ def _main_task() -> trio.lowlevel.Task:
 
 
 def is_dropped(reference: "weakref.ref[Any]") -> bool:
-    """Return whether the object has been freed. Collects garbage, generation by generation, until it has been."""
+    """Return whether the object has been freed.
+    Collects garbage, generation by generation, until it has been.
+    """
     for generation in (0, 1, 2):
         if reference() is None:
             return True
@@ -56,7 +63,9 @@ def is_dropped(reference: "weakref.ref[Any]") -> bool:
 
 
 def referrers(reference: "weakref.ref[Any]") -> list[str]:
-    """Return a short text for each object that refers directly to the target, to find out why it is not dropped."""
+    """Return a short text for each object that refers directly to the target,
+    to find out why it is not dropped.
+    """
     target = reference()
     if target is None:
         return []
@@ -92,14 +101,25 @@ class LeakCensus:
         return [*self._left_tasks(), *self._open_generators(), *self._left_objects()]
 
     def _left_tasks(self) -> list[str]:
-        return [f"task {task.name} still runs" for task in live_tasks() if id(task) not in self._tasks]
+        return [
+            f"task {task.name} still runs" for task in live_tasks() if id(task) not in self._tasks
+        ]
 
     def _open_generators(self) -> list[str]:
-        return [f"generator {label} is not closed" for label, generator in self._generators if _frame(generator) is not None]
+        return [
+            f"generator {label} is not closed"
+            for label, generator in self._generators
+            if _frame(generator) is not None
+        ]
 
     def _left_objects(self) -> list[str]:
-        left = [(label, reference) for label, reference in self._objects if not is_dropped(reference)]
-        return [f"{label} is still referred to by {', '.join(referrers(reference)) or 'something'}" for label, reference in left]
+        left = [
+            (label, reference) for label, reference in self._objects if not is_dropped(reference)
+        ]
+        return [
+            f"{label} is still referred to by {', '.join(referrers(reference)) or 'something'}"
+            for label, reference in left
+        ]
 
 
 def _frame(generator: Any) -> Any:

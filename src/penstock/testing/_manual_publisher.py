@@ -9,9 +9,10 @@
     source.complete()
     await source.expect_no_calls()
 
-The methods that keep the rules (`emit`, `complete`, `fail`) refuse to break them. To break a rule on purpose use `misbehave`:
-``source.misbehave("on_next", "too much")``. To signal inside a request (rules 3.10, 3.11), give a hook:
-``ManualPublisher(when_requested=lambda source, n: source.emit(1))``.
+The methods that keep the rules (`emit`, `complete`, `fail`) refuse to break them. To break a rule
+on purpose use `misbehave`: ``source.misbehave("on_next", "too much")``. To signal inside a request
+(rules 3.10, 3.11), give a hook: ``ManualPublisher(when_requested=lambda source, n:
+source.emit(1))``.
 Rules that the subscriber breaks are in `violations` and fail the next expectation.
 """
 
@@ -23,7 +24,14 @@ from typing import Any, NoReturn
 
 import trio
 
-from penstock.api import UNBOUNDED, IllegalDemand, InvalidStateError, UsageError, add_demand, check_demand
+from penstock.api import (
+    UNBOUNDED,
+    IllegalDemand,
+    InvalidStateError,
+    UsageError,
+    add_demand,
+    check_demand,
+)
 from penstock.testing._expectations import ExpectationFailed, Waiters, settle
 from penstock.testing._rule_set import MODERN, RuleSet
 from penstock.testing._transcript import Transcript, Violation, shown
@@ -33,7 +41,9 @@ _MAX_UNREAD_CALLS = 10_000
 
 
 class ManualSubscriptionBase:
-    """The subscription of one subscriber to a `ManualPublisher`: its demand, its cancels, and the breaches of its subscriber."""
+    """The subscription of one subscriber to a `ManualPublisher`: its demand, its cancels, and
+    the breaches of its subscriber.
+    """
 
     def __init__(
         self,
@@ -55,13 +65,17 @@ class ManualSubscriptionBase:
         self.signalling: list[str] = []
         """The signals on the call stack, outermost first."""
         self.call_places: list[str] = []
-        """Where the subscriber called this subscription from, each place once: "inside on_next", "outside any signal"."""
+        """Where the subscriber called this subscription from, each place once:
+        "inside on_next", "outside any signal".
+        """
         self._record = record
         self._rule_set = rule_set
         self._when_called = when_called
         # None if calls may come from any thread.
         self._thread = None if any_thread else threading.get_ident()
-        self._calling: list[int] = []  # the threads that are inside a call; serial calls have one at most, and nested ones the same
+        # The threads that are inside a call;
+        # serial calls have one at most, and nested ones the same.
+        self._calling: list[int] = []
         # Bounded by _MAX_UNREAD_CALLS: _record_call raises if a subscriber makes more calls.
         self._unread: deque[str | int] = deque()
 
@@ -76,7 +90,10 @@ class ManualSubscriptionBase:
         """Record a violation if another thread is inside a call (rule 2.7)."""
         thread = threading.get_ident()
         if any(other != thread for other in self._calling):
-            self._violate("2.7", f"{method} was called while another thread was inside a call of this subscription")
+            self._violate(
+                "2.7",
+                f"{method} was called while another thread was inside a call of this subscription",
+            )
         self._calling.append(thread)
         try:
             if self._thread is None and threading.current_thread() is not threading.main_thread():
@@ -92,7 +109,9 @@ class ManualSubscriptionBase:
         try:
             demand = check_demand(n)
         except IllegalDemand as error:
-            self._violate("3.9", f"the subscriber requested {shown(n)}; demand is a positive integer")
+            self._violate(
+                "3.9", f"the subscriber requested {shown(n)}; demand is a positive integer"
+            )
             self._answer_illegal_demand(error)
             return
         self.requests.append(demand)
@@ -118,12 +137,17 @@ class ManualSubscriptionBase:
         if place not in self.call_places:
             self.call_places.append(place)
         if len(self._unread) > _MAX_UNREAD_CALLS:
-            raise UsageError(f"{self.name}: more than {_MAX_UNREAD_CALLS} calls that no expectation has read")
+            raise UsageError(
+                f"{self.name}: more than {_MAX_UNREAD_CALLS} calls that no expectation has read"
+            )
         if self._thread not in (None, threading.get_ident()):
             self._violate("2.7", f"{method} was called from another thread than the run's")
         self._check_call_inside_signal(method)
         if self.over and not self._ending:
-            self._violate("2.4", f"{method} was called after the end, when the subscription counts as cancelled")
+            self._violate(
+                "2.4",
+                f"{method} was called after the end, when the subscription counts as cancelled",
+            )
         elif self.cancelled and self._rule_set.end_ends_calls:
             self._violate(rule_when_over, f"{method} was called on a cancelled subscription")
 
@@ -160,7 +184,13 @@ class ManualSubscriptionBase:
             refused = isinstance(error, TypeError) and None in arguments
             self._record.add(self.name, f"   {method} raised {shown(error)}")
             if not refused:
-                self._violate("2.13", f"{method} raised {shown(error)}; a subscriber returns normally and cancels if it must stop")
+                self._violate(
+                    "2.13",
+                    (
+                        f"{method} raised {shown(error)}; a subscriber returns normally and "
+                        "cancels if it must stop"
+                    ),
+                )
             raise
         finally:
             self.signalling.pop()
@@ -172,7 +202,9 @@ class ManualSubscriptionBase:
 
     @property
     def outstanding(self) -> int:
-        """How many more elements the subscriber has requested. A demand of 2^63-1 is never used up."""
+        """How many more elements the subscriber has requested.
+        A demand of 2^63-1 is never used up.
+        """
         return self.requested if self.requested >= UNBOUNDED else self.requested - self.emitted
 
     def next_call(self) -> str | int | None:
@@ -199,15 +231,17 @@ class ManualDraftSubscription(ManualSubscriptionBase):
     """A subscription with the method names of the draft."""
 
     def request_more(self, n: int, /) -> None:
-        """Add demand. Raises InvalidStateError after the end, and ValueError for a demand that is not positive."""
+        """Add demand. Raises InvalidStateError after the end, and ValueError for a demand
+        that is not positive.
+        """
         self._receive_request(n)
 
 
 class ManualPublisher:
     """Signals on command, to its newest subscriber. `subscriptions` has all of them.
 
-    `when_requested` is called inside each legal request, with this publisher and the number. With `any_thread`, calls may come from other
-    threads than the run's, one after the other.
+    `when_requested` is called inside each legal request, with this publisher and the number. With
+    `any_thread`, calls may come from other threads than the run's, one after the other.
     """
 
     def __init__(
@@ -234,7 +268,9 @@ class ManualPublisher:
         if subscriber is None:
             raise TypeError("subscribe() was called with None (rule 1.9)")
         subscription_type: type[ManualSubscriptionBase] = (
-            ManualDraftSubscription if self._rule_set.request == "request_more" else ManualSubscription
+            ManualDraftSubscription
+            if self._rule_set.request == "request_more"
+            else ManualSubscription
         )
         subscription = subscription_type(
             self.name,
@@ -283,11 +319,16 @@ class ManualPublisher:
     # ------------------------------------------------------------------ commands
 
     def emit(self, *elements: Any) -> None:
-        """Signal elements within demand. Raises UsageError beyond it; to break rule 1.1 on purpose use `misbehave`."""
+        """Signal elements within demand. Raises UsageError beyond it;
+        to break rule 1.1 on purpose use `misbehave`.
+        """
         for element in elements:
             self._require_live("emit")
             if not self.outstanding:
-                raise UsageError(f"{self.name}: emit({shown(element)}) without demand; await expect_request() first, or misbehave")
+                raise UsageError(
+                    f"{self.name}: emit({shown(element)}) without demand; await expect_request() "
+                    "first, or misbehave"
+                )
             self.subscription.emitted += 1
             self.subscription.signal("on_next", element)
 
@@ -311,32 +352,47 @@ class ManualPublisher:
 
     def _require_live(self, act: str) -> None:
         if self.subscription.over:
-            raise UsageError(f"{self.name}: {act}() after the end; to break rule 1.7 on purpose use misbehave()")
+            raise UsageError(
+                f"{self.name}: {act}() after the end; to break rule 1.7 on purpose use misbehave()"
+            )
 
     # ------------------------------------------------------------------ expectations
 
     async def expect_request(self) -> int:
-        """Expect a request as the next call, and return its n. Checkpoints; raises ExpectationFailed."""
+        """Expect a request as the next call, and return its n. Checkpoints;
+        raises ExpectationFailed.
+        """
         call = await self._next_call("request")
         if not isinstance(call, int):
             self._fail("expected request, but got cancel")
         return call
 
     async def expect_demand(self, total: int) -> None:
-        """Expect a total demand of at least `total`, in any number of requests. Checkpoints; raises ExpectationFailed."""
+        """Expect a total demand of at least `total`, in any number of requests. Checkpoints;
+        raises ExpectationFailed.
+        """
         subscription = self.subscription
-        await self._call_waiters.wait_until(lambda: subscription.requested >= total, within=self._within)
+        await self._call_waiters.wait_until(
+            lambda: subscription.requested >= total, within=self._within
+        )
         self.check()
         if subscription.requested < total:
-            self._fail(f"expected a demand of {total} in all, but only {subscription.requested} were requested")
+            self._fail(
+                f"expected a demand of {total} in all, but only {subscription.requested} were "
+                "requested"
+            )
 
     async def expect_cancel(self) -> None:
-        """Expect a cancel; requests before it are skipped. Checkpoints; raises ExpectationFailed."""
+        """Expect a cancel; requests before it are skipped. Checkpoints;
+        raises ExpectationFailed.
+        """
         while await self._next_call("cancel") != "cancel":
             continue
 
     async def expect_no_calls(self, seconds: float = 60.0) -> None:
-        """Expect no unread call now, and no call for `seconds` virtual seconds. Checkpoints; raises ExpectationFailed."""
+        """Expect no unread call now, and no call for `seconds` virtual seconds. Checkpoints;
+        raises ExpectationFailed.
+        """
         await settle()
         self._expect_silence("no calls")
         await trio.sleep(seconds)
@@ -347,7 +403,9 @@ class ManualPublisher:
         self.check()
         call = self.subscription.next_call()
         if call is not None:
-            self._fail(f"expected {words}, but got {call if call == 'cancel' else f'request({call})'}")
+            self._fail(
+                f"expected {words}, but got {call if call == 'cancel' else f'request({call})'}"
+            )
 
     async def _next_call(self, wanted: str) -> str | int | None:
         subscription = self.subscription

@@ -1,4 +1,5 @@
-"""A subscriber that requests only on command. It records every signal and checks it against the rules.
+"""A subscriber that requests only on command.
+It records every signal and checks it against the rules.
 
 ::
 
@@ -8,9 +9,10 @@
     await probe.expect_next(1, 2)
     await probe.expect_complete()
 
-Await expectations under a virtual clock (see `run_virtual`). A broken rule is in `violations` and fails the next expectation.
-To act inside a signal, give a hook: `when_next=lambda probe, element: probe.request(1)`. Hooks receive the probe, so that they need not
-refer to it.
+Await expectations under a virtual clock (see `run_virtual`). A broken rule is in `violations` and
+fails the next expectation.
+To act inside a signal, give a hook: `when_next=lambda probe, element: probe.request(1)`. Hooks
+receive the probe, so that they need not refer to it.
 """
 
 from collections import deque
@@ -32,9 +34,10 @@ Hook = Callable[..., object]
 class ManualSubscriber(Subscriber[Any]):
     """A recording subscriber that acts on command.
 
-    An expectation waits up to `within` virtual seconds after all tasks are blocked. `recursion_bound` is how deep on_next may nest
-    (None: any depth). After `excess_cap` illegal signals, or `signal_cap` signals in total, it raises `RunawaySignals` into the publisher.
-    With `any_thread`, signals may come from other threads than the run's, one after the other.
+    An expectation waits up to `within` virtual seconds after all tasks are blocked.
+    `recursion_bound` is how deep on_next may nest (None: any depth). After `excess_cap` illegal
+    signals, or `signal_cap` signals in total, it raises `RunawaySignals` into the publisher. With
+    `any_thread`, signals may come from other threads than the run's, one after the other.
     """
 
     def __init__(  # noqa: PLR0913  # keyword-only, each with a default: tests need probes of many kinds
@@ -86,7 +89,9 @@ class ManualSubscriber(Subscriber[Any]):
         if subscription is None:
             self._refuse_none("on_subscribe")
         self.ledger.receive_signal(Signal.SUBSCRIBE, type(subscription).__name__)
-        if self.subscription is None or self._rule_set.moves.get((SubscriberState.CANCELLED, Signal.SUBSCRIBE)):
+        if self.subscription is None or self._rule_set.moves.get(
+            (SubscriberState.CANCELLED, Signal.SUBSCRIBE)
+        ):
             self.subscription = subscription
         self._deliver(Signal.SUBSCRIBE)
 
@@ -104,7 +109,9 @@ class ManualSubscriber(Subscriber[Any]):
             self._refuse_none("on_error")
         self.ledger.receive_signal(Signal.ERROR, shown(error))
         if not isinstance(error, BaseException):
-            self.ledger.violate("1.4", f"on_error was given {shown(error)}, which is not an exception")
+            self.ledger.violate(
+                "1.4", f"on_error was given {shown(error)}, which is not an exception"
+            )
         self.error = error
         self._deliver(Signal.ERROR, error)
 
@@ -128,13 +135,17 @@ class ManualSubscriber(Subscriber[Any]):
 
     def _refuse_none(self, method: str) -> NoReturn:
         self.ledger.note(f"<- {method}(None)")
-        self.ledger.violate("2.13", f"{method}(None): None is never an element, an error or a subscription")
+        self.ledger.violate(
+            "2.13", f"{method}(None): None is never an element, an error or a subscription"
+        )
         raise TypeError(f"{method}() was called with None (rule 2.13)")
 
     # ------------------------------------------------------------------ commands
 
     def request(self, n: Any) -> None:
-        """Request `n` elements; `n` may be illegal. An exception that must not be raised is recorded as a violation (rule 3.16)."""
+        """Request `n` elements; `n` may be illegal. An exception that must not be raised is
+        recorded as a violation (rule 3.16).
+        """
         self.ledger.note(f"-> {self._rule_set.request}({shown(n)})")
         self.ledger.add_requested(n)
         self._call(self._rule_set.request, "3.16", n)
@@ -146,20 +157,31 @@ class ManualSubscriber(Subscriber[Any]):
         self._call("cancel", "3.15")
 
     def silence(self) -> None:
-        """Declare that the time for late signals is over. From now on any signal after the cancel is a violation (rule 1.8)."""
+        """Declare that the time for late signals is over. From now on any signal after the
+        cancel is a violation (rule 1.8).
+        """
         self.ledger.move(Signal.SILENCE)
 
     def _call(self, method: str, rule: str, *arguments: Any) -> None:
         if self.subscription is None:
-            raise ExpectationFailed(f"{self.name} has no subscription yet: on_subscribe has not arrived", self.record)
+            raise ExpectationFailed(
+                f"{self.name} has no subscription yet: on_subscribe has not arrived", self.record
+            )
         self.ledger.enter_call()
         try:
             getattr(self.subscription, method)(*arguments)
         except self._rule_set.call_errors as error:
             self.ledger.note(f"   {method} raised {shown(error)}")
             raise
-        except Exception as error:  # boundary: code of the publisher; raising here is the breach to record
-            self.ledger.violate(rule, f"{method}({', '.join(map(shown, arguments))}) raised {shown(error)}; it must return normally")
+        except Exception as error:
+            # boundary: code of the publisher; raising here is the breach to record.
+            self.ledger.violate(
+                rule,
+                (
+                    f"{method}({', '.join(map(shown, arguments))}) raised {shown(error)}; it must "
+                    "return normally"
+                ),
+            )
         finally:
             self.ledger.leave_innermost()
 
@@ -191,11 +213,15 @@ class ManualSubscriber(Subscriber[Any]):
         await self._expect(Signal.SUBSCRIBE)
 
     async def expect_elements(self, count: int) -> list[Any]:
-        """Expect `count` elements as the next signals, and return them. Checkpoints; raises ExpectationFailed."""
+        """Expect `count` elements as the next signals, and return them. Checkpoints;
+        raises ExpectationFailed.
+        """
         return [await self._expect(Signal.NEXT) for _ in range(count)]
 
     async def expect_next(self, *expected: Any) -> None:
-        """Expect exactly these elements as the next signals. Checkpoints; raises ExpectationFailed."""
+        """Expect exactly these elements as the next signals. Checkpoints;
+        raises ExpectationFailed.
+        """
         for value in expected:
             element = await self._expect(Signal.NEXT)
             if element != value:
@@ -205,8 +231,12 @@ class ManualSubscriber(Subscriber[Any]):
         """Expect on_complete as the next signal. Checkpoints; raises ExpectationFailed."""
         await self._expect(Signal.COMPLETE)
 
-    async def expect_error(self, expected: type[BaseException] | BaseException = BaseException) -> BaseException:
-        """Expect on_error with this object or an error of this type, and return the error. Checkpoints; raises ExpectationFailed."""
+    async def expect_error(
+        self, expected: type[BaseException] | BaseException = BaseException
+    ) -> BaseException:
+        """Expect on_error with this object or an error of this type, and return the error.
+        Checkpoints; raises ExpectationFailed.
+        """
         error: BaseException = await self._expect(Signal.ERROR)
         fits = isinstance(error, expected) if isinstance(expected, type) else error is expected
         if not fits:
@@ -214,7 +244,9 @@ class ManualSubscriber(Subscriber[Any]):
         return error
 
     async def expect_nothing(self, seconds: float = 60.0) -> None:
-        """Expect no signal now, and none for `seconds` virtual seconds. Checkpoints; raises ExpectationFailed."""
+        """Expect no signal now, and none for `seconds` virtual seconds. Checkpoints;
+        raises ExpectationFailed.
+        """
         await settle()
         self._expect_silence("nothing")
         await trio.sleep(seconds)
@@ -222,7 +254,9 @@ class ManualSubscriber(Subscriber[Any]):
         self._expect_silence(f"nothing for {seconds:g} seconds")
 
     async def drain(self) -> list[tuple[Signal, Any]]:
-        """Return every unread signal when all tasks are blocked, and mark them as read. Checkpoints."""
+        """Return every unread signal when all tasks are blocked, and mark them as read.
+        Checkpoints.
+        """
         await settle()
         unread = list(self._unread)
         self._unread.clear()
@@ -252,7 +286,8 @@ class ManualSubscriber(Subscriber[Any]):
         return bool(self._unread)
 
     def _skip_subscription(self) -> None:
-        # Few tests expect on_subscribe; those that do call expect_subscription() before other expectations.
+        # Few tests expect on_subscribe; those that do call expect_subscription() before other
+        # expectations.
         while self._unread and self._unread[0][0] is Signal.SUBSCRIBE:
             self._unread.popleft()
 
@@ -270,4 +305,6 @@ def _name(expected: object) -> str:
 
 
 def _shown_signal(signal: Signal, value: object) -> str:
-    return f"{signal.value}({'' if signal in (Signal.COMPLETE, Signal.SUBSCRIBE) else shown(value)})"
+    return (
+        f"{signal.value}({'' if signal in (Signal.COMPLETE, Signal.SUBSCRIBE) else shown(value)})"
+    )

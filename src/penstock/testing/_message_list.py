@@ -7,7 +7,9 @@ from penstock.testing._run_size import check_run_size
 
 
 class MessageList:
-    """An `RsioSink` that keeps each message as a record in `messages`. Pass `streams` as the stream table of its decoder."""
+    """An `RsioSink` that keeps each message as a record in `messages`. Pass `streams` as the
+    stream table of its decoder.
+    """
 
     def __init__(self) -> None:
         self.messages: list[rsio.Message] = []
@@ -25,13 +27,16 @@ class MessageList:
         self.messages.append(rsio.Request(subscriber=subscriber, demand=demand))
 
     def receive_on_subscribe(self, subscriber: int, element_size: int, /) -> None:
-        """Keep an onSubscribe, and enter the stream into the table: the decoder needs its element size."""
+        """Keep an onSubscribe, and enter the stream into the table:
+        the decoder needs its element size.
+        """
         self.streams[subscriber] = _RecordingStream(self.messages, subscriber, element_size)
         self.messages.append(rsio.OnSubscribe(subscriber=subscriber, element_size=element_size))
 
     def receive_on_complete(self, subscriber: int, /) -> None:
         """Keep an onComplete."""
-        # The stream stays in the table: a trace may continue with elements that a session would refuse.
+        # The stream stays in the table: a trace may continue with elements
+        # that a session would refuse.
         self.messages.append(rsio.OnComplete(subscriber=subscriber))
 
 

@@ -1,8 +1,11 @@
-"""The order of signals as a table, and the two rule sets that have one: today's rules and those of the early draft.
+"""The order of signals as a table, and the two rule sets that have one:
+today's rules and those of the early draft.
 
-A subscriber gets ``on_subscribe on_next* (on_error | on_complete)?``. `MODERN_MOVES` says which signal may follow in which state. A pair
-that is missing from it is a violation, and `_BREACHES` names the rule.
-In the draft, a publisher that has completed or failed signals only its end, and after a cancel the same object may subscribe again.
+A subscriber gets ``on_subscribe on_next* (on_error | on_complete)?``. `MODERN_MOVES` says which
+signal may follow in which state. A pair that is missing from it is a violation, and `_BREACHES`
+names the rule.
+In the draft, a publisher that has completed or failed signals only its end, and after a cancel the
+same object may subscribe again.
 """
 
 from collections.abc import Mapping
@@ -48,7 +51,8 @@ MODERN_MOVES: Final[Mapping[tuple[SubscriberState, Signal], SubscriberState]] = 
     (_S.CANCELLED, _E.ERROR): _S.ENDED,
     (_S.CANCELLED, _E.COMPLETE): _S.ENDED,
     (_S.CANCELLED, _E.CANCEL): _S.CANCELLED,
-    # rule 1.8: signals after a cancel must end "eventually". The test calls silence() when that time is over.
+    # rule 1.8: signals after a cancel must end "eventually".
+    # The test calls silence() when that time is over.
     (_S.CANCELLED, _E.SILENCE): _S.SILENCED,
     (_S.SILENCED, _E.CANCEL): _S.SILENCED,
     (_S.SILENCED, _E.SILENCE): _S.SILENCED,
@@ -67,7 +71,10 @@ DRAFT_MOVES: Final[Mapping[tuple[SubscriberState, Signal], SubscriberState]] = {
 }
 
 _BREACHES: Final[Mapping[SubscriberState, tuple[str, str]]] = {
-    _S.FRESH: ("1.9", "{signal} arrived before on_subscribe; on_subscribe must be the first signal"),
+    _S.FRESH: (
+        "1.9",
+        "{signal} arrived before on_subscribe; on_subscribe must be the first signal",
+    ),
     _S.ACTIVE: ("2.12", "{signal} arrived a second time; a subscriber is subscribed at most once"),
     _S.CANCELLED: ("2.12", "{signal} arrived after the subscription was cancelled"),
     _S.SILENCED: ("1.8", "{signal} arrived although the subscription was cancelled long ago"),
@@ -98,7 +105,9 @@ class RuleSet:
     rule_names: Mapping[str, str]
 
     def rule(self, modern: str) -> str:
-        """Return the number of a modern rule in this rule set, or the modern number if it has none."""
+        """Return the number of a modern rule in this rule set, or the modern number
+        if it has none.
+        """
         return self.rule_names.get(modern, modern)
 
 

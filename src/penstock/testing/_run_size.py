@@ -8,5 +8,6 @@ def check_run_size(elements: Sequence[bytes], size: int) -> None:
     exact = sum(map(len, elements))
     if size >= 0 and size != exact:
         raise AssertionError(
-            f"receive_run(elements, {size}) with {len(elements)} elements of {exact} bytes in all; pass their bytes, or leave the size out"
+            f"receive_run(elements, {size}) with {len(elements)} elements of {exact} bytes in all; "
+            "pass their bytes, or leave the size out"
         )

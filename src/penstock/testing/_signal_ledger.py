@@ -1,7 +1,8 @@
 """The record of a recording subscriber: its state, its demand and elements, and every breach.
 
-It is separate from the subscriber because it must outlive it. A test that checks that a publisher has dropped its subscriber
-(rule 3.13) reads the record afterwards, so nothing here may refer to the subscriber.
+It is separate from the subscriber because it must outlive it. A test that checks that a publisher
+has dropped its subscriber (rule 3.13) reads the record afterwards, so nothing here may refer to the
+subscriber.
 """
 
 import threading
@@ -14,7 +15,8 @@ from penstock.testing._transcript import Transcript
 class RunawaySignals(BaseException):
     """A publisher does not stop signalling.
 
-    It derives from BaseException, so that the publisher's `except Exception` does not catch it: it has to end an endless loop.
+    It derives from BaseException, so that the publisher's `except Exception` does not catch it: it
+    has to end an endless loop.
     """
 
 
@@ -47,7 +49,8 @@ class SignalLedger:
         self._breaches = 0
         # None if signals may come from any thread.
         self._thread = None if any_thread else threading.get_ident()
-        # The call stacks of all threads: signals that have not returned, and None for each call that the subscriber itself has made.
+        # The call stacks of all threads: signals that have not returned, and None for each call
+        # that the subscriber itself has made.
         self._inside: list[tuple[int, Signal | None]] = []
 
     @property
@@ -57,7 +60,9 @@ class SignalLedger:
 
     @property
     def may_overlap(self) -> bool:
-        """Whether signals may come from any thread, and this one does not come from the main thread."""
+        """Whether signals may come from any thread,
+        and this one does not come from the main thread.
+        """
         return self._thread is None and threading.current_thread() is not threading.main_thread()
 
     def note(self, text: str) -> None:
@@ -65,7 +70,9 @@ class SignalLedger:
         self.transcript.add(self.name, text)
 
     def violate(self, rule: str, text: str) -> None:
-        """Record a breach of the modern rule `rule`, under the number that the rule set has for it."""
+        """Record a breach of the modern rule `rule`, under the number
+        that the rule set has for it.
+        """
         self.transcript.violate(self.rule_set.rule(rule), text, actor=self.name)
 
     def add_requested(self, n: object) -> None:
@@ -97,34 +104,57 @@ class SignalLedger:
             self._count_element()
 
     def _check_overlap(self, signal: Signal, thread: int) -> None:
-        # rules 3.10, 3.11: a publisher may signal inside a call of its subscriber, on the same stack, but not inside another signal.
+        # rules 3.10, 3.11: a publisher may signal inside a call of its subscriber, on the same
+        # stack, but not inside another signal.
         elsewhere = [each for other, each in self._inside if each and other != thread]
         innermost = next((each for other, each in reversed(self._inside) if other == thread), None)
         inside = elsewhere[-1] if elsewhere else innermost
         if inside is not None:
-            self.violate("1.3", f"{signal.value} arrived before {inside.value} had returned, and not inside a call of its subscriber")
+            self.violate(
+                "1.3",
+                (
+                    f"{signal.value} arrived before {inside.value} had returned, and not inside a "
+                    "call of its subscriber"
+                ),
+            )
 
     def _count(self) -> None:
         self.signals += 1
         if self.signals > self._signal_cap:
-            self.violate("3.4", f"more than {self._signal_cap} signals arrived: the publisher does not let the test's task run")
+            self.violate(
+                "3.4",
+                (
+                    f"more than {self._signal_cap} signals arrived: the publisher does not let "
+                    "the test's task run"
+                ),
+            )
             raise RunawaySignals(f"more than {self._signal_cap} signals")
 
     def _count_element(self) -> None:
         self.received += 1
         # rule 1.1: "at all times" means at each element. A demand of 2^63-1 is unbounded.
         if self.received > self.requested < UNBOUNDED:
-            self._record_breach("1.1", f"element {self.received} arrived, but only {self.requested} were requested")
+            self._record_breach(
+                "1.1", f"element {self.received} arrived, but only {self.requested} were requested"
+            )
 
     def enter_signal(self, signal: Signal) -> None:
-        """Note that a signal's method begins. on_next may nest only as deep as the publisher declares (rule 3.3)."""
+        """Note that a signal's method begins.
+        on_next may nest only as deep as the publisher declares (rule 3.3).
+        """
         self._inside.append((threading.get_ident(), signal))
         if signal is not Signal.NEXT:
             return
         self.depth += 1
         self.deepest = max(self.deepest, self.depth)
         if self._recursion_bound is not None and self.depth > self._recursion_bound:
-            self._record_breach("3.3", f"on_next is {self.depth} calls deep inside itself; {self._recursion_bound} is the declared bound")
+            self._record_breach(
+                "3.3",
+                (
+                    f"on_next is {self.depth} calls deep inside itself; {self._recursion_bound} "
+                    "is the declared bound"
+                ),
+            )
 
     def enter_call(self) -> None:
         """Note that the subscriber itself calls request or cancel."""

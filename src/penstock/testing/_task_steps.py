@@ -1,7 +1,7 @@
 """Counts task steps and cancels before the k-th step: the instrument of a cancellation sweep.
 
-A step is the part of a task between two checkpoints. Under a seeded scheduler the steps of a run are the same every time, so a test
-can cancel at every single step, with a loop over k::
+A step is the part of a task between two checkpoints. Under a seeded scheduler the steps of a run
+are the same every time, so a test can cancel at every single step, with a loop over k::
 
     steps = run_virtual(cancel_at_step, None, scenario).steps
     for k in range(1, steps + 1):
@@ -20,7 +20,9 @@ Ts = TypeVarTuple("Ts")
 
 @attrs.frozen(kw_only=True)
 class StepOutcome(Generic[T]):
-    """How a run with counted steps ended: the number of steps, whether the cancel was delivered, and the returned value, or None."""
+    """How a run with counted steps ended: the number of steps, whether the cancel was delivered,
+    and the returned value, or None.
+    """
 
     steps: int
     was_cancelled: bool
@@ -28,9 +30,13 @@ class StepOutcome(Generic[T]):
 
 
 class _StepCounter(trio.abc.Instrument):
-    """Counts the steps of one task and its descendants, and cancels the scope before the k-th step."""
+    """Counts the steps of one task and its descendants,
+    and cancels the scope before the k-th step.
+    """
 
-    def __init__(self, root: trio.lowlevel.Task, scope: trio.CancelScope, cancel_before: int | None) -> None:
+    def __init__(
+        self, root: trio.lowlevel.Task, scope: trio.CancelScope, cancel_before: int | None
+    ) -> None:
         self.steps = 0
         self._root = root
         # Children that the task had before do not belong to the function that is counted.
@@ -53,16 +59,20 @@ class _StepCounter(trio.abc.Instrument):
         return True
 
 
-async def cancel_at_step(k: int | None, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts) -> StepOutcome[T]:
+async def cancel_at_step(
+    k: int | None, async_fn: Callable[[*Ts], Awaitable[T]], *args: *Ts
+) -> StepOutcome[T]:
     """Run `async_fn(*args)` here, and cancel it just before its k-th task step (None: only count).
 
-    The steps are those of this task and of the tasks that the function starts. If it ends earlier, nothing is cancelled.
+    The steps are those of this task and of the tasks that the function starts.
+    If it ends earlier, nothing is cancelled.
     Checkpoints as the function does; raises what it raises.
     """
     scope = trio.CancelScope()
     counter = _StepCounter(trio.lowlevel.current_task(), scope, k)
     value: T | None = None
-    # This checkpoint begins step 1. Without it, a sweep from k=1 would not cancel at the function's first checkpoint.
+    # This checkpoint begins step 1. Without it, a sweep from k=1 would not cancel at the function's
+    # first checkpoint.
     await trio.lowlevel.checkpoint()
     trio.lowlevel.add_instrument(counter)
     try:

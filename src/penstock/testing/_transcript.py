@@ -2,9 +2,12 @@
 
 Rules of this file
 
-* All actors of a test (subscribers, publishers) write into one transcript, so that it shows their common order.
-* It holds text and never the objects. Otherwise it would keep a subscriber alive, which would break the check of rule 3.13.
-* It is bounded: it keeps the first and the last 200 lines and says how many it has dropped in between.
+* All actors of a test (subscribers, publishers) write into one transcript, so
+  that it shows their common order.
+* It holds text and never the objects.
+  Otherwise it would keep a subscriber alive, which would break the check of rule 3.13.
+* It is bounded: it keeps the first and the last 200 lines
+  and says how many it has dropped in between.
 * A violation is a line too, and stays in `violations`.
 """
 
@@ -51,7 +54,9 @@ class Record:
 
 @attrs.frozen(kw_only=True)
 class Violation:
-    """A broken rule: its number, a text, the actor that broke or saw it, and the step of the transcript."""
+    """A broken rule: its number, a text, the actor that broke or saw it,
+    and the step of the transcript.
+    """
 
     rule: str
     text: str
@@ -68,7 +73,8 @@ class Transcript:
     def __init__(self) -> None:
         self.steps: int = 0
         self.violations: list[Violation] = []
-        # Tuples with the fields of Record: most lines are dropped and never read, and a tuple is cheaper to make.
+        # Tuples with the fields of Record:
+        # most lines are dropped and never read, and a tuple is cheaper to make.
         self._head: list[tuple[int, float, str, str]] = []
         self._tail: deque[tuple[int, float, str, str]] = deque(maxlen=_MAX_LINES)
         self._start_time = virtual_now()
@@ -93,7 +99,10 @@ class Transcript:
 
     def records(self) -> list[Record]:
         """Return the lines that are kept, in order."""
-        return [Record(step=step, time=time, actor=actor, text=text) for step, time, actor, text in (*self._head, *self._tail)]
+        return [
+            Record(step=step, time=time, actor=actor, text=text)
+            for step, time, actor, text in (*self._head, *self._tail)
+        ]
 
     def text(self) -> str:
         """Return the transcript as text, one line for each record."""

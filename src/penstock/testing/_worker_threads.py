@@ -2,11 +2,14 @@
 
 Rules of this file
 
-* A thread works for a task that is inside `trio.to_thread.run_sync`. It does not while it has called back with `trio.from_thread`: then the
-  task runs that call, and if this waits, the thread waits, too.
-* While a thread works, `settle` does not return, and the clock of `run_virtual` does not jump. Both look once in `_PAUSE` real seconds, and
-  at once when the thread has come back. A run without threads pays one call for each pass of the run loop.
-* A thread may wait for something that comes only later, such as demand in a queue. So after `seconds` of real time it counts as idle.
+* A thread works for a task that is inside `trio.to_thread.run_sync`. It does not while it has
+  called back with `trio.from_thread`: then the task runs that call, and if this waits, the thread
+  waits, too.
+* While a thread works, `settle` does not return, and the clock of `run_virtual` does not jump. Both
+  look once in `_PAUSE` real seconds, and at once when the thread has come back. A run without
+  threads pays one call for each pass of the run loop.
+* A thread may wait for something that comes only later, such as demand in a queue. So after
+  `seconds` of real time it counts as idle.
 """
 
 import inspect
@@ -23,15 +26,18 @@ _PAUSE: Final = 0.001
 _LINGERS: Final = 20
 _RUN_SYNC: Final = inspect.unwrap(trio.to_thread.run_sync).__code__
 
-_WATCH: "Final[trio.lowlevel.RunVar[WorkerThreads | None]]" = trio.lowlevel.RunVar("penstock.testing.worker_threads", default=None)
+_WATCH: "Final[trio.lowlevel.RunVar[WorkerThreads | None]]" = trio.lowlevel.RunVar(
+    "penstock.testing.worker_threads", default=None
+)
 
 
 @attrs.define(eq=False)
 class WorkerThreads(trio.abc.Instrument):
     """How a run waits for threads: pass it to `run_virtual`.
 
-    A thread that has not come back after `seconds` of real time counts as idle. For threads that no task waits for: `until_idle` returns
-    when they have nothing more to do, or nothing must happen for `quiet` real seconds before all is settled.
+    A thread that has not come back after `seconds` of real time counts as idle. For threads that no
+    task waits for: `until_idle` returns when they have nothing more to do, or nothing must happen
+    for `quiet` real seconds before all is settled.
     """
 
     seconds: float = 5.0
@@ -47,12 +53,15 @@ class WorkerThreads(trio.abc.Instrument):
         _WATCH.set(self)
 
     def before_io_wait(self, timeout: float) -> None:
-        """Keep the clock from jumping while a thread works. trio calls this before it waits for input or lets the clock jump."""
+        """Keep the clock from jumping while a thread works. trio calls this before it waits for
+        input or lets the clock jump.
+        """
         del timeout
         active = trio.testing.active_thread_count()
         if active and not self._holding and active != self._idle and _is_working():
             self._holding = True
-            # The call that is scheduled here also wakes the run loop, so that the clock does not jump in this pass.
+            # The call that is scheduled here also wakes the run loop, so
+            # that the clock does not jump in this pass.
             trio.lowlevel.current_trio_token().run_sync_soon(self._begin_to_hold)
 
     def _begin_to_hold(self) -> None:
@@ -65,7 +74,9 @@ class WorkerThreads(trio.abc.Instrument):
         self._holding = False
 
     async def wait(self) -> bool:
-        """Wait until no thread works for a task. Return whether one counts as idle. Checkpoints if one works."""
+        """Wait until no thread works for a task. Return whether one counts as idle.
+        Checkpoints if one works.
+        """
         until = monotonic() + self.seconds
         while _is_working():
             self.seen = True
@@ -76,7 +87,8 @@ class WorkerThreads(trio.abc.Instrument):
 
 
 def linger(number: int) -> None:
-    """Let other threads run for a moment, inside one of the first signals or calls that come from another thread.
+    """Let other threads run for a moment, inside one of the first signals or calls
+    that come from another thread.
 
     So two that overlap are seen to. `number` counts them: a long stream would take too long.
     """
@@ -85,7 +97,9 @@ def linger(number: int) -> None:
 
 
 async def wait_for_threads() -> None:
-    """Wait until the threads of the run are back, if `run_virtual` was told to wait for them. Checkpoints if it waits."""
+    """Wait until the threads of the run are back, if `run_virtual` was told to wait for them.
+    Checkpoints if it waits.
+    """
     watch = _WATCH.get()
     if watch is not None:
         if watch.until_idle is not None:
@@ -112,5 +126,6 @@ def _is_working() -> bool:
 
 def _waits_for_thread(task: trio.lowlevel.Task) -> bool:
     codes = [frame.f_code for frame, _ in task.iter_await_frames()]
-    # Behind run_sync only trio's own two functions that park the task may follow. A call back from the thread adds others.
+    # Behind run_sync only trio's own two functions that park the task may follow.
+    # A call back from the thread adds others.
     return _RUN_SYNC in codes[-3:]

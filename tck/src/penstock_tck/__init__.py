@@ -1,4 +1,5 @@
-"""The test kit: verify your publisher, subscriber or processor against the rules of Reactive Streams.
+"""The test kit: verify your publisher, subscriber or processor against the rules of Reactive
+Streams.
 
 ::
 
@@ -8,13 +9,15 @@
         def create_publisher(self, elements):
             return my_source(range(elements)).publisher(self.env.nursery)
 
-Run pytest on that file. Each check is one test, and the run ends with the table rule -> checks -> result for all 43 rules. Without pytest:
-``run_checks(MyPublisher)``.
+Run pytest on that file. Each check is one test, and the run ends with the table rule -> checks ->
+result for all 43 rules. Without pytest: ``run_checks(MyPublisher)``.
 
-Files: `_rules.py` and its tables hold the rules. `_publisher_checks/`, `_subscriber_checks/`, `_processor_checks/` and `_draft_checks/`
-hold the checks, one theme per file. The checks use `_publisher_stage.py`, `_subscriber_stage.py` and `_processor_stage.py`. `_runner.py`
-runs them; `_report*.py` and `_pytest_plugin.py` report the results. `wire/` checks servers of a protocol. The kit tests an implementation
-from outside: of penstock it imports only penstock.api, penstock.testing and penstock.spi.
+Files: `_rules.py` and its tables hold the rules. `_publisher_checks/`, `_subscriber_checks/`,
+`_processor_checks/` and `_draft_checks/` hold the checks, one theme per file. The checks use
+`_publisher_stage.py`, `_subscriber_stage.py` and `_processor_stage.py`. `_runner.py` runs them;
+`_report*.py` and `_pytest_plugin.py` report the results. `wire/` checks servers of a protocol. The
+kit tests an implementation from outside:
+of penstock it imports only penstock.api, penstock.testing and penstock.spi.
 """
 
 from penstock_tck._check import Check, Kind, check, checks_of, observation
@@ -30,7 +33,11 @@ from penstock_tck._runner import run_check, run_checks, validate
 from penstock_tck._subscriber_stage import SubscriberStage
 from penstock_tck._upstream import CountingPublisher
 from penstock_tck._verification import CheckFailed, Verification
-from penstock_tck._verifications import ProcessorVerification, PublisherVerification, SubscriberVerification
+from penstock_tck._verifications import (
+    ProcessorVerification,
+    PublisherVerification,
+    SubscriberVerification,
+)
 
 __all__ = [
     "DRAFT",

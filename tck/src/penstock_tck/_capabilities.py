@@ -1,7 +1,9 @@
-"""Capabilities: what an implementation declares that it can do. They alone decide whether a check applies.
+"""Capabilities: what an implementation declares that it can do.
+They alone decide whether a check applies.
 
-A capability is read from the class and never found out by a trial: otherwise a broken implementation could excuse itself. The report shows
-the text of a missing capability: "not applicable: it declares max_elements = 1, and the check needs 5".
+A capability is read from the class and never found out by a trial: otherwise a broken
+implementation could excuse itself. The report shows the text of a missing capability: "not
+applicable: it declares max_elements = 1, and the check needs 5".
 """
 
 from collections.abc import Callable
@@ -12,7 +14,9 @@ import attrs
 
 @attrs.frozen
 class Capability:
-    """A capability that a check needs. `lack` returns a text that says what the class does not declare, or an empty text."""
+    """A capability that a check needs.
+    `lack` returns a text that says what the class does not declare, or an empty text.
+    """
 
     name: str
     lack: Callable[[type[Any]], str]
@@ -23,7 +27,11 @@ def at_least(elements: int) -> Capability:
 
     def lack(verification: type[Any]) -> str:
         most = verification.max_elements
-        return "" if most >= elements else f"it declares max_elements = {most}, and the check needs {elements}"
+        return (
+            ""
+            if most >= elements
+            else f"it declares max_elements = {most}, and the check needs {elements}"
+        )
 
     return Capability(f"{elements} elements", lack)
 
@@ -48,26 +56,42 @@ def overrides(method: str) -> Capability:
 
 
 def optional_hook(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a method of the kit that a verification may override. Checks that need it do not apply until it does."""
+    """Mark a method of the kit that a verification may override.
+    Checks that need it do not apply until it does.
+    """
     method.__tck_optional__ = True  # type: ignore[attr-defined]  # a mark for overrides() only
     return method
 
 
 def factory(method: Callable[..., Any]) -> Callable[..., Any]:
-    """Mark a method of the kit as a factory that a verification must define: it makes the object under test."""
+    """Mark a method of the kit as a factory that a verification must define:
+    it makes the object under test.
+    """
     method.__tck_factory__ = True  # type: ignore[attr-defined]  # a mark for missing_factory() only
     return method
 
 
 def missing_factory(verification: type[Any]) -> str:
     """Return a text that says which factory a verification class must define, or an empty text."""
-    lacking = [name for name in verification.factories if getattr(getattr(verification, name), "__tck_factory__", False)]
-    return f"must define {', or override '.join(lacking)}" if len(lacking) == len(verification.factories) > 0 else ""
+    lacking = [
+        name
+        for name in verification.factories
+        if getattr(getattr(verification, name), "__tck_factory__", False)
+    ]
+    return (
+        f"must define {', or override '.join(lacking)}"
+        if len(lacking) == len(verification.factories) > 0
+        else ""
+    )
 
 
 EMPTY_STREAM: Final = Capability(
     "an empty stream",
-    lambda verification: f"it declares min_elements = {verification.min_elements}" if verification.min_elements else "",
+    lambda verification: (
+        f"it declares min_elements = {verification.min_elements}"
+        if verification.min_elements
+        else ""
+    ),
 )
 """The publisher can give a stream without elements."""
 COMPLETES: Final = declares("completes")
@@ -78,28 +102,43 @@ EAGER_COMPLETION: Final = declares("eager_completion")
 """on_complete comes with the last element, without a further request."""
 SYNCHRONOUS_BOUND: Final = Capability(
     "synchronous_bound",
-    lambda verification: "it does not declare synchronous_bound" if verification.synchronous_bound is None else "",
+    lambda verification: (
+        "it does not declare synchronous_bound" if verification.synchronous_bound is None else ""
+    ),
 )
 """The class declares how many elements one request() may signal before it returns."""
 CALL_SECONDS: Final = Capability(
-    "call_seconds", lambda verification: "it does not declare call_seconds" if verification.call_seconds is None else ""
+    "call_seconds",
+    lambda verification: (
+        "it does not declare call_seconds" if verification.call_seconds is None else ""
+    ),
 )
 """The class declares how long request(1) and cancel() may take."""
 OWN_THREADS: Final = overrides("until_threads_idle")
 """The class has a hook that waits for its own threads."""
-ONE_THREAD: Final = Capability("one thread", lambda verification: "it declares other_threads = True" if verification.other_threads else "")
+ONE_THREAD: Final = Capability(
+    "one thread",
+    lambda verification: "it declares other_threads = True" if verification.other_threads else "",
+)
 """Signals and calls come from the thread of the run only."""
 REMEMBERS: Final = declares("remembers")
 """A late subscriber starts with elements that were published before it subscribed."""
 
 
 def _fails_as_its_source(method: str, *unless: str) -> Capability:
-    """Need a factory of a failing publisher. The kit defines that factory for processors; then the class must not declare one of
-    `unless`.
+    """Need a factory of a failing publisher. The kit defines that factory for processors; then the
+    class must not declare one of `unless`.
     """
 
     def lack(verification: type[Any]) -> str:
-        reason = next((f"it declares {attribute} = True" for attribute in unless if getattr(verification, attribute, False)), "")
+        reason = next(
+            (
+                f"it declares {attribute} = True"
+                for attribute in unless
+                if getattr(verification, attribute, False)
+            ),
+            "",
+        )
         return overrides(method).lack(verification) or reason
 
     return Capability(method, lack)
@@ -134,17 +173,25 @@ DISPATCHES: Final = declares("dispatches")
 READS_AHEAD: Final = declares("reads_ahead")
 """The processor requests elements upstream before elements were requested downstream."""
 BUFFER_SIZE: Final = Capability(
-    "buffer_size", lambda verification: "it does not declare buffer_size" if verification.buffer_size is None else ""
+    "buffer_size",
+    lambda verification: (
+        "it does not declare buffer_size" if verification.buffer_size is None else ""
+    ),
 )
 """The processor declares how many elements it keeps at most."""
 TWO_SUBSCRIBERS: Final = Capability(
     "two subscribers",
-    lambda verification: "" if verification.max_subscribers >= 2 else f"it declares max_subscribers = {verification.max_subscribers}",
+    lambda verification: (
+        ""
+        if verification.max_subscribers >= 2
+        else f"it declares max_subscribers = {verification.max_subscribers}"
+    ),
 )
 """The processor serves two subscribers at a time."""
 RECOVERS: Final = declares("recovers")
 """The processor answers an error from upstream with something else than that error."""
 PASSES_ERRORS_ON: Final = Capability(
-    "passes errors on", lambda verification: "it declares recovers = True" if verification.recovers else ""
+    "passes errors on",
+    lambda verification: "it declares recovers = True" if verification.recovers else "",
 )
 """The processor does not recover from errors."""

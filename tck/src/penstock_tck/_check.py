@@ -17,11 +17,14 @@ An example::
 
 Rules of this file
 
-* A check cites rules of one generation only: modern rules ("1.1") or rules of the draft ("D4.1"). The profile of a verification selects.
-* The docstring of a check has two parts: the drive with its assertions, and "If this fails, look at ...". Both are part of the failure
-  message. The decorator refuses a method without the second part.
+* A check cites rules of one generation only: modern rules ("1.1") or rules of the draft ("D4.1").
+  The profile of a verification selects.
+* The docstring of a check has two parts: the drive with its assertions, and "If this fails, look at
+  ...". Both are part of the failure message. The decorator refuses a method without the second
+  part.
 * Capabilities are declared on the class. So it is known before a run whether a check applies.
-* A check may not be overridden: that would turn it off silently. A failing optional check can be waived, with a reason.
+* A check may not be overridden: that would turn it off silently.
+  A failing optional check can be waived, with a reason.
 """
 
 import inspect
@@ -61,7 +64,10 @@ class Check:
 
     def missing(self, verification: type[Any]) -> str:
         """Return which capability `verification` lacks for this check, or an empty text."""
-        return next((lack for capability in self.capabilities if (lack := capability.lack(verification))), "")
+        return next(
+            (lack for capability in self.capabilities if (lack := capability.lack(verification))),
+            "",
+        )
 
     def belongs_to(self, profile: Profile) -> bool:
         """Return whether the rules of this check belong to this profile."""
@@ -69,25 +75,39 @@ class Check:
 
 
 def check(
-    *rules: str, elements: int = 0, needs: Iterable[Capability] = (), optional: bool = False, seeds: int = 1
+    *rules: str,
+    elements: int = 0,
+    needs: Iterable[Capability] = (),
+    optional: bool = False,
+    seeds: int = 1,
 ) -> Callable[[CheckMethod], CheckMethod]:
     """Make an async method a check of `rules`.
 
-    `elements` is the number of elements that the publisher must be able to give. `needs` are capabilities that the class must declare. An
-    `optional` check is a recommendation, and a verification may waive it. The check runs once under each of `seeds` scheduler seeds.
+    `elements` is the number of elements that the publisher must be able to give. `needs` are
+    capabilities that the class must declare. An `optional` check is a recommendation, and a
+    verification may waive it. The check runs once under each of `seeds` scheduler seeds.
     """
     capabilities = (at_least(elements), *needs) if elements else tuple(needs)
     return _make_decorator(rules, Kind.CHECK, capabilities, optional=optional, seeds=seeds)
 
 
-def observation(rule: str, *, elements: int = 0, needs: Iterable[Capability] = ()) -> Callable[[CheckMethod], CheckMethod]:
-    """Make an async method an observation of a permission. It returns a text that says what it saw, and asserts nothing."""
+def observation(
+    rule: str, *, elements: int = 0, needs: Iterable[Capability] = ()
+) -> Callable[[CheckMethod], CheckMethod]:
+    """Make an async method an observation of a permission.
+    It returns a text that says what it saw, and asserts nothing.
+    """
     capabilities = (at_least(elements), *needs) if elements else tuple(needs)
     return _make_decorator((rule,), Kind.OBSERVATION, capabilities, optional=False, seeds=1)
 
 
 def _make_decorator(
-    rules: tuple[str, ...], kind: Kind, capabilities: tuple[Capability, ...], *, optional: bool, seeds: int
+    rules: tuple[str, ...],
+    kind: Kind,
+    capabilities: tuple[Capability, ...],
+    *,
+    optional: bool,
+    seeds: int,
 ) -> Callable[[CheckMethod], CheckMethod]:
     for rule in rules:
         find_rule(rule)
@@ -116,12 +136,15 @@ def _make_decorator(
 def _split_docstring(doc: str, name: str, kind: Kind) -> tuple[str, str]:
     drives, found, look_at = doc.partition(_LOOK_AT)
     if kind is Kind.CHECK and not found:
-        raise ValueError(f"the docstring of check {name} lacks a sentence that begins with {_LOOK_AT!r}")
+        raise ValueError(
+            f"the docstring of check {name} lacks a sentence that begins with {_LOOK_AT!r}"
+        )
     return " ".join(drives.split()), " ".join(f"{found}{look_at}".split())
 
 
 def checks_of(verification: type[Any]) -> list[Check]:
-    """Return the checks of a verification class that belong to its profile, in the order of their definition.
+    """Return the checks of a verification class that belong to its profile,
+    in the order of their definition.
 
     Raises ValueError if a class overrides a check with a method that is not a check.
     """
@@ -132,5 +155,8 @@ def checks_of(verification: type[Any]) -> list[Check]:
             if mark is not None:
                 found[name] = mark
             elif name in found:
-                raise ValueError(f"{base.__name__}.{name} hides a check of the kit; if an optional check may fail, waive it")
+                raise ValueError(
+                    f"{base.__name__}.{name} hides a check of the kit; if an optional check may "
+                    "fail, waive it"
+                )
     return [mark for mark in found.values() if mark.belongs_to(verification.profile)]

@@ -1,16 +1,26 @@
-"""The environment of one run of one check: a nursery, a transcript, and the probes and manual publishers that the check uses.
+"""The environment of one run of one check: a nursery, a transcript, and the probes and manual
+publishers that the check uses.
 
 Rules of this file
 
-* It keeps the ledgers of the probes, but not the probes: a check tests that a released probe is garbage collected (rule 3.13).
-* All probes and manual publishers write to one transcript. Each violation in it fails the check, whether the check looks at it or not.
+* It keeps the ledgers of the probes, but not the probes: a check tests that a released probe is
+  garbage collected (rule 3.13).
+* All probes and manual publishers write to one transcript. Each violation in it fails the check,
+  whether the check looks at it or not.
 """
 
 from typing import Any
 
 import trio
 
-from penstock.testing import ManualPublisher, ManualSubscriber, SignalLedger, SubscriberState, Transcript, WorkerThreads
+from penstock.testing import (
+    ManualPublisher,
+    ManualSubscriber,
+    SignalLedger,
+    SubscriberState,
+    Transcript,
+    WorkerThreads,
+)
 from penstock_tck._profile import Profile
 
 
@@ -37,7 +47,9 @@ class Environment:
         self._publishers = 0
 
     def subscriber(self, *, recursion_bound: int | None = None, **hooks: Any) -> ManualSubscriber:
-        """Return a fresh probe that writes to the transcript of this run; `hooks` as in `ManualSubscriber`."""
+        """Return a fresh probe that writes to the transcript of this run;
+        `hooks` as in `ManualSubscriber`.
+        """
         probe = ManualSubscriber(
             f"s{len(self.ledgers) + 1}",
             transcript=self.transcript,
@@ -51,7 +63,9 @@ class Environment:
         return probe
 
     def publisher(self, **hooks: Any) -> ManualPublisher:
-        """Return a fresh manual publisher that writes to the transcript of this run; `hooks` as in `ManualPublisher`."""
+        """Return a fresh manual publisher that writes to the transcript of this run;
+        `hooks` as in `ManualPublisher`.
+        """
         self._publishers += 1
         return ManualPublisher(
             f"p{self._publishers}",

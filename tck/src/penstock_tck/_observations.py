@@ -1,5 +1,5 @@
-"""The four permissions (3.1, 3.10, 3.11, 3.14). An observation asserts nothing; the report says what it saw. It fails only with a
-violation.
+"""The four permissions (3.1, 3.10, 3.11, 3.14). An observation asserts nothing; the report says
+what it saw. It fails only with a violation.
 
 They are mixed into the verification of the side that shows them.
 """
@@ -19,16 +19,26 @@ class PublisherObservations(PublisherStage):
         probe.request(1)
         synchronous = bool(probe.elements)
         await self.finish(probe)
-        return "yes: on_next arrives before request returns" if synchronous else "no: on_next arrives after request has returned"
+        return (
+            "yes: on_next arrives before request returns"
+            if synchronous
+            else "no: on_next arrives after request has returned"
+        )
 
     @observation("3.11")
     async def request_may_signal_the_end_synchronously(self) -> str:
-        """Requests more elements than the stream has and looks, before any task runs, whether the end has come."""
+        """Requests more elements than the stream has and looks, before any task runs,
+        whether the end has come.
+        """
         probe = await self.open(self.length(1))
         probe.request(10)
         synchronous = probe.ended
         await self.finish(probe)
-        return "yes: the end arrives before request returns" if synchronous else "no: the end arrives after request has returned"
+        return (
+            "yes: the end arrives before request returns"
+            if synchronous
+            else "no: the end arrives after request has returned"
+        )
 
     @observation("3.14")
     async def cancel_may_shut_the_publisher_down(self) -> str:
@@ -42,7 +52,11 @@ class PublisherObservations(PublisherStage):
         await self.settle()
         served = bool(second.elements) or not self.length(1)
         await self.finish(second)
-        return "no: the next subscriber is served" if served else "yes: the next subscriber gets no element"
+        return (
+            "no: the next subscriber is served"
+            if served
+            else "yes: the next subscriber gets no element"
+        )
 
 
 class SubscriberObservations(SubscriberStage):
@@ -50,7 +64,9 @@ class SubscriberObservations(SubscriberStage):
 
     @observation("3.1")
     async def calls_come_from_the_subscribers_context(self) -> str:
-        """Sends on_subscribe and one element, and looks whether the first call comes inside a signal or later."""
+        """Sends on_subscribe and one element, and looks whether the first call comes inside a
+        signal or later.
+        """
         upstream = self.manual_publisher()
         await self.attach(upstream)
         await self.make_request(1)

@@ -1,8 +1,8 @@
 """The base of the checks of processors: one factory makes both sides of a processor.
 
-A processor is verified as a publisher (downstream of the kit's counting publisher) and as a subscriber (with a probe downstream of it).
-Some checks are made for processors only. An operator that is not a `Processor` object, but makes one publisher of another, overrides
-`connect`.
+A processor is verified as a publisher (downstream of the kit's counting publisher) and as a
+subscriber (with a probe downstream of it). Some checks are made for processors only. An operator
+that is not a `Processor` object, but makes one publisher of another, overrides `connect`.
 """
 
 from typing import Any, ClassVar
@@ -17,7 +17,9 @@ from penstock_tck._verification import resolve
 
 
 class ProcessorStage(PublisherStage, SubscriberStage):
-    """The factory of a processor, and both sides made with it. The checks are in `_processor_checks/` and `_draft_checks/`."""
+    """The factory of a processor, and both sides made with it. The checks are in
+    `_processor_checks/` and `_draft_checks/`.
+    """
 
     abstract: ClassVar[bool] = True
 
@@ -26,9 +28,13 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     max_subscribers: ClassVar[int] = 1
     """How many subscribers it serves at a time."""
     reads_ahead: ClassVar[bool] = False
-    """Whether it requests elements upstream before elements were requested downstream, and keeps them. Errors overtake these elements."""
+    """Whether it requests elements upstream before elements were requested downstream, and keeps
+    them. Errors overtake these elements.
+    """
     buffer_size: ClassVar[int | None] = None
-    """How many elements it keeps at most for its subscribers, beyond those that were requested downstream; None declares no bound."""
+    """How many elements it keeps at most for its subscribers, beyond those that were requested
+    downstream; None declares no bound.
+    """
 
     processor_output: Any = None
     """The publisher that the processor is or makes, when it is verified as a subscriber."""
@@ -38,11 +44,15 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     @factory
     def create_processor(self) -> Any:
         """Return a fresh processor that passes on each element that it gets, in order."""
-        raise UsageError(f"{type(self).__name__} must define create_processor(), or override connect(upstream)")
+        raise UsageError(
+            f"{type(self).__name__} must define create_processor(), or override connect(upstream)"
+        )
 
     @factory
     def connect(self, upstream: Any) -> Any:
-        """Return the publisher that a fresh processor makes of `upstream`. Override it for operators; it may be async."""
+        """Return the publisher that a fresh processor makes of `upstream`. Override it for
+        operators; it may be async.
+        """
         return self._subscribed(upstream)
 
     async def _subscribed(self, upstream: Any) -> Any:
@@ -58,10 +68,14 @@ class ProcessorStage(PublisherStage, SubscriberStage):
 
     async def create_failed_publisher(self) -> Any:
         """Connect a processor to a publisher that has failed."""
-        publisher = await resolve(self.connect(self.create_upstream(0, ValueError("the source upstream failed"))))
+        publisher = await resolve(
+            self.connect(self.create_upstream(0, ValueError("the source upstream failed")))
+        )
         if self.profile.failed_calls_on_subscribe:
             return publisher
-        await self.settle()  # D6.1: a processor of the draft handles on_error in a task; it has failed when that task has run
+        # D6.1: a processor of the draft handles on_error in a task;
+        # it has failed when that task has run.
+        await self.settle()
         return publisher
 
     async def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
@@ -76,12 +90,18 @@ class ProcessorStage(PublisherStage, SubscriberStage):
     def _record_raised(self, error: Exception) -> None:
         """Record a violation: the processor raised in a signal."""
         rule = self.profile.dialect.rule("2.13")
-        self.env.transcript.violate(rule, f"the processor raised {shown(error)} in a signal; it must return normally", actor="tck")
+        self.env.transcript.violate(
+            rule,
+            f"the processor raised {shown(error)} in a signal; it must return normally",
+            actor="tck",
+        )
 
     # ------------------------------------------------------------------ as a subscriber
 
     async def attach(self, upstream: ManualPublisher) -> None:
-        """Connect a fresh processor to `upstream` and subscribe a probe to it, which reports the processor's signals. Checkpoints."""
+        """Connect a fresh processor to `upstream` and subscribe a probe to it, which reports the
+        processor's signals. Checkpoints.
+        """
         self.processor_output = await resolve(self.connect(upstream))
         self.downstream = self.probe(
             when_next=lambda _, element: self.saw_next(element),

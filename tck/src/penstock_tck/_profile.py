@@ -1,7 +1,9 @@
-"""A profile: which generation of the standard is verified, and which of two expectations applies where the two generations differ.
+"""A profile: which generation of the standard is verified, and which of two expectations applies
+where the two generations differ.
 
-They differ at nine points. The code that serves both reads points 2, 5, 7 and 8 from `self.profile`. At the other points each generation
-has checks of its own, because their steps differ too; these points are here so that a user can look them up.
+They differ at nine points. The code that serves both reads points 2, 5, 7 and 8 from
+`self.profile`. At the other points each generation has checks of its own, because their steps
+differ too; these points are here so that a user can look them up.
 """
 
 from collections.abc import Mapping
@@ -28,7 +30,9 @@ class SecondSubscription(Enum):
 
 @attrs.frozen(kw_only=True)
 class Profile:
-    """The name and the rules of a generation, and the nine points at which the two generations differ."""
+    """The name and the rules of a generation, and the nine points at
+    which the two generations differ.
+    """
 
     name: str
     dialect: RuleSet
@@ -40,13 +44,17 @@ class Profile:
     refusal_calls_on_subscribe: bool
     """Point 3 (1.9, D1.6): whether a refused subscriber gets on_subscribe before on_error."""
     same_subscriber_refused: bool
-    """Point 4 (1.10, D1.7): whether the same object is refused while it is subscribed, with InvalidStateError."""
+    """Point 4 (1.10, D1.7): whether the same object is refused while it is subscribed,
+    with InvalidStateError.
+    """
     request_when_over_raises: type[Exception] | None
     """Point 5 (3.6, D2.1): the exception of a request on a cancelled subscription."""
     overflow_error: type[Exception] | None
     """Point 6 (3.17, D2.3): the on_error that answers a total demand above 2^63-1."""
     illegal_demand_raises: type[Exception] | None
-    """Point 7 (3.9, D2.4): the exception of a request that is not positive; None: on_error(ValueError) answers it."""
+    """Point 7 (3.9, D2.4): the exception of a request that is not positive; None:
+    on_error(ValueError) answers it.
+    """
     second_cancel_raises: type[Exception] | None
     """Point 8 (3.7, D3.1): the exception of a second cancel."""
     second_subscription: SecondSubscription

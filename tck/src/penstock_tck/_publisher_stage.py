@@ -1,4 +1,6 @@
-"""The base of the checks of publishers: the factories that a user defines, and the steps that checks are made of."""
+"""The base of the checks of publishers:
+the factories that a user defines, and the steps that checks are made of.
+"""
 
 from collections.abc import Awaitable, Iterator
 from contextlib import contextmanager
@@ -15,7 +17,9 @@ _ENDS: Final = (Signal.ERROR, Signal.COMPLETE)
 
 
 class PublisherStage(Verification):
-    """Factories and declarations of a publisher, and steps of the checks. The checks are in `_publisher_checks/` and `_draft_checks/`."""
+    """Factories and declarations of a publisher, and steps of the checks. The checks are in
+    `_publisher_checks/` and `_draft_checks/`.
+    """
 
     abstract: ClassVar[bool] = True
 
@@ -31,36 +35,52 @@ class PublisherStage(Verification):
     eager_completion: ClassVar[bool] = False
     """Whether on_complete comes with the last element, without a further request."""
     synchronous_bound: ClassVar[int | None] = None
-    """How many elements one request may signal before it returns (rule 3.4); None declares no bound."""
+    """How many elements one request may signal before it returns (rule 3.4);
+    None declares no bound.
+    """
     call_seconds: ClassVar[float | None] = None
-    """How many real seconds request(1) and cancel() may take (rules 3.4, 3.5); None declares no bound."""
+    """How many real seconds request(1) and cancel() may take (rules 3.4, 3.5);
+    None declares no bound.
+    """
     remembers: ClassVar[bool] = False
     """Whether a late subscriber starts with elements that were published before it subscribed."""
     errors_overtake: ClassVar[bool] = False
-    """Whether on_error may overtake elements that the source gave before it failed and that the publisher has not signalled yet."""
+    """Whether on_error may overtake elements that the source gave before it failed and that the
+    publisher has not signalled yet.
+    """
     violations_reported: ClassVar[bool] = False
-    """Whether an exception that a subscriber raises is appended to `self.reported_violations` (rule 2.13)."""
+    """Whether an exception that a subscriber raises is appended to `self.reported_violations`
+    (rule 2.13).
+    """
 
     # ------------------------------------------------------------------ factories (plain or async)
 
     @factory
     def create_publisher(self, elements: int) -> Any:
-        """Return a publisher whose stream has exactly this many elements, none of them None. `UNBOUNDED` means endless."""
+        """Return a publisher whose stream has exactly this many elements, none of them None.
+        `UNBOUNDED` means endless.
+        """
         raise UsageError(f"{type(self).__name__} must define create_publisher(elements)")
 
     @optional_hook
     def create_failed_publisher(self) -> Any:
-        """Return a publisher that has already failed: a subscriber gets on_subscribe and on_error without a request."""
+        """Return a publisher that has already failed: a subscriber gets on_subscribe and
+        on_error without a request.
+        """
         raise UsageError(f"{type(self).__name__} does not define create_failed_publisher()")
 
     @optional_hook
     def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
-        """Return a publisher whose source raises `error` after this many elements (0: at the first)."""
+        """Return a publisher whose source raises `error` after this many elements (0:
+        at the first).
+        """
         raise UsageError(f"{type(self).__name__} does not define create_faulty_publisher()")
 
     @optional_hook
     def create_broken_publisher(self, error: Exception) -> Any:
-        """Return a publisher whose source raises `error` when it is opened for a subscriber: by its factory, or by `__iter__`."""
+        """Return a publisher whose source raises `error` when it is opened for a subscriber: by
+        its factory, or by `__iter__`.
+        """
         raise UsageError(f"{type(self).__name__} does not define create_broken_publisher()")
 
     @optional_hook
@@ -75,12 +95,16 @@ class PublisherStage(Verification):
 
     @optional_hook
     def create_slow_publisher(self, elements: int, seconds: float) -> Any:
-        """Return a publisher whose every element comes this many (virtual) seconds after it is requested."""
+        """Return a publisher whose every element comes this many (virtual) seconds after it is
+        requested.
+        """
         raise UsageError(f"{type(self).__name__} does not define create_slow_publisher()")
 
     @property
     def reported_violations(self) -> list[BaseException]:
-        """The list to which the publisher's hook for raising subscribers appends (see `violations_reported`)."""
+        """The list to which the publisher's hook for raising subscribers appends (see
+        `violations_reported`).
+        """
         return self.__dict__.setdefault("_reported", [])  # type: ignore[no-any-return]  # made when first asked for
 
     # ------------------------------------------------------------------ steps
@@ -93,7 +117,13 @@ class PublisherStage(Verification):
         """Return a fresh publisher from the user's factory. Checkpoints if the factory does."""
         publisher = await resolve(self.create_publisher(elements))
         fine = callable(getattr(publisher, "subscribe", None))
-        self.verify(fine, f"create_publisher({elements}) returned {shown(publisher)}, which is no publisher: it has no subscribe()")
+        self.verify(
+            fine,
+            (
+                f"create_publisher({elements}) returned {shown(publisher)}, which is no "
+                "publisher: it has no subscribe()"
+            ),
+        )
         return publisher
 
     async def resolve(self, product: Any | Awaitable[Any]) -> Any:
@@ -109,19 +139,27 @@ class PublisherStage(Verification):
         finally:
             self.env.nursery = usual
 
-    def subscribe(self, publisher: Any, subscriber: Any, *, probe: ManualSubscriber | None = None) -> None:
-        """Subscribe a probe, or an object that passes its signals to `probe`. An exception breaks rule 1.9; it is recorded and not
-        raised.
+    def subscribe(
+        self, publisher: Any, subscriber: Any, *, probe: ManualSubscriber | None = None
+    ) -> None:
+        """Subscribe a probe, or an object that passes its signals to `probe`. An exception breaks
+        rule 1.9; it is recorded and not raised.
         """
         ledger = (probe or subscriber).ledger
         ledger.note("-> subscribe()")
         try:
             publisher.subscribe(subscriber)
-        except Exception as error:  # boundary: the publisher's code runs here; that it raised is recorded as a violation
-            ledger.violate("1.9", f"subscribe() raised {shown(error)}; it must return normally and signal on_error")
+        except Exception as error:
+            # boundary: the publisher's code runs here; that it raised is recorded as a violation.
+            ledger.violate(
+                "1.9",
+                f"subscribe() raised {shown(error)}; it must return normally and signal on_error",
+            )
 
     async def open(self, elements: int, **hooks: Any) -> ManualSubscriber:
-        """Return a probe that is subscribed to a fresh publisher of this many elements. Checkpoints."""
+        """Return a probe that is subscribed to a fresh publisher of this many elements.
+        Checkpoints.
+        """
         return await self.open_on(await self.publisher(elements), **hooks)
 
     async def open_on(self, publisher: Any, **hooks: Any) -> ManualSubscriber:
@@ -132,7 +170,9 @@ class PublisherStage(Verification):
         return probe
 
     async def finish(self, *probes: ManualSubscriber) -> None:
-        """Cancel the open subscriptions and settle, so that a check leaves none behind. Checkpoints."""
+        """Cancel the open subscriptions and settle, so that a check leaves none behind.
+        Checkpoints.
+        """
         for probe in probes:
             if probe.ledger.is_open:
                 probe.cancel()
@@ -141,34 +181,55 @@ class PublisherStage(Verification):
     # ------------------------------------------------------------------ expectations
 
     async def expect_arrived(self, probe: ManualSubscriber, count: int) -> None:
-        """Expect that exactly `count` elements have arrived, read or not, and no on_error. Unread elements are read. Checkpoints."""
+        """Expect that exactly `count` elements have arrived, read or not, and no on_error.
+        Unread elements are read. Checkpoints.
+        """
         await self.settle_all(lambda: len(probe.elements))
         await probe.drain()
         probe.check()
         fine = probe.error is None or not self.completes
-        self.verify(fine, f"{probe.name}: {count} elements and no on_error were expected, but on_error({probe.error!r}) came")
+        self.verify(
+            fine,
+            (
+                f"{probe.name}: {count} elements and no on_error were expected, but "
+                f"on_error({probe.error!r}) came"
+            ),
+        )
         arrived = len(probe.elements)
-        self.verify(arrived == count, f"{probe.name}: {count} elements were expected by now, but {arrived} arrived")
+        self.verify(
+            arrived == count,
+            f"{probe.name}: {count} elements were expected by now, but {arrived} arrived",
+        )
 
     async def expect_pause(self, probe: ManualSubscriber, *, last: bool) -> None:
-        """Expect no signal without a further request. If the element before was the `last` one, the end may come. Checkpoints."""
+        """Expect no signal without a further request. If the element before was the `last` one,
+        the end may come. Checkpoints.
+        """
         if not last:
             await probe.expect_nothing()
             return
         await self.settle()
         wrong = [signal.value for signal, _ in await probe.drain() if signal not in _ENDS]
         probe.check()
-        self.verify(not wrong, f"{probe.name}: only the end may come now, but {', '.join(wrong)} came")
+        self.verify(
+            not wrong, f"{probe.name}: only the end may come now, but {', '.join(wrong)} came"
+        )
 
     async def expect_end(self, probe: ManualSubscriber) -> None:
-        """Expect on_complete, after at most one further request: a lazy publisher sees its end only then. Checkpoints."""
+        """Expect on_complete, after at most one further request:
+        a lazy publisher sees its end only then. Checkpoints.
+        """
         await self.settle()
         if not probe.ended:
             probe.request(1)
         await probe.expect_complete()
 
-    async def expect_failure(self, probe: ManualSubscriber, after: int, error: type[Exception] | Exception = Exception) -> None:
-        """Expect `after` elements and then on_error. If errors overtake elements, fewer elements may come. Checkpoints."""
+    async def expect_failure(
+        self, probe: ManualSubscriber, after: int, error: type[Exception] | Exception = Exception
+    ) -> None:
+        """Expect `after` elements and then on_error.
+        If errors overtake elements, fewer elements may come. Checkpoints.
+        """
         if not (self.errors_overtake or getattr(self, "reads_ahead", False)):
             await probe.expect_elements(after)
         else:
@@ -177,18 +238,26 @@ class PublisherStage(Verification):
         await probe.expect_error(error)
 
     async def expect_silence(self, probe: ManualSubscriber, *, requests_again: bool = True) -> None:
-        """Settle, so that late signals can come. Expect no signal after that, for an hour of virtual time, although the probe
-        `requests_again`. Checkpoints.
+        """Settle, so that late signals can come. Expect no signal after that, for an hour of
+        virtual time, although the probe `requests_again`. Checkpoints.
         """
         await self.settle()
         probe.check()
         over = not probe.ledger.is_open
         self.verify(
-            over, f"{probe.name}: its subscription should have ended by now; the signal that ends it, or in which it cancels, did not come"
+            over,
+            (
+                f"{probe.name}: its subscription should have ended by now; the signal that ends "
+                "it, or in which it cancels, did not come"
+            ),
         )
         probe.silence()
         await probe.drain()
         await probe.expect_nothing()
-        if requests_again and self.profile.request_when_over_raises is None and probe.subscription is not None:
+        if (
+            requests_again
+            and self.profile.request_when_over_raises is None
+            and probe.subscription is not None
+        ):
             probe.request(1)  # rule 3.6: it does nothing, unless the subscription still lives
         await probe.expect_nothing(3600)  # virtual seconds, which pass at once

@@ -1,11 +1,15 @@
-"""Random scripts: many short plays on fresh objects, until one of them differs from its model. That one is shrunk, act by act.
+"""Random scripts: many short plays on fresh objects, until one of them differs from its model.
+That one is shrunk, act by act.
 
 Rules of this file
 
-* A script is made of a seed, which also gives the order of tasks. So it can be played again on a fresh object, and shortened if it fails.
-* Each play has its own transcript. Only the shortest script that fails is played into the transcript of the check.
-* Processor time limits how many scripts are played: on a busy machine as many are played as on a quiet one. If threads work, real time
-  limits them, too: it passes while a thread waits for its source.
+* A script is made of a seed, which also gives the order of tasks. So it can be played again on a
+  fresh object, and shortened if it fails.
+* Each play has its own transcript. Only the shortest script
+  that fails is played into the transcript of the check.
+* Processor time limits how many scripts are played: on a busy machine as many are played as on a
+  quiet one. If threads work, real time limits them, too: it passes while a thread waits for its
+  source.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -19,16 +23,22 @@ from penstock.testing import Transcript, reseed
 from penstock_tck._verification import Verification
 
 MOST_SCRIPTS: Final = 300
-"""Scripts in one check, unless the class says another number. Each saboteur of the models is found among the first 102."""
+"""Scripts in one check, unless the class says another number.
+Each saboteur of the models is found among the first 102.
+"""
 
 LEAST_SCRIPTS: Final = 30
 SECONDS: Final = 1.0
-"""Seconds of the processor after which no script begins. 300 scripts take 0.05 s, and 4 s over TLS."""
+"""Seconds of the processor after which no script begins.
+300 scripts take 0.05 s, and 4 s over TLS.
+"""
 
 
 @attrs.frozen(kw_only=True)
 class Script:
-    """The acts of one play. `setting` is what they are played on, such as the length of the stream."""
+    """The acts of one play. `setting` is what they are played on,
+    such as the length of the stream.
+    """
 
     acts: tuple[Any, ...]
     length: int
@@ -44,28 +54,44 @@ class Script:
 
 
 Play = Callable[[Script], Awaitable[str]]
-"""Plays a script on a fresh object. Returns how the object differs from its model, or an empty text."""
+"""Plays a script on a fresh object.
+Returns how the object differs from its model, or an empty text.
+"""
 
 
-async def play_random_scripts(verification: Verification, make: Callable[[int], Script], play: Play) -> None:
-    """Play scripts until one fails, and end the check with the shortest part of it that fails, too. Checkpoints; raises CheckFailed."""
+async def play_random_scripts(
+    verification: Verification, make: Callable[[int], Script], play: Play
+) -> None:
+    """Play scripts until one fails, and end the check with the shortest part of it that fails,
+    too. Checkpoints; raises CheckFailed.
+    """
     declared, began, began_real = verification.model_seeds, process_time(), monotonic()
     for seed in range(MOST_SCRIPTS if declared is None else declared):
         if declared is None and seed >= LEAST_SCRIPTS and process_time() - began > SECONDS:
             return
-        if declared is None and verification.env.uses_threads and monotonic() - began_real > SECONDS:
+        if (
+            declared is None
+            and verification.env.uses_threads
+            and monotonic() - began_real > SECONDS
+        ):
             return
         script = make(seed)
         if first := await _try(verification, play, script):
             script = await _shrink(verification, play, script)
             reseed(script.seed)
-            seen = await play(script) or first  # `first` for a fault that the order of tasks does not repeat: a thread may be behind it
+            # `first` for a fault that the order of tasks does not repeat:
+            # a thread may be behind it.
+            seen = await play(script) or first
             # The result has the text of each violation already.
-            verification.fail(str(script) if verification.env.transcript.violations else f"{script}: {seen}")
+            verification.fail(
+                str(script) if verification.env.transcript.violations else f"{script}: {seen}"
+            )
 
 
 async def _shrink(verification: Verification, play: Play, script: Script) -> Script:
-    """Return a part of the script that fails, too, and in which no act can be left out. Checkpoints."""
+    """Return a part of the script that fails, too, and in which no act can be left out.
+    Checkpoints.
+    """
     is_shorter = True
     while is_shorter:
         is_shorter = False

@@ -1,4 +1,6 @@
-"""The table of the results: rule -> checks -> result, for all 43 rules of each generation that was verified."""
+"""The table of the results: rule -> checks -> result, for all 43 rules of each generation
+that was verified.
+"""
 
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -35,13 +37,18 @@ class RuleRow:
         outcomes = {self._outcome(result) for result in self.results}
         if self.rule.account is Account.REASON and not outcomes:
             return Account.REASON.value
-        return next((outcome.value for outcome in _WORST_FIRST if outcome in outcomes), NOT_EXERCISED)
+        return next(
+            (outcome.value for outcome in _WORST_FIRST if outcome in outcomes), NOT_EXERCISED
+        )
 
     def _outcome(self, result: CheckResult) -> Outcome:
-        """Return what a result says about this rule. A failure that is the breach of another rule establishes nothing."""
+        """Return what a result says about this rule.
+        A failure that is the breach of another rule establishes nothing.
+        """
         if not result.failed or self.rule.id in result.blamed:
             return result.outcome
-        return Outcome.NOT_ESTABLISHED if result.blamed else Outcome.OBSERVED  # a recommendation that is not followed
+        # A recommendation that is not followed.
+        return Outcome.NOT_ESTABLISHED if result.blamed else Outcome.OBSERVED
 
     @property
     def counts(self) -> Mapping[Outcome, int]:
@@ -55,12 +62,20 @@ class RuleRow:
 
 
 def rule_rows(results: Iterable[CheckResult]) -> list[RuleRow]:
-    """Return a row for each rule of each generation that a result cites. Without results: the modern rules."""
+    """Return a row for each rule of each generation that a result cites. Without results:
+    the modern rules.
+    """
     kept = list(results)
     cited = {rule for result in kept for rule in result.rules}
     profiles = [profile for profile in (MODERN, DRAFT) if cited & set(profile.rules)] or [MODERN]
     rules = [rule for profile in profiles for rule in profile.rules.values()]
-    return [RuleRow(rule=rule, results=tuple(result for result in kept if rule.id in {*result.rules, *result.blamed})) for rule in rules]
+    return [
+        RuleRow(
+            rule=rule,
+            results=tuple(result for result in kept if rule.id in {*result.rules, *result.blamed}),
+        )
+        for rule in rules
+    ]
 
 
 def totals(results: Iterable[CheckResult]) -> dict[str, int]:
@@ -72,7 +87,10 @@ def totals(results: Iterable[CheckResult]) -> dict[str, int]:
 def text_table(results: Sequence[CheckResult]) -> list[str]:
     """Return the table as lines for a terminal."""
     lines = [f"{'rule':<6}{'level':<8}{'result':<16}checks", ""]
-    lines += [f"{row.rule.id:<6}{row.rule.level.value:<8}{row.status:<16}{_describe_checks(row)}" for row in rule_rows(results)]
+    lines += [
+        f"{row.rule.id:<6}{row.rule.level.value:<8}{row.status:<16}{_describe_checks(row)}"
+        for row in rule_rows(results)
+    ]
     lines += ["", ", ".join(f"{count} {name}" for name, count in totals(results).items())]
     return lines
 
@@ -80,7 +98,10 @@ def text_table(results: Sequence[CheckResult]) -> list[str]:
 def _describe_checks(row: RuleRow) -> str:
     if not row.results:
         return row.rule.reason or "no check of this rule was run"
-    return ", ".join(_describe_check(name, row.rule, [result for result in row.results if result.check == name]) for name in row.checks)
+    return ", ".join(
+        _describe_check(name, row.rule, [result for result in row.results if result.check == name])
+        for name in row.checks
+    )
 
 
 def _describe_check(name: str, rule: Rule, results: list[CheckResult]) -> str:
@@ -91,11 +112,17 @@ def _describe_check(name: str, rule: Rule, results: list[CheckResult]) -> str:
     unclear = [result for result in results if result.failed]
     if unclear:
         others = ", ".join(dict.fromkeys(blamed for result in unclear for blamed in result.blamed))
-        return f"{name} ({f'not established: {others} was broken' if others else 'a recommendation that is not followed'})"
+        why = f"not established: {others} was broken" if others else ""
+        return f"{name} ({why or 'a recommendation that is not followed'})"
     excused = [result for result in results if result.outcome is Outcome.NOT_APPLICABLE]
     if len(excused) == len(results):
         return f"{name} (not applicable: {excused[0].seen})"
-    noted = [result for result in results if result.outcome in (Outcome.WAIVED, Outcome.OBSERVED, Outcome.VACUOUS, Outcome.NOT_ESTABLISHED)]
+    noted = [
+        result
+        for result in results
+        if result.outcome
+        in (Outcome.WAIVED, Outcome.OBSERVED, Outcome.VACUOUS, Outcome.NOT_ESTABLISHED)
+    ]
     words = f"{name} x{len(results) - len(excused)}" if len(results) - len(excused) > 1 else name
     return f"{words} ({noted[0].outcome.value}: {noted[0].seen})" if noted else words
 
@@ -115,4 +142,9 @@ def as_json(results: Sequence[CheckResult]) -> dict[str, Any]:
         }
         for row in rule_rows(results)
     ]
-    return {"format": 1, "totals": totals(results), "rules": rows, "results": [result.as_record() for result in results]}
+    return {
+        "format": 1,
+        "totals": totals(results),
+        "rules": rows,
+        "results": [result.as_record() for result in results],
+    }

@@ -14,7 +14,9 @@ _LAST_LINES: Final = 30
 
 
 class Outcome(Enum):
-    """How a check ended. It has no value for "skipped": a check that does not apply says which capability is missing."""
+    """How a check ended. It has no value for "skipped":
+    a check that does not apply says which capability is missing.
+    """
 
     PASSED = "passed"
     FAILED = "failed"
@@ -24,15 +26,18 @@ class Outcome(Enum):
     VACUOUS = "vacuous"
     """It ran, and nothing came that it could have judged."""
     NOT_ESTABLISHED = "not established"
-    """It was not run, because the checks before it had to be ended. As the status of a rule: its checks met a breach of another rule."""
+    """It was not run, because the checks before it had to be ended. As the status of a rule: its
+    checks met a breach of another rule.
+    """
 
 
 @attrs.frozen(kw_only=True)
 class CheckResult:
     """The result of `check` on `verification`.
 
-    `seen` is one paragraph: the fault, the missing capability, or the observation. `left_open` names the probes whose subscription the
-    check neither cancelled nor saw end: a fault of the check, not of the implementation.
+    `seen` is one paragraph: the fault, the missing capability, or the observation. `left_open`
+    names the probes whose subscription the check neither cancelled nor saw end: a fault of the
+    check, not of the implementation.
     """
 
     verification: str
@@ -68,8 +73,13 @@ class CheckResult:
 
     @property
     def message(self) -> str:
-        """The whole message: the rules, what was driven, what was seen, where to look, and the transcript."""
-        rules = [f"rule {rule.id} ({rule.level.value}): {rule.text}" for rule in map(find_rule, self.rules)]
+        """The whole message: the rules, what was driven, what was seen, where to look,
+        and the transcript.
+        """
+        rules = [
+            f"rule {rule.id} ({rule.level.value}): {rule.text}"
+            for rule in map(find_rule, self.rules)
+        ]
         parts = [
             f"{self.verification}: {self.check} {self.outcome.value}",
             "\n".join(rules),
@@ -86,7 +96,10 @@ class CheckResult:
         others = [rule for rule in self.blamed if rule not in self.rules]
         if not others:
             return ""
-        broken = "\n".join(f"BROKEN: rule {rule.id} ({rule.level.value}): {rule.text}" for rule in map(find_rule, others))
+        broken = "\n".join(
+            f"BROKEN: rule {rule.id} ({rule.level.value}): {rule.text}"
+            for rule in map(find_rule, others)
+        )
         return f"{broken}\nWhether the rules of this check are kept is not established."
 
     def as_record(self) -> dict[str, Any]:
@@ -95,15 +108,21 @@ class CheckResult:
 
 
 def _capped(transcript: str) -> str:
-    """Return the transcript without the middle of its lines, if they are many. The report as JSON has more."""
+    """Return the transcript without the middle of its lines, if they are many.
+    The report as JSON has more.
+    """
     lines = transcript.splitlines()
     left_out = len(lines) - _FIRST_LINES - _LAST_LINES
     if left_out <= 1:
         return transcript
-    return "\n".join([*lines[:_FIRST_LINES], f"      ... {left_out} lines left out ...", *lines[-_LAST_LINES:]])
+    return "\n".join(
+        [*lines[:_FIRST_LINES], f"      ... {left_out} lines left out ...", *lines[-_LAST_LINES:]]
+    )
 
 
-def result_of(verification: type[Any], check: Check, outcome: Outcome, **details: Any) -> CheckResult:
+def result_of(
+    verification: type[Any], check: Check, outcome: Outcome, **details: Any
+) -> CheckResult:
     """Return a result for a check of a verification class."""
     return CheckResult(
         verification=verification.__name__,

@@ -1,7 +1,8 @@
 """A rule: its number, its level, its text in the kit's words, and how the kit accounts for it.
 
-The 43 modern rules are in `_modern_rules.py`, the 43 rules of the early draft in `_draft_rules.py`. Modern rules have the numbers of the
-standard (1.1 to 4.2). Rules of the draft are numbered D1.1 to D9.1, in the order in which it states them.
+The 43 modern rules are in `_modern_rules.py`, the 43 rules of the early draft in `_draft_rules.py`.
+Modern rules have the numbers of the standard (1.1 to 4.2). Rules of the draft are numbered D1.1 to
+D9.1, in the order in which it states them.
 """
 
 from collections.abc import Mapping
@@ -49,7 +50,9 @@ def should(rule_id: str, text: str) -> Rule:
 
 
 def may(rule_id: str, text: str) -> Rule:
-    """Make a rule that permits something and still can be broken, by the conditions that it sets."""
+    """Make a rule that permits something and still can be broken, by the conditions
+    that it sets.
+    """
     return Rule(id=rule_id, level=Level.MAY, text=text)
 
 

@@ -1,9 +1,12 @@
-"""Runs checks. Each has its own virtual run, under a nursery, with a watchdog in real time. All recorded violations count.
+"""Runs checks. Each has its own virtual run, under a nursery, with a watchdog in real time.
+All recorded violations count.
 
 Rules of this file
 
-* A violation that any probe or manual publisher recorded fails the check, whether the check looks at it or not.
-* If the run ends early for another reason (a crash in a task, too many signals, the watchdog), the check fails, and the result says why.
+* A violation that any probe or manual publisher recorded fails the check,
+  whether the check looks at it or not.
+* If the run ends early for another reason (a crash in a task, too many signals, the watchdog), the
+  check fails, and the result says why.
 * Objects of a run do not outlive it: results hold only text.
 """
 
@@ -16,7 +19,14 @@ import attrs
 import trio
 
 from penstock.api import UsageError
-from penstock.testing import ExpectationFailed, RunawaySignals, Transcript, WorkerThreads, run_virtual, settle
+from penstock.testing import (
+    ExpectationFailed,
+    RunawaySignals,
+    Transcript,
+    WorkerThreads,
+    run_virtual,
+    settle,
+)
 from penstock_tck._capabilities import OWN_THREADS, missing_factory
 from penstock_tck._check import Check, Kind, checks_of
 from penstock_tck._declarations import unknown_declaration
@@ -26,35 +36,54 @@ from penstock_tck._verification import CheckFailed, Vacuous, Verification
 from penstock_tck._watchdog import Watchdog, WatchdogExpired, start_watchdog
 
 MOST_WATCHDOGS: Final = 3
-"""After so many checks that the watchdog ended, no further check of the verification is run: each would take its seconds, too."""
+"""After so many checks that the watchdog ended, no further check of the verification is run:
+each would take its seconds, too.
+"""
 
 
-def run_checks(verification: type[Verification], only: Collection[str] | None = None) -> list[CheckResult]:
-    """Run the checks of a verification class, or those named in `only`, and return a result for each. Does not need pytest.
+def run_checks(
+    verification: type[Verification], only: Collection[str] | None = None
+) -> list[CheckResult]:
+    """Run the checks of a verification class, or those named in `only`, and return a result for
+    each. Does not need pytest.
 
-    Raises UsageError if the class declares something impossible, or if `only` names a check that it does not have.
+    Raises UsageError if the class declares something impossible, or if `only` names a check
+    that it does not have.
     """
     validate(verification)
     checks = {check.name: check for check in checks_of(verification)}
     for name in only or ():
         if name not in checks:
-            raise UsageError(f"{verification.__name__} has no check {name!r}, so it would not be run")
+            raise UsageError(
+                f"{verification.__name__} has no check {name!r}, so it would not be run"
+            )
     results: list[CheckResult] = []
     for name, check in checks.items():
         if only is None or name in only:
             ended = sum(result.was_ended for result in results)
-            results.append(run_check(verification, check) if ended < MOST_WATCHDOGS else give_up(verification, check))
+            results.append(
+                run_check(verification, check)
+                if ended < MOST_WATCHDOGS
+                else give_up(verification, check)
+            )
     return results
 
 
 def give_up(verification: type[Verification], check: Check) -> CheckResult:
-    """Return the result of a check that is not run, because the watchdog had to end MOST_WATCHDOGS checks before it."""
-    seen = f"not run: {MOST_WATCHDOGS} checks of {verification.__name__} did not end within {verification.watchdog_seconds:g} seconds each"
+    """Return the result of a check that is not run, because the watchdog had to end
+    MOST_WATCHDOGS checks before it.
+    """
+    seen = (
+        f"not run: {MOST_WATCHDOGS} checks of {verification.__name__} did not end within "
+        f"{verification.watchdog_seconds:g} seconds each"
+    )
     return result_of(verification, check, Outcome.NOT_ESTABLISHED, seen=seen)
 
 
 def run_check(verification: type[Verification], check: Check) -> CheckResult:
-    """Run one check under each of its scheduler seeds, up to the first failure, and return the result."""
+    """Run one check under each of its scheduler seeds, up to the first failure,
+    and return the result.
+    """
     missing = check.missing(verification)
     if missing:
         return result_of(verification, check, Outcome.NOT_APPLICABLE, seen=missing)
@@ -67,33 +96,58 @@ def run_check(verification: type[Verification], check: Check) -> CheckResult:
 
 
 def validate(verification: type[Verification]) -> None:
-    """Raise UsageError if a verification class declares something impossible, or something that the kit does not know."""
+    """Raise UsageError if a verification class declares something impossible, or something
+    that the kit does not know.
+    """
     if unknown := unknown_declaration(verification):
         raise UsageError(f"{verification.__name__} {unknown}")
     lacking = missing_factory(verification)
     if lacking:
-        raise UsageError(f"{verification.__name__} {lacking}: the kit verifies the object that it returns")
+        raise UsageError(
+            f"{verification.__name__} {lacking}: the kit verifies the object that it returns"
+        )
     if getattr(verification, "max_elements", 0) < 0:
         raise UsageError(f"{verification.__name__} declares max_elements below 0")
-    if not 0 <= getattr(verification, "min_elements", 0) <= getattr(verification, "max_elements", 0):
-        raise UsageError(f"{verification.__name__} declares min_elements that are below 0, or above max_elements")
+    if (
+        not 0
+        <= getattr(verification, "min_elements", 0)
+        <= getattr(verification, "max_elements", 0)
+    ):
+        raise UsageError(
+            f"{verification.__name__} declares min_elements that are below 0, or above max_elements"
+        )
     if verification.recursion_bound < 1:
-        raise UsageError(f"{verification.__name__} declares recursion_bound below 1; a call of on_next itself counts as 1")
+        raise UsageError(
+            f"{verification.__name__} declares recursion_bound below 1; a call of on_next itself "
+            "counts as 1"
+        )
     seeds = getattr(verification, "model_seeds", None)
     if seeds is not None and seeds < 1:
-        raise UsageError(f"{verification.__name__} declares model_seeds below 1: without a script, the model checks nothing")
+        raise UsageError(
+            f"{verification.__name__} declares model_seeds below 1: without a script, the model "
+            "checks nothing"
+        )
     optional = {check.name for check in checks_of(verification) if check.optional}
     for name in set(verification.waivers) - optional:
-        raise UsageError(f"{verification.__name__} waives {name}, which is no optional check of its profile; only those can be waived")
+        raise UsageError(
+            f"{verification.__name__} waives {name}, which is no optional check of its profile; "
+            "only those can be waived"
+        )
 
 
-def _apply_waiver(verification: type[Verification], check: Check, result: CheckResult) -> CheckResult:
+def _apply_waiver(
+    verification: type[Verification], check: Check, result: CheckResult
+) -> CheckResult:
     reason = verification.waivers.get(check.name)
     if reason is None:
         return result
     if result.failed:
         return attrs.evolve(result, outcome=Outcome.WAIVED, seen=f"waived: {reason}. {result.seen}")
-    return attrs.evolve(result, outcome=Outcome.FAILED, seen=f"it passes, so the waiver ({reason}) is no longer needed: remove it")
+    return attrs.evolve(
+        result,
+        outcome=Outcome.FAILED,
+        seen=f"it passes, so the waiver ({reason}) is no longer needed: remove it",
+    )
 
 
 # ---------------------------------------------------------------------- one run
@@ -109,20 +163,48 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
     threads = WorkerThreads(seconds=verification.thread_seconds, quiet=quiet)
     with start_watchdog(verification.watchdog_seconds) as watchdog:
         try:
-            ends.append(run_virtual(_run_body, verification, check, transcript, hints, watchdog, threads, seed=seed, threads=threads))
+            ends.append(
+                run_virtual(
+                    _run_body,
+                    verification,
+                    check,
+                    transcript,
+                    hints,
+                    watchdog,
+                    threads,
+                    seed=seed,
+                    threads=threads,
+                )
+            )
         except (KeyboardInterrupt, SystemExit):
             raise
-        except BaseException as error:  # boundary: the implementation runs here; an exception of any kind becomes the result
+        except BaseException as error:
+            # boundary: the implementation runs here; an exception of any kind becomes the result.
             faults = _describe(error)
     if watchdog.expired:
-        faults.insert(0, f"it did not end within {watchdog.seconds:g} seconds of real time: something in it is endless")
+        faults.insert(
+            0,
+            (
+                f"it did not end within {watchdog.seconds:g} seconds of real time: something in "
+                "it is endless"
+            ),
+        )
         if threads.seen:
-            faults.insert(1, "a thread works for a task: if it waits for demand, declare thread_seconds, after which it counts as idle")
+            faults.insert(
+                1,
+                (
+                    "a thread works for a task: if it waits for demand, declare thread_seconds, "
+                    "after which it counts as idle"
+                ),
+            )
     faults += hints
     broken = [str(violation) for violation in transcript.violations]
     # An expectation that fails because of a violation repeats the text of the violation.
     # Five violations show the pattern; a publisher that floods makes thousands.
-    faults = [*broken[:5], *(fault for fault in faults if not any(violation in fault for violation in broken))]
+    faults = [
+        *broken[:5],
+        *(fault for fault in faults if not any(violation in fault for violation in broken)),
+    ]
     end = ends[0] if ends else _End()
     return result_of(
         verification,
@@ -139,14 +221,22 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
 
 
 def _broken(verification: type[Verification], transcript: Transcript) -> tuple[str, ...] | None:
-    """Return the rules whose breach was recorded, None if none was. The draft has no number for some: then the check's rules are blamed."""
-    rules = dict.fromkeys(violation.rule for violation in transcript.violations if violation.rule in verification.profile.rules)
+    """Return the rules whose breach was recorded, None if none was. The draft has no number for
+    some: then the check's rules are blamed.
+    """
+    rules = dict.fromkeys(
+        violation.rule
+        for violation in transcript.violations
+        if violation.rule in verification.profile.rules
+    )
     return tuple(rules) or None
 
 
 @attrs.frozen(kw_only=True)
 class _End:
-    """How the body of a check ended: its observation, the evidence that it missed, and the probes that it left open."""
+    """How the body of a check ended:
+    its observation, the evidence that it missed, and the probes that it left open.
+    """
 
     observed: str = ""
     missing: str = ""
@@ -169,7 +259,9 @@ async def _run_body(
     watchdog: Watchdog,
     threads: WorkerThreads,
 ) -> _End:
-    """Run the body of the check under a fresh nursery; return how it ended. `hints` gets what a failure may come from."""
+    """Run the body of the check under a fresh nursery; return how it ended.
+    `hints` gets what a failure may come from.
+    """
     end = _End()  # it stays so if the watchdog cancels the nursery
     async with trio.open_nursery() as nursery:
         watchdog.cancel_on_alarm(nursery.cancel_scope)
@@ -194,17 +286,26 @@ async def _run_body(
             raise
         # Signals that come after the end of the body are judged, too.
         await settle()
-        end = _End(observed=str(observed or ""), missing=missing, left_open=tuple(stage.env.left_open()))
+        end = _End(
+            observed=str(observed or ""), missing=missing, left_open=tuple(stage.env.left_open())
+        )
         nursery.cancel_scope.cancel()
     return end
 
 
 def _hints(verification: type[Verification]) -> list[str]:
-    """Return what to declare if a task sleeps at this moment for longer than the check has waited."""
+    """Return what to declare if a task sleeps at this moment for longer than the check has
+    waited.
+    """
     seconds = trio.lowlevel.current_statistics().seconds_to_next_deadline
     if not verification.settle_seconds < seconds < inf:
         return []
-    return [f"a task sleeps for {seconds:.3g} s more: if an element takes its time, declare settle_seconds, the longest time between two"]
+    return [
+        (
+            f"a task sleeps for {seconds:.3g} s more: if an element takes its time, declare "
+            "settle_seconds, the longest time between two"
+        )
+    ]
 
 
 def _describe(error: BaseException) -> list[str]:

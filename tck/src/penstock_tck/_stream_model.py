@@ -1,8 +1,10 @@
-"""A model of one stream: requests and cancels are made at random places, and the publisher must do what the model says.
+"""A model of one stream: requests and cancels are made at random places,
+and the publisher must do what the model says.
 
-The places are those between which a fault can hide: inside on_subscribe, inside the n-th on_next, and after some steps of the publisher's
-tasks. The model is exact: the requests add up, that number of elements comes, and after a cancel nothing does. Subscribers of the draft
-make no call inside a signal, so its scripts act only between steps.
+The places are those between which a fault can hide: inside on_subscribe, inside the n-th on_next,
+and after some steps of the publisher's tasks. The model is exact: the requests add up, that number
+of elements comes, and after a cancel nothing does. Subscribers of the draft make no call inside a
+signal, so its scripts act only between steps.
 """
 
 from collections.abc import Iterable, Sequence
@@ -20,10 +22,14 @@ from penstock_tck._random_scripts import Script, play_random_scripts
 
 MOST_ACTS: Final = 6
 MOST_STEPS: Final = 8
-"""Passes of the run loop between most acts, at most. Between some there are as many as the stream has elements."""
+"""Passes of the run loop between most acts, at most.
+Between some there are as many as the stream has elements.
+"""
 
 LENGTHS: Final = (40, 7, 40, 1, 40, 3)
-"""Elements of the streams. Most are longer than a publisher's first batch, so that an act can come late."""
+"""Elements of the streams. Most are longer than a publisher's first batch, so
+that an act can come late.
+"""
 
 CANCEL: Final = 0
 """The number of elements that stands for a cancel."""
@@ -37,18 +43,26 @@ class Act:
     """A request of `n` elements, or a cancel, at a place."""
 
     place: str
-    """Inside on_subscribe ("subscribe"), inside the on_next of element `at` ("next"), or `at` passes after the act before ("step")."""
+    """Inside on_subscribe ("subscribe"), inside the on_next of element `at` ("next"), or `at`
+    passes after the act before ("step").
+    """
     at: int
     n: int
 
     def __str__(self) -> str:
         what = "cancel()" if self.n == CANCEL else f"request({self.n})"
-        where = {"subscribe": "inside on_subscribe", "next": f"inside on_next number {self.at}", "step": f"{self.at} passes later"}
+        where = {
+            "subscribe": "inside on_subscribe",
+            "next": f"inside on_next number {self.at}",
+            "step": f"{self.at} passes later",
+        }
         return f"{what} {where[self.place]}"
 
 
 def random_acts(seed: int, length: int, places: Sequence[str] = PLACES) -> tuple[Act, ...]:
-    """Return the acts of this seed for a stream of `length` elements. Every second script has a cancel."""
+    """Return the acts of this seed for a stream of `length` elements.
+    Every second script has a cancel.
+    """
     random = Random(seed)  # noqa: S311  # tests, no secrets
     acts = [_random_request(random, length, places) for _ in range(random.randint(1, MOST_ACTS))]
     if random.random() < 0.5:
@@ -57,9 +71,15 @@ def random_acts(seed: int, length: int, places: Sequence[str] = PLACES) -> tuple
 
 
 def _random_request(random: Random, length: int, places: Sequence[str]) -> Act:
-    # Small numbers more often: most faults hide near the begin. Three quarters of a long stream leave some elements for a late act.
+    # Small numbers more often: most faults hide near the begin. Three quarters of a long stream
+    # leave some elements for a late act.
     n = random.choice((1, 1, 2, 3, 5, max(1, length * 3 // 4), length))
-    return _act_at(random.choice(places), random.choice((0, 1, 2, random.randint(0, MOST_STEPS))), random.choice((1, 2, 3, length)), n)
+    return _act_at(
+        random.choice(places),
+        random.choice((0, 1, 2, random.randint(0, MOST_STEPS))),
+        random.choice((1, 2, 3, length)),
+        n,
+    )
 
 
 def _random_cancel(random: Random, length: int, places: Sequence[str]) -> Act:
@@ -95,7 +115,9 @@ class Player:
     def on_next(self, probe: ManualSubscriber, _element: Any) -> None:
         """Act inside on_next."""
         self.received += 1
-        self.play(probe, (act for act in self.acts if act.place == "next" and act.at == self.received))
+        self.play(
+            probe, (act for act in self.acts if act.place == "next" and act.at == self.received)
+        )
 
     async def take_steps(self, probe: ManualSubscriber) -> None:
         """Act between the signals. Checkpoints."""
@@ -124,13 +146,17 @@ class StreamModel(PublisherStage):
     abstract = True
 
     async def play_on_streams(self, places: Sequence[str]) -> None:
-        """Play random scripts on fresh publishers; end the check with the shortest that fails. Checkpoints."""
+        """Play random scripts on fresh publishers; end the check with the shortest that fails.
+        Checkpoints.
+        """
         received: list[int] = []
 
         def make(seed: int) -> Script:
             length = self.length(LENGTHS[seed % len(LENGTHS)])
             acts = random_acts(seed, max(1, min(length, max(LENGTHS))), places)
-            return Script(acts=acts, length=length, setting=f"a stream of {length} elements", seed=seed)
+            return Script(
+                acts=acts, length=length, setting=f"a stream of {length} elements", seed=seed
+            )
 
         async def play(script: Script) -> str:
             player = Player(script.acts)
@@ -142,7 +168,9 @@ class StreamModel(PublisherStage):
         self.require_evidence(any(received), "no stream of a script had an element")
 
     async def _play_on_stream(self, player: Player, length: int) -> str:
-        """Play on a fresh publisher. Return how the publisher differs from the model, or an empty text. Checkpoints."""
+        """Play on a fresh publisher.
+        Return how the publisher differs from the model, or an empty text. Checkpoints.
+        """
         probe = self.probe(when_subscribed=player.on_subscribe, when_next=player.on_next)
         self.subscribe(await self.publisher(length), probe)
         await self.settle()
@@ -162,7 +190,8 @@ class StreamModel(PublisherStage):
         """Request once more if the stream was cancelled: then nothing may come. Checkpoints."""
         if player.is_cancelled:
             probe.silence()
-            with suppress(InvalidStateError):  # draft rule D2.1 wants it to raise; a check of its own looks at that
+            # draft rule D2.1 wants it to raise; a check of its own looks at that.
+            with suppress(InvalidStateError):
                 probe.request(3)
             await self.settle()
 
@@ -172,7 +201,14 @@ class StreamModel(PublisherStage):
             return str(probe.violations[0])
         due = min(player.requested, length)
         if not player.is_cancelled and player.arrived != due:
-            return f"{player.requested} elements were requested, and {player.arrived} of {due} arrived"
-        if not player.is_cancelled and self.completes and player.requested > length and not player.ended:
+            return (
+                f"{player.requested} elements were requested, and {player.arrived} of {due} arrived"
+            )
+        if (
+            not player.is_cancelled
+            and self.completes
+            and player.requested > length
+            and not player.ended
+        ):
             return f"more than the {length} elements of the stream were requested, and no end came"
         return ""

@@ -1,7 +1,9 @@
-"""A model of one subscriber: elements, requests, cancels and the end come at random places, and its handlers must see what the model says.
+"""A model of one subscriber: elements, requests, cancels and the end come at random places, and its
+handlers must see what the model says.
 
-An element comes after some steps of tasks, or inside the subscriber's next request (rules 3.10, 3.11), also if that one is made inside
-on_subscribe or inside on_next. The model is exact: the handlers get each element that was signalled, in order and once, then the end.
+An element comes after some steps of tasks, or inside the subscriber's next request (rules 3.10,
+3.11), also if that one is made inside on_subscribe or inside on_next. The model is exact: the
+handlers get each element that was signalled, in order and once, then the end.
 After a cancel they get no more than that.
 """
 
@@ -38,7 +40,9 @@ class Act:
     """One act, `at` passes of the run loop after the act before."""
 
     what: str
-    """Signal elements ("emit"), signal them inside the next request ("nest"), call a hook ("request", "cancel"), or end ("end")."""
+    """Signal elements ("emit"), signal them inside the next request ("nest"), call a hook
+    ("request", "cancel"), or end ("end").
+    """
     at: int
     number: int = 0
     end: str = ""
@@ -47,16 +51,24 @@ class Act:
     def __str__(self) -> str:
         words = {
             "emit": f"{self.number} elements",
-            "nest": f"{self.number} elements{f' and {self.end}' if self.end else ''} inside the next request",
+            "nest": (
+                f"{self.number} elements{f' and {self.end}' if self.end else ''} inside the next "
+                "request"
+            ),
             "request": f"trigger_request({self.number})",
             "cancel": "trigger_cancel()",
             "end": self.end or "no end",
         }
-        return f"{words[self.what]} {f'{self.at} passes later' if self.at < SETTLED else 'when all has settled'}"
+        return (
+            f"{words[self.what]} "
+            f"{f'{self.at} passes later' if self.at < SETTLED else 'when all has settled'}"
+        )
 
 
 def random_acts(seed: int, ends: tuple[str, ...] = ENDS) -> tuple[Act, ...]:
-    """Return the acts of this seed. Every third script has a cancel. The last act is an end, or says that there is none."""
+    """Return the acts of this seed. Every third script has a cancel.
+    The last act is an end, or says that there is none.
+    """
     random = Random(seed)  # noqa: S311  # tests, no secrets
     acts = [_random_act(random, ends) for _ in range(random.randint(1, MOST_ACTS))]
     if random.random() < 0.3:
@@ -92,7 +104,8 @@ class Player:
     async def play(self) -> None:
         """Subscribe the subscriber and play all acts. Checkpoints."""
         if self._acts[0].what == "nest":
-            self._nested = self._acts[0]  # so that the elements come inside a request that is made inside on_subscribe, too
+            # So that the elements come inside a request that is made inside on_subscribe, too.
+            self._nested = self._acts[0]
         await self._stage.attach(self.upstream)
         for act in self._acts:
             if act.at == SETTLED:
@@ -107,7 +120,8 @@ class Player:
         """Tell the subscriber to request, if it has the hook. Checkpoints."""
         if not (self.was_told_to_cancel or TRIGGERS_REQUEST.lack(type(self._stage))):
             self.wanted += n
-            with suppress(InvalidStateError):  # draft rule D2.1: the downstream subscription of a processor may have ended
+            # draft rule D2.1: the downstream subscription of a processor may have ended.
+            with suppress(InvalidStateError):
                 await resolve(self._stage.trigger_request(n))
 
     async def _play_act(self, act: Act) -> None:
@@ -126,7 +140,9 @@ class Player:
             self._signal_end(act.end)
 
     def _signal_inside_request(self, _: ManualPublisher, __: int) -> None:
-        """Signal before the request returns. A request inside one of these signals only raises the demand (rule 3.3)."""
+        """Signal before the request returns.
+        A request inside one of these signals only raises the demand (rule 3.3).
+        """
         act = self._nested
         if act is not None and not self._is_nested:
             self._nested, self._is_nested = None, True
@@ -163,7 +179,9 @@ class SubscriberModelStage(SubscriberStage):
     abstract = True
 
     async def play_on_subscribers(self) -> None:
-        """Play random scripts on fresh subscribers; end the check with the shortest that fails. Checkpoints."""
+        """Play random scripts on fresh subscribers; end the check with the shortest that fails.
+        Checkpoints.
+        """
         ends = tuple(end for end in ENDS if end != "on_error" or not self.recovers)
         sent: list[int] = []
 
@@ -180,31 +198,44 @@ class SubscriberModelStage(SubscriberStage):
         self.require_evidence(any(sent), "no element was requested in any script, so none was sent")
 
     async def _differs_from_model(self, player: Player) -> str:
-        """Return how what the handlers saw differs from the model, or an empty text. Checkpoints."""
+        """Return how what the handlers saw differs from the model, or an empty text.
+        Checkpoints.
+        """
         upstream = player.upstream
         if upstream.violations:
             return str(upstream.violations[0])
-        await player.request(len(player.sent) + 1)  # a processor's elements may wait for demand downstream
+        # A processor's elements may wait for demand downstream.
+        await player.request(len(player.sent) + 1)
         await self.settle_all(lambda: len(self.seen))
-        while player.end is None and upstream.requested < player.wanted and (fed := await self.feed(upstream, 1)):
+        while (
+            player.end is None
+            and upstream.requested < player.wanted
+            and (fed := await self.feed(upstream, 1))
+        ):
             player.sent += fed
         if upstream.violations:
             return str(upstream.violations[0])
         if not upstream.cancelled and player.end is None and upstream.requested < player.wanted:
-            return f"it was told to request {player.wanted} in all, but requested {upstream.requested}"
+            return (
+                f"it was told to request {player.wanted} in all, but requested {upstream.requested}"
+            )
         return self._handlers_differ(player) if self.reports else ""
 
     def _handlers_differ(self, player: Player) -> str:
         sent, seen = player.sent, self.seen_elements
         cancelled = player.was_told_to_cancel or player.upstream.cancelled
         whole = not cancelled and (player.end is None or player.end[0] == "on_complete")
-        # An error may overtake elements, and after a cancel none is due. Those that are seen come in order, from the first one on.
+        # An error may overtake elements, and after a cancel none is due. Those that are seen come
+        # in order, from the first one on.
         if not _same(seen, sent if whole else sent[: len(seen)]):
             return f"{shown(sent)} were signalled, but the handlers saw {shown(seen)}"
         ends = [(name, value) for name, value in self.seen if name != "on_next"]
         due = [player.end] if player.end else []
         if not _same_ends(ends, due) and not (cancelled and not ends):
-            return f"{player.end[0] if player.end else 'no end'} was signalled, but the handlers saw {[name for name, _ in ends] or 'none'}"
+            return (
+                f"{player.end[0] if player.end else 'no end'} was signalled, but the handlers saw "
+                f"{[name for name, _ in ends] or 'none'}"
+            )
         if ends and self.seen[-1][0] == "on_next":
             return f"the handlers saw {shown(self.seen[-1][1])} after {ends[-1][0]}"
         return ""
@@ -215,10 +246,13 @@ def _script(seed: int, ends: tuple[str, ...]) -> Script:
 
 
 def _same(first: list[Any], second: list[Any]) -> bool:
-    return len(first) == len(second) and all(one is other or one == other for one, other in zip(first, second, strict=True))
+    return len(first) == len(second) and all(
+        one is other or one == other for one, other in zip(first, second, strict=True)
+    )
 
 
 def _same_ends(ends: list[tuple[str, Any]], due: list[tuple[str, Any]]) -> bool:
     return len(ends) == len(due) and all(
-        name == wanted and value is error for (name, value), (wanted, error) in zip(ends, due, strict=True)
+        name == wanted and value is error
+        for (name, value), (wanted, error) in zip(ends, due, strict=True)
     )

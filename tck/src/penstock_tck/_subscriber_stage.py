@@ -1,7 +1,9 @@
-"""The base of the checks of subscribers: the factory and the hooks that a user defines, and the steps that checks are made of.
+"""The base of the checks of subscribers: the factory and the hooks that a user defines, and the
+steps that checks are made of.
 
-The kit is upstream of the subscriber, as a `ManualPublisher`. Without hooks a subscriber is a black box: the kit sees only its calls. With
-each hook that is overridden, and with `reports`, more checks apply.
+The kit is upstream of the subscriber, as a `ManualPublisher`. Without hooks a subscriber is a black
+box: the kit sees only its calls. With each hook that is overridden, and with `reports`, more checks
+apply.
 """
 
 from typing import Any, ClassVar
@@ -15,25 +17,29 @@ from penstock_tck._verification import Verification, resolve
 
 
 class SubscriberStage(Verification):
-    """Factory, hooks and declarations of a subscriber, and steps of the checks. The checks are in `_subscriber_checks/` and
-    `_draft_checks/`.
+    """Factory, hooks and declarations of a subscriber, and steps of the checks. The checks are in
+    `_subscriber_checks/` and `_draft_checks/`.
     """
 
     abstract: ClassVar[bool] = True
 
     factories: ClassVar[tuple[str, ...]] = ("create_subscriber", "attach")
     reports: ClassVar[bool] = False
-    """Whether the subscriber's handlers call self.saw_next, self.saw_error and self.saw_complete."""
+    """Whether the subscriber's handlers call self.saw_next, self.saw_error
+    and self.saw_complete.
+    """
     dispatches: ClassVar[bool] = False
     """Whether handlers run later than the signals that they handle (rule 2.2)."""
 
     recovers: ClassVar[bool] = False
-    """Whether the subscriber answers an on_error from upstream with another signal: a processor may (rule 4.2)."""
+    """Whether the subscriber answers an on_error from upstream with another signal:
+    a processor may (rule 4.2).
+    """
 
     subscriber: Any = None
     """The subscriber under test, for the hooks."""
 
-    # ------------------------------------------------------------------ factory and hooks (plain or async)
+    # ----------------------------------------------------------- factory and hooks (plain or async)
 
     @factory
     def create_subscriber(self) -> Any:
@@ -51,7 +57,9 @@ class SubscriberStage(Verification):
 
     @optional_hook
     def trigger_request(self, n: int) -> Any:
-        """Make `self.subscriber` request `n`. Without this hook the kit expects that the subscriber requests by itself."""
+        """Make `self.subscriber` request `n`. Without this hook the kit expects that the
+        subscriber requests by itself.
+        """
 
     @optional_hook
     def trigger_cancel(self) -> Any:
@@ -59,13 +67,17 @@ class SubscriberStage(Verification):
 
     @optional_hook
     def trigger_shutdown(self) -> Any:
-        """Tell `self.subscriber` that it is no longer needed: it must cancel if it still has a subscription."""
+        """Tell `self.subscriber` that it is no longer needed:
+        it must cancel if it still has a subscription.
+        """
 
     # ------------------------------------------------------------------ what handlers report
 
     @property
     def seen(self) -> list[tuple[str, Any]]:
-        """The signals that the handlers of the subscriber got: ("on_next", element), ("on_error", error) and ("on_complete", None)."""
+        """The signals that the handlers of the subscriber got: ("on_next", element),
+        ("on_error", error) and ("on_complete", None).
+        """
         return self.__dict__.setdefault("_seen", [])  # type: ignore[no-any-return]  # made when first asked for
 
     def saw_next(self, element: Any) -> None:
@@ -99,12 +111,20 @@ class SubscriberStage(Verification):
         """Make a fresh subscriber and subscribe it to `upstream`. Checkpoints."""
         self.subscriber = await resolve(self.create_subscriber())
         fine = callable(getattr(self.subscriber, "on_subscribe", None))
-        self.verify(fine, f"create_subscriber() returned {shown(self.subscriber)}, which is no subscriber: it has no on_subscribe()")
+        self.verify(
+            fine,
+            (
+                f"create_subscriber() returned {shown(self.subscriber)}, which is no subscriber: "
+                "it has no on_subscribe()"
+            ),
+        )
         upstream.subscribe(self.subscriber)
         await self.settle()
 
     async def attach_fresh(self) -> ManualPublisher:
-        """Return a fresh manual publisher to which a fresh subscriber is subscribed. Checkpoints."""
+        """Return a fresh manual publisher to which a fresh subscriber is subscribed.
+        Checkpoints.
+        """
         upstream = self.manual_publisher()
         await self.attach(upstream)
         return upstream
@@ -115,19 +135,25 @@ class SubscriberStage(Verification):
         await self.settle()
 
     async def attach_with_request(self, n: int = 1) -> ManualPublisher:
-        """Return a manual publisher whose fresh subscriber has requested something (`n` elements, if it has the hook). Checkpoints."""
+        """Return a manual publisher whose fresh subscriber has requested something (`n`
+        elements, if it has the hook). Checkpoints.
+        """
         upstream = await self.attach_fresh()
         await self.make_request(n)
         await upstream.expect_request()
         return upstream
 
     def discard_calls(self, upstream: ManualPublisher) -> None:
-        """Discard the calls that were not read yet, so that a check can expect no calls from here on."""
+        """Discard the calls that were not read yet, so
+        that a check can expect no calls from here on.
+        """
         while upstream.subscription.has_call():
             upstream.subscription.next_call()
 
     async def feed(self, upstream: ManualPublisher, most: int) -> list[Any]:
-        """Send elements while they are requested, at most `most`; return those that were sent. Checkpoints."""
+        """Send elements while they are requested, at most `most`; return those that were sent.
+        Checkpoints.
+        """
         sent: list[Any] = []
         await self.settle()
         while len(sent) < most and upstream.outstanding and not upstream.cancelled:
@@ -137,7 +163,9 @@ class SubscriberStage(Verification):
         return sent
 
     async def finish_upstream(self, upstream: ManualPublisher) -> None:
-        """Complete the stream if it is still open, so that a check leaves none behind. Checkpoints."""
+        """Complete the stream if it is still open, so that a check leaves none behind.
+        Checkpoints.
+        """
         if not (upstream.cancelled or upstream.subscription.over):
             upstream.complete()
         await self.settle()

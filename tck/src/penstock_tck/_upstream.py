@@ -1,16 +1,28 @@
-"""Publishers upstream of the implementation under test: one that counts, without a task, for each generation, and one that intercepts."""
+"""Publishers upstream of the implementation under test: one that counts, without a task, for
+each generation, and one that intercepts.
+"""
 
 from collections.abc import Callable
 from types import SimpleNamespace
 from typing import Any
 
-from penstock.api import UNBOUNDED, IllegalDemand, InvalidStateError, Publisher, Subscription, add_demand, check_demand
+from penstock.api import (
+    UNBOUNDED,
+    IllegalDemand,
+    InvalidStateError,
+    Publisher,
+    Subscription,
+    add_demand,
+    check_demand,
+)
 
 
 class CountingPublisher(Publisher[int]):
-    """Signals 0 to `count` - 1, or what `element` makes of them, inside request(). It completes with the last one, or fails with `error`.
+    """Signals 0 to `count` - 1, or what `element` makes of them, inside request(). It completes
+    with the last one, or fails with `error`.
 
-    A subscriber that raises in a signal counts as cancelled, and `on_violation` gets the exception (rule 2.13).
+    A subscriber that raises in a signal counts as cancelled,
+    and `on_violation` gets the exception (rule 2.13).
     """
 
     def __init__(
@@ -30,7 +42,11 @@ class CountingPublisher(Publisher[int]):
         """Serve one more subscriber, from 0 on."""
         if subscriber is None:
             raise TypeError("subscribe() was called with None (rule 1.9)")
-        self._begin(_CountingSubscription(subscriber, self._count, self._error, self._element, self._on_violation))
+        self._begin(
+            _CountingSubscription(
+                subscriber, self._count, self._error, self._element, self._on_violation
+            )
+        )
 
     def _begin(self, line: "_CountingSubscription") -> None:
         line.signal("on_subscribe", line)
@@ -38,13 +54,19 @@ class CountingPublisher(Publisher[int]):
 
 
 class InterceptedPublisher:
-    """A publisher that gives access to its subscribers: `before` gets each one before on_subscribe, `after` directly after subscribe().
+    """A publisher that gives access to its subscribers: `before` gets each one before on_subscribe,
+    `after` directly after subscribe().
 
-    So a check can reach an object that subscribes by itself, and can act before its subscriber's tasks run.
+    So a check can reach an object that subscribes by itself,
+    and can act before its subscriber's tasks run.
     """
 
     def __init__(
-        self, publisher: Any, *, before: Callable[[Any], object] = lambda _: None, after: Callable[[Any], object] = lambda _: None
+        self,
+        publisher: Any,
+        *,
+        before: Callable[[Any], object] = lambda _: None,
+        after: Callable[[Any], object] = lambda _: None,
     ) -> None:
         self._publisher = publisher
         self._before = before
@@ -61,7 +83,9 @@ class InterceptedPublisher:
 
 
 class LatePublisher:
-    """A publisher that answers a subscriber later: `arrive()` subscribes to `publisher` those that have come."""
+    """A publisher that answers a subscriber later:
+    `arrive()` subscribes to `publisher` those that have come.
+    """
 
     def __init__(self, publisher: Any) -> None:
         self._publisher = publisher
@@ -96,7 +120,8 @@ class _CountingSubscription(Subscription):
         self._on_violation = on_violation
         self._next = 0
         self._demand = 0
-        # rule 3.2: nothing is signalled before on_subscribe has returned, so the pump counts as running.
+        # rule 3.2: nothing is signalled before on_subscribe has returned,
+        # so the pump counts as running.
         self._pumping = True
 
     def request(self, n: int, /) -> None:
@@ -116,7 +141,9 @@ class _CountingSubscription(Subscription):
         self._subscriber = None
 
     def pump(self) -> None:
-        """Signal while there is demand. A loop, not a recursion (rule 3.3): a request inside on_next only raises the demand."""
+        """Signal while there is demand. A loop, not a recursion (rule 3.3): a request inside
+        on_next only raises the demand.
+        """
         self._pumping = True
         while self._subscriber is not None and self._next < self._count and self._demand:
             self._demand -= 1
@@ -124,7 +151,9 @@ class _CountingSubscription(Subscription):
             self.signal("on_next", self._element(self._next - 1))
         self._pumping = False
         if self._subscriber is not None and self._next == self._count:
-            self._end("on_error", self._error) if self._error is not None else self._end("on_complete")
+            self._end("on_error", self._error) if self._error is not None else self._end(
+                "on_complete"
+            )
 
     def _end(self, signal: str, *arguments: Any) -> None:
         subscriber, self._subscriber = self._subscriber, None
@@ -143,14 +172,20 @@ class _CountingSubscription(Subscription):
 
 
 class DraftCountingPublisher(CountingPublisher):
-    """The same by the draft: a known end is signalled without on_subscribe, and calls on an ended subscription raise."""
+    """The same by the draft: a known end is signalled without on_subscribe,
+    and calls on an ended subscription raise.
+    """
 
     def subscribe(self, subscriber: Any, /) -> None:
         """Serve one more subscriber, from 0 on, or signal it the end."""
         if subscriber is None:
             raise TypeError("subscribe() was called with None")
         if self._count:
-            self._begin(_DraftCountingSubscription(subscriber, self._count, self._error, self._element, self._on_violation))
+            self._begin(
+                _DraftCountingSubscription(
+                    subscriber, self._count, self._error, self._element, self._on_violation
+                )
+            )
         elif self._error is None:
             subscriber.on_complete()
         else:
@@ -173,4 +208,6 @@ class _DraftCountingSubscription(_CountingSubscription):
 
     def _refuse_when_over(self, method: str) -> None:
         if self._subscriber is None:
-            raise InvalidStateError(f"{method} was called on a subscription that has ended (D2.1, D3.1)")
+            raise InvalidStateError(
+                f"{method} was called on a subscription that has ended (D2.1, D3.1)"
+            )

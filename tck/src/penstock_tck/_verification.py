@@ -1,4 +1,6 @@
-"""The base of all verifications: a profile, an environment, a settling time, waivers, and methods that fail a check."""
+"""The base of all verifications: a profile, an environment, a settling time, waivers,
+and methods that fail a check.
+"""
 
 import inspect
 from collections.abc import Awaitable, Callable, Mapping
@@ -19,11 +21,14 @@ class CheckFailed(AssertionError):
 
 
 class Vacuous(Exception):
-    """A check ran to its end, but nothing came that it could have judged. The text says what was missing."""
+    """A check ran to its end, but nothing came that it could have judged.
+    The text says what was missing.
+    """
 
 
 class Verification:
-    """The base of all verifications. Subclass `PublisherVerification`, `SubscriberVerification` or `ProcessorVerification`.
+    """The base of all verifications.
+    Subclass `PublisherVerification`, `SubscriberVerification` or `ProcessorVerification`.
 
     One instance serves one run of one check. The runner sets `env` before it calls a factory.
     """
@@ -31,11 +36,15 @@ class Verification:
     profile: ClassVar[Profile] = MODERN
     """Which generation of the standard is verified: `MODERN` or `DRAFT`."""
     settle_seconds: ClassVar[float] = 0.0
-    """What "eventually" means here: when all tasks are blocked, or after this many virtual seconds more."""
+    """What "eventually" means here:
+    when all tasks are blocked, or after this many virtual seconds more.
+    """
     watchdog_seconds: ClassVar[float] = 5.0
     """Real seconds after which a run of one check is ended. Only an endless run needs them."""
     thread_seconds: ClassVar[float] = 5.0
-    """Real seconds after which a thread that works for a task (`trio.to_thread.run_sync`) counts as idle: it may wait for demand."""
+    """Real seconds after which a thread that works for a task (`trio.to_thread.run_sync`) counts
+    as idle: it may wait for demand.
+    """
     other_threads: ClassVar[bool] = False
     """Whether signals and calls may come from other threads than the run's, one after the other."""
     quiet_seconds: ClassVar[float] = 0.02
@@ -43,9 +52,13 @@ class Verification:
     recursion_bound: ClassVar[int] = 1
     """How deep calls of on_next may be nested (rule 3.3)."""
     model_seeds: ClassVar[int | None] = None
-    """How many random scripts a check compares with its model; None: 300, or what a second of the processor permits."""
+    """How many random scripts a check compares with its model; None:
+    300, or what a second of the processor permits.
+    """
     waivers: ClassVar[Mapping[str, str]] = {}
-    """Optional checks that may fail, each with the reason. A waiver that is no longer needed fails."""
+    """Optional checks that may fail, each with the reason.
+    A waiver that is no longer needed fails.
+    """
     abstract: ClassVar[bool] = False
     """True in the body of a class that is only a base for others: it is not collected itself."""
 
@@ -56,16 +69,22 @@ class Verification:
 
     @optional_hook
     async def until_threads_idle(self) -> None:
-        """Return when your own threads have nothing more to do. With this hook, `quiet_seconds` is not needed."""
+        """Return when your own threads have nothing more to do.
+        With this hook, `quiet_seconds` is not needed.
+        """
 
     # ------------------------------------------------------------------ for check bodies
 
     def probe(self, **hooks: Any) -> ManualSubscriber:
-        """Return a fresh recording subscriber; `hooks` as in `penstock.testing.ManualSubscriber`."""
+        """Return a fresh recording subscriber; `hooks` as in
+        `penstock.testing.ManualSubscriber`.
+        """
         return self.env.subscriber(**{"recursion_bound": self.recursion_bound, **hooks})
 
     def manual_publisher(self, **hooks: Any) -> ManualPublisher:
-        """Return a fresh publisher that emits on command; `hooks` as in `penstock.testing.ManualPublisher`."""
+        """Return a fresh publisher that emits on command; `hooks` as in
+        `penstock.testing.ManualPublisher`.
+        """
         return self.env.publisher(**hooks)
 
     def fail(self, seen: str) -> NoReturn:
@@ -78,7 +97,9 @@ class Verification:
             raise CheckFailed(seen)
 
     def require_evidence(self, came: object, missing: str) -> None:
-        """End the check as vacuous unless something came that it could judge. `missing` says what did not come."""
+        """End the check as vacuous unless something came that it could judge.
+        `missing` says what did not come.
+        """
         if not came:
             raise Vacuous(missing)
 
@@ -87,8 +108,8 @@ class Verification:
         self.env.transcript.add("tck", text)
 
     async def settle(self) -> None:
-        """Let "eventually" pass: until all tasks are blocked, then for `settle_seconds`, and until all tasks are blocked again.
-        Checkpoints.
+        """Let "eventually" pass: until all tasks are blocked, then for `settle_seconds`, and until
+        all tasks are blocked again. Checkpoints.
         """
         await settle()
         if self.settle_seconds:
@@ -96,7 +117,9 @@ class Verification:
             await settle()
 
     async def settle_all(self, progress: Callable[[], int]) -> None:
-        """Settle, and again while that brings progress: with `settle_seconds`, a slow stream needs them several times. Checkpoints."""
+        """Settle, and again while that brings progress: with `settle_seconds`, a slow stream
+        needs them several times. Checkpoints.
+        """
         before = -1
         while before < (before := progress()):
             await self.settle()
@@ -104,16 +127,24 @@ class Verification:
                 return
 
     def verify_dropped(self, reference: Any, what: str) -> None:
-        """End the check unless the object of the weak reference is gone. The message names the objects that refer to it."""
+        """End the check unless the object of the weak reference is gone.
+        The message names the objects that refer to it.
+        """
         if not is_dropped(reference):
-            self.fail(f"{what} is still referred to by {'; '.join(referrers(reference)) or 'an object that could not be found'}")
+            self.fail(
+                f"{what} is still referred to by "
+                f"{'; '.join(referrers(reference)) or 'an object that could not be found'}"
+            )
 
     def expect_raise(self, expected: type[Exception] | None, call: Any, *arguments: Any) -> None:
-        """Call it, and end the check unless it raises `expected` (None: unless it returns normally)."""
+        """Call it, and end the check unless it raises `expected` (None:
+        unless it returns normally).
+        """
         words = f"{getattr(call, '__name__', 'the call')}({', '.join(map(shown, arguments))})"
         try:
             call(*arguments)
-        except Exception as error:  # boundary: the implementation's code runs here, and its exception is judged
+        except Exception as error:
+            # boundary: the implementation's code runs here, and its exception is judged.
             self.note(f"{words} raised {shown(error)}")
             if expected is None or not isinstance(error, expected):
                 self.fail(f"{words} raised {shown(error)}, but {_allowed(expected)}")

@@ -1,6 +1,12 @@
-"""The three classes that a user subclasses. Each has every check of its kind, of both generations, and the observations."""
+"""The three classes that a user subclasses. Each has every check of its kind, of both
+generations, and the observations.
+"""
 
-from penstock_tck._draft_checks import DraftProcessorChecks, DraftPublisherChecks, DraftSubscriberChecks
+from penstock_tck._draft_checks import (
+    DraftProcessorChecks,
+    DraftPublisherChecks,
+    DraftSubscriberChecks,
+)
 from penstock_tck._observations import PublisherObservations, SubscriberObservations
 from penstock_tck._processor_checks import ProcessorChecks
 from penstock_tck._publisher_checks import PublisherChecks
@@ -36,12 +42,20 @@ class ProcessorVerification(
     DraftSubscriberChecks,
     SubscriberObservations,
 ):
-    """Verifies a processor on both sides: define `create_processor()`, or override `connect(upstream)`."""
+    """Verifies a processor on both sides:
+    define `create_processor()`, or override `connect(upstream)`.
+    """
 
     abstract = True
 
 
 def is_concrete(candidate: object) -> bool:
-    """Return whether this is a verification class with a factory, and not only a base for others."""
+    """Return whether this is a verification class with a factory,
+    and not only a base for others.
+    """
     kinds = (PublisherVerification, SubscriberVerification, ProcessorVerification)
-    return isinstance(candidate, type) and issubclass(candidate, kinds) and not vars(candidate).get("abstract", False)
+    return (
+        isinstance(candidate, type)
+        and issubclass(candidate, kinds)
+        and not vars(candidate).get("abstract", False)
+    )

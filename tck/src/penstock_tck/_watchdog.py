@@ -1,14 +1,20 @@
-"""The watchdog: real time for one run of one check, because virtual time does not pass in an endless loop.
+"""The watchdog: real time for one run of one check,
+because virtual time does not pass in an endless loop.
 
 Rules of this file
 
-* The first alarm cancels the run's cancel scope from within the run loop. That ends tasks that wait for an event that never comes, and
-  tasks that only checkpoint (while they do, an autojump clock stands still).
-* Later alarms raise `WatchdogExpired` in the code that runs at the moment. That ends a loop that never returns to the run loop.
-  It derives from BaseException and is raised every `_AGAIN_SECONDS`, so that an `except` in a loop cannot keep it alive.
-* On a busy machine a check waits for the processor. So a check that still uses it, and has used less of it than its seconds, gets more
-  time: `_MOST_TIMES` as much in all. A check that uses none waits for something that never comes, and ends at once.
-* Alarms need SIGALRM and the main thread. Elsewhere faulthandler prints every stack and ends the process.
+* The first alarm cancels the run's cancel scope from within the run loop. That ends tasks that wait
+  for an event that never comes, and tasks that only checkpoint (while they do, an autojump clock
+  stands still).
+* Later alarms raise `WatchdogExpired` in the code that runs at the moment. That ends a loop that
+  never returns to the run loop.
+  It derives from BaseException and is raised every `_AGAIN_SECONDS`, so
+  that an `except` in a loop cannot keep it alive.
+* On a busy machine a check waits for the processor. So a check that still uses it, and has used
+  less of it than its seconds, gets more time: `_MOST_TIMES` as much in all. A check that uses none
+  waits for something that never comes, and ends at once.
+* Alarms need SIGALRM and the main thread.
+  Elsewhere faulthandler prints every stack and ends the process.
 """
 
 import faulthandler
@@ -28,7 +34,9 @@ _MOST_TIMES: Final = 20
 """How often its seconds a check may take on a busy machine."""
 
 _WAITING_SHARE: Final = 0.01
-"""A check that has used less than this part of the time on the processor waits. One that computes gets a tenth of it beside 20 others."""
+"""A check that has used less than this part of the time on the processor waits. One that
+computes gets a tenth of it beside 20 others.
+"""
 
 
 class WatchdogExpired(BaseException):
@@ -55,7 +63,8 @@ class Watchdog:
         if not self.expired and self._is_slowed():
             return
         first, self.expired = not self.expired, True
-        # A signal handler may run in the middle of any trio call. `run_sync_soon` is safe there, `cancel` is not.
+        # A signal handler may run in the middle of any trio call.
+        # `run_sync_soon` is safe there, `cancel` is not.
         if first and self._scope is not None and self._token is not None:
             self._token.run_sync_soon(self._scope.cancel)
             return

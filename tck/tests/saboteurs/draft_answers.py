@@ -134,7 +134,9 @@ class StartsLateSubscribersAtTheNewest(HonestDraftSubscription):
     """A late subscriber starts at the position of the others."""
 
     def begin(self) -> None:
-        self.position = max((subscription.position for subscription in self.publisher.active.values()), default=0)
+        self.position = max(
+            (subscription.position for subscription in self.publisher.active.values()), default=0
+        )
         super().begin()
 
 
@@ -142,13 +144,17 @@ SABOTEURS = [
     draft_publisher_saboteur(
         CompletesAfterAccepting,
         {
-            "a_completed_publisher_signals_only_on_complete": "answered with on_subscribe and on_complete",
+            "a_completed_publisher_signals_only_on_complete": (
+                "answered with on_subscribe and on_complete"
+            ),
         },
     ),
     draft_publisher_saboteur(
         SaysNothingWhenCompleted,
         {
-            "a_completed_publisher_signals_only_on_complete": "answered with nothing; it must be on_complete alone",
+            "a_completed_publisher_signals_only_on_complete": (
+                "answered with nothing; it must be on_complete alone"
+            ),
         },
     ),
     draft_publisher_saboteur(
@@ -160,7 +166,9 @@ SABOTEURS = [
     draft_publisher_saboteur(
         SaysNothingWhenFailed,
         {
-            "a_failed_publisher_signals_only_on_error": "answered with nothing; it must be on_error alone",
+            "a_failed_publisher_signals_only_on_error": (
+                "answered with nothing; it must be on_error alone"
+            ),
         },
     ),
     draft_publisher_saboteur(
@@ -173,7 +181,9 @@ SABOTEURS = [
     draft_publisher_saboteur(
         NeverAcceptsASingleElement,
         {
-            "an_active_publisher_answers_with_on_subscribe": "answered with nothing; it must be on_subscribe alone",
+            "an_active_publisher_answers_with_on_subscribe": (
+                "answered with nothing; it must be on_subscribe alone"
+            ),
         },
         also=["a_stream_ends_once", "request_more_zero_raises", "a_negative_request_more_raises"],
     ),
@@ -194,13 +204,17 @@ SABOTEURS = [
     draft_publisher_saboteur(
         AcceptsTheSameObjectTwice,
         {
-            "the_same_object_is_refused_while_it_is_subscribed": "on_subscribe arrived a second time",
+            "the_same_object_is_refused_while_it_is_subscribed": (
+                "on_subscribe arrived a second time"
+            ),
         },
     ),
     draft_publisher_saboteur(
         RefusesTheSameObjectWithTheWrongType,
         {
-            "the_same_object_is_refused_while_it_is_subscribed": "expected on_error(InvalidStateError), but got on_error(ValueError",
+            "the_same_object_is_refused_while_it_is_subscribed": (
+                "expected on_error(InvalidStateError), but got on_error(ValueError"
+            ),
         },
     ),
     draft_publisher_saboteur(
@@ -212,19 +226,25 @@ SABOTEURS = [
     draft_publisher_saboteur(
         RefusesEqualSubscribers,
         {
-            "equal_subscribers_that_are_not_identical_are_both_served": "expected on_subscribe, but got on_error(InvalidStateError",
+            "equal_subscribers_that_are_not_identical_are_both_served": (
+                "expected on_subscribe, but got on_error(InvalidStateError"
+            ),
         },
     ),
     publisher_saboteur(
         ForgetsCancelledSubscribersLater,
         {
-            "a_cancelled_subscriber_may_subscribe_again_at_once": "expected on_subscribe, but got on_error(InvalidStateError",
+            "a_cancelled_subscriber_may_subscribe_again_at_once": (
+                "expected on_subscribe, but got on_error(InvalidStateError"
+            ),
         },
     ),
     publisher_saboteur(
         StartsLateSubscribersAtTheNewest,
         {
-            "a_late_subscriber_starts_with_the_oldest_element": "expected on_next(0), but got on_next(2)",
+            "a_late_subscriber_starts_with_the_oldest_element": (
+                "expected on_next(0), but got on_next(2)"
+            ),
         },
     ),
 ]

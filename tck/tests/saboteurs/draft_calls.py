@@ -1,11 +1,18 @@
-"""Publishers of the draft whose request_more or cancel is wrong (sleeps use the kit's MockClock)."""
+"""Publishers of the draft whose request_more or cancel is wrong (sleeps use the kit's
+MockClock).
+"""
 
 from typing import Any
 
 import trio
 
 from penstock.api import UNBOUNDED, add_demand
-from tck.tests._honest_draft import DraftPublisher, HonestDraftSubscription, SlowDraftPublisher, SlowDraftSubscription
+from tck.tests._honest_draft import (
+    DraftPublisher,
+    HonestDraftSubscription,
+    SlowDraftPublisher,
+    SlowDraftSubscription,
+)
 from tck.tests._honest_publishers import HonestSubscription
 from tck.tests._saboteur import draft_publisher_saboteur, publisher_saboteur
 
@@ -29,7 +36,12 @@ class SignalsOneTooMany(HonestDraftSubscription):
     """One element more than requested is signalled."""
 
     def due(self) -> bool:
-        return self.subscriber is not None and self.demand > -1 and self.position < self.publisher.count and self.has_requested
+        return (
+            self.subscriber is not None
+            and self.demand > -1
+            and self.position < self.publisher.count
+            and self.has_requested
+        )
 
     has_requested = False
 
@@ -185,13 +197,19 @@ SABOTEURS = [
     publisher_saboteur(
         RefusesTheBoundSynchronously,
         {
-            "a_demand_at_the_bound_is_served": "expected on_next, but got on_error(InvalidStateError",
+            "a_demand_at_the_bound_is_served": (
+                "expected on_next, but got on_error(InvalidStateError"
+            ),
             "cancel_stops_an_endless_stream": "no element came of a demand of 2^63-1",
         },
     ),
     publisher_saboteur(
         IgnoresRequestsWhenOver,
-        {"request_more_on_a_cancelled_subscription_raises": "returned normally, but it must raise InvalidStateError"},
+        {
+            "request_more_on_a_cancelled_subscription_raises": (
+                "returned normally, but it must raise InvalidStateError"
+            )
+        },
     ),
     publisher_saboteur(
         OverwritesDemand,
@@ -202,7 +220,9 @@ SABOTEURS = [
     publisher_saboteur(
         SignalsOneTooMany,
         {
-            "elements_come_as_requested_by_the_draft": "element 2 arrived, but only 1 were requested",
+            "elements_come_as_requested_by_the_draft": (
+                "element 2 arrived, but only 1 were requested"
+            ),
         },
         also=[
             "all_subscribers_get_the_same_elements_one_by_one",
@@ -226,13 +246,17 @@ SABOTEURS = [
     publisher_saboteur(
         OverflowsWithTheWrongType,
         {
-            "a_demand_above_the_bound_ends_the_stream": "expected on_error(InvalidStateError), but got on_error(ValueError",
+            "a_demand_above_the_bound_ends_the_stream": (
+                "expected on_error(InvalidStateError), but got on_error(ValueError"
+            ),
         },
     ),
     publisher_saboteur(
         OverflowsAtTheBound,
         {
-            "a_demand_at_the_bound_is_served": "expected on_next, but got on_error(InvalidStateError",
+            "a_demand_at_the_bound_is_served": (
+                "expected on_next, but got on_error(InvalidStateError"
+            ),
             "cancel_stops_an_endless_stream": "no element came of a demand of 2^63-1",
         },
     ),
@@ -251,7 +275,9 @@ SABOTEURS = [
     publisher_saboteur(
         IgnoresNegatives,
         {
-            "a_negative_request_more_raises": "request(-1) returned normally, but it must raise ValueError",
+            "a_negative_request_more_raises": (
+                "request(-1) returned normally, but it must raise ValueError"
+            ),
         },
     ),
     publisher_saboteur(
@@ -263,7 +289,9 @@ SABOTEURS = [
     draft_publisher_saboteur(
         InventsElements,
         {
-            "request_more_does_not_wait_for_an_element": "an element arrived before request_more returned",
+            "request_more_does_not_wait_for_an_element": (
+                "an element arrived before request_more returned"
+            ),
         },
         serves_as="slow_class",
     ),
@@ -277,25 +305,33 @@ SABOTEURS = [
     publisher_saboteur(
         IgnoresASecondCancel,
         {
-            "a_second_cancel_raises": "cancel() returned normally, but it must raise InvalidStateError",
+            "a_second_cancel_raises": (
+                "cancel() returned normally, but it must raise InvalidStateError"
+            ),
         },
     ),
     publisher_saboteur(
         GoesOnAfterACancel,
         {
-            "cancel_stops_an_endless_stream": "turns of the run loop after cancel() elements still arrive",
+            "cancel_stops_an_endless_stream": (
+                "turns of the run loop after cancel() elements still arrive"
+            ),
         },
     ),
     publisher_saboteur(
         SignalsOneElementLongAfterACancel,
         {
-            "cancel_stops_an_endless_stream": "on_next arrived although the subscription was cancelled long ago",
+            "cancel_stops_an_endless_stream": (
+                "on_next arrived although the subscription was cancelled long ago"
+            ),
         },
     ),
     draft_publisher_saboteur(
         KeepsItsSubscribers,
         {
-            "cancel_drops_the_subscriber_of_the_draft": "the subscriber is still referred to by a builtins.list",
+            "cancel_drops_the_subscriber_of_the_draft": (
+                "the subscriber is still referred to by a builtins.list"
+            ),
         },
     ),
 ]

@@ -1,4 +1,6 @@
-"""Objects of the draft with a fault that hides between two steps. The checks against the models catch each of them."""
+"""Objects of the draft with a fault that hides between two steps.
+The checks against the models catch each of them.
+"""
 
 from typing import Any
 
@@ -6,11 +8,18 @@ import trio
 
 from tck.tests._honest_draft import HonestDraftSubscription
 from tck.tests._honest_draft_subscribers import HonestDraftSubscriber
-from tck.tests._saboteur import DRAFT_MODEL, DRAFT_SUBSCRIBER_MODEL, publisher_saboteur, subscriber_saboteur
+from tck.tests._saboteur import (
+    DRAFT_MODEL,
+    DRAFT_SUBSCRIBER_MODEL,
+    publisher_saboteur,
+    subscriber_saboteur,
+)
 
 
 class WritesBackItsDemand(HonestDraftSubscription):
-    """A request during the checkpoint of the task is forgotten: the task writes back the demand that it has read before."""
+    """A request during the checkpoint of the task is forgotten:
+    the task writes back the demand that it has read before.
+    """
 
     async def run(self) -> None:
         while self.due():
@@ -68,9 +77,18 @@ SABOTEURS = [
     publisher_saboteur(WritesBackItsDemand, {DRAFT_MODEL: "were requested, and"}),
     publisher_saboteur(CountsALateRequestTwice, {DRAFT_MODEL: "D4.1"}),
     publisher_saboteur(
-        IgnoresACancelDuringAStep, {DRAFT_MODEL: "D3.2", "cancel_stops_an_endless_stream": "turns of the run loop after cancel()"}
+        IgnoresACancelDuringAStep,
+        {
+            DRAFT_MODEL: "D3.2",
+            "cancel_stops_an_endless_stream": "turns of the run loop after cancel()",
+        },
     ),
     publisher_saboteur(IgnoresALateCancelOfTheDraft, {DRAFT_MODEL: "D3.2"}),
-    subscriber_saboteur(DropsAnElementWhileItWorks, {DRAFT_SUBSCRIBER_MODEL: "were signalled, but the handlers saw"}),
-    subscriber_saboteur(DropsTheEndBehindElements, {DRAFT_SUBSCRIBER_MODEL: "on_complete was signalled, but the handlers saw none"}),
+    subscriber_saboteur(
+        DropsAnElementWhileItWorks, {DRAFT_SUBSCRIBER_MODEL: "were signalled, but the handlers saw"}
+    ),
+    subscriber_saboteur(
+        DropsTheEndBehindElements,
+        {DRAFT_SUBSCRIBER_MODEL: "on_complete was signalled, but the handlers saw none"},
+    ),
 ]

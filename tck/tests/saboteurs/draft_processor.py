@@ -63,7 +63,9 @@ class GivesTheNewestFirst(HonestDraftProcessor):
 
 
 class ReadsNothingAhead(HonestDraftProcessor):
-    """It declares reads_ahead, but requests nothing upstream before elements are requested downstream."""
+    """It declares reads_ahead, but requests nothing upstream before elements are requested
+    downstream.
+    """
 
     def fill(self) -> None:
         if any(branch.demand for branch in self.branches.values()):
@@ -119,12 +121,18 @@ SABOTEURS = [
             "a_cancel_downstream_does_not_affect_the_others": "expected cancel, but",
             "a_shutdown_cancels_once": "expected cancel, but",
         },
-        also=["nothing_is_requested_after_a_cancel", "nothing_is_cancelled_twice", "elements_after_a_cancel_are_accepted"],
+        also=[
+            "nothing_is_requested_after_a_cancel",
+            "nothing_is_cancelled_twice",
+            "elements_after_a_cancel_are_accepted",
+        ],
     ),
     processor_saboteur(
         CancelsUpstreamTooSoon,
         {
-            "a_cancel_downstream_does_not_affect_the_others": "was cancelled while a subscriber was still subscribed",
+            "a_cancel_downstream_does_not_affect_the_others": (
+                "was cancelled while a subscriber was still subscribed"
+            ),
             "a_cancel_unblocks_the_other_subscribers": "nothing more was requested upstream",
         },
     ),
@@ -156,21 +164,29 @@ SABOTEURS = [
     processor_saboteur(
         ReadsNothingAhead,
         {
-            "elements_before_demand_downstream_are_kept": "it declares reads_ahead, but requested nothing upstream",
+            "elements_before_demand_downstream_are_kept": (
+                "it declares reads_ahead, but requested nothing upstream"
+            ),
         },
     ),
     processor_saboteur(
         RequestsUpstreamOncePerRequest,
         {
-            "one_large_request_keeps_requesting_upstream": "nothing more was requested upstream after 4 of 20 elements",
-            "a_cancel_unblocks_the_other_subscribers": "nothing more was requested upstream after 4 elements",
+            "one_large_request_keeps_requesting_upstream": (
+                "nothing more was requested upstream after 4 of 20 elements"
+            ),
+            "a_cancel_unblocks_the_other_subscribers": (
+                "nothing more was requested upstream after 4 elements"
+            ),
             "elements_come_as_requested_by_the_draft": "expected on_next, but nothing arrived",
         },
     ),
     processor_saboteur(
         BlocksAfterTheSlowestCancelled,
         {
-            "a_cancel_unblocks_the_other_subscribers": "after 4 elements, although the blocking subscriber has cancelled",
+            "a_cancel_unblocks_the_other_subscribers": (
+                "after 4 elements, although the blocking subscriber has cancelled"
+            ),
         },
     ),
     processor_saboteur(

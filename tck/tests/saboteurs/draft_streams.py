@@ -43,7 +43,9 @@ class LetsSubscribersCompete(DraftPublisher):
 
 
 class ChangesTheLastElementForLargeDemand(HonestDraftSubscription):
-    """If several subscribers request more elements than the stream has, the second one gets a different last element."""
+    """If several subscribers request more elements than the stream has,
+    the second one gets a different last element.
+    """
 
     def step(self) -> None:
         wants_more = self.demand > self.publisher.count - self.position
@@ -116,20 +118,26 @@ SABOTEURS = [
         {
             "all_subscribers_get_the_same_elements_one_by_one": "but s1 got",
             "all_subscribers_get_the_same_elements_at_once": "but s1 got",
-            "a_late_subscriber_starts_with_the_oldest_element": "expected on_next(0), but got on_next(2)",
+            "a_late_subscriber_starts_with_the_oldest_element": (
+                "expected on_next(0), but got on_next(2)"
+            ),
         },
     ),
     publisher_saboteur(
         ChangesTheLastElementForLargeDemand,
         {
-            "all_subscribers_get_the_same_elements_at_once": "s2 got [0, 1, 'another one'], but s1 got [0, 1, 2]",
+            "all_subscribers_get_the_same_elements_at_once": (
+                "s2 got [0, 1, 'another one'], but s1 got [0, 1, 2]"
+            ),
         },
     ),
     publisher_saboteur(
         CompletesAtTheNextRequest,
         {
             "completion_comes_with_the_last_element": "expected on_complete, but nothing arrived",
-            "a_late_subscriber_starts_with_the_oldest_element": "expected on_complete, but nothing arrived",
+            "a_late_subscriber_starts_with_the_oldest_element": (
+                "expected on_complete, but nothing arrived"
+            ),
         },
     ),
     publisher_saboteur(

@@ -261,14 +261,18 @@ class WrapsFailures(HonestDraftSubscriber):
 
 
 _EVERYTHING_ELSE = [
-    check.name for check in checks_of(HonestDraftSubscriberStage) if check.name != "on_subscribe_only_schedules"
+    check.name
+    for check in checks_of(HonestDraftSubscriberStage)
+    if check.name != "on_subscribe_only_schedules"
 ]  # each check subscribes it
 
 SABOTEURS = [
     subscriber_saboteur(
         RequestsInsideOnSubscribe,
         {
-            "on_subscribe_only_schedules": "rule D5.2, step 3, p1: request_more was called from inside on_subscribe",
+            "on_subscribe_only_schedules": (
+                "rule D5.2, step 3, p1: request_more was called from inside on_subscribe"
+            ),
         },
         also=_EVERYTHING_ELSE,
     ),
@@ -336,19 +340,25 @@ SABOTEURS = [
     subscriber_saboteur(
         TakesASecond,
         {
-            "a_second_subscription_is_reported_and_not_used": "the second subscription was called: request_more(2)",
+            "a_second_subscription_is_reported_and_not_used": (
+                "the second subscription was called: request_more(2)"
+            ),
         },
     ),
     subscriber_saboteur(
         IgnoresASecond,
         {
-            "a_second_subscription_is_reported_and_not_used": "a second subscription was accepted without an error",
+            "a_second_subscription_is_reported_and_not_used": (
+                "a second subscription was accepted without an error"
+            ),
         },
     ),
     subscriber_saboteur(
         CancelsASecond,
         {
-            "a_second_subscription_is_reported_and_not_used": "the second subscription was called: cancel()",
+            "a_second_subscription_is_reported_and_not_used": (
+                "the second subscription was called: cancel()"
+            ),
         },
     ),
     subscriber_saboteur(
@@ -360,13 +370,17 @@ SABOTEURS = [
     subscriber_saboteur(
         CancelsTwiceAtShutdown,
         {
-            "a_shutdown_cancels_once": "rule D7.4, step 6, p1: cancel was called on a cancelled subscription",
+            "a_shutdown_cancels_once": (
+                "rule D7.4, step 6, p1: cancel was called on a cancelled subscription"
+            ),
         },
     ),
     subscriber_saboteur(
         RequestsAfterItsCancel,
         {
-            "nothing_is_requested_after_a_cancel": "rule D7.3, step 6, p1: request_more was called on a cancelled subscription",
+            "nothing_is_requested_after_a_cancel": (
+                "rule D7.3, step 6, p1: request_more was called on a cancelled subscription"
+            ),
         },
     ),
     subscriber_saboteur(
@@ -404,7 +418,9 @@ SABOTEURS = [
     subscriber_saboteur(
         LosesEarlyCompletion,
         {
-            "completion_is_accepted_without_a_request": "the handlers saw nothing; they must see on_complete once",
+            "completion_is_accepted_without_a_request": (
+                "the handlers saw nothing; they must see on_complete once"
+            ),
         },
     ),
     subscriber_saboteur(
@@ -417,7 +433,9 @@ SABOTEURS = [
     subscriber_saboteur(
         LosesEarlyFailures,
         {
-            "a_failure_is_accepted_without_a_request": "the handlers saw nothing; they must see on_error once",
+            "a_failure_is_accepted_without_a_request": (
+                "the handlers saw nothing; they must see on_error once"
+            ),
         },
     ),
     subscriber_saboteur(

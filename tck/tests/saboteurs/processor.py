@@ -92,7 +92,7 @@ class CancelsTheFailedSubscription(RequestsFromTheFailedSubscription):
         failed.cancel()
 
 
-# ---------------------------------------------------------------------- demand, completion and cancel
+# -------------------------------------------------------------------- demand, completion and cancel
 
 
 class ForgetsLargeDemand(HonestProcessor):
@@ -118,7 +118,9 @@ class CompletionWaits(HonestProcessor):
 
 
 class CompletionOvertakesElements(HonestFanOut):
-    """If the window is full, a completion from upstream overtakes the elements that were not requested yet."""
+    """If the window is full, a completion from upstream overtakes the elements
+    that were not requested yet.
+    """
 
     def on_complete(self) -> None:
         if self.first == 0 and len(self.kept) == self.window:
@@ -144,7 +146,8 @@ class KeepsItsUpstream(HonestProcessor):
     bounded = True
 
     def request(self, n: int, /) -> None:
-        self.bounded &= n != UNBOUNDED  # without a cancel, an endless synchronous publisher would never return
+        # Without a cancel, an endless synchronous publisher would never return.
+        self.bounded &= n != UNBOUNDED
         super().request(n)
 
     def cancel(self) -> None:
@@ -222,7 +225,10 @@ class ForgetsLateSubscribers(HonestFanOut):
 
 
 SABOTEURS = [
-    processor_saboteur(SwallowsErrors, {"errors_pass_at_once_without_demand": "expected on_error, but nothing arrived"}),
+    processor_saboteur(
+        SwallowsErrors,
+        {"errors_pass_at_once_without_demand": "expected on_error, but nothing arrived"},
+    ),
     processor_saboteur(
         WrapsErrors,
         {
@@ -236,12 +242,18 @@ SABOTEURS = [
         {"errors_overtake_waiting_elements": "expected on_error, but nothing arrived"},
         also=["an_error_reaches_every_subscriber"],
     ),
-    processor_saboteur(PassesErrorsToTheFirstOnly, {"an_error_reaches_every_subscriber": "the second subscriber got None instead"}),
     processor_saboteur(
-        PassesErrorsToWaitingSubscribersOnly, {"an_error_reaches_every_subscriber": "the second subscriber got None instead"}
+        PassesErrorsToTheFirstOnly,
+        {"an_error_reaches_every_subscriber": "the second subscriber got None instead"},
     ),
     processor_saboteur(
-        RecoversInVain, {"a_recovery_does_not_use_the_failed_subscription": "it declares recovers, but passed"}, recovers=True
+        PassesErrorsToWaitingSubscribersOnly,
+        {"an_error_reaches_every_subscriber": "the second subscriber got None instead"},
+    ),
+    processor_saboteur(
+        RecoversInVain,
+        {"a_recovery_does_not_use_the_failed_subscription": "it declares recovers, but passed"},
+        recovers=True,
     ),
     processor_saboteur(
         RequestsFromTheFailedSubscription,
@@ -253,17 +265,37 @@ SABOTEURS = [
         {"a_recovery_does_not_use_the_failed_subscription": "cancel was called after the end"},
         also=["after_on_error_the_subscription_is_not_used"],
     ),
-    processor_saboteur(ForgetsLargeDemand, {"one_large_request_is_served_to_the_end": "nothing more was requested upstream after 5 of 20"}),
+    processor_saboteur(
+        ForgetsLargeDemand,
+        {
+            "one_large_request_is_served_to_the_end": (
+                "nothing more was requested upstream after 5 of 20"
+            )
+        },
+    ),
     processor_saboteur(
         CompletionWaits,
         {"completion_passes_without_demand": "expected on_complete, but nothing arrived"},
-        also=["an_eager_publisher_completes_with_its_last_element", "completion_before_a_request_is_handled"],
+        also=[
+            "an_eager_publisher_completes_with_its_last_element",
+            "completion_before_a_request_is_handled",
+        ],
     ),
-    processor_saboteur(CompletionOvertakesElements, {"elements_read_ahead_come_before_the_end": "expected nothing, but got on_complete()"}),
-    processor_saboteur(LosesTheLastElement, {"elements_read_ahead_come_before_the_end": "expected on_next, but got on_complete()"}),
+    processor_saboteur(
+        CompletionOvertakesElements,
+        {"elements_read_ahead_come_before_the_end": "expected nothing, but got on_complete()"},
+    ),
+    processor_saboteur(
+        LosesTheLastElement,
+        {"elements_read_ahead_come_before_the_end": "expected on_next, but got on_complete()"},
+    ),
     processor_saboteur(
         KeepsItsUpstream,
-        {"cancel_of_the_last_subscriber_cancels_upstream": "expected cancel, but the subscriber did not call"},
+        {
+            "cancel_of_the_last_subscriber_cancels_upstream": (
+                "expected cancel, but the subscriber did not call"
+            )
+        },
         also=[
             "an_end_after_a_cancel_is_accepted",
             "requested_elements_reach_the_handlers_until_a_cancel",
@@ -272,18 +304,33 @@ SABOTEURS = [
         ],
     ),
     processor_saboteur(
-        KeepsItsUpstreamAfterARefusal, {"an_illegal_demand_downstream_cancels_upstream": "expected cancel, but the subscriber did not call"}
+        KeepsItsUpstreamAfterARefusal,
+        {
+            "an_illegal_demand_downstream_cancels_upstream": (
+                "expected cancel, but the subscriber did not call"
+            )
+        },
     ),
     processor_saboteur(
         CancelsUpstreamWithTheFirst,
-        {"a_cancel_downstream_does_not_stop_the_other_subscriber": "cancelled while a subscriber was still subscribed"},
+        {
+            "a_cancel_downstream_does_not_stop_the_other_subscriber": (
+                "cancelled while a subscriber was still subscribed"
+            )
+        },
         also=["cancel_of_the_slowest_subscriber_unblocks_the_others"],
     ),
     processor_saboteur(
         BlocksAfterTheSlowestCancelled,
-        {"cancel_of_the_slowest_subscriber_unblocks_the_others": "although the slowest subscriber has cancelled"},
+        {
+            "cancel_of_the_slowest_subscriber_unblocks_the_others": (
+                "although the slowest subscriber has cancelled"
+            )
+        },
     ),
-    processor_saboteur(SharesOneDemand, {"a_late_subscriber_waits_for_its_own_demand": "but only 0 were requested"}),
+    processor_saboteur(
+        SharesOneDemand, {"a_late_subscriber_waits_for_its_own_demand": "but only 0 were requested"}
+    ),
     processor_saboteur(
         ForgetsLateSubscribers,
         {"a_late_subscriber_waits_for_its_own_demand": "did not get on_complete"},

@@ -1,4 +1,6 @@
-"""Processors that lose early demand, or keep more than they declare (rule 4.1), and subscribers that fail late (rules 2.1, 3.8)."""
+"""Processors that lose early demand, or keep more than they declare (rule 4.1), and subscribers
+that fail late (rules 2.1, 3.8).
+"""
 
 from typing import Any
 
@@ -67,10 +69,28 @@ class HidesLateElements(HonestSubscriber):
 
 
 SABOTEURS = [
-    processor_saboteur(ForgetsEarlyDemand, {"demand_before_upstream_has_come_is_kept": "requested downstream, and 0"}),
-    processor_saboteur(KeepsTheLatestEarlyDemand, {"demand_before_upstream_has_come_is_kept": "requested downstream, and 2"}),
-    processor_saboteur(KeepsMoreThanItDeclares, {"no_more_is_kept_than_declared": "it keeps 8 elements, and declares buffer_size = 4"}),
-    subscriber_saboteur(RaisesAtItsFiftiethElement, {"a_long_stream_is_handled": "on_next raised RuntimeError('this is the 50th')"}),
-    subscriber_saboteur(RequestsNoMoreAfterAHundred, {"a_long_stream_is_handled": "after 100 elements it requests no more"}),
-    subscriber_saboteur(HidesLateElements, {"a_long_stream_is_handled": "400 elements were signalled, but the handlers saw 300"}),
+    processor_saboteur(
+        ForgetsEarlyDemand,
+        {"demand_before_upstream_has_come_is_kept": "requested downstream, and 0"},
+    ),
+    processor_saboteur(
+        KeepsTheLatestEarlyDemand,
+        {"demand_before_upstream_has_come_is_kept": "requested downstream, and 2"},
+    ),
+    processor_saboteur(
+        KeepsMoreThanItDeclares,
+        {"no_more_is_kept_than_declared": "it keeps 8 elements, and declares buffer_size = 4"},
+    ),
+    subscriber_saboteur(
+        RaisesAtItsFiftiethElement,
+        {"a_long_stream_is_handled": "on_next raised RuntimeError('this is the 50th')"},
+    ),
+    subscriber_saboteur(
+        RequestsNoMoreAfterAHundred,
+        {"a_long_stream_is_handled": "after 100 elements it requests no more"},
+    ),
+    subscriber_saboteur(
+        HidesLateElements,
+        {"a_long_stream_is_handled": "400 elements were signalled, but the handlers saw 300"},
+    ),
 ]

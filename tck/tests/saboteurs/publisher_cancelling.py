@@ -214,7 +214,9 @@ SABOTEURS = [
         IgnoresCancelInATask,
         {
             "cancel_stops_a_stream_with_unbounded_demand": "it had to be stopped",
-            "cancel_stops_elements_of_a_slow_source": "although the subscription was cancelled long ago",
+            "cancel_stops_elements_of_a_slow_source": (
+                "although the subscription was cancelled long ago"
+            ),
         },
         also=[
             "cancel_makes_no_signal",
@@ -230,10 +232,16 @@ SABOTEURS = [
             "requests_after_a_cancel_do_nothing",
         ],
     ),
-    publisher_saboteur(DrainsBeforeItStops, {"cancel_stops_a_stream_with_unbounded_demand": "it had to be stopped"}),
+    publisher_saboteur(
+        DrainsBeforeItStops, {"cancel_stops_a_stream_with_unbounded_demand": "it had to be stopped"}
+    ),
     publisher_saboteur(
         CompletesAfterACancelInOnSubscribe,
-        {"nothing_comes_after_a_cancel_inside_on_subscribe": "on_complete arrived although the subscription was cancelled long ago"},
+        {
+            "nothing_comes_after_a_cancel_inside_on_subscribe": (
+                "on_complete arrived although the subscription was cancelled long ago"
+            )
+        },
         also=[
             "cancel_returns_normally_in_every_state",
             "cancel_makes_no_signal",
@@ -241,7 +249,11 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         CompletesAfterACancelInOnNext,
-        {"nothing_comes_after_a_cancel_inside_on_next": "on_complete arrived although the subscription was cancelled long ago"},
+        {
+            "nothing_comes_after_a_cancel_inside_on_next": (
+                "on_complete arrived although the subscription was cancelled long ago"
+            )
+        },
         also=[
             "a_cancel_inside_on_next_drops_the_subscriber",
             "a_cancel_does_not_affect_other_subscribers",
@@ -250,7 +262,11 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         CompletesAfterACancel,
-        {"nothing_comes_after_a_cancel_between_signals": "on_complete arrived although the subscription was cancelled long ago"},
+        {
+            "nothing_comes_after_a_cancel_between_signals": (
+                "on_complete arrived although the subscription was cancelled long ago"
+            )
+        },
         also=[
             "cancel_drops_the_subscriber",
             "further_cancels_do_nothing",
@@ -258,12 +274,18 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         DeliversElementsAfterACancel,
-        {"cancel_stops_elements_of_a_slow_source": "on_next arrived although the subscription was cancelled long ago"},
+        {
+            "cancel_stops_elements_of_a_slow_source": (
+                "on_next arrived although the subscription was cancelled long ago"
+            )
+        },
         also=[
             "a_cancel_before_a_slow_element_drops_the_subscriber",
         ],
     ),
-    publisher_saboteur(FailsOnCancel, {"cancel_makes_no_signal": "1 signals arrived from inside cancel()"}),
+    publisher_saboteur(
+        FailsOnCancel, {"cancel_makes_no_signal": "1 signals arrived from inside cancel()"}
+    ),
     publisher_saboteur(
         RaisesOnASecondCancel,
         {
@@ -279,7 +301,10 @@ SABOTEURS = [
             "request_returns_normally_in_every_state",
         ],
     ),
-    publisher_saboteur(RaisesWhenCancelledAfterAFailure, {"cancel_returns_normally_after_a_failure": "cancel() raised RuntimeError"}),
+    publisher_saboteur(
+        RaisesWhenCancelledAfterAFailure,
+        {"cancel_returns_normally_after_a_failure": "cancel() raised RuntimeError"},
+    ),
     publisher_saboteur(
         RaisesInOnSubscribe,
         {"cancel_returns_normally_in_every_state": "cancel() raised RuntimeError"},

@@ -7,7 +7,9 @@ from tck.tests._saboteur import publisher_class_saboteur, publisher_saboteur
 
 
 class OverwritesDemand(HonestSubscription):
-    """request() replaces the demand with its number. This shows if two requests come before an element is signalled."""
+    """request() replaces the demand with its number.
+    This shows if two requests come before an element is signalled.
+    """
 
     def add(self, n: int) -> None:
         self.demand = n
@@ -122,7 +124,11 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         EmitsOneTooMany,
-        {"elements_come_as_requested_and_no_others": "element 2 arrived, but only 1 were requested"},
+        {
+            "elements_come_as_requested_and_no_others": (
+                "element 2 arrived, but only 1 were requested"
+            )
+        },
         also=[
             "a_cancelled_nursery_signals_at_most_one_error",
             "a_finite_stream_ends_with_on_complete",
@@ -141,11 +147,19 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         StartsWithoutDemand,
-        {"elements_come_as_requested_and_no_others": "element 1 arrived, but only 0 were requested"},
+        {
+            "elements_come_as_requested_and_no_others": (
+                "element 1 arrived, but only 0 were requested"
+            )
+        },
     ),
     publisher_saboteur(
         FloodsInATask,
-        {"elements_come_as_requested_and_no_others": "element 2 arrived, but only 1 were requested"},
+        {
+            "elements_come_as_requested_and_no_others": (
+                "element 2 arrived, but only 1 were requested"
+            )
+        },
         also=[
             "a_cancelled_nursery_signals_at_most_one_error",
             "a_finite_stream_ends_with_on_complete",
@@ -205,7 +219,11 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         WaitsForTheDemandToBeUsedUp,
-        {"fewer_elements_than_requested_end_with_on_complete": "expected on_complete, but nothing arrived"},
+        {
+            "fewer_elements_than_requested_end_with_on_complete": (
+                "expected on_complete, but nothing arrived"
+            )
+        },
         also=[
             "unbounded_demand_is_supported",
             "a_source_that_raises_ends_the_stream_with_on_error",
@@ -223,7 +241,9 @@ SABOTEURS = [
     publisher_class_saboteur(
         OneElementShort,
         {
-            "fewer_elements_than_requested_end_with_on_complete": "expected on_next, but got on_complete",
+            "fewer_elements_than_requested_end_with_on_complete": (
+                "expected on_next, but got on_complete"
+            ),
             "a_finite_stream_ends_with_on_complete": "expected on_next, but got on_complete",
         },
         also=[
@@ -238,7 +258,9 @@ SABOTEURS = [
     publisher_class_saboteur(
         OneElementMore,
         {
-            "fewer_elements_than_requested_end_with_on_complete": "expected on_complete, but got on_next",
+            "fewer_elements_than_requested_end_with_on_complete": (
+                "expected on_complete, but got on_next"
+            ),
             "a_finite_stream_ends_with_on_complete": "expected on_complete, but got on_next",
         },
         also=[

@@ -48,7 +48,9 @@ class KeepsASubscriberThatCancelsInASignal(_KeepsReferences):
 
 
 class KeepsASubscriberWhileItWaits(TaskSubscription):
-    """The task that waits for the source keeps the subscriber in a variable until the source answers."""
+    """The task that waits for the source keeps the subscriber in a variable until the source
+    answers.
+    """
 
     async def run(self) -> None:
         while self.due():
@@ -105,11 +107,31 @@ SABOTEURS = [
             "a_cancel_inside_on_next_drops_the_subscriber",
         ],
     ),
-    publisher_saboteur(KeepsASubscriberWithoutRequests, {"a_cancel_before_any_request_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsASubscriberThatCancelsInASignal, {"a_cancel_inside_on_next_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsASubscriberWhileItWaits, {"a_cancel_before_a_slow_element_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsACompletedSubscriber, {"on_complete_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsARefusedSubscriber, {"the_refusal_of_a_demand_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsAFailedSubscriber, {"the_failure_of_the_source_drops_the_subscriber": "is still referred to by"}),
-    publisher_saboteur(KeepsASubscriberThatRaised, {"a_subscriber_that_raises_is_dropped": "is still referred to by"}),
+    publisher_saboteur(
+        KeepsASubscriberWithoutRequests,
+        {"a_cancel_before_any_request_drops_the_subscriber": "is still referred to by"},
+    ),
+    publisher_saboteur(
+        KeepsASubscriberThatCancelsInASignal,
+        {"a_cancel_inside_on_next_drops_the_subscriber": "is still referred to by"},
+    ),
+    publisher_saboteur(
+        KeepsASubscriberWhileItWaits,
+        {"a_cancel_before_a_slow_element_drops_the_subscriber": "is still referred to by"},
+    ),
+    publisher_saboteur(
+        KeepsACompletedSubscriber, {"on_complete_drops_the_subscriber": "is still referred to by"}
+    ),
+    publisher_saboteur(
+        KeepsARefusedSubscriber,
+        {"the_refusal_of_a_demand_drops_the_subscriber": "is still referred to by"},
+    ),
+    publisher_saboteur(
+        KeepsAFailedSubscriber,
+        {"the_failure_of_the_source_drops_the_subscriber": "is still referred to by"},
+    ),
+    publisher_saboteur(
+        KeepsASubscriberThatRaised,
+        {"a_subscriber_that_raises_is_dropped": "is still referred to by"},
+    ),
 ]

@@ -8,7 +8,9 @@ from tck.tests._saboteur import publisher_saboteur
 
 
 class _GoesOn(HonestSubscription):
-    """A subscription that remembers its subscriber after the end, and signals again at a request."""
+    """A subscription that remembers its subscriber after the end,
+    and signals again at a request.
+    """
 
     ended_subscriber: Any = None
 
@@ -69,12 +71,16 @@ class RefusesAfterCompletion(HonestSubscription):
 
     def request(self, n: int, /) -> None:
         if self.ended_subscriber is not None and n <= 0:
-            self.deliver(self.ended_subscriber, "on_error", IllegalDemand("demand is at least 1 (rule 3.9)"))
+            self.deliver(
+                self.ended_subscriber, "on_error", IllegalDemand("demand is at least 1 (rule 3.9)")
+            )
         super().request(n)
 
 
 class RefusesTwice(HonestSubscription):
-    """After an on_error for an illegal demand the next illegal demand is answered with another one."""
+    """After an on_error for an illegal demand the next illegal demand is answered with another
+    one.
+    """
 
     ended_subscriber: Any = None
 
@@ -84,7 +90,9 @@ class RefusesTwice(HonestSubscription):
 
     def request(self, n: int, /) -> None:
         if self.ended_subscriber is not None and n <= 0:
-            self.deliver(self.ended_subscriber, "on_error", IllegalDemand("demand is at least 1 (rule 3.9)"))
+            self.deliver(
+                self.ended_subscriber, "on_error", IllegalDemand("demand is at least 1 (rule 3.9)")
+            )
         super().request(n)
 
 
@@ -192,7 +200,11 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         RefusesAfterCompletion,
-        {"after_on_complete_the_subscription_counts_as_cancelled": "on_error arrived after the end"},
+        {
+            "after_on_complete_the_subscription_counts_as_cancelled": (
+                "on_error arrived after the end"
+            )
+        },
         also=[
             "on_complete_drops_the_subscriber",
         ],
@@ -209,7 +221,9 @@ SABOTEURS = [
         NeverSignalsItsFailure,
         {
             "a_failed_publisher_signals_on_error": "expected on_error, but nothing arrived",
-            "a_failed_publisher_calls_on_subscribe_before_on_error": "expected on_error, but nothing arrived",
+            "a_failed_publisher_calls_on_subscribe_before_on_error": (
+                "expected on_error, but nothing arrived"
+            ),
         },
         also=[
             "a_source_that_raises_ends_the_stream_with_on_error",
@@ -272,7 +286,12 @@ SABOTEURS = [
         ],
     ),
     publisher_saboteur(
-        CompletesLazily, {"an_eager_publisher_completes_with_its_last_element": "expected on_complete, but nothing arrived"}
+        CompletesLazily,
+        {
+            "an_eager_publisher_completes_with_its_last_element": (
+                "expected on_complete, but nothing arrived"
+            )
+        },
     ),
     publisher_saboteur(
         CompletesTwice,

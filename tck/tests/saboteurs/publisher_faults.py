@@ -1,5 +1,5 @@
-"""Publishers that lose an exception of their source, are affected by an exception of a subscriber, or handle a cancelled nursery
-wrongly.
+"""Publishers that lose an exception of their source, are affected by an exception of a subscriber,
+or handle a cancelled nursery wrongly.
 """
 
 from typing import Any
@@ -27,7 +27,12 @@ class LosesAFailureBetweenRequests(HonestSubscription):
     """If the last element uses up the demand, a failure after it is lost."""
 
     def finish(self) -> None:
-        if self.publisher.error is not None and self.position and not self.demand and self.position >= self.publisher.count:
+        if (
+            self.publisher.error is not None
+            and self.position
+            and not self.demand
+            and self.position >= self.publisher.count
+        ):
             self.forget()
         super().finish()
 
@@ -47,7 +52,9 @@ class WrapsErrorsInAGroup(HonestSubscription):
 
     def end(self, signal: str, *arguments: Any) -> None:
         if signal == "on_error" and self.publisher.error is not None:
-            super().end(signal, ExceptionGroup("unhandled errors in a TaskGroup", [self.publisher.error]))
+            super().end(
+                signal, ExceptionGroup("unhandled errors in a TaskGroup", [self.publisher.error])
+            )
         else:
             super().end(signal, *arguments)
 
@@ -173,14 +180,22 @@ class SignalsACancellation(TaskSubscription):
 SABOTEURS = [
     publisher_saboteur(
         CompletesWhereItsSourceFails,
-        {"a_source_that_raises_ends_the_stream_with_on_error": "expected on_error, but got on_complete()"},
+        {
+            "a_source_that_raises_ends_the_stream_with_on_error": (
+                "expected on_error, but got on_complete()"
+            )
+        },
         also=[
             "a_source_that_raises_ends_a_stream_requested_one_by_one",
         ],
     ),
     publisher_saboteur(
         LosesAFailureBetweenRequests,
-        {"a_source_that_raises_ends_a_stream_requested_one_by_one": "expected on_error, but nothing arrived"},
+        {
+            "a_source_that_raises_ends_a_stream_requested_one_by_one": (
+                "expected on_error, but nothing arrived"
+            )
+        },
     ),
     publisher_saboteur(
         RaisesWhereItsSourceFails,
@@ -190,20 +205,34 @@ SABOTEURS = [
             "nothing_follows_the_failure_of_the_source",
         ],
     ),
-    publisher_saboteur(WrapsErrorsInAGroup, {"the_error_of_the_source_arrives_unwrapped": "but got on_error(ExceptionGroup"}),
+    publisher_saboteur(
+        WrapsErrorsInAGroup,
+        {"the_error_of_the_source_arrives_unwrapped": "but got on_error(ExceptionGroup"},
+    ),
     publisher_saboteur(
         ServesAfterARaiseInOnSubscribe,
-        {"a_subscriber_that_raises_in_on_subscribe_is_cancelled": "on_next arrived although the subscription was cancelled long ago"},
+        {
+            "a_subscriber_that_raises_in_on_subscribe_is_cancelled": (
+                "on_next arrived although the subscription was cancelled long ago"
+            )
+        },
     ),
     publisher_saboteur(
         ServesAfterARaiseInOnNext,
-        {"a_subscriber_that_raises_in_on_next_is_cancelled": "on_next arrived although the subscription was cancelled long ago"},
+        {
+            "a_subscriber_that_raises_in_on_next_is_cancelled": (
+                "on_next arrived although the subscription was cancelled long ago"
+            )
+        },
         also=[
             "a_subscriber_that_raises_does_not_affect_the_others",
             "a_subscriber_that_raises_is_dropped",
         ],
     ),
-    publisher_saboteur(LetsOnCompleteRaise, {"a_subscriber_that_raises_in_on_complete_does_no_harm": "request(2) raised _Refusal"}),
+    publisher_saboteur(
+        LetsOnCompleteRaise,
+        {"a_subscriber_that_raises_in_on_complete_does_no_harm": "request(2) raised _Refusal"},
+    ),
     publisher_saboteur(
         LetsOnErrorRaise,
         {"a_subscriber_that_raises_in_on_error_does_no_harm": "request(0) raised _Refusal"},
@@ -212,14 +241,26 @@ SABOTEURS = [
         ],
     ),
     publisher_class_saboteur(
-        SkipsSubscribersAfterARaise, {"a_subscriber_that_raises_does_not_affect_the_others": "expected on_next, but got on_complete()"}
+        SkipsSubscribersAfterARaise,
+        {
+            "a_subscriber_that_raises_does_not_affect_the_others": (
+                "expected on_next, but got on_complete()"
+            )
+        },
     ),
-    publisher_class_saboteur(ReportsNothing, {"a_subscriber_that_raises_is_reported": "and it was not reported"}),
+    publisher_class_saboteur(
+        ReportsNothing, {"a_subscriber_that_raises_is_reported": "and it was not reported"}
+    ),
     publisher_saboteur(
         TakesACancellationForTheEnd,
         {"a_cancelled_nursery_signals_at_most_one_error": "on_complete came after 1 of 5 elements"},
     ),
     publisher_saboteur(
-        SignalsACancellation, {"a_cancelled_nursery_signals_at_most_one_error": "a cancellation is not an error of the source"}
+        SignalsACancellation,
+        {
+            "a_cancelled_nursery_signals_at_most_one_error": (
+                "a cancellation is not an error of the source"
+            )
+        },
     ),
 ]

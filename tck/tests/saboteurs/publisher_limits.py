@@ -35,7 +35,9 @@ class StallsOnOverflow(TaskSubscription):
 
 
 class WrapsOnOverflow(HonestSubscription):
-    """Demand that adds up to more than 2^63-1 becomes negative, as a signed counter of 64 bits does."""
+    """Demand that adds up to more than 2^63-1 becomes negative,
+    as a signed counter of 64 bits does.
+    """
 
     def add(self, n: int) -> None:
         self.demand = (self.demand + n + 2**63) % 2**64 - 2**63
@@ -86,29 +88,53 @@ SABOTEURS = [
     publisher_saboteur(
         FailsOnOverflow,
         {
-            "demand_above_the_limit_counts_as_unbounded": "20 elements and no on_error were expected, but on_error(OverflowError",
+            "demand_above_the_limit_counts_as_unbounded": (
+                "20 elements and no on_error were expected, but on_error(OverflowError"
+            ),
             "demand_above_the_limit_does_not_stall_the_stream": "but got on_error(OverflowError",
         },
     ),
     publisher_saboteur(
         StallsOnOverflow,
         {
-            "demand_above_the_limit_counts_as_unbounded": "20 elements were expected by now, but 0 arrived",
-            "demand_above_the_limit_does_not_stall_the_stream": "expected on_next, but nothing arrived",
+            "demand_above_the_limit_counts_as_unbounded": (
+                "20 elements were expected by now, but 0 arrived"
+            ),
+            "demand_above_the_limit_does_not_stall_the_stream": (
+                "expected on_next, but nothing arrived"
+            ),
         },
     ),
     publisher_saboteur(
         WrapsOnOverflow,
         {
-            "demand_above_the_limit_counts_as_unbounded": "20 elements were expected by now, but 0 arrived",
-            "demand_above_the_limit_does_not_stall_the_stream": "expected on_next, but nothing arrived",
+            "demand_above_the_limit_counts_as_unbounded": (
+                "20 elements were expected by now, but 0 arrived"
+            ),
+            "demand_above_the_limit_does_not_stall_the_stream": (
+                "expected on_next, but nothing arrived"
+            ),
         },
     ),
     publisher_saboteur(
-        IgnoresRequestsAbove64Bits, {"demand_above_the_limit_counts_as_unbounded": "20 elements were expected by now, but 0 arrived"}
+        IgnoresRequestsAbove64Bits,
+        {
+            "demand_above_the_limit_counts_as_unbounded": (
+                "20 elements were expected by now, but 0 arrived"
+            )
+        },
     ),
-    publisher_saboteur(QueuesRequests, {"any_number_of_requests_is_supported": "1000 elements were expected by now, but 256 arrived"}),
     publisher_saboteur(
-        CountsDemandInALoop, {"demand_above_the_limit_does_not_stall_the_stream": "something in it is endless"}, watchdog_seconds=1.5
+        QueuesRequests,
+        {
+            "any_number_of_requests_is_supported": (
+                "1000 elements were expected by now, but 256 arrived"
+            )
+        },
+    ),
+    publisher_saboteur(
+        CountsDemandInALoop,
+        {"demand_above_the_limit_does_not_stall_the_stream": "something in it is endless"},
+        watchdog_seconds=1.5,
     ),
 ]

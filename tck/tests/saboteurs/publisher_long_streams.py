@@ -1,4 +1,6 @@
-"""Publishers with a fault that comes late (rules 1.1, 3.8, 3.17), and calls that block (rules 3.4, 3.5)."""
+"""Publishers with a fault that comes late (rules 1.1, 3.8, 3.17), and calls
+that block (rules 3.4, 3.5).
+"""
 
 import threading
 
@@ -75,9 +77,14 @@ def _block() -> None:
 
 
 SABOTEURS = [
-    publisher_saboteur(RoundsLargeNumbers, {"large_numbers_are_served_exactly": "elements were expected by now, but"}),
+    publisher_saboteur(
+        RoundsLargeNumbers,
+        {"large_numbers_are_served_exactly": "elements were expected by now, but"},
+    ),
     publisher_saboteur(ServesWholePages, {"large_numbers_are_served_exactly": "1.1"}),
-    publisher_saboteur(TakesUnboundedFor4096, {"unbounded_demand_is_never_used_up": "by now, but 4096 arrived"}),
+    publisher_saboteur(
+        TakesUnboundedFor4096, {"unbounded_demand_is_never_used_up": "by now, but 4096 arrived"}
+    ),
     publisher_saboteur(WakesUpThreeHundredTimes, {"demand_does_not_dry_up": "300 of 301 elements"}),
     publisher_saboteur(WakesUpTwentyFiveTimes, {"demand_does_not_dry_up": "25 of 26 elements"}),
     publisher_saboteur(
@@ -86,7 +93,15 @@ SABOTEURS = [
         also=["subscribers_share_elements_that_they_take_one_by_one"],
     ),
     publisher_saboteur(
-        BlocksInRequest, {"request_blocks_no_longer_than_declared": "request(1) took 0.02"}, call_seconds=0.01, model_seeds=5
+        BlocksInRequest,
+        {"request_blocks_no_longer_than_declared": "request(1) took 0.02"},
+        call_seconds=0.01,
+        model_seeds=5,
     ),
-    publisher_saboteur(BlocksInCancel, {"cancel_blocks_no_longer_than_declared": "cancel() took 0.02"}, call_seconds=0.01, model_seeds=5),
+    publisher_saboteur(
+        BlocksInCancel,
+        {"cancel_blocks_no_longer_than_declared": "cancel() took 0.02"},
+        call_seconds=0.01,
+        model_seeds=5,
+    ),
 ]

@@ -1,4 +1,6 @@
-"""Publishers with a fault that hides between two steps. The check against the model catches each of them."""
+"""Publishers with a fault that hides between two steps.
+The check against the model catches each of them.
+"""
 
 import trio
 
@@ -7,7 +9,9 @@ from tck.tests._saboteur import MODEL, publisher_saboteur
 
 
 class ForgetsARequestDuringACheckpoint(TaskSubscription):
-    """A request during the checkpoint of the task is forgotten: the task writes back the demand that it has read before."""
+    """A request during the checkpoint of the task is forgotten:
+    the task writes back the demand that it has read before.
+    """
 
     async def run(self) -> None:
         while self.due():
@@ -73,8 +77,16 @@ SABOTEURS = [
     publisher_saboteur(ForgetsARequestDuringACheckpoint, {MODEL: "were requested, and"}),
     publisher_saboteur(CountsARequestInsideOnNextTwice, {MODEL: "1.1"}),
     publisher_saboteur(ReplacesTheDemandInsideOnNext, {MODEL: "were requested, and"}),
-    publisher_saboteur(IgnoresACancelInsideOnSubscribe, {MODEL: "1.8"}, also=["nothing_comes_after_a_cancel_inside_on_subscribe"]),
-    publisher_saboteur(IgnoresACancelInsideOnNext, {MODEL: "1.8"}, also=["nothing_comes_after_a_cancel_inside_on_next"]),
+    publisher_saboteur(
+        IgnoresACancelInsideOnSubscribe,
+        {MODEL: "1.8"},
+        also=["nothing_comes_after_a_cancel_inside_on_subscribe"],
+    ),
+    publisher_saboteur(
+        IgnoresACancelInsideOnNext,
+        {MODEL: "1.8"},
+        also=["nothing_comes_after_a_cancel_inside_on_next"],
+    ),
     publisher_saboteur(
         IgnoresACancelBehindTheFirstRequest,
         {MODEL: "1.8"},

@@ -108,7 +108,7 @@ class FailsOnRequestsInOnSubscribe(HonestSubscription):
             self.end("on_error", RuntimeError("it is not ready yet"))
 
 
-# ---------------------------------------------------------------------- how deep, how long, and that it returns
+# ---------------------------------------------------------- how deep, how long, and that it returns
 
 
 class SignalsInsideSignals(HonestSubscription):
@@ -136,7 +136,9 @@ class CallsItselfForTheNext(HonestSubscription):
 
 
 class SignalsAllAtOnce(HonestSubscription):
-    """It declares that a request signals at most ten elements before it returns, but signals all."""
+    """It declares that a request signals at most ten elements before it returns,
+    but signals all.
+    """
 
 
 class RaisesOnRequestsAbove64Bits(HonestSubscription):
@@ -191,18 +193,37 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         RefusesWithTheWrongType,
-        {"request_below_zero_is_answered_with_on_error": "expected on_error(ValueError), but got on_error(RuntimeError"},
+        {
+            "request_below_zero_is_answered_with_on_error": (
+                "expected on_error(ValueError), but got on_error(RuntimeError"
+            )
+        },
         also=[
             "the_refusal_of_a_demand_explains_itself",
         ],
     ),
-    publisher_saboteur(ExplainsNothing, {"the_refusal_of_a_demand_explains_itself": "does not say what was wrong"}),
-    publisher_saboteur(IgnoresHugeNegatives, {"request_below_zero_is_answered_with_on_error": "nothing arrived"}),
     publisher_saboteur(
-        RefusesNothingInsideSignals, {"an_illegal_demand_inside_a_signal_is_refused": "expected on_error, but nothing arrived"}
+        ExplainsNothing, {"the_refusal_of_a_demand_explains_itself": "does not say what was wrong"}
     ),
-    publisher_saboteur(TakesTrueForOne, {"a_demand_that_is_not_an_integer_is_refused": "element 1 arrived, but only 0 were requested"}),
-    publisher_saboteur(RaisesOnTexts, {"a_demand_that_is_not_an_integer_is_refused": "request('1') raised TypeError"}),
+    publisher_saboteur(
+        IgnoresHugeNegatives, {"request_below_zero_is_answered_with_on_error": "nothing arrived"}
+    ),
+    publisher_saboteur(
+        RefusesNothingInsideSignals,
+        {"an_illegal_demand_inside_a_signal_is_refused": "expected on_error, but nothing arrived"},
+    ),
+    publisher_saboteur(
+        TakesTrueForOne,
+        {
+            "a_demand_that_is_not_an_integer_is_refused": (
+                "element 1 arrived, but only 0 were requested"
+            )
+        },
+    ),
+    publisher_saboteur(
+        RaisesOnTexts,
+        {"a_demand_that_is_not_an_integer_is_refused": "request('1') raised TypeError"},
+    ),
     publisher_saboteur(
         IgnoresRequestsInOnSubscribe,
         {"requests_inside_signals_are_served": "expected on_next, but nothing arrived"},
@@ -234,7 +255,11 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         SignalsInsideSignals,
-        {"on_next_is_nested_no_deeper_than_declared": "on_next is 2 calls deep inside itself; 1 is the declared bound"},
+        {
+            "on_next_is_nested_no_deeper_than_declared": (
+                "on_next is 2 calls deep inside itself; 1 is the declared bound"
+            )
+        },
         also=[
             "demand_above_the_limit_does_not_stall_the_stream",
             "request_returns_normally_in_every_state",
@@ -252,7 +277,11 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         SignalsAllAtOnce,
-        {"request_signals_no_more_than_declared_before_it_returns": "more than 1010 signals arrived"},
+        {
+            "request_signals_no_more_than_declared_before_it_returns": (
+                "more than 1010 signals arrived"
+            )
+        },
         synchronous_bound=10,
     ),
     publisher_saboteur(

@@ -26,7 +26,9 @@ def in_a_worker(function: Any, *arguments: Any) -> None:
 
 
 class InterruptsSignals(RegisteringPublisher):
-    """A request of one subscriber signals to all subscribers with demand, also to one that is in a signal."""
+    """A request of one subscriber signals to all subscribers with demand, also to one
+    that is in a signal.
+    """
 
     class subscription_class(RegisteredSubscription):  # noqa: N801  # it replaces the attribute of the base class
         def request(self, n: int, /) -> None:
@@ -47,7 +49,9 @@ class SignalsFromAWorker(HonestSubscription):
 
 
 class ServesFromAWorkerAtOnce(HonestSubscription):
-    """A request inside the first on_next is served at once, by a worker thread, before on_next has returned."""
+    """A request inside the first on_next is served at once, by a worker thread,
+    before on_next has returned.
+    """
 
     def request(self, n: int, /) -> None:
         super().request(n)
@@ -66,10 +70,16 @@ class FailsFromAWorker(HonestSubscription):
 
 
 SABOTEURS = [
-    publisher_class_saboteur(InterruptsSignals, {"signals_do_not_overlap": "on_next arrived before on_next had returned"}),
+    publisher_class_saboteur(
+        InterruptsSignals, {"signals_do_not_overlap": "on_next arrived before on_next had returned"}
+    ),
     publisher_saboteur(
         SignalsFromAWorker,
-        {"every_signal_arrives_in_the_thread_of_the_run": "arrived from another thread than the run's"},
+        {
+            "every_signal_arrives_in_the_thread_of_the_run": (
+                "arrived from another thread than the run's"
+            )
+        },
         also=[
             "any_number_of_requests_is_supported",
             "the_stack_does_not_grow_with_the_stream",
@@ -88,7 +98,11 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         FailsFromAWorker,
-        {"an_error_arrives_in_the_thread_of_the_run": "on_error arrived from another thread than the run's"},
+        {
+            "an_error_arrives_in_the_thread_of_the_run": (
+                "on_error arrived from another thread than the run's"
+            )
+        },
         also=[
             "a_failed_publisher_calls_on_subscribe_before_on_error",
             "a_failed_publisher_signals_on_error",

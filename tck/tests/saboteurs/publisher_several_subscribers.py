@@ -1,4 +1,6 @@
-"""Publishers that get an act of one subscriber wrong if it happens inside a signal of another (rules 1.8, 1.11, 3.2)."""
+"""Publishers that get an act of one subscriber wrong
+if it happens inside a signal of another (rules 1.8, 1.11, 3.2).
+"""
 
 from typing import Any
 
@@ -63,7 +65,8 @@ class IgnoresACancelInsideASignalOfAnother(_Watches, TaskSubscription):
 
 SABOTEURS = [
     publisher_saboteur(
-        ForgetsARequestInsideASignalOfAnother, {"a_request_inside_a_signal_of_another_is_served": "requested 4 elements, and got 0"}
+        ForgetsARequestInsideASignalOfAnother,
+        {"a_request_inside_a_signal_of_another_is_served": "requested 4 elements, and got 0"},
     ),
     publisher_saboteur(
         ForgetsTheDemandOfAnotherWhenItSubscribes,
@@ -73,5 +76,8 @@ SABOTEURS = [
         LosesASubscriberThatComesInsideASignal,
         {"a_subscribe_inside_a_signal_of_another_is_served": "requested 4 elements, and got 0"},
     ),
-    publisher_saboteur(IgnoresACancelInsideASignalOfAnother, {"a_cancel_inside_a_signal_of_another_is_obeyed": "1.8"}),
+    publisher_saboteur(
+        IgnoresACancelInsideASignalOfAnother,
+        {"a_cancel_inside_a_signal_of_another_is_obeyed": "1.8"},
+    ),
 ]

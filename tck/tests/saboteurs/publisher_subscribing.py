@@ -69,7 +69,11 @@ class SubscribesTwice(HonestSubscription):
     """An empty stream calls on_subscribe a second time before it completes."""
 
     def open(self) -> None:
-        if not self.publisher.count and self.publisher.error is None and self.subscriber is not None:
+        if (
+            not self.publisher.count
+            and self.publisher.error is None
+            and self.subscriber is not None
+        ):
             self.signal("on_subscribe", self)
         super().open()
 
@@ -94,7 +98,9 @@ class RefusesAtOnce(RefusingPublisher):
     """A refused subscriber gets on_error without on_subscribe."""
 
     def refuse(self, subscriber: Any) -> None:
-        self.subscription_class(self, subscriber).end("on_error", RuntimeError("this publisher takes no subscriber"))
+        self.subscription_class(self, subscriber).end(
+            "on_error", RuntimeError("this publisher takes no subscriber")
+        )
 
 
 class RaisesWhatItsSourceRaises(HonestSubscription):
@@ -183,13 +189,17 @@ class PushesWithoutDemand(_Ordered):
 
     def serve(self, subscriber: Any) -> None:
         super().serve(subscriber)
-        if len(self.subscriptions) == 2 and not any(subscription.demand or subscription.position for subscription in self.subscriptions):
+        if len(self.subscriptions) == 2 and not any(
+            subscription.demand or subscription.position for subscription in self.subscriptions
+        ):
             for subscription in tuple(self.subscriptions):
                 subscription.signal("on_next", "not requested")
 
 
 class OneSubscriptionForEachObject(RegisteringPublisher):
-    """It keeps one subscription for each object, so that a second one of the same object ends the first."""
+    """It keeps one subscription for each object, so
+    that a second one of the same object ends the first.
+    """
 
     def serve(self, subscriber: Any) -> None:
         for subscription in tuple(self.subscriptions):
@@ -228,9 +238,17 @@ class CountsItsCancels(RegisteringPublisher):
 
 
 SABOTEURS = [
-    publisher_class_saboteur(AcceptsNone, {"subscribe_refuses_none": "subscribe(None) returned normally, but it must raise TypeError"}),
     publisher_class_saboteur(
-        RefusesNoneWithTheWrongType, {"subscribe_refuses_none": "raised ValueError('None'), but it must raise TypeError"}
+        AcceptsNone,
+        {
+            "subscribe_refuses_none": (
+                "subscribe(None) returned normally, but it must raise TypeError"
+            )
+        },
+    ),
+    publisher_class_saboteur(
+        RefusesNoneWithTheWrongType,
+        {"subscribe_refuses_none": "raised ValueError('None'), but it must raise TypeError"},
     ),
     publisher_saboteur(
         BeginsWithAnElement,
@@ -250,7 +268,11 @@ SABOTEURS = [
     ),
     publisher_saboteur(
         FailsWithoutASubscription,
-        {"a_failed_publisher_calls_on_subscribe_before_on_error": "on_error arrived before on_subscribe"},
+        {
+            "a_failed_publisher_calls_on_subscribe_before_on_error": (
+                "on_error arrived before on_subscribe"
+            )
+        },
         also=[
             "a_failed_publisher_signals_on_error",
             "a_source_that_raises_ends_the_stream_with_on_error",
@@ -286,15 +308,29 @@ SABOTEURS = [
             "fewer_elements_than_requested_end_with_on_complete",
         ],
     ),
-    refuser_saboteur(RefusesInSilence, {"a_refusal_is_on_error_after_on_subscribe": "expected on_error, but nothing arrived"}),
-    refuser_saboteur(RefusesByRaising, {"a_refusal_is_on_error_after_on_subscribe": "subscribe() raised RuntimeError"}),
-    refuser_saboteur(RefusesAtOnce, {"a_refusal_is_on_error_after_on_subscribe": "on_error arrived before on_subscribe"}),
-    publisher_saboteur(RaisesWhatItsSourceRaises, {"a_source_that_cannot_be_opened_signals_on_error": "subscribe() raised ValueError"}),
+    refuser_saboteur(
+        RefusesInSilence,
+        {"a_refusal_is_on_error_after_on_subscribe": "expected on_error, but nothing arrived"},
+    ),
+    refuser_saboteur(
+        RefusesByRaising,
+        {"a_refusal_is_on_error_after_on_subscribe": "subscribe() raised RuntimeError"},
+    ),
+    refuser_saboteur(
+        RefusesAtOnce,
+        {"a_refusal_is_on_error_after_on_subscribe": "on_error arrived before on_subscribe"},
+    ),
+    publisher_saboteur(
+        RaisesWhatItsSourceRaises,
+        {"a_source_that_cannot_be_opened_signals_on_error": "subscribe() raised ValueError"},
+    ),
     publisher_class_saboteur(
         ServesTheFirstOnly,
         {
             "every_subscriber_is_served_or_refused": "got neither an element nor an end",
-            "subscribers_share_elements_that_they_request_at_once": "3 elements were expected by now, but 0 arrived",
+            "subscribers_share_elements_that_they_request_at_once": (
+                "3 elements were expected by now, but 0 arrived"
+            ),
         },
         also=[
             "a_cancel_does_not_affect_other_subscribers",
@@ -307,7 +343,11 @@ SABOTEURS = [
     ),
     publisher_class_saboteur(
         RefusesTheSecond,
-        {"subscribers_share_elements_that_they_request_at_once": "3 elements and no on_error were expected, but on_error(RuntimeError"},
+        {
+            "subscribers_share_elements_that_they_request_at_once": (
+                "3 elements and no on_error were expected, but on_error(RuntimeError"
+            )
+        },
         also=[
             "a_cancel_does_not_affect_other_subscribers",
             "further_cancels_do_nothing",
@@ -336,7 +376,11 @@ SABOTEURS = [
     ),
     publisher_class_saboteur(
         CallsOnSubscribeAgain,
-        {"several_subscribers_without_demand_get_no_elements": "on_subscribe arrived a second time"},
+        {
+            "several_subscribers_without_demand_get_no_elements": (
+                "on_subscribe arrived a second time"
+            )
+        },
         also=[
             "a_cancel_does_not_affect_other_subscribers",
             "every_subscriber_is_served_or_refused",
@@ -350,7 +394,11 @@ SABOTEURS = [
     ),
     publisher_class_saboteur(
         PushesWithoutDemand,
-        {"several_subscribers_without_demand_get_no_elements": "element 1 arrived, but only 0 were requested"},
+        {
+            "several_subscribers_without_demand_get_no_elements": (
+                "element 1 arrived, but only 0 were requested"
+            )
+        },
         also=[
             "a_cancel_does_not_affect_other_subscribers",
             "every_subscriber_is_served_or_refused",
@@ -363,15 +411,27 @@ SABOTEURS = [
         ],
     ),
     publisher_class_saboteur(
-        OneSubscriptionForEachObject, {"subscribing_twice_does_not_harm_the_first_stream": "expected on_next, but nothing arrived"}
+        OneSubscriptionForEachObject,
+        {
+            "subscribing_twice_does_not_harm_the_first_stream": (
+                "expected on_next, but nothing arrived"
+            )
+        },
     ),
     publisher_class_saboteur(
         CancelsAllSubscribers,
-        {"a_cancel_does_not_affect_other_subscribers": "3 elements were expected by now, but 0 arrived"},
+        {
+            "a_cancel_does_not_affect_other_subscribers": (
+                "3 elements were expected by now, but 0 arrived"
+            )
+        },
         also=[
             "further_cancels_do_nothing",
             "subscribing_twice_does_not_harm_the_first_stream",
         ],
     ),
-    publisher_class_saboteur(CountsItsCancels, {"further_cancels_do_nothing": "2 elements were expected by now, but 1 arrived"}),
+    publisher_class_saboteur(
+        CountsItsCancels,
+        {"further_cancels_do_nothing": "2 elements were expected by now, but 1 arrived"},
+    ),
 ]

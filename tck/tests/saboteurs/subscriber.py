@@ -127,17 +127,31 @@ _TAKING = [
 
 SABOTEURS = [
     subscriber_saboteur(
-        NeverRequestsAnything, {"elements_are_requested_and_accepted": "expected request, but the subscriber did not call"}, _ASKING
+        NeverRequestsAnything,
+        {
+            "elements_are_requested_and_accepted": (
+                "expected request, but the subscriber did not call"
+            )
+        },
+        _ASKING,
     ),
     subscriber_saboteur(
         LosesItsSubscription,
         {
-            "elements_are_requested_and_accepted": "expected request, but the subscriber did not call",
-            "a_shutdown_cancels_the_subscription": "expected cancel, but the subscriber did not call",
+            "elements_are_requested_and_accepted": (
+                "expected request, but the subscriber did not call"
+            ),
+            "a_shutdown_cancels_the_subscription": (
+                "expected cancel, but the subscriber did not call"
+            ),
         },
         _ASKING,
     ),
-    subscriber_saboteur(RaisesOnEachElement, {"elements_are_requested_and_accepted": "on_next raised RuntimeError"}, _TAKING),
+    subscriber_saboteur(
+        RaisesOnEachElement,
+        {"elements_are_requested_and_accepted": "on_next raised RuntimeError"},
+        _TAKING,
+    ),
     subscriber_saboteur(
         HidesOneElementFromItsHandler,
         {
@@ -146,13 +160,29 @@ SABOTEURS = [
             "handlers_see_all_signals_in_order": "but the handlers saw [0, 2, 3,",
         },
     ),
-    subscriber_saboteur(DropsElementsInsideRequest, {"elements_signalled_inside_request_are_handled": "but handlers saw [1, 2, 3, 4]"}),
-    subscriber_saboteur(OverwritesItsDemand, {"requested_numbers_add_up": "told to request 2 and 3, but requested 3 in all"}),
-    subscriber_saboteur(RequestsAHundredAtMost, {"requested_numbers_add_up": "told to request 300, but requested 100 in all"}),
-    subscriber_saboteur(RequestsOneOnly, {"requested_numbers_add_up": "told to request 2 and 3, but requested 2 in all"}),
+    subscriber_saboteur(
+        DropsElementsInsideRequest,
+        {"elements_signalled_inside_request_are_handled": "but handlers saw [1, 2, 3, 4]"},
+    ),
+    subscriber_saboteur(
+        OverwritesItsDemand,
+        {"requested_numbers_add_up": "told to request 2 and 3, but requested 3 in all"},
+    ),
+    subscriber_saboteur(
+        RequestsAHundredAtMost,
+        {"requested_numbers_add_up": "told to request 300, but requested 100 in all"},
+    ),
+    subscriber_saboteur(
+        RequestsOneOnly,
+        {"requested_numbers_add_up": "told to request 2 and 3, but requested 2 in all"},
+    ),
     subscriber_saboteur(
         RaisesAfterItsCancel,
-        {"late_elements_after_a_cancel_are_accepted": "on_next raised RuntimeError('I have cancelled')"},
+        {
+            "late_elements_after_a_cancel_are_accepted": (
+                "on_next raised RuntimeError('I have cancelled')"
+            )
+        },
         also=["a_handler_that_raises_cancels_the_subscription"],
     ),
 ]

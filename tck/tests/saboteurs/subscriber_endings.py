@@ -2,7 +2,11 @@
 
 from typing import Any
 
-from tck.tests._honest_subscribers import DispatchingSubscriber, HonestSubscriber, ManualHonestSubscriber
+from tck.tests._honest_subscribers import (
+    DispatchingSubscriber,
+    HonestSubscriber,
+    ManualHonestSubscriber,
+)
 from tck.tests._saboteur import subscriber_saboteur
 
 
@@ -67,7 +71,9 @@ class CancelsLaterAfterFailure(_CancelsLater):
 
 
 class RenewsDemandAfterTheEnd(DispatchingSubscriber):
-    """The end takes effect only when it is handled: elements that are handled before it still request more."""
+    """The end takes effect only when it is handled:
+    elements that are handled before it still request more.
+    """
 
     def forget_subscription(self) -> None:
         self.over = True
@@ -240,16 +246,32 @@ _FAILING = [
 ]
 
 SABOTEURS = [
-    subscriber_saboteur(RequestsInOnComplete, {"on_complete_makes_no_call": f"request {_INSIDE_COMPLETE}"}, _COMPLETING),
-    subscriber_saboteur(CancelsInOnComplete, {"on_complete_makes_no_call": f"cancel {_INSIDE_COMPLETE}"}, _COMPLETING),
-    subscriber_saboteur(RequestsInOnError, {"on_error_makes_no_call": f"request {_INSIDE_ERROR}"}, _FAILING),
-    subscriber_saboteur(CancelsInOnError, {"on_error_makes_no_call": f"cancel {_INSIDE_ERROR}"}, _FAILING),
+    subscriber_saboteur(
+        RequestsInOnComplete,
+        {"on_complete_makes_no_call": f"request {_INSIDE_COMPLETE}"},
+        _COMPLETING,
+    ),
+    subscriber_saboteur(
+        CancelsInOnComplete,
+        {"on_complete_makes_no_call": f"cancel {_INSIDE_COMPLETE}"},
+        _COMPLETING,
+    ),
+    subscriber_saboteur(
+        RequestsInOnError, {"on_error_makes_no_call": f"request {_INSIDE_ERROR}"}, _FAILING
+    ),
+    subscriber_saboteur(
+        CancelsInOnError, {"on_error_makes_no_call": f"cancel {_INSIDE_ERROR}"}, _FAILING
+    ),
     subscriber_saboteur(
         CancelsLaterAfterCompletion,
         {"on_complete_makes_no_call": "cancel was called after the end"},
         also=[*_COMPLETING, "on_next_returns_before_its_handler_runs"],
     ),
-    subscriber_saboteur(CancelsLaterAfterFailure, {"on_error_makes_no_call": "cancel was called after the end"}, _FAILING),
+    subscriber_saboteur(
+        CancelsLaterAfterFailure,
+        {"on_error_makes_no_call": "cancel was called after the end"},
+        _FAILING,
+    ),
     subscriber_saboteur(
         RenewsDemandAfterTheEnd,
         {
@@ -259,17 +281,29 @@ SABOTEURS = [
         also=["handlers_see_all_signals_in_order"],
     ),
     subscriber_saboteur(
-        StaysSubscribedAfterCompletion, {"after_on_complete_the_subscription_is_not_used": "cancel was called after the end"}
+        StaysSubscribedAfterCompletion,
+        {"after_on_complete_the_subscription_is_not_used": "cancel was called after the end"},
     ),
-    subscriber_saboteur(StaysSubscribedAfterFailure, {"after_on_error_the_subscription_is_not_used": "cancel was called after the end"}),
-    subscriber_saboteur(OverlooksAnEarlyCompletion, {"completion_before_a_request_is_handled": _UNSEEN}),
-    subscriber_saboteur(OverlooksACompletionThatOwesElements, {"completion_after_a_request_is_handled": _UNSEEN}),
+    subscriber_saboteur(
+        StaysSubscribedAfterFailure,
+        {"after_on_error_the_subscription_is_not_used": "cancel was called after the end"},
+    ),
+    subscriber_saboteur(
+        OverlooksAnEarlyCompletion, {"completion_before_a_request_is_handled": _UNSEEN}
+    ),
+    subscriber_saboteur(
+        OverlooksACompletionThatOwesElements, {"completion_after_a_request_is_handled": _UNSEEN}
+    ),
     subscriber_saboteur(OverlooksAnEarlyFailure, {"failure_before_a_request_is_handled": _UNSEEN}),
     subscriber_saboteur(OverlooksALateFailure, {"failure_after_a_request_is_handled": _UNSEEN}),
     subscriber_saboteur(
         RaisesInOnComplete,
         {"completion_after_a_request_is_handled": "on_complete raised RuntimeError"},
-        also=[*_COMPLETING, "an_end_after_a_cancel_is_accepted", "elements_signalled_inside_request_are_handled"],
+        also=[
+            *_COMPLETING,
+            "an_end_after_a_cancel_is_accepted",
+            "elements_signalled_inside_request_are_handled",
+        ],
     ),
     subscriber_saboteur(
         RaisesInOnError,
@@ -286,10 +320,20 @@ SABOTEURS = [
     subscriber_saboteur(
         HandlesCompletionTwice,
         {
-            "completion_after_a_request_is_handled": "saw on_complete(), on_complete(); they must see on_complete once",
-            "completion_before_a_request_is_handled": "saw on_complete(), on_complete(); they must see on_complete once",
+            "completion_after_a_request_is_handled": (
+                "saw on_complete(), on_complete(); they must see on_complete once"
+            ),
+            "completion_before_a_request_is_handled": (
+                "saw on_complete(), on_complete(); they must see on_complete once"
+            ),
         },
     ),
-    subscriber_saboteur(RaisesAtAnEndAfterItsCancel, {"an_end_after_a_cancel_is_accepted": "on_complete raised RuntimeError"}),
-    subscriber_saboteur(RaisesAtAFailureAfterItsCancel, {"an_end_after_a_cancel_is_accepted": "on_error raised RuntimeError"}),
+    subscriber_saboteur(
+        RaisesAtAnEndAfterItsCancel,
+        {"an_end_after_a_cancel_is_accepted": "on_complete raised RuntimeError"},
+    ),
+    subscriber_saboteur(
+        RaisesAtAFailureAfterItsCancel,
+        {"an_end_after_a_cancel_is_accepted": "on_error raised RuntimeError"},
+    ),
 ]

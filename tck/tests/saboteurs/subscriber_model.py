@@ -1,4 +1,6 @@
-"""Subscribers with a fault that hides inside a request, or between two steps of a task. The check against the model catches each."""
+"""Subscribers with a fault that hides inside a request, or between two steps of a task. The
+check against the model catches each.
+"""
 
 from typing import Any
 
@@ -8,7 +10,9 @@ from tck.tests._saboteur import SUBSCRIBER_MODEL, processor_saboteur, subscriber
 
 
 class KeepsItsSubscriptionTooLate(HonestSubscriber):
-    """It keeps the subscription after it has requested: elements that come inside that request are dropped."""
+    """It keeps the subscription after it has requested:
+    elements that come inside that request are dropped.
+    """
 
     def on_subscribe(self, subscription: Any, /) -> None:
         self.refuse_none(subscription)
@@ -20,7 +24,9 @@ class KeepsItsSubscriptionTooLate(HonestSubscriber):
 
 
 class RevivesItsSubscriptionAfterTheEnd(HonestSubscriber):
-    """It keeps the subscription once more after it has requested, also if the stream has ended inside the request."""
+    """It keeps the subscription once more after it has requested, also
+    if the stream has ended inside the request.
+    """
 
     def on_subscribe(self, subscription: Any, /) -> None:
         self.refuse_none(subscription)
@@ -33,7 +39,9 @@ class RevivesItsSubscriptionAfterTheEnd(HonestSubscriber):
 
 
 class RequestsBeforeItHandles(HonestSubscriber):
-    """It requests before its handler gets the element: elements that come inside that request are handled first."""
+    """It requests before its handler gets the element:
+    elements that come inside that request are handled first.
+    """
 
     def on_next(self, element: Any, /) -> None:
         self.refuse_none(element)
@@ -57,7 +65,9 @@ class DropsTheEndWhileItIsBusy(DispatchingSubscriber):
 
 
 class ForgetsARequestWhileItIsBusy(DispatchingSubscriber):
-    """It requests only when it is told to, and forgets that if more than one element waits for its handler."""
+    """It requests only when it is told to, and forgets that
+    if more than one element waits for its handler.
+    """
 
     def first_request(self) -> None:
         """Request nothing."""
@@ -97,9 +107,18 @@ class DropsElementsInsideOnSubscribe(HonestFanOut):
 SABOTEURS = [
     subscriber_saboteur(KeepsItsSubscriptionTooLate, {SUBSCRIBER_MODEL: "inside the next request"}),
     subscriber_saboteur(RevivesItsSubscriptionAfterTheEnd, {SUBSCRIBER_MODEL: "2.4"}),
-    subscriber_saboteur(RequestsBeforeItHandles, {SUBSCRIBER_MODEL: "were signalled, but the handlers saw"}),
-    subscriber_saboteur(DropsTheEndWhileItIsBusy, {SUBSCRIBER_MODEL: "on_complete was signalled, but the handlers saw none"}),
+    subscriber_saboteur(
+        RequestsBeforeItHandles, {SUBSCRIBER_MODEL: "were signalled, but the handlers saw"}
+    ),
+    subscriber_saboteur(
+        DropsTheEndWhileItIsBusy,
+        {SUBSCRIBER_MODEL: "on_complete was signalled, but the handlers saw none"},
+    ),
     subscriber_saboteur(ForgetsARequestWhileItIsBusy, {SUBSCRIBER_MODEL: "in all, but requested"}),
-    subscriber_saboteur(SwapsWaitingElements, {SUBSCRIBER_MODEL: "were signalled, but the handlers saw"}),
-    processor_saboteur(DropsElementsInsideOnSubscribe, {SUBSCRIBER_MODEL: "were signalled, but the handlers saw"}),
+    subscriber_saboteur(
+        SwapsWaitingElements, {SUBSCRIBER_MODEL: "were signalled, but the handlers saw"}
+    ),
+    processor_saboteur(
+        DropsElementsInsideOnSubscribe, {SUBSCRIBER_MODEL: "were signalled, but the handlers saw"}
+    ),
 ]

@@ -1,11 +1,17 @@
-"""Subscribers that handle their subscriptions or their signals wrongly (rules 2.2, 2.5, 2.6, 2.7, 2.11, 2.12, 2.13)."""
+"""Subscribers that handle their subscriptions or their signals wrongly (rules 2.2, 2.5, 2.6,
+2.7, 2.11, 2.12, 2.13).
+"""
 
 import threading
 from collections.abc import Callable
 from contextlib import suppress
 from typing import Any
 
-from tck.tests._honest_subscribers import DispatchingSubscriber, HonestSubscriber, ManualHonestSubscriber
+from tck.tests._honest_subscribers import (
+    DispatchingSubscriber,
+    HonestSubscriber,
+    ManualHonestSubscriber,
+)
 from tck.tests._saboteur import subscriber_saboteur
 
 
@@ -249,15 +255,33 @@ _RENEWING = [
     "elements_are_requested_and_accepted",
     "handlers_see_all_signals_in_order",
 ]
-_HANDLING = [*_RENEWING, "calls_come_from_the_thread_of_the_run", "elements_signalled_inside_request_are_handled"]
+_HANDLING = [
+    *_RENEWING,
+    "calls_come_from_the_thread_of_the_run",
+    "elements_signalled_inside_request_are_handled",
+]
 
 SABOTEURS = [
-    subscriber_saboteur(AcceptsASecond, {"a_second_subscription_is_cancelled": "expected cancel, but the subscriber did not call"}),
     subscriber_saboteur(
-        RequestsFromTheSecond, {"a_second_subscription_is_cancelled": "the second subscription got a request for [1] elements"}
+        AcceptsASecond,
+        {"a_second_subscription_is_cancelled": "expected cancel, but the subscriber did not call"},
     ),
-    subscriber_saboteur(CancelsTheFirst, {"a_second_subscription_is_cancelled": "the first subscription was cancelled"}),
-    subscriber_saboteur(RequestsAgainWhenRepeated, {"a_repeated_on_subscribe_makes_no_request": "made it request [2] again"}),
+    subscriber_saboteur(
+        RequestsFromTheSecond,
+        {
+            "a_second_subscription_is_cancelled": (
+                "the second subscription got a request for [1] elements"
+            )
+        },
+    ),
+    subscriber_saboteur(
+        CancelsTheFirst,
+        {"a_second_subscription_is_cancelled": "the first subscription was cancelled"},
+    ),
+    subscriber_saboteur(
+        RequestsAgainWhenRepeated,
+        {"a_repeated_on_subscribe_makes_no_request": "made it request [2] again"},
+    ),
     subscriber_saboteur(
         DropsWithoutCancelling,
         {"a_shutdown_cancels_the_subscription": "expected cancel, but the subscriber did not call"},
@@ -267,8 +291,15 @@ SABOTEURS = [
         CancelsOnlyAfterARequest,
         {"a_shutdown_cancels_the_subscription": "expected cancel, but the subscriber did not call"},
     ),
-    subscriber_saboteur(RequestsAfterItsShutdown, {"a_shutdown_cancels_the_subscription": "expected no calls, but got request(1)"}),
-    subscriber_saboteur(HandlesAtOnce, {"on_next_returns_before_its_handler_runs": "a handler saw the element before"}, dispatches=True),
+    subscriber_saboteur(
+        RequestsAfterItsShutdown,
+        {"a_shutdown_cancels_the_subscription": "expected no calls, but got request(1)"},
+    ),
+    subscriber_saboteur(
+        HandlesAtOnce,
+        {"on_next_returns_before_its_handler_runs": "a handler saw the element before"},
+        dispatches=True,
+    ),
     subscriber_saboteur(
         NeverHandles,
         {"on_next_returns_before_its_handler_runs": "no handler saw the element"},
@@ -279,22 +310,59 @@ SABOTEURS = [
             "handlers_see_all_signals_in_order",
         ],
     ),
-    subscriber_saboteur(RequestsFromAThread, {"calls_come_from_the_thread_of_the_run": f"request {_ANOTHER_THREAD}"}, _RENEWING),
-    subscriber_saboteur(CancelsFromAThread, {"a_shutdown_cancels_the_subscription": f"cancel {_ANOTHER_THREAD}"}, _CANCELLING),
-    subscriber_saboteur(HandlesInAThread, {"handlers_see_all_signals_in_order": "saw on_next in another thread"}, _HANDLING),
-    subscriber_saboteur(SwapsElements, {"handlers_see_all_signals_in_order": "but the handlers saw [0, 1, 2, 3, 4, 5, 7, 6"}),
-    subscriber_saboteur(CompletionOvertakes, {"handlers_see_all_signals_in_order": "not on_complete"}),
-    subscriber_saboteur(AcceptsNoneAtFirst, {"on_subscribe_refuses_none": "a fresh subscriber answered"}),
-    subscriber_saboteur(AcceptsNoneAsASecond, {"on_subscribe_refuses_none": "returned normally"}),
-    subscriber_saboteur(AcceptsNoneAsAnElement, {"on_next_refuses_none": "on_next(None) returned normally"}),
-    subscriber_saboteur(RefusesNoneInOtherWords, {"on_next_refuses_none": "it must raise TypeError"}),
-    subscriber_saboteur(AcceptsNoneAsAnError, {"on_error_refuses_none": "on_error(None) returned normally"}),
     subscriber_saboteur(
-        AcceptsATextAsAnError, {"on_error_refuses_a_value_that_is_not_an_exception": "on_error('a text') returned normally"}
+        RequestsFromAThread,
+        {"calls_come_from_the_thread_of_the_run": f"request {_ANOTHER_THREAD}"},
+        _RENEWING,
     ),
-    subscriber_saboteur(LetsItsHandlerRaise, {"a_handler_that_raises_cancels_the_subscription": "on_next raised ValueError"}),
+    subscriber_saboteur(
+        CancelsFromAThread,
+        {"a_shutdown_cancels_the_subscription": f"cancel {_ANOTHER_THREAD}"},
+        _CANCELLING,
+    ),
+    subscriber_saboteur(
+        HandlesInAThread,
+        {"handlers_see_all_signals_in_order": "saw on_next in another thread"},
+        _HANDLING,
+    ),
+    subscriber_saboteur(
+        SwapsElements,
+        {"handlers_see_all_signals_in_order": "but the handlers saw [0, 1, 2, 3, 4, 5, 7, 6"},
+    ),
+    subscriber_saboteur(
+        CompletionOvertakes, {"handlers_see_all_signals_in_order": "not on_complete"}
+    ),
+    subscriber_saboteur(
+        AcceptsNoneAtFirst, {"on_subscribe_refuses_none": "a fresh subscriber answered"}
+    ),
+    subscriber_saboteur(AcceptsNoneAsASecond, {"on_subscribe_refuses_none": "returned normally"}),
+    subscriber_saboteur(
+        AcceptsNoneAsAnElement, {"on_next_refuses_none": "on_next(None) returned normally"}
+    ),
+    subscriber_saboteur(
+        RefusesNoneInOtherWords, {"on_next_refuses_none": "it must raise TypeError"}
+    ),
+    subscriber_saboteur(
+        AcceptsNoneAsAnError, {"on_error_refuses_none": "on_error(None) returned normally"}
+    ),
+    subscriber_saboteur(
+        AcceptsATextAsAnError,
+        {
+            "on_error_refuses_a_value_that_is_not_an_exception": (
+                "on_error('a text') returned normally"
+            )
+        },
+    ),
+    subscriber_saboteur(
+        LetsItsHandlerRaise,
+        {"a_handler_that_raises_cancels_the_subscription": "on_next raised ValueError"},
+    ),
     subscriber_saboteur(
         RequestsAfterItsHandlerRaised,
-        {"a_handler_that_raises_cancels_the_subscription": "expected cancel, but the subscriber did not call"},
+        {
+            "a_handler_that_raises_cancels_the_subscription": (
+                "expected cancel, but the subscriber did not call"
+            )
+        },
     ),
 ]

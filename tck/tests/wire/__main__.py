@@ -1,6 +1,7 @@
 """Check all altered servers, and count those that are found.
 
-`python tck/tests/wire` prints each server about which the verdict is wrong, and the counts. It exits with 1 if there is one.
+`python tck/tests/wire` prints each server about which the verdict is wrong, and the counts. It
+exits with 1 if there is one.
 """
 
 import os
@@ -9,7 +10,8 @@ from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
 from time import perf_counter
 
-sys.path.insert(0, str(Path(__file__).parents[3]))  # so that `python tck/tests/wire` can import `tck.tests.wire`
+# So that `python tck/tests/wire` can import `tck.tests.wire`.
+sys.path.insert(0, str(Path(__file__).parents[3]))
 
 from tck.tests.wire._altered_servers import LEGAL, alterations, fault_of
 
@@ -25,7 +27,10 @@ def main() -> int:
     missed = sum(fault.endswith("is not found") for fault in wrong)
     legal = len(LEGAL) - sum("and is legal" in fault for fault in wrong)
     seconds = perf_counter() - began
-    print(f"{len(faults)} altered servers: {len(faults) - missed - legal} found, {legal} legal, {missed} missed; {seconds:.0f} s")
+    print(
+        f"{len(faults)} altered servers: {len(faults) - missed - legal} found, {legal} legal, "
+        f"{missed} missed; {seconds:.0f} s"
+    )
     return 1 if wrong else 0
 
 

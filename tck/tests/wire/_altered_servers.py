@@ -1,7 +1,9 @@
-"""Faulty servers that no one has written by hand: a scripted server without a fault, one kind of whose messages is altered on its way.
+"""Faulty servers that no one has written by hand: a scripted server without a fault, one kind of
+whose messages is altered on its way.
 
-The scripted servers send one message with each call, so no stream of bytes has to be cut. Each alteration is made on every message of
-one kind, or on the third one of a connection only: a fault that begins late.
+The scripted servers send one message with each call, so no stream of bytes has to be cut. Each
+alteration is made on every message of one kind, or on the third one of a connection only: a fault
+that begins late.
 """
 
 from collections.abc import Awaitable, Callable, Iterator
@@ -50,17 +52,29 @@ def _parse(data: bytes) -> tuple[int, list[int], bytes]:
 
 def _next_id(data: bytes) -> list[bytes]:
     kind, numbers, rest = _parse(data)
-    return [bytes((kind,)) + b"".join(map(varint, (numbers[0] + 1, *numbers[1:]))) + rest] if numbers else [data]
+    return (
+        [bytes((kind,)) + b"".join(map(varint, (numbers[0] + 1, *numbers[1:]))) + rest]
+        if numbers
+        else [data]
+    )
 
 
 def _second_number(data: bytes) -> list[bytes]:
     kind, numbers, rest = _parse(data)
-    return [bytes((kind,)) + varint(numbers[0]) + varint(numbers[1] + 1) + rest] if len(numbers) > 1 else [data]
+    return (
+        [bytes((kind,)) + varint(numbers[0]) + varint(numbers[1] + 1) + rest]
+        if len(numbers) > 1
+        else [data]
+    )
 
 
 def _shorter(data: bytes) -> list[bytes]:
     kind, numbers, rest = _parse(data)
-    if kind not in (0x21, 0x23, 0x24, 0x26) or not rest or len(varint(len(rest) - 1)) + len(rest) - 1 < 2:
+    if (
+        kind not in (0x21, 0x23, 0x24, 0x26)
+        or not rest
+        or len(varint(len(rest) - 1)) + len(rest) - 1 < 2
+    ):
         return [data]
     body = rest[len(varint(len(rest) - 1)) :][:-1]
     return [bytes((kind,)) + b"".join(map(varint, numbers)) + varint(len(body)) + body]
@@ -97,7 +111,9 @@ RSIO: Final = Protocol(
         "of the next stream": _next_id,
         "with a number one higher": _second_number,
         "one byte shorter": _shorter,
-        "as onComplete": lambda data: [b"\x25" + varint(numbers[0]) if (numbers := _parse(data)[1]) else data],
+        "as onComplete": lambda data: [
+            b"\x25" + varint(numbers[0]) if (numbers := _parse(data)[1]) else data
+        ],
     },
 )
 
@@ -118,9 +134,13 @@ RS: Final = Protocol(
     {"REQUEST_STREAM": 0x13, "REQUEST_N": 0x15, "CANCEL": 0x16, "RESPONSE": 0x20, "ERROR": 0x21},
     {
         **COMMON,
-        "of the next stream": lambda data: [data[:8] + (int.from_bytes(data[8:16]) + 1).to_bytes(8) + data[16:]],
+        "of the next stream": lambda data: [
+            data[:8] + (int.from_bytes(data[8:16]) + 1).to_bytes(8) + data[16:]
+        ],
         "of stream 0": lambda data: [data[:8] + bytes(8) + data[16:]],
-        "one byte shorter": lambda data: _with_body(data, data[16:-1]) if len(data) > 16 else [data],
+        "one byte shorter": lambda data: (
+            _with_body(data, data[16:-1]) if len(data) > 16 else [data]
+        ),
         "of version 1": lambda data: [data[:4] + b"\x01" + data[5:]],
         "with the reserved bit": lambda data: [bytes((data[0] | 0x80,)) + data[1:]],
         "with B changed": _flag(0x40),
@@ -146,7 +166,10 @@ class Alteration:
 
     def __str__(self) -> str:
         """Name it as a test shows it."""
-        return f"{self.protocol}: {'the third' if self.is_late else 'each'} {self.kind} {self.alteration}"
+        return (
+            f"{self.protocol}: {'the third' if self.is_late else 'each'} {self.kind} "
+            f"{self.alteration}"
+        )
 
 
 def alterations() -> Iterator[Alteration]:
@@ -200,7 +223,9 @@ class AlteredConnection(Connection):
 
 
 def failed_by(each: Alteration) -> str | None:
-    """Return the first requirement that this server fails, or "" if it passes all. None if nothing that it sent was altered."""
+    """Return the first requirement that this server fails, or "" if it passes all. None if
+    nothing that it sent was altered.
+    """
     changed: list[bytes] = []
     protocol = PROTOCOLS[each.protocol]
 
@@ -211,7 +236,9 @@ def failed_by(each: Alteration) -> str | None:
         async with trio.open_nursery() as nursery:
             await nursery.start(serve_script, script, "")
             for row in requirements(each.protocol):
-                for result in await check_target(f"{each.protocol}+{URL}", only=[row.name], registry=REGISTRY):
+                for result in await check_target(
+                    f"{each.protocol}+{URL}", only=[row.name], registry=REGISTRY
+                ):
                     if result.verdict is Verdict.FAIL:
                         nursery.cancel_scope.cancel()
                         return result.name
@@ -229,16 +256,27 @@ def _names(protocol: str, kind: str, *alterations: str) -> Iterator[str]:
 
 
 LEGAL: Final[dict[str, str]] = {
-    **dict.fromkeys(_names("rsio", "subscribe", "with another last byte"), "the initial demand is the target's choice"),
     **dict.fromkeys(
-        [*_names("rsio", "request", "doubled", "with a number one higher"), *_names("reactivesocket", "REQUEST_N", "doubled")],
+        _names("rsio", "subscribe", "with another last byte"),
+        "the initial demand is the target's choice",
+    ),
+    **dict.fromkeys(
+        [
+            *_names("rsio", "request", "doubled", "with a number one higher"),
+            *_names("reactivesocket", "REQUEST_N", "doubled"),
+        ],
         "how much the target requests is its choice",
     ),
     "rsio: the third request lost": "the target requests less, and goes on",
     "reactivesocket: the third REQUEST_N lost": "the target requests less, and goes on",
-    "rsio: the third request of the next stream": "the target requests one element more of one of its streams, and one less of another",
+    "rsio: the third request of the next stream": (
+        "the target requests one element more of one of its streams, and one less of another"
+    ),
     **dict.fromkeys(
-        ["rsio: the third onNext one byte shorter", *_names("rsio", "onNextPacked", "with another last byte")],
+        [
+            "rsio: the third onNext one byte shorter",
+            *_names("rsio", "onNextPacked", "with another last byte"),
+        ],
         "the content of elements is prescribed for large ones only",
     ),
     **dict.fromkeys(
@@ -261,7 +299,9 @@ LEGAL: Final[dict[str, str]] = {
 
 
 def fault_of(each: Alteration) -> str | None:
-    """Return what is wrong with the verdict on one server; "" if nothing is. None if nothing that the server sent was altered."""
+    """Return what is wrong with the verdict on one server; "" if nothing is. None if nothing
+    that the server sent was altered.
+    """
     failed = failed_by(each)
     if failed is None:
         return None

@@ -1,4 +1,6 @@
-"""The scripted server of RS.io with two more encodings, and with faults in their choice. The forms are those of the checks."""
+"""The scripted server of RS.io with two more encodings, and with faults in their choice. The
+forms are those of the checks.
+"""
 
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._rsio_forms import FORMS_BY_ID, Form
@@ -7,7 +9,12 @@ from penstock.spi import Connection
 from tck.tests.wire._rsio_saboteur import ConnectionEnded, RsioServer
 
 FAULTS: dict[str, set[str]] = {
-    "change-refused": {"encoding-agreed", "encoding-between-parts", "encoding-fields", "encoding-objects"},
+    "change-refused": {
+        "encoding-agreed",
+        "encoding-between-parts",
+        "encoding-fields",
+        "encoding-objects",
+    },
     "other-change-taken": {"encoding-not-agreed"},
     "second-change-taken": {"encoding-twice"},
     "change-drops-parts": {"encoding-between-parts"},
@@ -64,7 +71,10 @@ class _EncodedServer(RsioServer):
                 source = self.sources.get(message.stream)
                 await super().on_data(compact(message, 0 if source is None else source.size))
         if self.reader.error:
-            await self.refuse("nil-skipped" if self.form.name == "msgpack" else "group-skipped", "protocol:encoding")
+            await self.refuse(
+                "nil-skipped" if self.form.name == "msgpack" else "group-skipped",
+                "protocol:encoding",
+            )
             self.reader = self.form.reader()
 
     async def read_message(self):
@@ -74,7 +84,9 @@ class _EncodedServer(RsioServer):
         return await super().read_message()
 
     async def on_change(self, extension: int) -> None:
-        if self.has_fault("change-refused") or (extension != self.agreed.id and not self.has_fault("other-change-taken")):
+        if self.has_fault("change-refused") or (
+            extension != self.agreed.id and not self.has_fault("other-change-taken")
+        ):
             await self.say_goodbye(f"protocol:switch {extension}")
         if self.has_fault("change-drops-parts"):
             for source in self.sources.values():
@@ -93,7 +105,9 @@ class _EncodedServer(RsioServer):
 
     # --- sending
 
-    async def send(self, kind: int, *numbers: int, body: bytes | None = None, bare: bytes = b"") -> None:
+    async def send(
+        self, kind: int, *numbers: int, body: bytes | None = None, bare: bytes = b""
+    ) -> None:
         if kind == io.SERVER_HELLO:
             version, count, *ids = numbers
             numbers = (version, count + len(FORMS_BY_ID), *ids, *FORMS_BY_ID)
@@ -104,4 +118,6 @@ class _EncodedServer(RsioServer):
         messages = self.sizes.feed(data)
         if self.sizes.take_rest():
             raise ConnectionEnded
-        await super().send_bytes(data if self.answers is None else b"".join(map(self.answers.encode, messages)))
+        await super().send_bytes(
+            data if self.answers is None else b"".join(map(self.answers.encode, messages))
+        )

@@ -28,10 +28,19 @@ class _ExtendedServer(RsServer):
     async def on_frame(self, version: int, flags: int, kind: int, stream: int, body: bytes) -> None:
         if self.is_refused and not self.has_fault("auth-serves-early"):
             return
-        if kind == 1 and not self.is_open and not version and not stream and body not in (KNOWN_TOKEN, b"refuse me"):
+        if (
+            kind == 1
+            and not self.is_open
+            and not version
+            and not stream
+            and body not in (KNOWN_TOKEN, b"refuse me")
+        ):
             self.is_refused = True
             is_cut = not body.endswith(b"token")
-            self.nursery.start_soon(self.refuse_later, b"unreadable" if is_cut and self.has_fault("auth-refusals-differ") else b"auth")
+            self.nursery.start_soon(
+                self.refuse_later,
+                b"unreadable" if is_cut and self.has_fault("auth-refusals-differ") else b"auth",
+            )
             body = KNOWN_TOKEN
         if kind == EXT and len(body) >= 4:
             await self.on_extension(body[:4], body[4:])

@@ -1,4 +1,6 @@
-"""For each fault of the scripted ReactiveSocket server: the requirements that fail. No other requirement may fail."""
+"""For each fault of the scripted ReactiveSocket server: the requirements that fail.
+No other requirement may fail.
+"""
 
 FAULTS: dict[str, set[str]] = {
     "named-cut-answered": {"named-cut"},
@@ -47,7 +49,12 @@ FAULTS: dict[str, set[str]] = {
         "version-later",
         "version-zero",
     },
-    "cancel-completes": {"fragments-cancelled", "response-cancelled", "stream-cancelled", "sub-cancelled"},
+    "cancel-completes": {
+        "fragments-cancelled",
+        "response-cancelled",
+        "stream-cancelled",
+        "sub-cancelled",
+    },
     "cancel-ignored": {
         "fragments-cancelled",
         "requester-cancels",
@@ -62,7 +69,12 @@ FAULTS: dict[str, set[str]] = {
     "demand-32-bits": {"demand-64-bit"},
     "demand-shared": {"demand-of-each-stream", "setup-false-start"},
     "end-alone-taken": {"requester-end-alone"},
-    "ends-twice": {"unexpected-cancel", "unexpected-error", "unexpected-request-n", "unexpected-response"},
+    "ends-twice": {
+        "unexpected-cancel",
+        "unexpected-error",
+        "unexpected-request-n",
+        "unexpected-response",
+    },
     "error-on-zero-ignored": {"error-on-zero"},
     "extension-taken": {"ext-refused"},
     "failure-is-silent": {"stream-error", "stream-over"},
@@ -72,9 +84,19 @@ FAULTS: dict[str, set[str]] = {
     "fragment-lost": {"fragments-marked", "fragments-share"},
     "fragment-repeated": {"fragments-complete", "fragments-marked", "fragments-share"},
     "fragments-cost": {"demand-fragments", "fragments-marked", "fragments-share"},
-    "fragments-not-joined": {"requester-begin-twice", "requester-error", "requester-fragments", "requester-large"},
+    "fragments-not-joined": {
+        "requester-begin-twice",
+        "requester-error",
+        "requester-fragments",
+        "requester-large",
+    },
     "fragments-swapped": {"fragments-complete", "fragments-marked", "fragments-share"},
-    "fragments-unmarked": {"demand-fragments", "fragments-complete", "fragments-marked", "fragments-share"},
+    "fragments-unmarked": {
+        "demand-fragments",
+        "fragments-complete",
+        "fragments-marked",
+        "fragments-share",
+    },
     "grants-32-bits": {"demand-64-bit"},
     "grants-ignored": {
         "demand-64-bit",
@@ -96,7 +118,13 @@ FAULTS: dict[str, set[str]] = {
         "unexpected-request-n",
         "unexpected-response",
     },
-    "grants-replace": {"demand-any-time", "demand-any-time-sub", "demand-of-each-stream", "demand-saturates", "setup-false-start"},
+    "grants-replace": {
+        "demand-any-time",
+        "demand-any-time-sub",
+        "demand-of-each-stream",
+        "demand-saturates",
+        "setup-false-start",
+    },
     "half-element-passed-on": {"requester-error"},
     "huge-length-awaited": {"frame-length-huge"},
     "id-zero-served": {"id-zero"},
@@ -147,7 +175,12 @@ FAULTS: dict[str, set[str]] = {
     "one-space": {"id-two-spaces"},
     "overflow-fails": {"demand-saturates"},
     "overrun-taken": {"requester-overrun"},
-    "refuses-without-words": {"setup-refused", "setup-refused-requests", "setup-stream-zero", "setup-version"},
+    "refuses-without-words": {
+        "setup-refused",
+        "setup-refused-requests",
+        "setup-stream-zero",
+        "setup-version",
+    },
     "relay-asks-for-none": {"requester-demand"},
     "relay-asks-once": {"requester-demand", "requester-frames"},
     "relay-cancels-twice": {"requester-cancels", "requester-frames"},
@@ -155,7 +188,13 @@ FAULTS: dict[str, set[str]] = {
     "relay-ends-failure-well": {"requester-error"},
     "relay-fragments-swapped": {"requester-fragments", "requester-large"},
     "relay-fails-well": {"requester-complete", "requester-ids"},
-    "relay-id-zero": {"requester", "requester-error", "requester-frames", "requester-ids", "requester-two-spaces"},
+    "relay-id-zero": {
+        "requester",
+        "requester-error",
+        "requester-frames",
+        "requester-ids",
+        "requester-two-spaces",
+    },
     "relay-never-cancels": {"requester-cancels", "requester-frames"},
     "relay-one-space": {"requester-two-spaces"},
     "relay-other-name": {"requester", "requester-frames"},
@@ -166,7 +205,12 @@ FAULTS: dict[str, set[str]] = {
     "reserved-flags-sent": {"flags-reserved"},
     "response-despite-cancel": {"response-cancelled"},
     "response-twice": {"response", "response-over"},
-    "response-without-complete": {"fragments-complete", "response", "response-cancelled", "response-over"},
+    "response-without-complete": {
+        "fragments-complete",
+        "response",
+        "response-cancelled",
+        "response-over",
+    },
     "second-setup-ends": {"setup-once"},
     "serves-behind-refusal": {"setup-refused-requests"},
     "serves-without-setup": {"setup-first"},
@@ -202,11 +246,24 @@ FAULTS: dict[str, set[str]] = {
         "type-refused",
         "version-later",
     },
-    "stream-error-ends-connection": {"ext-ignored", "flags-reserved", "request-data", "stream-error", "type-ignored"},
+    "stream-error-ends-connection": {
+        "ext-ignored",
+        "flags-reserved",
+        "request-data",
+        "stream-error",
+        "type-ignored",
+    },
     "sub-completed": {"sub-responses"},
     "sub-failure-completes": {"sub-error"},
     "sub-one-more": {"demand-any-time-sub", "demand-initial-sub"},
-    "unexpected-cancel-refused": {"fire-and-forget", "id-zero", "response-over", "stream-over", "sub-error", "unexpected-cancel"},
+    "unexpected-cancel-refused": {
+        "fire-and-forget",
+        "id-zero",
+        "response-over",
+        "stream-over",
+        "sub-error",
+        "unexpected-cancel",
+    },
     "unexpected-error-refused": {"id-two-spaces", "unexpected-error"},
     "unexpected-grant-refused": {
         "fire-and-forget",

@@ -1,5 +1,5 @@
-"""A small scripted server of ReactiveSocket, written byte by byte, with a switch for each fault. It uses no code of penstock's
-protocols.
+"""A small scripted server of ReactiveSocket, written byte by byte, with a switch for each fault. It
+uses no code of penstock's protocols.
 """
 
 from collections.abc import Iterable, Iterator
@@ -11,7 +11,18 @@ from penstock_tck.wire._target import SLOW_ATTEMPTS
 
 from penstock.spi import Connection
 
-SETUP, RR, FNF, STREAM, SUB, REQUEST_N, CANCEL, RESPONSE, ERROR, EXT = 1, 0x11, 0x12, 0x13, 0x14, 0x15, 0x16, 0x20, 0x21, 0xFFFF
+SETUP, RR, FNF, STREAM, SUB, REQUEST_N, CANCEL, RESPONSE, ERROR, EXT = (
+    1,
+    0x11,
+    0x12,
+    0x13,
+    0x14,
+    0x15,
+    0x16,
+    0x20,
+    0x21,
+    0xFFFF,
+)
 KNOWN = {SETUP, RR, FNF, STREAM, SUB, REQUEST_N, CANCEL, RESPONSE, ERROR, EXT}
 I, B, E, C = 0x80, 0x40, 0x20, 0x10  # noqa: E741 (the draft's names)
 UNBOUNDED = 2**63 - 1
@@ -121,7 +132,12 @@ class RsServer:
     async def on_data(self, data: bytes) -> None:
         if self.has_fault("cut-frames-lost") and len(data) < 4:
             return
-        self.is_false_start = not self.is_open and self._types(data) == [SETUP, STREAM, STREAM, REQUEST_N]
+        self.is_false_start = not self.is_open and self._types(data) == [
+            SETUP,
+            STREAM,
+            STREAM,
+            REQUEST_N,
+        ]
         self.buffer += data
         while len(self.buffer) >= 4:
             length = int.from_bytes(self.buffer[:4])
@@ -137,7 +153,13 @@ class RsServer:
                 return
             frame, self.buffer = self.buffer[4:length], self.buffer[length:]
             if len(frame) >= 12:
-                await self.on_frame(frame[0], frame[1], int.from_bytes(frame[2:4]), int.from_bytes(frame[4:12]), frame[12:])
+                await self.on_frame(
+                    frame[0],
+                    frame[1],
+                    int.from_bytes(frame[2:4]),
+                    int.from_bytes(frame[4:12]),
+                    frame[12:],
+                )
 
     @staticmethod
     def _types(data: bytes) -> list[int]:
@@ -152,7 +174,9 @@ class RsServer:
     ) -> None:
         if self.has_fault("ids-32-bits"):
             stream &= 0xFFFFFFFF
-        if version and not self.has_fault("version-taken" if self.is_open else "setup-version-taken"):
+        if version and not self.has_fault(
+            "version-taken" if self.is_open else "setup-version-taken"
+        ):
             await self.refuse("version", silent=self.has_fault("refuses-without-words"))
         if kind not in KNOWN:
             if flags & I and not self.has_fault("ignorable-type-refused"):
@@ -165,7 +189,9 @@ class RsServer:
         if not self.is_open:
             await self.on_first_frame(kind, stream, body)
         elif kind == EXT:
-            if (not flags & I and not self.has_fault("extension-taken")) or (flags & I and self.has_fault("ignorable-extension-refused")):
+            if (not flags & I and not self.has_fault("extension-taken")) or (
+                flags & I and self.has_fault("ignorable-extension-refused")
+            ):
                 await self.refuse("unknown extension")
         elif kind in (RR, FNF, STREAM, SUB):
             await self.on_request(kind, stream, body)
@@ -186,7 +212,9 @@ class RsServer:
             await self.on_request(kind, stream, body)
             return
         if stream and not self.has_fault("setup-stream-taken"):
-            await self.refuse("a SETUP on another stream", silent=self.has_fault("refuses-without-words"))
+            await self.refuse(
+                "a SETUP on another stream", silent=self.has_fault("refuses-without-words")
+            )
         if body == b"refuse me" and not self.has_fault("all-setups-taken"):
             if self.has_fault("serves-behind-refusal") and self.buffer:
                 await self.send(RESPONSE, 1, b"served after the refusal", B | E)
@@ -213,7 +241,9 @@ class RsServer:
             if self.has_fault("fnf-answered"):
                 await self.send(RESPONSE, stream, b"", C)
             return
-        if (not stream and not self.has_fault("id-zero-served")) or await self._refuse_live_id(stream):
+        if (not stream and not self.has_fault("id-zero-served")) or await self._refuse_live_id(
+            stream
+        ):
             return
         if demand > UNBOUNDED:
             if not self.has_fault("initial-bit-63-taken"):
@@ -249,10 +279,17 @@ class RsServer:
         name, payload = served.name[6 : 6 + length], served.name[6 + length :]
         if self.has_fault("named-cut-ends-connection") and len(served.name) < 6 + length:
             await self.refuse("cut")
-        if (self.has_fault("named-cut-answered") or len(served.name) >= 6 + length) and name == b"echo":
+        if (
+            self.has_fault("named-cut-answered") or len(served.name) >= 6 + length
+        ) and name == b"echo":
             if self.has_fault("named-payload-as-text"):
                 payload = payload.decode(errors="ignore").encode()
-            await self.send(RESPONSE, served.id, b"" if self.has_fault("named-payload-lost") else payload, B | E | C)
+            await self.send(
+                RESPONSE,
+                served.id,
+                b"" if self.has_fault("named-payload-lost") else payload,
+                B | E | C,
+            )
         elif self.has_fault("named-unknown-answered"):
             await self.send(RESPONSE, served.id, payload, B | E | C)
         else:
@@ -270,14 +307,17 @@ class RsServer:
         elif not (self.has_fault("missing-is-silent") and served.kind == RR):
             await self.send(ERROR, served.id, b"no such publisher")
             if self.has_fault("stream-error-ends-connection"):
-                # After the elements of other streams: which of two tasks is first is left to chance.
+                # After the elements of other streams:
+                # which of two tasks is first is left to chance.
                 await trio.sleep(0.1)
                 await self.refuse("no such publisher")
 
     async def serve(self, served: ServedStream) -> None:
         if served.name == b"slow":
             self.asked_slow += 1
-            is_quick = self.has_fault("slow-is-quick") or (self.has_fault("slow-is-quick-at-first") and self.asked_slow < SLOW_ATTEMPTS)
+            is_quick = self.has_fault("slow-is-quick") or (
+                self.has_fault("slow-is-quick-at-first") and self.asked_slow < SLOW_ATTEMPTS
+            )
             await trio.sleep(0 if is_quick else 0.25)
         for element in self.elements(served):
             while served.demand <= 0 and not served.is_over:
@@ -291,7 +331,9 @@ class RsServer:
                 break
             await trio.lowlevel.checkpoint()
         if served.name == b"numbers" and served.kind != RR:
-            return  # a stream without end: it stops here, because virtual time stands still while elements are sent
+            # A stream without end: it stops here, because virtual time stands still while elements
+            # are sent.
+            return
         if not served.is_over:
             await self.end(served)
 
@@ -357,7 +399,9 @@ class RsServer:
             if self.has_fault("speaks-after-end") and stream in self.ended_ids:
                 await self.send(RESPONSE, stream, b"one more", B | E)
             return
-        if (n == 0 and not self.has_fault("zero-taken")) or (n > UNBOUNDED and not self.has_fault("bit-63-taken")):
+        if (n == 0 and not self.has_fault("zero-taken")) or (
+            n > UNBOUNDED and not self.has_fault("bit-63-taken")
+        ):
             served.is_over = True
             served.wake()
             del self.streams[stream]
@@ -380,7 +424,9 @@ class RsServer:
             each.demand = min(UNBOUNDED, before + n)
             each.wake()
         if served.name == b"relay":
-            await self.pass_on(next(each for each in self.sources.values() if each.served is served))
+            await self.pass_on(
+                next(each for each in self.sources.values() if each.served is served)
+            )
 
     async def on_cancel(self, stream: int) -> None:
         if self.has_fault("relay-one-space") and stream in self.sources:
@@ -401,7 +447,9 @@ class RsServer:
         if self.has_fault("response-despite-cancel") and served.kind == RR:
             await self.send(RESPONSE, stream, b"late", B | E | C)
         self.ended_ids.add(stream)
-        for each in [each for each in self.sources.values() if each.served is served and not each.is_over]:
+        for each in [
+            each for each in self.sources.values() if each.served is served and not each.is_over
+        ]:
             each.is_over = True
             if not self.has_fault("relay-never-cancels"):
                 await self.send(CANCEL, each.id)
@@ -415,7 +463,11 @@ class RsServer:
         self.next_id += 0 if self.has_fault("relay-same-id", "relay-id-zero") else 2
         source = RelaySource(2 if self.has_fault("relay-same-id") else self.next_id, served)
         self.sources[source.id] = source
-        await self.send(STREAM, source.id, RELAY_DEMAND.to_bytes(8) + (b"tick" if self.has_fault("relay-other-name") else b"tck"))
+        await self.send(
+            STREAM,
+            source.id,
+            RELAY_DEMAND.to_bytes(8) + (b"tick" if self.has_fault("relay-other-name") else b"tck"),
+        )
         if self.has_fault("relay-asks-for-none"):
             await self.send(REQUEST_N, source.id, bytes(8))
 
@@ -430,7 +482,9 @@ class RsServer:
         if source is None or source.is_over:
             if source is not None and self.has_fault("late-response-refused"):
                 await self.refuse("late")
-            if source is None and self.has_fault("unexpected-response-refused" if kind == RESPONSE else "unexpected-error-refused"):
+            if source is None and self.has_fault(
+                "unexpected-response-refused" if kind == RESPONSE else "unexpected-error-refused"
+            ):
                 await self.refuse("not requested")
             return
         if kind == ERROR:
@@ -447,9 +501,9 @@ class RsServer:
             return
         if not begin and (not end or self.has_fault("end-alone-taken")) and source.parts is None:
             begin = end = 1
-        wrong = (begin and source.parts is not None and not self.has_fault("begin-twice-taken")) or (
-            end and not begin and source.parts is None
-        )
+        wrong = (
+            begin and source.parts is not None and not self.has_fault("begin-twice-taken")
+        ) or (end and not begin and source.parts is None)
         if (begin or not source.parts) and (body or not complete):
             source.left -= 1
         if wrong or (source.left < 0 and not self.has_fault("overrun-taken")):
@@ -458,7 +512,9 @@ class RsServer:
             await self.end(source.served)
             return
         source.parts = (
-            [body, *source.parts] if self.has_fault("relay-fragments-swapped") and source.parts else [*(source.parts or []), body]
+            [body, *source.parts]
+            if self.has_fault("relay-fragments-swapped") and source.parts
+            else [*(source.parts or []), body]
         )
         if end or self.has_fault("fragments-not-joined"):
             whole, source.parts = b"".join(source.parts), None
@@ -481,7 +537,9 @@ class RsServer:
         if source.end and not source.ready and not served.is_over:
             served.is_over = True
             self.streams.pop(served.id, None)
-            well = (source.end == RESPONSE and not self.has_fault("relay-fails-well")) or self.has_fault("relay-ends-failure-well")
+            well = (
+                source.end == RESPONSE and not self.has_fault("relay-fails-well")
+            ) or self.has_fault("relay-ends-failure-well")
             await self.send(RESPONSE if well else ERROR, served.id, b"", C if well else 0)
 
 

@@ -1,4 +1,6 @@
-"""For each fault of the scripted RS.io server: the requirements that fail. No other requirement may fail."""
+"""For each fault of the scripted RS.io server: the requirements that fail.
+No other requirement may fail.
+"""
 
 FAULTS: dict[str, set[str]] = {
     "named-answered-early": {"named-parts"},
@@ -14,7 +16,14 @@ FAULTS: dict[str, set[str]] = {
     "auth-serves-early": {"auth-refused"},
     "auth-unread": {"auth-unreadable"},
     "begins-twice": {"on-subscribe"},
-    "cancel-ignored": {"cancel", "id-reuse-cancelled", "split-cancelled", "subscriber-cancels", "subscriber-ids", "subscriber-messages"},
+    "cancel-ignored": {
+        "cancel",
+        "id-reuse-cancelled",
+        "split-cancelled",
+        "subscriber-cancels",
+        "subscriber-ids",
+        "subscriber-messages",
+    },
     "cancel-completes": {"cancel", "id-reuse-cancelled", "split-cancelled"},
     "cancel-fails": {"cancel", "demand-64-bit", "id-reuse-cancelled", "split-cancelled"},
     "cancels-twice": {"subscriber-cancels", "subscriber-messages", "subscriber-overrun"},
@@ -106,8 +115,19 @@ FAULTS: dict[str, set[str]] = {
     "meaning-changed-unasked": {"extensions-negotiated"},
     "missing-is-silent": {"content-not-refused", "error", "name-taken"},
     "never-begins": {"content-announced", "on-subscribe"},
-    "never-cancels": {"subscriber-cancels", "subscriber-ids", "subscriber-messages", "subscriber-overrun"},
-    "never-completes": {"complete", "content-announced", "end-is-last", "extensions-negotiated", "id-reuse-ended"},
+    "never-cancels": {
+        "subscriber-cancels",
+        "subscriber-ids",
+        "subscriber-messages",
+        "subscriber-overrun",
+    },
+    "never-completes": {
+        "complete",
+        "content-announced",
+        "end-is-last",
+        "extensions-negotiated",
+        "id-reuse-ended",
+    },
     "never-splits": {"split"},
     "old-stream-speaks": {"cancel", "id-reuse-cancelled"},
     "one-space": {"id-two-spaces", "subscriber-complete", "subscriber-error", "subscriber-half"},

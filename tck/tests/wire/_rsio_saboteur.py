@@ -1,4 +1,6 @@
-"""A small scripted server of RS.io, written byte by byte, with a switch for each fault. It uses no code of penstock's protocols."""
+"""A small scripted server of RS.io, written byte by byte, with a switch for each fault. It uses
+no code of penstock's protocols.
+"""
 
 from collections.abc import Iterable
 
@@ -100,10 +102,14 @@ class RsioServer:
 
     # --- sending
 
-    async def send(self, kind: int, *numbers: int, body: bytes | None = None, bare: bytes = b"") -> None:
+    async def send(
+        self, kind: int, *numbers: int, body: bytes | None = None, bare: bytes = b""
+    ) -> None:
         sized = b"" if body is None else varint(len(body)) + body
         async with self.sending:
-            await self.connection.send(bytes((kind,)) + b"".join(map(varint, numbers)) + sized + bare)
+            await self.connection.send(
+                bytes((kind,)) + b"".join(map(varint, numbers)) + sized + bare
+            )
 
     async def send_bytes(self, data: bytes) -> None:
         async with self.sending:
@@ -191,11 +197,15 @@ class RsioServer:
                 if self.has_fault("version-answered"):
                     await self.send(2, 0, 0)
                 await self.refuse("version-taken", "version 0")
-            return self.on_hello([await self.read_varint() for _ in range(await self.read_varint())])
+            return self.on_hello(
+                [await self.read_varint() for _ in range(await self.read_varint())]
+            )
         if kind == 3:
             return self.on_goodbye(await self.read_text())
         if kind == 0x10:
-            return self.on_subscribe(await self.read_text(), await self.read_varint(), await self.read_varint())
+            return self.on_subscribe(
+                await self.read_text(), await self.read_varint(), await self.read_varint()
+            )
         if kind == 0x11:
             return self.on_request(await self.read_varint(), await self.read_varint())
         if kind == 0x12:
@@ -230,9 +240,12 @@ class RsioServer:
         if self.has_fault("client-hello-from-server"):
             await self.send(1, 0, 0)
         self.has_requests = 7 in extensions and len(extensions) == 1
-        self.extension = extensions[0] if len(extensions) == 1 and extensions[0] in EXTENSION_OF.values() else 0
+        self.extension = (
+            extensions[0] if len(extensions) == 1 and extensions[0] in EXTENSION_OF.values() else 0
+        )
         confirmed = (1, 7) if self.has_requests else (1, self.extension) if self.extension else (0,)
-        # It speaks one encoding: if it confirmed another, all requirements of encodings would fail as well.
+        # It speaks one encoding: if it confirmed another,
+        # all requirements of encodings would fail as well.
         if self.has_fault("extensions-echoed") and not ENCODINGS.intersection(extensions):
             confirmed = (len(extensions), *extensions)
         await self.send(2, 1 if self.has_fault("another-version-said") else 0, *confirmed)
@@ -240,7 +253,11 @@ class RsioServer:
             await self.send(2, 0, 0)
         if self.has_fault("extension-unasked"):
             await self.send(0x40, body=b"ping")
-        if self.has_fault("optimism-lost") and self.buffer.count(b"numbers") == 2 and b"\x11\0" in self.buffer:
+        if (
+            self.has_fault("optimism-lost")
+            and self.buffer.count(b"numbers") == 2
+            and b"\x11\0" in self.buffer
+        ):
             self.buffer = b""
 
     async def on_extension(self, kind: int, body: bytes) -> None:
@@ -263,14 +280,20 @@ class RsioServer:
             if self.has_fault("auth-admits"):
                 await self.send(0x43, body=b"\x01")
             else:
-                await self.say_goodbye("auth" if is_whole or self.has_fault("auth-unread") else "protocol:auth")
+                await self.say_goodbye(
+                    "auth" if is_whole or self.has_fault("auth-unread") else "protocol:auth"
+                )
 
     async def on_goodbye(self, reason: bytes) -> None:
         if self.has_fault("goodbye-ignored"):
             return
         if self.has_fault("long-reason-refused") and len(reason) > 100:
             raise ConnectionEnded
-        if self.has_fault("served-after-goodbye") and len(self.buffer) > 0 and b"numbers" in self.buffer:
+        if (
+            self.has_fault("served-after-goodbye")
+            and len(self.buffer) > 0
+            and b"numbers" in self.buffer
+        ):
             await self.send(0x21, 1, body=b"one more")
         await self.say_goodbye("")
 
@@ -333,7 +356,10 @@ class RsioServer:
         if len(data) > length:
             await self.refuse("named-too-much-taken", "protocol:request")
         if len(data) < length and not self.has_fault("named-answered-early"):
-            self.arriving[stream] = (length, b"" if self.has_fault("named-part-lost") and before else data)
+            self.arriving[stream] = (
+                length,
+                b"" if self.has_fault("named-part-lost") and before else data,
+            )
             return
         end = 6 + int.from_bytes(data[4:6])
         if data[6:end] == b"echo":
@@ -352,7 +378,9 @@ class RsioServer:
 
     async def serve(self, served: ServedStream) -> None:
         size, elements = PUBLISHERS[served.name]
-        announced = b"" if self.has_fault("content-late", "content-never") else self.announcement(served.id)
+        announced = (
+            b"" if self.has_fault("content-late", "content-never") else self.announcement(served.id)
+        )
         if not self.has_fault("never-begins") or size:
             await self.send_bytes(announced + b"\x20" + varint(served.id) + varint(size))
         if self.has_fault("begins-twice"):
@@ -361,7 +389,9 @@ class RsioServer:
             await self.send_bytes(self.announcement(served.id))
         if served.name == "slow":
             self.asked_slow += 1
-            is_quick = self.has_fault("slow-is-quick") or (self.has_fault("slow-is-quick-at-first") and self.asked_slow < SLOW_ATTEMPTS)
+            is_quick = self.has_fault("slow-is-quick") or (
+                self.has_fault("slow-is-quick-at-first") and self.asked_slow < SLOW_ATTEMPTS
+            )
             await trio.sleep(0 if is_quick else 0.25)
         left = list(elements)
         while left:
@@ -387,7 +417,12 @@ class RsioServer:
             elements = [elements[0]] * 2
         if size and len(elements) > 1:
             extra = 1 if self.has_fault("packed-one-more") else 0
-            await self.send(0x22, served.id, len(elements) + extra, bare=b"".join(elements) + bytes(size * extra))
+            await self.send(
+                0x22,
+                served.id,
+                len(elements) + extra,
+                bare=b"".join(elements) + bytes(size * extra),
+            )
             if self.has_fault("packs-nothing"):
                 await self.send(0x22, served.id, 0)
         elif size:
@@ -412,7 +447,10 @@ class RsioServer:
             if self.has_fault("parts-cost") and start:
                 served.demand -= 1
             await self.send(
-                0x24 if is_last and not self.has_fault("last-part-unmarked") else 0x23, served.id, 0, body=element[shown : shown + PART]
+                0x24 if is_last and not self.has_fault("last-part-unmarked") else 0x23,
+                served.id,
+                0,
+                body=element[shown : shown + PART],
             )
 
     def part_shown(self, start: int, *, is_last: bool) -> int:
@@ -454,7 +492,9 @@ class RsioServer:
         if self.has_fault("demand-32-bits", "request-32-bits"):
             n &= 0xFFFFFFFF
         for each in list(self.streams.values()) if self.has_fault("demand-shared") else [served]:
-            each.demand = n if self.has_fault("requests-replace") else min(UNBOUNDED, each.demand + n)
+            each.demand = (
+                n if self.has_fault("requests-replace") else min(UNBOUNDED, each.demand + n)
+            )
             each.wake()
         if self.has_fault("overflow-fails") and n == UNBOUNDED:
             served.is_over = True
@@ -476,7 +516,9 @@ class RsioServer:
             await self.send(0x26, stream, body=b"cancelled")
         if self.has_fault("id-held-after-cancel"):
             self.streams[stream] = ServedStream(stream, 0, "", is_over=True)
-        for each in [each for each in self.sources.values() if each.served is served and not each.is_over]:
+        for each in [
+            each for each in self.sources.values() if each.served is served and not each.is_over
+        ]:
             await self.stop(each)
 
     # --- the relay
@@ -490,40 +532,67 @@ class RsioServer:
 
     async def relay(self, served: ServedStream) -> None:
         self.next_id += 0 if self.has_fault("relay-id-reused") else 1
-        demand = 1 if self.has_fault("relay-one-at-a-time") else RELAY_DEMAND  # no fault: a server may request as it likes
+        # No fault: a server may request as it likes.
+        demand = 1 if self.has_fault("relay-one-at-a-time") else RELAY_DEMAND
         source = RelaySource(self.next_id, served, demand)
         self.sources[source.id] = source
-        await self.send(0x10, body=b"tick" if self.has_fault("relay-other-name") else b"tck", bare=varint(source.id) + varint(demand))
+        await self.send(
+            0x10,
+            body=b"tick" if self.has_fault("relay-other-name") else b"tck",
+            bare=varint(source.id) + varint(demand),
+        )
         if self.has_fault("asks-for-none"):
             await self.send(0x11, source.id, 0)
 
     async def on_publisher_message(self, kind: int):
         stream = await self.read_varint()
         source = self.sources.get(stream)
-        if source is None or (source.is_over and not source.cancelled) or (kind in (0x21, 0x22, 0x23, 0x24) and source.size < 0):
-            if not self.has_fault("unknown-stream-taken" if source is None else "early-element-taken"):
+        if (
+            source is None
+            or (source.is_over and not source.cancelled)
+            or (kind in (0x21, 0x22, 0x23, 0x24) and source.size < 0)
+        ):
+            if not self.has_fault(
+                "unknown-stream-taken" if source is None else "early-element-taken"
+            ):
                 await self.say_goodbye("protocol:stream")
-            source = source or RelaySource(stream, ServedStream(0, 0, ""), is_over=True, cancelled=True)
+            source = source or RelaySource(
+                stream, ServedStream(0, 0, ""), is_over=True, cancelled=True
+            )
         if kind == 0x20:
             size = await self.read_varint()
             return self.on_begin(source, size)
         if kind == 0x21:
-            count = source.size if source.size > 0 and not self.has_fault("size-not-heeded") else await self.read_varint()
+            count = (
+                source.size
+                if source.size > 0 and not self.has_fault("size-not-heeded")
+                else await self.read_varint()
+            )
             return self.on_elements(source, [self.read_bytes(count)])
         if kind == 0x22:
             count = await self.read_varint()
             if source.size <= 0:
                 await self.refuse("unsized-packed-taken", "protocol:packed")
             data = self.read_bytes(count * max(source.size, 0))
-            return self.on_elements(source, [data[index * source.size :][: source.size] for index in range(count)])
+            return self.on_elements(
+                source, [data[index * source.size :][: source.size] for index in range(count)]
+            )
         if kind in (0x23, 0x24):
-            return self.on_part(source, await self.read_varint(), await self.read_text(), kind == 0x24)
-        return self.on_end(source, "error" if kind == 0x26 else "complete", await self.read_text() if kind == 0x26 else b"")
+            return self.on_part(
+                source, await self.read_varint(), await self.read_text(), kind == 0x24
+            )
+        return self.on_end(
+            source,
+            "error" if kind == 0x26 else "complete",
+            await self.read_text() if kind == 0x26 else b"",
+        )
 
     async def on_begin(self, source: RelaySource, size: int) -> None:
         source.size = size
 
-    async def on_elements(self, source: RelaySource, elements: list[bytes], *, costs: int | None = None) -> None:
+    async def on_elements(
+        self, source: RelaySource, elements: list[bytes], *, costs: int | None = None
+    ) -> None:
         if source.is_over:
             if self.has_fault("late-element-refused"):
                 await self.say_goodbye("late")
@@ -532,7 +601,9 @@ class RsioServer:
         if source.left < 0 and not self.has_fault("overrun-taken"):
             await self.stop(source)
             return
-        if self.has_fault("large-elements-refused") and any(len(element) > 60_000 for element in elements):
+        if self.has_fault("large-elements-refused") and any(
+            len(element) > 60_000 for element in elements
+        ):
             await self.stop(source)
         source.ready += elements
         await self.pass_on(source)
@@ -559,7 +630,13 @@ class RsioServer:
                 how = "error"
         if self.has_fault("long-error-refused") and len(text) > 1000:
             await self.say_goodbye("limit")
-        source.end = "error" if self.has_fault("completion-fails") else "complete" if self.has_fault("error-completes") else how
+        source.end = (
+            "error"
+            if self.has_fault("completion-fails")
+            else "complete"
+            if self.has_fault("error-completes")
+            else how
+        )
         if self.has_fault("cancels-what-ended"):
             await self.send(0x12, source.id)
         await self.pass_on(source)
@@ -584,7 +661,9 @@ class RsioServer:
     async def element_passed_on(self, served: ServedStream, element: bytes) -> None:
         for start in range(0, len(element) or 1, PART):
             is_last = start + PART >= len(element)
-            await self.send(0x24 if is_last else 0x23, served.id, 0, body=element[start : start + PART])
+            await self.send(
+                0x24 if is_last else 0x23, served.id, 0, body=element[start : start + PART]
+            )
 
 
 async def rsio_server(connection: Connection, fault: str) -> None:

@@ -1,4 +1,6 @@
-"""Checks a scripted server against the table: in memory, in virtual time, with one fault or none."""
+"""Checks a scripted server against the table:
+in memory, in virtual time, with one fault or none.
+"""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -18,7 +20,9 @@ Script = Callable[[Connection, str], Awaitable[None]]
 
 async def serve_script(script: Script, fault: str, *, task_status: trio.TaskStatus[None]) -> None:
     async with trio.open_nursery() as nursery:
-        listener = await REGISTRY.transport("memory").listen(PARSED_URL, options=TransportOptions(), nursery=nursery)
+        listener = await REGISTRY.transport("memory").listen(
+            PARSED_URL, options=TransportOptions(), nursery=nursery
+        )
         task_status.started()
 
         async def serve(connection: Connection) -> None:
@@ -39,7 +43,12 @@ async def serve_script(script: Script, fault: str, *, task_status: trio.TaskStat
 
 
 async def check_script(
-    dialect: str, script: Script, fault: str = "", *, target: Target | None = None, only: Sequence[str] = ()
+    dialect: str,
+    script: Script,
+    fault: str = "",
+    *,
+    target: Target | None = None,
+    only: Sequence[str] = (),
 ) -> list[Result]:
     """Check a script against every requirement, or those of `only`."""
     async with trio.open_nursery() as nursery:
@@ -59,8 +68,12 @@ def not_supported(results: list[Result]) -> set[str]:
     return {result.name for result in results if result.verdict is Verdict.NOT_SUPPORTED}
 
 
-def failed_requirements(dialect: str, script: Script, fault: str = "", target: Target | None = None) -> set[str]:
-    """Check a script against every requirement, in virtual time; return the names of those that failed."""
+def failed_requirements(
+    dialect: str, script: Script, fault: str = "", target: Target | None = None
+) -> set[str]:
+    """Check a script against every requirement, in virtual time;
+    return the names of those that failed.
+    """
 
     async def run() -> set[str]:
         return set(failing(await check_script(dialect, script, fault, target=target)))
@@ -69,7 +82,9 @@ def failed_requirements(dialect: str, script: Script, fault: str = "", target: T
 
 
 def faults_of(table: Table, faults: dict[str, set[str]], order: Sequence[Requirement]) -> list[str]:
-    """Return the faults whose first failed requirement is in `table`: so each fault is tested in one file."""
+    """Return the faults whose first failed requirement is in `table`:
+    so each fault is tested in one file.
+    """
     position = {row.name: index for index, row in enumerate(order)}
     names = {row.name for row in table.rows}
     return [fault for fault, rows in faults.items() if min(rows, key=position.__getitem__) in names]

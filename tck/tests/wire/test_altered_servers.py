@@ -1,4 +1,6 @@
-"""Servers that are altered by rule, and not by hand, fail a requirement, if they break one. `nox -s altered` checks all of them."""
+"""Servers that are altered by rule, and not by hand, fail a requirement, if they break one.
+`nox -s altered` checks all of them.
+"""
 
 import pytest
 
@@ -10,7 +12,9 @@ EVERY = 15
 
 @pytest.mark.parametrize("each", list(alterations())[::EVERY], ids=str)
 def test_an_altered_server_is_found(each: Alteration) -> None:
-    """It fails a requirement, unless it breaks none. If the alteration changes no message, the server is an honest one."""
+    """It fails a requirement, unless it breaks none.
+    If the alteration changes no message, the server is an honest one.
+    """
     assert not fault_of(each)
 
 

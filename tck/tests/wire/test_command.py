@@ -30,7 +30,9 @@ async def _run(*arguments: str, fault: str = "") -> int:
     return status
 
 
-async def test_results_go_to_the_terminal_and_to_the_json_file(tmp_path, capsys: pytest.CaptureFixture[str], autojump_clock) -> None:
+async def test_results_go_to_the_terminal_and_to_the_json_file(
+    tmp_path, capsys: pytest.CaptureFixture[str], autojump_clock
+) -> None:
     """The terminal gets each row and then the counts; the file holds the same."""
     file = tmp_path / "out.json"
     assert await _run(SERVER, *TWO_ROWS, "--json", str(file)) == 0
@@ -40,13 +42,17 @@ async def test_results_go_to_the_terminal_and_to_the_json_file(tmp_path, capsys:
     assert json.loads(file.read_text(encoding="utf-8"))["counts"]["pass"] == 2
 
 
-async def test_a_failed_requirement_gives_status_one(capsys: pytest.CaptureFixture[str], autojump_clock) -> None:
+async def test_a_failed_requirement_gives_status_one(
+    capsys: pytest.CaptureFixture[str], autojump_clock
+) -> None:
     """The failed row is in the table."""
     assert await _run(SERVER, *TWO_ROWS, fault="initial-one-more") == 1
     assert "FAIL           demand-initial" in capsys.readouterr().out
 
 
-async def test_without_marks_an_offer_as_missing(capsys: pytest.CaptureFixture[str], autojump_clock) -> None:
+async def test_without_marks_an_offer_as_missing(
+    capsys: pytest.CaptureFixture[str], autojump_clock
+) -> None:
     """The rows that need it are not supported, and the status is 0."""
     assert await _run(SERVER, *TWO_ROWS, "--without", "publisher") == 0
     assert "not supported  demand-initial" in capsys.readouterr().out
@@ -54,11 +60,20 @@ async def test_without_marks_an_offer_as_missing(capsys: pytest.CaptureFixture[s
 
 @pytest.mark.parametrize(
     "arguments",
-    [["morse+memory://x"], [SERVER, "--only", "nonsense"], [SERVER, "--patience", "0"], [SERVER, *TWO_ROWS, "--json", "/no/such/out.json"]],
+    [
+        ["morse+memory://x"],
+        [SERVER, "--only", "nonsense"],
+        [SERVER, "--patience", "0"],
+        [SERVER, *TWO_ROWS, "--json", "/no/such/out.json"],
+    ],
     ids=["protocol", "row", "patience", "file"],
 )
-async def test_options_that_cannot_be_used_raise_a_usage_error(arguments: list[str], autojump_clock) -> None:
-    """An unknown protocol, an unknown row, a patience of zero, and a file that cannot be written."""
+async def test_options_that_cannot_be_used_raise_a_usage_error(
+    arguments: list[str], autojump_clock
+) -> None:
+    """An unknown protocol, an unknown row, a patience of zero, and a file
+    that cannot be written.
+    """
     async with trio.open_nursery() as nursery:
         await nursery.start(serve_script, rs_server, "")
         with pytest.raises(UsageError):
@@ -72,7 +87,9 @@ async def test_an_unreachable_server_raises_connection_lost(autojump_clock) -> N
         await run_command(_parse("memory://nowhere"), transport=TransportOptions())
 
 
-async def test_list_shows_the_requirements_without_connecting(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_list_shows_the_requirements_without_connecting(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     """No server listens at the URL."""
     assert await run_command(_parse(SERVER, "--list"), transport=TransportOptions()) == 0
     assert "setup-first" in capsys.readouterr().out

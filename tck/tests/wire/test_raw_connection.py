@@ -34,7 +34,10 @@ async def test_wait_closed_fails_if_the_target_does_not_close(autojump_clock) ->
     """The failure names the reason for which the target had to close the connection."""
     async with trio.open_nursery() as nursery:
         peer, _ = await _pair(nursery)
-        with pytest.raises(Failed, match=r"nonsense was sent, and the target kept the connection open for 5.0 s; arrived: nothing"):
+        with pytest.raises(
+            Failed,
+            match=r"nonsense was sent, and the target kept the connection open for 5.0 s; arrived: nothing",
+        ):
             await peer.wait_closed("nonsense was sent")
 
 
@@ -50,7 +53,9 @@ async def test_settle_returns_after_silence_or_at_the_end(autojump_clock) -> Non
         await peer.send(b"sent after the end")  # returns normally
 
 
-async def test_more_than_max_received_bytes_fail_the_check(autojump_clock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_more_than_max_received_bytes_fail_the_check(
+    autojump_clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The bound is checked with each read."""
     monkeypatch.setattr(_raw_connection, "MAX_RECEIVED", 100)
     async with trio.open_nursery() as nursery:

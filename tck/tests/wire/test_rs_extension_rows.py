@@ -1,4 +1,6 @@
-"""The checks of ReactiveSocket's extensions: each fails a scripted server that has the matching fault."""
+"""The checks of ReactiveSocket's extensions:
+each fails a scripted server that has the matching fault.
+"""
 
 import pytest
 import trio
@@ -16,7 +18,9 @@ NAMES = [row.name for row in EXTENSIONS.rows]
 async def _check(script, fault: str = "") -> dict[str, Verdict]:
     async with trio.open_nursery() as nursery:
         await nursery.start(serve_script, script, fault)
-        results = await check_target(f"reactivesocket+{URL}", Target(), only=NAMES, registry=REGISTRY)
+        results = await check_target(
+            f"reactivesocket+{URL}", Target(), only=NAMES, registry=REGISTRY
+        )
         nursery.cancel_scope.cancel()
     return {result.name: result.verdict for result in results}
 
@@ -29,7 +33,9 @@ def test_a_fault_fails_exactly_its_requirements(fault: str) -> None:
 
 
 def test_each_requirement_can_fail() -> None:
-    """Each requirement has a fault that makes it fail. A check that no server can fail would prove nothing."""
+    """Each requirement has a fault that makes it fail.
+    A check that no server can fail would prove nothing.
+    """
     assert set(NAMES) - set().union(*FAULTS.values()) == set()
 
 

@@ -1,4 +1,6 @@
-"""The ReactiveSocket client of the checks: it records all frames, and judges only when a check asks for it."""
+"""The ReactiveSocket client of the checks:
+it records all frames, and judges only when a check asks for it.
+"""
 
 import pytest
 import trio
@@ -13,14 +15,19 @@ from penstock.spi import ByteConnection, PeerIdentity, TransportOptions
 
 def _peer(*frames: bytes) -> RsPeer:
     ours, _ = trio.testing.memory_stream_pair()
-    peer = RsPeer(ByteConnection(ours, peer=PeerIdentity(address="test"), options=TransportOptions()), Target())
+    peer = RsPeer(
+        ByteConnection(ours, peer=PeerIdentity(address="test"), options=TransportOptions()),
+        Target(),
+    )
     for frame in frames:
         peer.on_data(rs.with_length(frame))
     return peer
 
 
 async def test_elements_are_joined_from_fragments() -> None:
-    """A whole element, one in fragments, one without B and E, and a COMPLETE, which is not an element."""
+    """A whole element, one in fragments, one without B and E, and a COMPLETE,
+    which is not an element.
+    """
     peer = _peer(
         rs.encode_frame(rs.RESPONSE, 1, b"whole", flags=rs.B | rs.E),
         rs.encode_frame(rs.RESPONSE, 1, b"in ", flags=rs.B),
@@ -38,7 +45,10 @@ async def test_elements_are_joined_from_fragments() -> None:
 async def test_the_last_frames_are_described() -> None:
     """The number of frames before them is shown, too."""
     peer = _peer(*[rs.encode_frame(rs.CANCEL, stream) for stream in range(10)])
-    assert peer.describe_received() == "arrived: 4 more, then CANCEL on 4, CANCEL on 5, CANCEL on 6, CANCEL on 7, CANCEL on 8, CANCEL on 9"
+    assert peer.describe_received() == (
+        "arrived: 4 more, then CANCEL on 4, CANCEL on 5, CANCEL on 6, CANCEL on 7, CANCEL on "
+        "8, CANCEL on 9"
+    )
 
 
 async def test_bytes_that_are_not_a_frame_fail_the_check() -> None:
@@ -49,5 +59,7 @@ async def test_bytes_that_are_not_a_frame_fail_the_check() -> None:
 
 async def test_a_message_that_does_not_come_is_named(autojump_clock) -> None:
     """The failure comes after `patience` seconds."""
-    with pytest.raises(Failed, match=r"the expected frame did not come within 5.0 s; arrived: nothing"):
+    with pytest.raises(
+        Failed, match=r"the expected frame did not come within 5.0 s; arrived: nothing"
+    ):
         await _peer().wait_until(lambda: False, "the expected frame")

@@ -1,4 +1,6 @@
-"""The checks of ReactiveSocket, the kinds of requests: each fails a scripted server that has the matching fault."""
+"""The checks of ReactiveSocket, the kinds of requests:
+each fails a scripted server that has the matching fault.
+"""
 
 import pytest
 from penstock_tck.wire import requirements
@@ -18,10 +20,14 @@ def test_a_fault_fails_exactly_its_requirements(fault: str) -> None:
 
 
 def test_each_requirement_can_fail() -> None:
-    """Each requirement has a fault that makes it fail. A check that no server can fail would prove nothing."""
+    """Each requirement has a fault that makes it fail.
+    A check that no server can fail would prove nothing.
+    """
     assert {row.name for row in REQUESTS.rows} - set().union(*FAULTS.values()) == set()
 
 
 def test_an_element_before_the_cancel_was_read_is_no_fault() -> None:
-    """On a busy machine the slow publisher may be quicker than the cancel. The checks ask it again."""
+    """On a busy machine the slow publisher may be quicker than the cancel.
+    The checks ask it again.
+    """
     assert failed_requirements(DIALECT, rs_server, "slow-is-quick-at-first") == set()

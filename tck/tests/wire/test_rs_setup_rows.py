@@ -18,5 +18,7 @@ def test_a_fault_fails_exactly_its_requirements(fault: str) -> None:
 
 
 def test_each_requirement_can_fail() -> None:
-    """Each requirement has a fault that makes it fail. A check that no server can fail would prove nothing."""
+    """Each requirement has a fault that makes it fail.
+    A check that no server can fail would prove nothing.
+    """
     assert {row.name for row in SETUPS.rows} - set().union(*FAULTS.values()) == set()

@@ -1,4 +1,6 @@
-"""The checks of RS.io, requests by name: each fails a scripted server that has the matching fault."""
+"""The checks of RS.io, requests by name:
+each fails a scripted server that has the matching fault.
+"""
 
 import pytest
 from penstock_tck.wire import requirements
@@ -18,5 +20,7 @@ def test_a_fault_fails_exactly_its_requirements(fault: str) -> None:
 
 
 def test_each_requirement_can_fail() -> None:
-    """Each requirement has a fault that makes it fail. A check that no server can fail would prove nothing."""
+    """Each requirement has a fault that makes it fail.
+    A check that no server can fail would prove nothing.
+    """
     assert {row.name for row in NAMED.rows} - set().union(*FAULTS.values()) == set()

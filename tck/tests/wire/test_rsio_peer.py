@@ -1,4 +1,6 @@
-"""The RS.io client of the checks: it records all messages, and judges only when a check asks for it."""
+"""The RS.io client of the checks:
+it records all messages, and judges only when a check asks for it.
+"""
 
 import pytest
 import trio.testing
@@ -12,16 +14,31 @@ from penstock.spi import ByteConnection, PeerIdentity, TransportOptions
 
 def _peer(data: bytes = b"") -> RsioPeer:
     ours, _ = trio.testing.memory_stream_pair()
-    peer = RsioPeer(ByteConnection(ours, peer=PeerIdentity(address="test"), options=TransportOptions()), Target())
+    peer = RsioPeer(
+        ByteConnection(ours, peer=PeerIdentity(address="test"), options=TransportOptions()),
+        Target(),
+    )
     peer.on_data(data)
     return peer
 
 
 async def test_elements_are_unpacked_and_joined() -> None:
-    """Elements of a fixed size, packed elements, elements in alternating parts, and a whole element."""
-    fixed = io.numbers(io.ON_SUBSCRIBE, 1, 2) + io.numbers(io.ON_NEXT, 1) + b"aa" + io.numbers(io.ON_NEXT_PACKED, 1, 2) + b"bbcc"
+    """Elements of a fixed size, packed elements, elements in alternating parts,
+    and a whole element.
+    """
+    fixed = (
+        io.numbers(io.ON_SUBSCRIBE, 1, 2)
+        + io.numbers(io.ON_NEXT, 1)
+        + b"aa"
+        + io.numbers(io.ON_NEXT_PACKED, 1, 2)
+        + b"bbcc"
+    )
     mixed = (
-        io.part(2, 0, b"a") + io.part(2, 1, b"b") + io.part(2, 1, b"B", last=True) + io.on_next(2, b"x") + io.part(2, 0, b"A", last=True)
+        io.part(2, 0, b"a")
+        + io.part(2, 1, b"b")
+        + io.part(2, 1, b"B", last=True)
+        + io.on_next(2, b"x")
+        + io.part(2, 0, b"A", last=True)
     )
     peer = _peer(fixed + mixed)
     assert peer.elements(1) == [b"aa", b"bb", b"cc"]
@@ -43,5 +60,8 @@ async def test_bytes_that_are_not_a_message_fail_the_check() -> None:
 
 async def test_a_goodbye_that_does_not_come_is_named(autojump_clock) -> None:
     """The failure comes after `patience` seconds."""
-    with pytest.raises(Failed, match=r"a goodbye, because a test waits, did not come within 5\.0 s; arrived: nothing"):
+    with pytest.raises(
+        Failed,
+        match=r"a goodbye, because a test waits, did not come within 5\.0 s; arrived: nothing",
+    ):
         await _peer().expect_refused("a test waits")

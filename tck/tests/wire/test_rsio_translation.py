@@ -1,4 +1,6 @@
-"""Connections in another encoding: where each direction changes, and which bytes are sent as they are."""
+"""Connections in another encoding:
+where each direction changes, and which bytes are sent as they are.
+"""
 
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._rsio_forms import MSGPACK, PROTOBUF
@@ -44,17 +46,29 @@ def test_elements_of_a_fixed_size_get_their_length() -> None:
 
 def test_the_direction_of_the_target_changes_where_its_marker_stands() -> None:
     """In the middle of a chunk, at each cut. Element sizes are kept."""
-    data = io.numbers(io.ON_SUBSCRIBE, 1, 4) + b"\x04\x10" + MSGPACK.encode(io.Message(io.ON_NEXT, 1, (), b"1111"))
+    data = (
+        io.numbers(io.ON_SUBSCRIBE, 1, 4)
+        + b"\x04\x10"
+        + MSGPACK.encode(io.Message(io.ON_NEXT, 1, (), b"1111"))
+    )
     for cut in range(len(data)):
         incoming = Incoming(agreed=(16,))
         found = incoming.feed(data[:cut]) + incoming.feed(data[cut:])
-        assert [message.type for message in found] == [io.ON_SUBSCRIBE, io.SWITCH_ENCODING, io.ON_NEXT]
+        assert [message.type for message in found] == [
+            io.ON_SUBSCRIBE,
+            io.SWITCH_ENCODING,
+            io.ON_NEXT,
+        ]
         assert (incoming.error, incoming.sizes) == ("", {1: 4})
 
 
 def test_a_change_of_the_target_that_was_not_agreed_on_is_an_error() -> None:
     """Another id, an unknown one that was listed, and a second change."""
-    for agreed, data in (((16,), b"\x04\x11"), ((200,), b"\x04\xc8\x01"), ((16,), b"\x04\x10\x04\x10")):
+    for agreed, data in (
+        ((16,), b"\x04\x11"),
+        ((200,), b"\x04\xc8\x01"),
+        ((16,), b"\x04\x10\x04\x10"),
+    ):
         incoming = Incoming(agreed=agreed)
         incoming.feed(data)
         assert "not agreed on, or is the second one" in incoming.error

@@ -1,5 +1,5 @@
-"""Checking a target against all requirements: no check hangs, and arguments that cannot be used are refused before a connection is
-opened.
+"""Checking a target against all requirements: no check hangs, and arguments that cannot be used are
+refused before a connection is opened.
 """
 
 import pytest
@@ -20,7 +20,9 @@ async def _silent(connection: Connection, fault: str) -> None:
 
 
 async def test_a_silent_reactivesocket_target_fails_within_the_deadlines(autojump_clock) -> None:
-    """Each check ends within its deadline and names the missing message. Only the two checks that require silence pass."""
+    """Each check ends within its deadline and names the missing message.
+    Only the two checks that require silence pass.
+    """
     results = await check_script("reactivesocket", _silent)
     passed = {result.name for result in results if result.verdict is Verdict.PASS}
     assert passed == {"server-waits", "setup-accepted"}
@@ -33,9 +35,21 @@ async def test_a_missing_offer_is_not_supported(autojump_clock) -> None:
     results = await check_script("reactivesocket", rs_server, target=Target(relay="", large=""))
     without_offer = {result.name for result in results if result.verdict is Verdict.NOT_SUPPORTED}
     extensions = {row.name for row in EXTENSIONS.rows}  # of which this server has none
-    assert without_offer == {row.name for row in requirements("reactivesocket") if {"relay", "large"} & set(row.needs)} | extensions
-    assert {result.verdict for result in results if result.name not in without_offer} == {Verdict.PASS}
-    assert "the target has no 'relay'" in next(result.seen for result in results if result.name == "requester")
+    assert (
+        without_offer
+        == {
+            row.name
+            for row in requirements("reactivesocket")
+            if {"relay", "large"} & set(row.needs)
+        }
+        | extensions
+    )
+    assert {result.verdict for result in results if result.name not in without_offer} == {
+        Verdict.PASS
+    }
+    assert "the target has no 'relay'" in next(
+        result.seen for result in results if result.name == "requester"
+    )
 
 
 async def test_an_unreachable_server_raises_connection_lost(autojump_clock) -> None:
@@ -47,7 +61,10 @@ async def test_an_unreachable_server_raises_connection_lost(autojump_clock) -> N
 async def test_a_silent_rsio_target_fails(autojump_clock) -> None:
     """Only the two checks that permit silence pass."""
     results = await check_script("rsio", _silent)
-    assert {result.name for result in results if result.verdict is Verdict.PASS} == {"hello-waits", "hello-version-matching"}
+    assert {result.name for result in results if result.verdict is Verdict.PASS} == {
+        "hello-waits",
+        "hello-version-matching",
+    }
 
 
 @pytest.mark.parametrize(
@@ -59,7 +76,9 @@ async def test_a_silent_rsio_target_fails(autojump_clock) -> None:
         ("reactivesocket+pigeon://x", (), "no transport 'pigeon'"),
     ],
 )
-async def test_arguments_that_cannot_be_used_raise_a_usage_error(url: str, only: tuple[str, ...], says: str) -> None:
+async def test_arguments_that_cannot_be_used_raise_a_usage_error(
+    url: str, only: tuple[str, ...], says: str
+) -> None:
     """No connection is opened."""
     with pytest.raises(UsageError, match=says):
         await check_target(url, only=only, registry=REGISTRY)

@@ -4,7 +4,14 @@ from importlib.metadata import EntryPoint, EntryPoints
 
 import pytest
 import trio
-from penstock_tck.wire import Requirement, Verdict, WireTable, _wire_table, check_target, requirements
+from penstock_tck.wire import (
+    Requirement,
+    Verdict,
+    WireTable,
+    _wire_table,
+    check_target,
+    requirements,
+)
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Table
 
@@ -22,12 +29,18 @@ async def greeted(context: CheckContext) -> str:
     return type(await context.connect()).__name__
 
 
-OF_A_PLUGIN = WireTable(rows=tuple(MORSE.rows), schemes=("morse",), connect=lambda _url, options, nursery: _connect(options, nursery))
+OF_A_PLUGIN = WireTable(
+    rows=tuple(MORSE.rows),
+    schemes=("morse",),
+    connect=lambda _url, options, nursery: _connect(options, nursery),
+)
 NO_TABLE = object()
 
 
 async def _connect(options, nursery):
-    connection = await REGISTRY.transport("memory").connect(parse_url("memory://scripted"), options=options, nursery=nursery)
+    connection = await REGISTRY.transport("memory").connect(
+        parse_url("memory://scripted"), options=options, nursery=nursery
+    )
     await connection.handshake(nursery)
     return connection
 
@@ -36,7 +49,10 @@ async def _connect(options, nursery):
 def _installed(monkeypatch: pytest.MonkeyPatch) -> None:
     here = __name__
     entries = EntryPoints(
-        [EntryPoint("odd", f"{here}:NO_TABLE", "penstock_tck"), EntryPoint("morse-code", f"{here}:OF_A_PLUGIN", "penstock_tck")]
+        [
+            EntryPoint("odd", f"{here}:NO_TABLE", "penstock_tck"),
+            EntryPoint("morse-code", f"{here}:OF_A_PLUGIN", "penstock_tck"),
+        ]
     )
     monkeypatch.setattr(_wire_table, "entry_points", lambda group: entries.select(group=group))
 
@@ -54,13 +70,21 @@ def test_the_scheme_of_a_url_finds_the_table_of_a_plugin() -> None:
 def test_a_url_without_a_table_of_a_plugin_has_that_of_rsio() -> None:
     """A protocol before the '+' is one of the kit, and not of a plugin."""
     assert _wire_table.table_for(parse_url("tcp://x")).rows is requirements("rsio")
-    assert _wire_table.table_for(parse_url("reactivesocket+morse://x")).rows is requirements("reactivesocket")
+    assert _wire_table.table_for(parse_url("reactivesocket+morse://x")).rows is requirements(
+        "reactivesocket"
+    )
 
 
 @pytest.mark.parametrize("name", ["semaphore", "odd"])
 def test_a_name_without_a_table_raises_a_usage_error(name: str) -> None:
     """The error lists the names that exist."""
-    with pytest.raises(UsageError, match=f"no table of requirements for '{name}'; there is one for morse-code, odd, reactivesocket, rsio"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            f"no table of requirements for '{name}'; there is one for morse-code, odd, "
+            "reactivesocket, rsio"
+        ),
+    ):
         requirements(name)
 
 

@@ -12,13 +12,27 @@ from tests.session._pair import LIMITS, RecordingDelegate, RecordingSubscriber, 
 
 
 class RsDelegate(RecordingDelegate):
-    """Serves `publishers` by the data of a request, and admits every client unless `waits` is set."""
+    """Serves `publishers` by the data of a request,
+    and admits every client unless `waits` is set.
+    """
 
-    def __init__(self, role: Role, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), setup: bytes = b"") -> None:
+    def __init__(
+        self,
+        role: Role,
+        limits: Limits = LIMITS,
+        extensions: Sequence[Extension] = (),
+        setup: bytes = b"",
+    ) -> None:
         super().__init__(role, limits)
         self.waits = False
         settings = DialectSettings(extensions=extensions, setup=setup)
-        self.session = Session(self, lambda session: ReactiveSocketDialect(session, settings), role=role, limits=limits, random=lambda: 0.5)
+        self.session = Session(
+            self,
+            lambda session: ReactiveSocketDialect(session, settings),
+            role=role,
+            limits=limits,
+            random=lambda: 0.5,
+        )
         self.session.start(0.0)
 
     def serve(self, stream: SendingStream, /) -> None:
@@ -35,7 +49,11 @@ class RsPair:
     """A client and a server, and the wire between them."""
 
     def __init__(
-        self, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = (), server_extensions: Sequence[Extension] = ()
+        self,
+        *,
+        limits: Limits = LIMITS,
+        extensions: Sequence[Extension] = (),
+        server_extensions: Sequence[Extension] = (),
     ) -> None:
         self.client = RsDelegate(Role.CLIENT, limits, extensions, b"me")
         self.server = RsDelegate(Role.SERVER, limits, server_extensions)
@@ -49,9 +67,13 @@ class RsPair:
                 for start in range(0, len(data), cut):
                     other.session.receive(data[start : start + cut], 0.0)
 
-    def ask(self, model: Model, data: bytes = b"s", demand: int = 5, **script: Any) -> tuple[ScriptedPublisher, RecordingSubscriber]:
+    def ask(
+        self, model: Model, data: bytes = b"s", demand: int = 5, **script: Any
+    ) -> tuple[ScriptedPublisher, RecordingSubscriber]:
         """Send a request to the server, which has a publisher for it."""
-        source = self.server.publishers[f"{model.name} {data.decode()}"] = ScriptedPublisher(**script)
+        source = self.server.publishers[f"{model.name} {data.decode()}"] = ScriptedPublisher(
+            **script
+        )
         reader = RecordingSubscriber(demand)
         self.client.session.subscribe(Request(model, data), reader)
         self.settle()
@@ -61,7 +83,13 @@ class RsPair:
 class RawSocket:
     """One real session, and a peer that sends raw frames."""
 
-    def __init__(self, role: Role = Role.SERVER, *, limits: Limits = LIMITS, extensions: Sequence[Extension] = ()) -> None:
+    def __init__(
+        self,
+        role: Role = Role.SERVER,
+        *,
+        limits: Limits = LIMITS,
+        extensions: Sequence[Extension] = (),
+    ) -> None:
         self.delegate = RsDelegate(role, limits, extensions)
         self.session = self.delegate.session
         self.received = FrameList()
@@ -84,7 +112,12 @@ class RawSocket:
             self._decoder.feed(data)
         return list(self.received.frames)
 
-    def ask(self, model: Model = Model.STREAM, demand: int = 5, subscriber: Subscriber[Any] | None = None) -> RecordingSubscriber:
+    def ask(
+        self,
+        model: Model = Model.STREAM,
+        demand: int = 5,
+        subscriber: Subscriber[Any] | None = None,
+    ) -> RecordingSubscriber:
         """Let the session send a request to this peer; its first stream has id 1."""
         reader = RecordingSubscriber(demand)
         self.session.subscribe(Request(model, b"s"), subscriber or reader)

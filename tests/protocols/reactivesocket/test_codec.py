@@ -1,4 +1,6 @@
-"""The decoder: every frame whole, cut at any byte, and with more bytes behind it; refusals on the header; work linear in the input."""
+"""The decoder: every frame whole, cut at any byte, and with more bytes behind it; refusals on
+the header; work linear in the input.
+"""
 
 import random
 import tracemalloc
@@ -20,19 +22,27 @@ AFTER = rs.Cancel(stream_id=99)
 LIMIT = 1000
 
 
-def make_decoder(*open_streams: int, framed: bool = False, max_frame: int = 1 << 20) -> tuple[FrameList, rs.ReactiveSocketDecoder]:
+def make_decoder(
+    *open_streams: int, framed: bool = False, max_frame: int = 1 << 20
+) -> tuple[FrameList, rs.ReactiveSocketDecoder]:
     collected = FrameList()
     for stream_id in open_streams:
         collected.open(stream_id)
-    return collected, rs.ReactiveSocketDecoder(collected, collected.streams, framed=framed, max_frame=max_frame)
+    return collected, rs.ReactiveSocketDecoder(
+        collected, collected.streams, framed=framed, max_frame=max_frame
+    )
 
 
 def same_error(one: ProtocolError, other: ProtocolError) -> bool:
-    """Return whether both say the same and are two exceptions: a stored exception would collect the frames of each call."""
+    """Return whether both say the same and are two exceptions:
+    a stored exception would collect the frames of each call.
+    """
     return one is not other and (str(one), one.reason) == (str(other), other.reason)
 
 
-def header(kind: int, *, length: int = 16, version: int = 0, flags: int = 0, stream_id: int = 1) -> bytes:
+def header(
+    kind: int, *, length: int = 16, version: int = 0, flags: int = 0, stream_id: int = 1
+) -> bytes:
     return length.to_bytes(4) + bytes([version, flags]) + kind.to_bytes(2) + stream_id.to_bytes(8)
 
 
@@ -40,7 +50,9 @@ def header(kind: int, *, length: int = 16, version: int = 0, flags: int = 0, str
 
 
 @pytest.mark.parametrize(("frame", "data"), ALL, ids=GOLDEN)
-def test_each_frame_is_decoded_whole_and_cut_at_any_byte_and_with_bytes_behind_it(frame: rs.Frame, data: bytes) -> None:
+def test_each_frame_is_decoded_whole_and_cut_at_any_byte_and_with_bytes_behind_it(
+    frame: rs.Frame, data: bytes
+) -> None:
     """The frame behind it is decoded as well."""
     tail = rs.encode(AFTER)
     for cut in range(len(data) + 1):
@@ -64,8 +76,14 @@ def test_each_frame_is_decoded_from_single_bytes(frame: rs.Frame, data: bytes) -
     assert collected.frames == [frame]
 
 
-@pytest.mark.parametrize(("frame", "data"), [*ALL, (FRAMED[0], bytes(4) + bytes.fromhex(FRAMED[1]))], ids=[*GOLDEN, "framed"])
-def test_each_frame_is_decoded_from_a_message_of_the_transport(frame: rs.Frame, data: bytes) -> None:
+@pytest.mark.parametrize(
+    ("frame", "data"),
+    [*ALL, (FRAMED[0], bytes(4) + bytes.fromhex(FRAMED[1]))],
+    ids=[*GOLDEN, "framed"],
+)
+def test_each_frame_is_decoded_from_a_message_of_the_transport(
+    frame: rs.Frame, data: bytes
+) -> None:
     """With `feed` and with `feed_frame`."""
     collected, decoder = make_decoder(framed=True)
     decoder.feed_frame(data[4:])
@@ -75,7 +93,9 @@ def test_each_frame_is_decoded_from_a_message_of_the_transport(frame: rs.Frame, 
 
 
 def test_feed_without_data_is_not_an_empty_frame() -> None:
-    """It means "continue". Where the transport delivers messages, nothing is left to continue with."""
+    """It means "continue". Where the transport delivers messages,
+    nothing is left to continue with.
+    """
     collected, decoder = make_decoder(framed=True)
     assert not decoder.feed(b"")
     assert collected.frames == []
@@ -92,16 +112,27 @@ frames: st.SearchStrategy[rs.Frame] = st.one_of(
     st.builds(rs.RequestSub, stream_id=ids, demand=demand, data=data),
     st.builds(rs.RequestN, stream_id=ids, demand=st.integers(1, 2**63 - 1)),
     st.builds(rs.Cancel, stream_id=ids),
-    st.builds(rs.Response, stream_id=ids, begin=st.booleans(), end=st.booleans(), complete=st.booleans(), data=data),
+    st.builds(
+        rs.Response,
+        stream_id=ids,
+        begin=st.booleans(),
+        end=st.booleans(),
+        complete=st.booleans(),
+        data=data,
+    ),
     st.builds(rs.Error, stream_id=ids, data=data),
-    st.builds(rs.Ext, stream_id=ids, ignore=st.booleans(), ext_type=st.integers(0, 2**32 - 1), data=data),
+    st.builds(
+        rs.Ext, stream_id=ids, ignore=st.booleans(), ext_type=st.integers(0, 2**32 - 1), data=data
+    ),
 )
 
 
 @given(sent=st.lists(frames, max_size=20), cuts=st.lists(st.integers(1, 90), max_size=20))
 @settings(max_examples=200, deadline=None)
 def test_encoded_frames_are_decoded(sent: list[rs.Frame], cuts: list[int]) -> None:
-    """Any frames in any order, in chunks of any size, and one by one from a transport that delivers messages."""
+    """Any frames in any order, in chunks of any size, and one by one from a transport
+    that delivers messages.
+    """
     joined = b"".join(rs.encode(frame) for frame in sent)
     collected, decoder = make_decoder()
     position = 0
@@ -140,26 +171,42 @@ class CollectingStream:
 def elements_of_several_streams() -> st.SearchStrategy[list[tuple[int, bytes]]]:
     ids = st.sampled_from([1, 2, 1 << 8 | 1, 1 << 56 | 1, 1 << 63 | 1])
     any_size = st.tuples(ids, st.binary(max_size=40))
-    repeated = st.tuples(ids, st.sampled_from([b"x" * 64, b"", rs.response_header(1, 16), rs.response_header(1, 0) * 3]))
-    return st.lists(st.tuples(any_size | repeated, st.integers(1, 12)).map(lambda each: [each[0]] * each[1]), max_size=12).map(
-        lambda groups: [each for group in groups for each in group]
+    repeated = st.tuples(
+        ids,
+        st.sampled_from([b"x" * 64, b"", rs.response_header(1, 16), rs.response_header(1, 0) * 3]),
     )
+    return st.lists(
+        st.tuples(any_size | repeated, st.integers(1, 12)).map(lambda each: [each[0]] * each[1]),
+        max_size=12,
+    ).map(lambda groups: [each for group in groups for each in group])
 
 
-@given(elements=elements_of_several_streams(), flags=st.sampled_from([rs.WHOLE, 0]), cuts=st.lists(st.integers(1, 400), max_size=20))
+@given(
+    elements=elements_of_several_streams(),
+    flags=st.sampled_from([rs.WHOLE, 0]),
+    cuts=st.lists(st.integers(1, 400), max_size=20),
+)
 @settings(max_examples=300, deadline=None)
-def test_elements_inelement_runs_are_the_elements_that_were_sent(elements: list[tuple[int, bytes]], flags: int, cuts: list[int]) -> None:
-    """For any mix of sizes and streams, any size of the chunks, and elements that look like headers."""
+def test_elements_inelement_runs_are_the_elements_that_were_sent(
+    elements: list[tuple[int, bytes]], flags: int, cuts: list[int]
+) -> None:
+    """For any mix of sizes and streams, any size of the chunks, and elements
+    that look like headers.
+    """
     table = {stream_id: CollectingStream() for stream_id, _ in elements}
     decoder = rs.ReactiveSocketDecoder(FrameList(), table)
-    joined = b"".join(rs.response_header(stream_id, len(element), flags) + element for stream_id, element in elements)
+    joined = b"".join(
+        rs.response_header(stream_id, len(element), flags) + element
+        for stream_id, element in elements
+    )
     position = 0
     for cut in cuts:
         decoder.feed(joined[position : position + cut])
         position += cut
     decoder.feed(joined[position:])
     assert {stream_id: stream.elements for stream_id, stream in table.items()} == {
-        stream_id: [element for other, element in elements if other == stream_id] for stream_id in table
+        stream_id: [element for other, element in elements if other == stream_id]
+        for stream_id in table
     }
     assert decoder.held == 0
 
@@ -177,7 +224,9 @@ def test_a_run_of_elements_of_any_size_is_complete(size: int, flags: int) -> Non
 
 @pytest.mark.parametrize("place", range(16))
 def test_a_header_that_differs_in_any_one_byte_ends_the_run(place: int) -> None:
-    """If one byte of the header were not compared, the different frame would be delivered as an element."""
+    """If one byte of the header were not compared,
+    the different frame would be delivered as an element.
+    """
     good = rs.response_header(1, 4, 0x60) + b"item"
     other = bytearray(good)
     other[place] ^= 0x80 if place in (0, 4, 8) else 0x01
@@ -223,10 +272,14 @@ def test_only_whole_elements_that_do_not_complete_go_to_the_stream() -> None:
 
 
 def test_the_table_of_streams_can_be_replaced_within_a_chunk() -> None:
-    """A session can take the first response of a stream itself, and leave the others to the decoder."""
+    """A session can take the first response of a stream itself,
+    and leave the others to the decoder.
+    """
 
     class Accepting(FrameList):
-        def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /) -> None:
+        def receive_response(
+            self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes, /
+        ) -> None:
             super().receive_response(stream_id, begin, end, complete, data)
             decoder.streams = {1: stream}
 
@@ -251,7 +304,9 @@ def test_whole_elements_in_messages_of_the_transport_go_to_the_stream() -> None:
 # --- flags and bytes without a meaning
 
 
-@pytest.mark.parametrize(("frame", "data"), [each for each in ALL if not isinstance(each[0], rs.Ext)], ids=str)
+@pytest.mark.parametrize(
+    ("frame", "data"), [each for each in ALL if not isinstance(each[0], rs.Ext)], ids=str
+)
 def test_flags_without_a_meaning_are_ignored(frame: rs.Frame, data: bytes) -> None:
     """The ignore bit on a known type, and every reserved bit."""
     meaningless = 0x8F if isinstance(frame, rs.Response) else 0xFF
@@ -263,7 +318,14 @@ def test_flags_without_a_meaning_are_ignored(frame: rs.Frame, data: bytes) -> No
 def test_bytes_behind_the_fixed_part_of_a_frame_without_data_are_skipped() -> None:
     """The length says where the next frame begins."""
     collected, decoder = make_decoder()
-    decoder.feed(header(0x15, length=26) + (3).to_bytes(8) + b"??" + header(0x16, length=18) + b"??" + rs.encode(AFTER))
+    decoder.feed(
+        header(0x15, length=26)
+        + (3).to_bytes(8)
+        + b"??"
+        + header(0x16, length=18)
+        + b"??"
+        + rs.encode(AFTER)
+    )
     assert collected.frames == [rs.RequestN(stream_id=1, demand=3), rs.Cancel(stream_id=1), AFTER]
 
 
@@ -271,8 +333,13 @@ def test_bytes_behind_the_fixed_part_of_a_frame_without_data_are_skipped() -> No
 def test_demand_is_passed_on_unchanged(number: int) -> None:
     """Illegal demand is an error of one stream, so it is for the sink to refuse."""
     collected, decoder = make_decoder()
-    decoder.feed(header(0x15, length=24) + number.to_bytes(8) + header(0x13, length=24) + number.to_bytes(8))
-    assert collected.frames == [rs.RequestN(stream_id=1, demand=number), rs.RequestStream(stream_id=1, demand=number)]
+    decoder.feed(
+        header(0x15, length=24) + number.to_bytes(8) + header(0x13, length=24) + number.to_bytes(8)
+    )
+    assert collected.frames == [
+        rs.RequestN(stream_id=1, demand=number),
+        rs.RequestStream(stream_id=1, demand=number),
+    ]
 
 
 @pytest.mark.parametrize("kind", [0x0000, 0x0002, 0x0010, 0x0017, 0x0022, 0xFFFE])
@@ -336,7 +403,9 @@ def test_a_complete_frame_above_the_limit_is_refused(kind: int) -> None:
     """Also an element of an open stream. The frame in front of it is decoded."""
     collected, decoder = make_decoder(1, max_frame=LIMIT)
     with pytest.raises(ProtocolError) as refused:
-        decoder.feed(rs.encode(AFTER) + header(kind, length=16 + LIMIT + 1, flags=0xE0) + bytes(LIMIT + 1))
+        decoder.feed(
+            rs.encode(AFTER) + header(kind, length=16 + LIMIT + 1, flags=0xE0) + bytes(LIMIT + 1)
+        )
     assert refused.value.reason == "limit:frame 1001 > 1000"
     assert collected.frames == [AFTER]
 
@@ -347,8 +416,14 @@ WRONG_HEADERS = {
     "a request without demand": (header(0x15, length=20), "protocol:length 20"),
     "an extension without a type": (header(0xFFFF, length=19), "protocol:length 19"),
     "another version": (header(0x16, length=100, version=1), "version 0"),
-    "another version that asks to be ignored": (header(0x77, length=100, version=1, flags=0x80), "version 0"),
-    "an extension of another version": (header(0xFFFF, length=100, version=255, flags=0x80), "version 0"),
+    "another version that asks to be ignored": (
+        header(0x77, length=100, version=1, flags=0x80),
+        "version 0",
+    ),
+    "an extension of another version": (
+        header(0xFFFF, length=100, version=255, flags=0x80),
+        "version 0",
+    ),
     "the reserved type": (header(0x00, length=100), "protocol:type 0x0000"),
     "an unknown type": (header(0x17, length=100, flags=0x7F), "protocol:type 0x0017"),
 }
@@ -356,7 +431,9 @@ WRONG_HEADERS = {
 
 @pytest.mark.parametrize(("start", "reason"), WRONG_HEADERS.values(), ids=WRONG_HEADERS)
 def test_a_wrong_header_is_refused_with_its_last_byte(start: bytes, reason: str) -> None:
-    """Before any byte of the body is there, and not one byte earlier. With the body the reason is the same."""
+    """Before any byte of the body is there, and not one byte earlier.
+    With the body the reason is the same.
+    """
     _, decoder = make_decoder()
     decoder.feed(start[:-1])
     with pytest.raises(ProtocolError) as refused:
@@ -369,10 +446,16 @@ def test_a_wrong_header_is_refused_with_its_last_byte(start: bytes, reason: str)
 
 
 def test_a_setup_of_another_version_is_passed_on_and_refused_with_its_header() -> None:
-    """The sink can answer it. The decoder does not wait for its data, and decodes nothing behind it."""
+    """The sink can answer it. The decoder does not wait for its data,
+    and decodes nothing behind it.
+    """
     frame, text = OTHER_VERSION
     start = bytes.fromhex(text)
-    for pieces in ([start + rs.encode(AFTER)], [start[:-1], start[-1:]], [header(0x01, version=1, length=900, stream_id=0)]):
+    for pieces in (
+        [start + rs.encode(AFTER)],
+        [start[:-1], start[-1:]],
+        [header(0x01, version=1, length=900, stream_id=0)],
+    ):
         collected, decoder = make_decoder()
         for piece in pieces[:-1]:
             decoder.feed(piece)
@@ -397,7 +480,9 @@ FRAMED_REFUSED = {
 
 
 @pytest.mark.parametrize(("message", "reason"), FRAMED_REFUSED.values(), ids=FRAMED_REFUSED)
-def test_a_message_of_the_transport_that_is_not_a_frame_is_refused(message: bytes, reason: str) -> None:
+def test_a_message_of_the_transport_that_is_not_a_frame_is_refused(
+    message: bytes, reason: str
+) -> None:
     """With the same reasons as without such a transport. Later calls raise the same error again."""
     _, decoder = make_decoder(1, framed=True, max_frame=LIMIT)
     with pytest.raises(ProtocolError) as refused:
@@ -422,7 +507,10 @@ def test_the_decoder_fails_with_the_protocol_error_of_its_sink(framed: bool) -> 
     collected = RefusingSink()
     decoder = rs.ReactiveSocketDecoder(collected, {}, framed=framed)
     with pytest.raises(ProtocolError) as refused:
-        decoder.feed(rs.encode(AFTER, framed=framed) + (b"" if framed else rs.encode(rs.RequestN(stream_id=1, demand=1))))
+        decoder.feed(
+            rs.encode(AFTER, framed=framed)
+            + (b"" if framed else rs.encode(rs.RequestN(stream_id=1, demand=1)))
+        )
     with pytest.raises(ProtocolError) as again:
         decoder.feed(b"")
     assert same_error(again.value, refused.value)
@@ -449,7 +537,9 @@ def random_bytes() -> st.SearchStrategy[bytes]:
 @given(junk=random_bytes(), framed=st.booleans())
 @settings(max_examples=400, deadline=None)
 def test_random_bytes_are_decoded_or_raise_protocol_error(junk: bytes, framed: bool) -> None:
-    """No other exception is raised, and a decoder that has raised once raises the same error again."""
+    """No other exception is raised, and a decoder
+    that has raised once raises the same error again.
+    """
     _, decoder = make_decoder(1, 2, framed=framed)
     refusals = []
     for piece in (junk, rs.encode(AFTER, framed=framed)):
@@ -458,7 +548,13 @@ def test_random_bytes_are_decoded_or_raise_protocol_error(junk: bytes, framed: b
         except ProtocolError as broken:
             refusals.append(broken)
     if refusals:
-        assert refusals[-1].reason.split(" ")[0] in {"protocol:length", "protocol:reserved", "protocol:type", "limit:frame", "version"}
+        assert refusals[-1].reason.split(" ")[0] in {
+            "protocol:length",
+            "protocol:reserved",
+            "protocol:type",
+            "limit:frame",
+            "version",
+        }
     if len(refusals) == 2:
         assert same_error(*refusals)
 
@@ -484,7 +580,9 @@ def test_the_outcome_does_not_depend_on_where_the_bytes_are_cut(junk: bytes, cut
 
 
 def test_feed_stops_after_max_messages_and_continues_with_the_next_call() -> None:
-    """So a chunk of the smallest frames does not keep other connections waiting. The next call may bring more bytes."""
+    """So a chunk of the smallest frames does not keep other connections waiting.
+    The next call may bring more bytes.
+    """
     collected, decoder = make_decoder()
     assert decoder.feed(rs.encode(AFTER) * 5, max_messages=2)
     assert len(collected.frames) == 2
@@ -496,7 +594,9 @@ def test_feed_stops_after_max_messages_and_continues_with_the_next_call() -> Non
 
 
 def test_a_small_frame_behind_a_large_one_is_decoded_at_once() -> None:
-    """The number of bytes that the large frame needed is reset, also if `feed` stopped behind it."""
+    """The number of bytes that the large frame needed is reset, also
+    if `feed` stopped behind it.
+    """
     large, small = rs.Response(stream_id=1, data=bytes(5000)), rs.encode(AFTER)
     collected, decoder = make_decoder()
     decoder.feed(rs.encode(large)[:100])
@@ -519,7 +619,9 @@ def test_a_run_counts_as_one_message() -> None:
 
 @pytest.mark.parametrize("chunk", [1, 10, 100])
 def test_a_large_frame_in_small_chunks_is_joined_once(chunk: int) -> None:
-    """3,000 chunks cause at most four joins: for the length, for the header, for the frame, and to let go of it."""
+    """3,000 chunks cause at most four joins:
+    for the length, for the header, for the frame, and to let go of it.
+    """
     collected, decoder = make_decoder()
     frame = rs.Response(stream_id=1, data=bytes(3000 * chunk))
     encoded = rs.encode(frame)
@@ -539,13 +641,20 @@ def test_the_length_in_a_header_reserves_no_memory() -> None:
     assert decoder.held == len(decoder._data) == 16
 
 
-def test_random_streams_and_sizes_examine_at_most_four_elements_for_each_frame(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_random_streams_and_sizes_examine_at_most_four_elements_for_each_frame(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """Runs in a random mix are as cheap as runs in a pattern."""
     windows: list[int] = []
     look = element_runs._equal_headers
-    monkeypatch.setattr(element_runs, "_equal_headers", lambda *given: windows.append(given[-1]) or look(*given))
+    monkeypatch.setattr(
+        element_runs, "_equal_headers", lambda *given: windows.append(given[-1]) or look(*given)
+    )
     chance = random.Random(5)
-    frames = [rs.encode(rs.Response(stream_id=chance.choice([1, 2]), data=bytes(chance.choice([0, 8])))) for _ in range(4000)]
+    frames = [
+        rs.encode(rs.Response(stream_id=chance.choice([1, 2]), data=bytes(chance.choice([0, 8]))))
+        for _ in range(4000)
+    ]
     collected, decoder = make_decoder(1, 2)
     decoder.feed(b"".join(frames))
     assert len(collected.frames) == len(frames)
@@ -594,14 +703,22 @@ def test_a_run_of_mixed_lengths_may_be_cut_at_any_byte() -> None:
 
 
 @pytest.mark.parametrize(
-    "bad", [bytes(16), rs.response_header(7, 2000), b"\xff" * 16, rs.response_header(7, 4, 0x60)[:5] + b"\x60\x00\x99"]
+    "bad",
+    [
+        bytes(16),
+        rs.response_header(7, 2000),
+        b"\xff" * 16,
+        rs.response_header(7, 4, 0x60)[:5] + b"\x60\x00\x99",
+    ],
 )
 def test_elements_before_a_fault_are_delivered(bad: bytes) -> None:
     """And none behind it."""
     stream = CollectingStream()
     decoder = rs.ReactiveSocketDecoder(FrameList(), {7: stream}, max_frame=LIMIT)
     with pytest.raises(ProtocolError):
-        decoder.feed(bytes(rs.join_run(7, [b"a", b"bb"])) + bad + bytes(rs.join_run(7, [b"c", b"dd"])))
+        decoder.feed(
+            bytes(rs.join_run(7, [b"a", b"bb"])) + bad + bytes(rs.join_run(7, [b"c", b"dd"]))
+        )
     assert stream.elements == [b"a", b"bb"]
 
 

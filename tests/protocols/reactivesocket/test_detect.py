@@ -12,7 +12,9 @@ def first_bytes_of(kind: int, *, version: int = 0, flags: int = 0, length: int =
 
 @pytest.mark.parametrize("kind", FrameType, ids=lambda kind: kind.name)
 def test_each_type_of_frame_is_recognised_with_its_eighth_byte(kind: FrameType) -> None:
-    """With its fourth byte without a length. Flags do not matter, nor does a length below 16 MiB."""
+    """With its fourth byte without a length.
+    Flags do not matter, nor does a length below 16 MiB.
+    """
     for length in (0, 16, 2**24 - 1):
         data = first_bytes_of(kind, flags=0xFF, length=length)
         assert [opens(data[:size]) for size in range(10)] == [None] * 8 + [True] * 2
@@ -32,7 +34,10 @@ def test_only_the_setup_of_another_version_is_recognised() -> None:
     assert opens(first_bytes_of(FrameType.REQUEST_STREAM, version=1)) is False
 
 
-@pytest.mark.parametrize("first_bytes", [b"GET / HTTP/1.1", b"\x16\x03\x01\0\xa5\x01\0\0", b"\x01\0\0\0\0\0\0\x13", b"\x01"])
+@pytest.mark.parametrize(
+    "first_bytes",
+    [b"GET / HTTP/1.1", b"\x16\x03\x01\0\xa5\x01\0\0", b"\x01\0\0\0\0\0\0\x13", b"\x01"],
+)
 def test_a_first_byte_that_is_not_zero_is_another_protocol(first_bytes: bytes) -> None:
     """HTTP, TLS and RS.io are recognised by their first byte."""
     assert opens(first_bytes) is False
@@ -41,5 +46,9 @@ def test_a_first_byte_that_is_not_zero_is_another_protocol(first_bytes: bytes) -
 def test_encoded_frames_are_recognised() -> None:
     """With and without a length."""
     for framed in (False, True):
-        assert opens(reactivesocket.encode(reactivesocket.Setup(data=b"cap"), framed=framed), framed=framed)
-        assert opens(reactivesocket.encode(reactivesocket.Cancel(stream_id=1), framed=framed), framed=framed)
+        assert opens(
+            reactivesocket.encode(reactivesocket.Setup(data=b"cap"), framed=framed), framed=framed
+        )
+        assert opens(
+            reactivesocket.encode(reactivesocket.Cancel(stream_id=1), framed=framed), framed=framed
+        )

@@ -1,8 +1,20 @@
-"""The dialect of ReactiveSocket: the frames that it sends for the session, and two sessions that speak it."""
+"""The dialect of ReactiveSocket: the frames that it sends for the session, and two sessions
+that speak it.
+"""
 
 import pytest
 
-from penstock.api import UNBOUNDED, ConnectionLost, Limits, Model, PublicError, PublisherFailed, Rejected, Request, Role
+from penstock.api import (
+    UNBOUNDED,
+    ConnectionLost,
+    Limits,
+    Model,
+    PublicError,
+    PublisherFailed,
+    Rejected,
+    Request,
+    Role,
+)
 from penstock.builtin import Keepalive
 from penstock.protocols import reactivesocket as wire
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
@@ -40,7 +52,10 @@ def test_both_sides_send_requests_over_one_connection_with_their_own_ids() -> No
     back = RecordingSubscriber(3)
     pair.server.session.subscribe(Request(Model.STREAM, b"s"), back)
     pair.settle()
-    assert (list(pair.client.session.streams.opened), list(pair.server.session.streams.opened)) == ([1], [2])
+    assert (list(pair.client.session.streams.opened), list(pair.server.session.streams.opened)) == (
+        [1],
+        [2],
+    )
     theirs.emit(b"back")
     source.emit(b"forth")
     pair.settle()
@@ -55,19 +70,31 @@ def test_one_value_and_the_end_go_in_one_frame() -> None:
     assert source.demand == 1
     source.emit(b"value")
     source.complete()
-    assert raw.receive() == [wire.Response(stream_id=1, begin=True, end=True, complete=True, data=b"value")]
+    assert raw.receive() == [
+        wire.Response(stream_id=1, begin=True, end=True, complete=True, data=b"value")
+    ]
     assert not raw.session.streams.serving
 
 
 def test_a_large_value_completes_with_its_last_part() -> None:
-    """Only the last part has E and C. No other stream sends, so each part has four times `split_outbound_at`."""
+    """Only the last part has E and C.
+    No other stream sends, so each part has four times `split_outbound_at`.
+    """
     raw = RawSocket(limits=limits_with(split_outbound_at=4)).handshake()
     source = raw.serve("RESPONSE s")
     raw.send(wire.RequestResponse(stream_id=1, data=b"s"))
     source.emit(b"0" * 36)
     source.complete()
-    said = [(each.begin, each.end, each.complete, each.data) for each in raw.receive() if isinstance(each, wire.Response)]
-    assert [flags for *flags, _ in said] == [[True, False, False], [False, False, False], [False, True, True]]
+    said = [
+        (each.begin, each.end, each.complete, each.data)
+        for each in raw.receive()
+        if isinstance(each, wire.Response)
+    ]
+    assert [flags for *flags, _ in said] == [
+        [True, False, False],
+        [False, False, False],
+        [False, True, True],
+    ]
     assert b"".join(data for *_, data in said) == b"0" * 36
 
 
@@ -107,7 +134,9 @@ def test_answered_requests_for_one_value_do_not_count_as_churn() -> None:
     raw.receive()
     raw.send(wire.RequestResponse(stream_id=21, data=b"s"), wire.Cancel(stream_id=21))
     raw.send(wire.RequestResponse(stream_id=22, data=b"nowhere"))
-    assert [each.data for each in raw.receive() if isinstance(each, wire.Error) and not each.stream_id] == [b"limit:churn"]
+    assert [
+        each.data for each in raw.receive() if isinstance(each, wire.Error) and not each.stream_id
+    ] == [b"limit:churn"]
 
 
 def test_fire_and_forget_opens_no_stream() -> None:
@@ -129,12 +158,17 @@ def test_fire_and_forget_after_the_end_raises() -> None:
 
 
 def test_each_element_of_fixed_size_has_its_own_frame() -> None:
-    """The protocol has neither element sizes nor packed elements, so elements from one buffer are separated."""
+    """The protocol has neither element sizes nor packed elements,
+    so elements from one buffer are separated.
+    """
     raw = RawSocket(limits=limits_with(split_outbound_at=16)).handshake()
     source = raw.serve(element_size=4)
     raw.send(wire.RequestStream(stream_id=1, demand=2, data=b"s"))
     source.emit(b"aaaabbbbcccc")
-    assert [each.data for each in raw.receive() if isinstance(each, wire.Response)] == [b"aaaa", b"bbbb"]
+    assert [each.data for each in raw.receive() if isinstance(each, wire.Response)] == [
+        b"aaaa",
+        b"bbbb",
+    ]
 
 
 def test_large_elements_of_fixed_size_are_split() -> None:
@@ -143,8 +177,17 @@ def test_large_elements_of_fixed_size_are_split() -> None:
     source = raw.serve(element_size=4)
     raw.send(wire.RequestStream(stream_id=1, demand=2, data=b"s"))
     source.emit(b"aaaabbbb")
-    said = [(each.begin, each.end, each.data) for each in raw.receive() if isinstance(each, wire.Response)]
-    assert said == [(True, False, b"aaa"), (False, True, b"a"), (True, False, b"bbb"), (False, True, b"b")]
+    said = [
+        (each.begin, each.end, each.data)
+        for each in raw.receive()
+        if isinstance(each, wire.Response)
+    ]
+    assert said == [
+        (True, False, b"aaa"),
+        (False, True, b"a"),
+        (True, False, b"bbb"),
+        (False, True, b"b"),
+    ]
 
 
 def test_a_cancel_removes_the_stream_at_once_on_both_sides() -> None:
@@ -192,7 +235,9 @@ def test_a_client_is_accepted_with_the_first_answer_or_after_the_handshake_timeo
 
 
 def test_each_request_of_a_refused_client_ends_with_the_refusal() -> None:
-    """The server may have accepted the client before, without a frame that says so: it may have acted on the requests."""
+    """The server may have accepted the client before, without a frame that says so:
+    it may have acted on the requests.
+    """
     pair = RsPair()
     pair.server.waits = True
     _, reader = pair.ask(Model.STREAM)
@@ -240,7 +285,9 @@ def test_a_goodbye_with_a_reason_is_an_error_on_stream_0() -> None:
 
 @pytest.mark.parametrize("reason", ["", "drain"])
 def test_the_session_is_over_as_soon_as_its_last_bytes_are_taken(reason: str) -> None:
-    """It does not wait for an answer to the goodbye. Before the bytes are taken it is still leaving."""
+    """It does not wait for an answer to the goodbye.
+    Before the bytes are taken it is still leaving.
+    """
     raw = RawSocket().handshake()
     raw.session.channel.send(b"said before")
     raw.session.close(reason)
@@ -315,4 +362,6 @@ def test_split_returns_each_frame_without_its_length() -> None:
     dialect = ReactiveSocketDialect(raw.session, DialectSettings(framed=True))
     said = [wire.Cancel(stream_id=1), wire.RequestN(stream_id=3, demand=2), wire.Setup(data=b"x")]
     whole = bytearray(b"".join(map(wire.encode, said)))
-    assert [bytes(each) for each in dialect.split(whole)] == [wire.encode(each, framed=True) for each in said]
+    assert [bytes(each) for each in dialect.split(whole)] == [
+        wire.encode(each, framed=True) for each in said
+    ]

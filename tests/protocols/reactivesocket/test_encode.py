@@ -15,7 +15,11 @@ def test_each_frame_has_its_golden_bytes(frame: rs.Frame, text: str) -> None:
     assert rs.encode(frame).hex() == text
 
 
-@pytest.mark.parametrize(("frame", "text"), [*GOLDEN.values(), (FRAMED[0], "00000014" + FRAMED[1])], ids=[*GOLDEN, "framed"])
+@pytest.mark.parametrize(
+    ("frame", "text"),
+    [*GOLDEN.values(), (FRAMED[0], "00000014" + FRAMED[1])],
+    ids=[*GOLDEN, "framed"],
+)
 def test_framed_leaves_the_length_out(frame: rs.Frame, text: str) -> None:
     """The other bytes are the same."""
     assert rs.encode(frame, framed=True).hex() == text[8:]
@@ -39,11 +43,15 @@ def test_response_header_and_data_are_the_encoded_response(framed: bool) -> None
     whole = rs.response_header(5, 4, framed=framed)
     assert whole + b"item" == rs.encode(rs.Response(stream_id=5, data=b"item"), framed=framed)
     last = rs.response_header(5, 1, rs.END | rs.COMPLETE, framed=framed)
-    assert last + b"c" == rs.encode(rs.Response(stream_id=5, begin=False, complete=True, data=b"c"), framed=framed)
+    assert last + b"c" == rs.encode(
+        rs.Response(stream_id=5, begin=False, complete=True, data=b"c"), framed=framed
+    )
 
 
 def test_an_answer_can_have_any_id_that_a_peer_may_choose() -> None:
-    """Ids have no sign: those of the peer may be above 2^63, though penstock chooses smaller ones."""
+    """Ids have no sign: those of the peer may be above 2^63,
+    though penstock chooses smaller ones.
+    """
     assert rs.encode(rs.Error(stream_id=2**64 - 1))[8:] == b"\xff" * 8
 
 
@@ -66,21 +74,26 @@ def test_an_answer_can_have_any_id_that_a_peer_may_choose() -> None:
         ("garbage", "no frame"),
     ],
 )
-def test_a_number_that_does_not_fit_or_must_not_be_sent_is_refused(frame: rs.Frame, says: str) -> None:
+def test_a_number_that_does_not_fit_or_must_not_be_sent_is_refused(
+    frame: rs.Frame, says: str
+) -> None:
     """The text contains the number, or its size."""
     with pytest.raises(UsageError, match=says):
         rs.encode(frame)
 
 
 def test_a_length_that_would_need_the_reserved_bit_is_refused() -> None:
-    """The largest length is 2^31-1, with the header. `response_header` needs no element of that size."""
+    """The largest length is 2^31-1, with the header.
+    `response_header` needs no element of that size.
+    """
     assert rs.response_header(1, 2**31 - 17)[:4] == b"\x7f\xff\xff\xff"
     with pytest.raises(UsageError, match="2147483648 bytes"):
         rs.response_header(1, 2**31 - 16)
 
 
 @given(
-    lengths=st.lists(st.integers(0, 300), min_size=1, max_size=12) | st.integers(0, 300).map(lambda n: [n] * 5),
+    lengths=st.lists(st.integers(0, 300), min_size=1, max_size=12)
+    | st.integers(0, 300).map(lambda n: [n] * 5),
     stream_id=st.sampled_from([0, 7, 2**64 - 1]),
 )
 def test_a_run_has_the_bytes_of_its_frames(lengths: list[int], stream_id: int) -> None:

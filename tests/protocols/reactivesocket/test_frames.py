@@ -35,4 +35,6 @@ def test_a_frame_is_built_by_name(kind: type) -> None:
 
 def test_a_response_is_whole_by_default() -> None:
     """B and E are set, C is not."""
-    assert rs.Response(stream_id=1, data=b"x") == rs.Response(stream_id=1, begin=True, end=True, complete=False, data=b"x")
+    assert rs.Response(stream_id=1, data=b"x") == rs.Response(
+        stream_id=1, begin=True, end=True, complete=False, data=b"x"
+    )

@@ -28,7 +28,9 @@ def test_a_setup_of_version_0_on_stream_0_is_accepted() -> None:
     [(1, 0, b"", "version 0"), (0, 3, b"", "protocol:setup"), (0, 0, b"x" * 64, "limit:hello")],
     ids=["another version", "a stream", "too much data"],
 )
-def test_another_setup_is_refused_with_its_reason(version: int, stream_id: int, data: bytes, reason: str) -> None:
+def test_another_setup_is_refused_with_its_reason(
+    version: int, stream_id: int, data: bytes, reason: str
+) -> None:
     """The reason is what the client is told."""
     with pytest.raises(ProtocolError) as caught:
         check_setup(version, stream_id, data, LIMITS)
@@ -57,7 +59,10 @@ def test_the_extended_type_of_a_message_has_the_extension_and_the_code() -> None
     """The bytes are those of the table in docs/reference/reactivesocket.md."""
     extension = Keepalive()
     assert announcement(1).hex() == "000000140080ffff000000000000000000000100"
-    assert extension_message(extension, 0x40, b"ping").hex() == "000000180080ffff00000000000000000000014070696e67"
+    assert (
+        extension_message(extension, 0x40, b"ping").hex()
+        == "000000180080ffff00000000000000000000014070696e67"
+    )
     assert extended_type(200, 0x60) == 0x0000C860
 
 

@@ -1,4 +1,6 @@
-"""Received frames: a frame out of place is ignored, and a frame that cannot be decoded ends the connection."""
+"""Received frames: a frame out of place is ignored, and a frame
+that cannot be decoded ends the connection.
+"""
 
 import pytest
 
@@ -15,7 +17,9 @@ REQUEST = wire.RequestStream(stream_id=1, demand=3, data=b"s")
 
 def refused(raw: RawSocket) -> str:
     """Return the reason with which the session ends the connection."""
-    (last,) = [each for each in raw.receive() if isinstance(each, wire.Error) and not each.stream_id]
+    (last,) = [
+        each for each in raw.receive() if isinstance(each, wire.Error) and not each.stream_id
+    ]
     return last.data.decode()
 
 
@@ -23,15 +27,29 @@ FATAL: dict[str, tuple[wire.Frame | bytes, str]] = {
     "reserved-bit": (bytes.fromhex("80000010") + bytes(12), "protocol:reserved"),
     "length-under-16": (bytes.fromhex("0000000f") + bytes(12), "protocol:length 15"),
     "length-over-every-limit": (bytes.fromhex("20000010"), "limit:frame 536870912 > 1048576"),
-    "extension-without-a-type": (bytes.fromhex("00000010 0000ffff 0000000000000000".replace(" ", "")), "protocol:length 16"),
-    "another-version-later": (bytes.fromhex("00000010 01800016 0000000000000001".replace(" ", "")), "version 0"),
-    "unknown-type": (bytes.fromhex("00000010 00000030 0000000000000001".replace(" ", "")), "protocol:type 0x0030"),
-    "unknown-extension": (wire.Ext(stream_id=0, ignore=False, ext_type=9, data=b""), "protocol:extension 9"),
+    "extension-without-a-type": (
+        bytes.fromhex("00000010 0000ffff 0000000000000000".replace(" ", "")),
+        "protocol:length 16",
+    ),
+    "another-version-later": (
+        bytes.fromhex("00000010 01800016 0000000000000001".replace(" ", "")),
+        "version 0",
+    ),
+    "unknown-type": (
+        bytes.fromhex("00000010 00000030 0000000000000001".replace(" ", "")),
+        "protocol:type 0x0030",
+    ),
+    "unknown-extension": (
+        wire.Ext(stream_id=0, ignore=False, ext_type=9, data=b""),
+        "protocol:extension 9",
+    ),
 }
 
 
 @pytest.mark.parametrize(("said", "reason"), FATAL.values(), ids=FATAL)
-def test_a_frame_that_cannot_be_decoded_ends_the_connection(said: wire.Frame | bytes, reason: str) -> None:
+def test_a_frame_that_cannot_be_decoded_ends_the_connection(
+    said: wire.Frame | bytes, reason: str
+) -> None:
     """With an ERROR on stream 0 that has the reason."""
     raw = RawSocket().handshake()
     raw.send(said)
@@ -46,7 +64,9 @@ BEFORE: dict[str, wire.Frame | bytes] = {
     "response": wire.Response(stream_id=1, data=b"x"),
     "error": wire.Error(stream_id=0, data=b"x"),
     "extension": wire.Ext(stream_id=0, ignore=True, ext_type=1, data=b""),
-    "unknown-that-may-be-ignored": bytes.fromhex("00000010 00800030 0000000000000001".replace(" ", "")),
+    "unknown-that-may-be-ignored": bytes.fromhex(
+        "00000010 00800030 0000000000000001".replace(" ", "")
+    ),
     "setup-on-a-stream": bytes.fromhex("00000010 00000001 0000000000000001".replace(" ", "")),
 }
 
@@ -75,7 +95,9 @@ IGNORED: dict[str, wire.Frame | bytes] = {
     "cancel-for-nothing": wire.Cancel(stream_id=9),
     "a-response-to-nothing": wire.Response(stream_id=9, data=b"x"),
     "an-error-for-nothing": wire.Error(stream_id=9, data=b"x"),
-    "unknown-that-may-be-ignored": bytes.fromhex("00000010 00800030 0000000000000001".replace(" ", "")),
+    "unknown-that-may-be-ignored": bytes.fromhex(
+        "00000010 00800030 0000000000000001".replace(" ", "")
+    ),
 }
 
 
@@ -88,10 +110,15 @@ def test_a_frame_out_of_place_is_ignored_and_counted(said: wire.Frame | bytes) -
     raw.send(REQUEST, wire.RequestResponse(stream_id=3, data=b"s"))
     raw.send(said)
     source.emit(b"still here")
-    assert [each.data for each in raw.receive() if isinstance(each, wire.Response)] == [b"still here"]
+    assert [each.data for each in raw.receive() if isinstance(each, wire.Response)] == [
+        b"still here"
+    ]
     assert raw.session.state is OPEN
-    raw.send(*[said] * 40)  # four cancels, or 29 requests beside one element, might have crossed the ends of two streams
-    assert refused(raw) == ("limit:requests" if said == IGNORED["request-n-for-nothing"] else "limit:glitches")
+    # four cancels, or 29 requests beside one element, might have crossed the ends of two streams.
+    raw.send(*[said] * 40)
+    assert refused(raw) == (
+        "limit:requests" if said == IGNORED["request-n-for-nothing"] else "limit:glitches"
+    )
 
 
 def test_an_unknown_extension_with_the_ignore_flag_counts_as_a_control_message() -> None:
@@ -111,7 +138,9 @@ def test_illegal_demand_ends_its_stream(demand: int) -> None:
     source = raw.serve()
     raw.send(REQUEST)
     raw.receive()
-    raw.send(bytes.fromhex("00000018 00000015 0000000000000001".replace(" ", "")) + demand.to_bytes(8))
+    raw.send(
+        bytes.fromhex("00000018 00000015 0000000000000001".replace(" ", "")) + demand.to_bytes(8)
+    )
     assert raw.receive() == [wire.Error(stream_id=1, data=b"illegal demand")]
     assert source.cancels == 1
     assert raw.session.state is OPEN
@@ -121,7 +150,9 @@ def test_illegal_initial_demand_is_refused_and_zero_is_legal() -> None:
     """A stream with an initial demand of 0 waits for REQUEST_N."""
     raw = RawSocket().handshake()
     source = raw.serve()
-    raw.send(bytes.fromhex("00000019 00000013 0000000000000001 8000000000000000".replace(" ", "")) + b"s")
+    raw.send(
+        bytes.fromhex("00000019 00000013 0000000000000001 8000000000000000".replace(" ", "")) + b"s"
+    )
     assert raw.receive() == [wire.Error(stream_id=1, data=b"illegal demand")]
     raw.send(wire.RequestStream(stream_id=3, demand=0, data=b"s"))
     assert source.requests == []
@@ -134,12 +165,18 @@ def test_requests_above_max_subscriptions_are_refused() -> None:
     """With an ERROR on the id of each. Fire and forget is dropped."""
     raw = RawSocket(limits=limits_with(max_subscriptions=1)).handshake()
     raw.serve()
-    raw.send(REQUEST, wire.RequestStream(stream_id=3, demand=3, data=b"s"), wire.RequestFnf(stream_id=5, data=b"shot"))
+    raw.send(
+        REQUEST,
+        wire.RequestStream(stream_id=3, demand=3, data=b"s"),
+        wire.RequestFnf(stream_id=5, data=b"shot"),
+    )
     assert raw.receive() == [wire.Error(stream_id=3, data=b"refused")]
     assert raw.delegate.fired_targets == []
 
 
-def part(data: bytes, *, begin: bool = False, end: bool = False, complete: bool = False) -> wire.Response:
+def part(
+    data: bytes, *, begin: bool = False, end: bool = False, complete: bool = False
+) -> wire.Response:
     return wire.Response(stream_id=1, begin=begin, end=end, complete=complete, data=data)
 
 
@@ -152,22 +189,70 @@ def asking(model: Model = Model.STREAM, demand: int = 5) -> tuple[RawSocket, Rec
 RESPONSES: dict[str, tuple[Model, list[wire.Frame], list[bytes], bool]] = {
     "max_unsplit": (Model.STREAM, [part(b"x", begin=True, end=True)], [b"x"], False),
     "whole-without-flags": (Model.STREAM, [part(b"x"), part(b"y")], [b"x", b"y"], False),
-    "fragments": (Model.STREAM, [part(b"a", begin=True), part(b"b"), part(b"c", end=True)], [b"abc"], False),
-    "fragments-that-complete": (Model.STREAM, [part(b"a", begin=True), part(b"c", end=True, complete=True)], [b"ac"], True),
-    "complete-too-early-is-nothing": (Model.STREAM, [part(b"a", begin=True, complete=True), part(b"c", end=True)], [b"ac"], False),
-    "the-last-with-the-end": (Model.STREAM, [part(b"x", begin=True, end=True, complete=True)], [b"x"], True),
+    "fragments": (
+        Model.STREAM,
+        [part(b"a", begin=True), part(b"b"), part(b"c", end=True)],
+        [b"abc"],
+        False,
+    ),
+    "fragments-that-complete": (
+        Model.STREAM,
+        [part(b"a", begin=True), part(b"c", end=True, complete=True)],
+        [b"ac"],
+        True,
+    ),
+    "complete-too-early-is-nothing": (
+        Model.STREAM,
+        [part(b"a", begin=True, complete=True), part(b"c", end=True)],
+        [b"ac"],
+        False,
+    ),
+    "the-last-with-the-end": (
+        Model.STREAM,
+        [part(b"x", begin=True, end=True, complete=True)],
+        [b"x"],
+        True,
+    ),
     "a-bare-end": (Model.STREAM, [part(b"", complete=True)], [], True),
-    "an-empty-element-then-the-end": (Model.STREAM, [part(b"", begin=True, end=True), part(b"", complete=True)], [b""], True),
+    "an-empty-element-then-the-end": (
+        Model.STREAM,
+        [part(b"", begin=True, end=True), part(b"", complete=True)],
+        [b""],
+        True,
+    ),
     "one-value": (Model.RESPONSE, [part(b"x", begin=True, end=True, complete=True)], [b"x"], True),
-    "one-value-that-is-empty": (Model.RESPONSE, [part(b"", begin=True, end=True, complete=True)], [b""], True),
-    "one-value-that-does-not-say-so": (Model.RESPONSE, [part(b"x"), part(b"", complete=True)], [b"x"], True),
-    "one-value-in-fragments": (Model.RESPONSE, [part(b"a", begin=True), part(b"b", end=True)], [b"ab"], True),
-    "a-subscription-that-completes": (Model.SUBSCRIPTION, [part(b"x"), part(b"", complete=True)], [b"x"], True),
+    "one-value-that-is-empty": (
+        Model.RESPONSE,
+        [part(b"", begin=True, end=True, complete=True)],
+        [b""],
+        True,
+    ),
+    "one-value-that-does-not-say-so": (
+        Model.RESPONSE,
+        [part(b"x"), part(b"", complete=True)],
+        [b"x"],
+        True,
+    ),
+    "one-value-in-fragments": (
+        Model.RESPONSE,
+        [part(b"a", begin=True), part(b"b", end=True)],
+        [b"ab"],
+        True,
+    ),
+    "a-subscription-that-completes": (
+        Model.SUBSCRIPTION,
+        [part(b"x"), part(b"", complete=True)],
+        [b"x"],
+        True,
+    ),
 }
 
 
 @pytest.mark.parametrize(("model", "said", "elements", "ends"), RESPONSES.values(), ids=RESPONSES)
-def test_responses_are_read_in_every_shape(model: Model, said: list[wire.Frame], elements: list[bytes], ends: bool) -> None:  # a column
+# A column.
+def test_responses_are_read_in_every_shape(
+    model: Model, said: list[wire.Frame], elements: list[bytes], ends: bool
+) -> None:
     """Whole elements, parts, ends, and elements with the end."""
     raw, reader = asking(model)
     raw.send(*said)
@@ -179,16 +264,34 @@ def test_responses_are_read_in_every_shape(model: Model, said: list[wire.Frame],
 
 FAULTS: dict[str, tuple[int, list[wire.Frame], str]] = {
     "an-end-without-a-begin": (5, [part(b"x", end=True)], "ends that never began"),
-    "a-begin-within-a-begin": (5, [part(b"x", begin=True), part(b"y", begin=True)], "begins within another"),
-    "a-whole-within-a-begin": (5, [part(b"x", begin=True), part(b"y", begin=True, end=True)], "begins within another"),
+    "a-begin-within-a-begin": (
+        5,
+        [part(b"x", begin=True), part(b"y", begin=True)],
+        "begins within another",
+    ),
+    "a-whole-within-a-begin": (
+        5,
+        [part(b"x", begin=True), part(b"y", begin=True, end=True)],
+        "begins within another",
+    ),
     "more-than-was-asked-for": (1, [part(b"x"), part(b"y")], "not asked for"),
-    "a-fragment-more-than-was-asked-for": (1, [part(b"x"), part(b"y", begin=True)], "not asked for"),
-    "the-end-within-an-element": (5, [part(b"x", begin=True), part(b"y" * 70), part(b"y" * 70)], "so far"),
+    "a-fragment-more-than-was-asked-for": (
+        1,
+        [part(b"x"), part(b"y", begin=True)],
+        "not asked for",
+    ),
+    "the-end-within-an-element": (
+        5,
+        [part(b"x", begin=True), part(b"y" * 70), part(b"y" * 70)],
+        "so far",
+    ),
 }
 
 
 @pytest.mark.parametrize(("demand", "said", "words"), FAULTS.values(), ids=FAULTS)
-def test_a_stream_that_breaks_its_contract_ends_alone(demand: int, said: list[wire.Frame], words: str) -> None:
+def test_a_stream_that_breaks_its_contract_ends_alone(
+    demand: int, said: list[wire.Frame], words: str
+) -> None:
     """The peer gets a CANCEL, the subscriber a ProtocolError. The connection continues."""
     raw = RawSocket(Role.CLIENT, limits=limits_with(max_element=100))
     reader = raw.ask(Model.STREAM, demand)
@@ -218,7 +321,10 @@ def test_a_bare_end_behind_the_value_of_a_request_is_not_counted() -> None:
     for number in range(20):
         reader = raw.ask(Model.RESPONSE, 1)
         stream_id = 2 * number + 1
-        raw.send(wire.Response(stream_id=stream_id, data=b"x"), wire.Response(stream_id=stream_id, complete=True, data=b""))
+        raw.send(
+            wire.Response(stream_id=stream_id, data=b"x"),
+            wire.Response(stream_id=stream_id, complete=True, data=b""),
+        )
         assert (reader.elements, reader.ends) == ([b"x"], ["complete"])
     assert raw.session.state is OPEN
 
@@ -239,14 +345,21 @@ LATE: dict[str, tuple[Model, list[wire.Frame]]] = {
     "a-completion": (Model.STREAM, [wire.Response(stream_id=1, complete=True, data=b"")]),
     "elements-and-a-completion": (
         Model.STREAM,
-        [wire.Response(stream_id=1, data=b"x")] * 5 + [wire.Response(stream_id=1, complete=True, data=b"")],
+        [wire.Response(stream_id=1, data=b"x")] * 5
+        + [wire.Response(stream_id=1, complete=True, data=b"")],
     ),
-    "the-last-element-with-the-end": (Model.STREAM, [wire.Response(stream_id=1, complete=True, data=b"x")]),
+    "the-last-element-with-the-end": (
+        Model.STREAM,
+        [wire.Response(stream_id=1, complete=True, data=b"x")],
+    ),
     "a-value": (Model.RESPONSE, [wire.Response(stream_id=1, complete=True, data=b"x")]),
     "an-empty-value": (Model.RESPONSE, [wire.Response(stream_id=1, complete=True, data=b"")]),
     "a-value-and-its-end-apart": (
         Model.RESPONSE,
-        [wire.Response(stream_id=1, data=b"x"), wire.Response(stream_id=1, complete=True, data=b"")],
+        [
+            wire.Response(stream_id=1, data=b"x"),
+            wire.Response(stream_id=1, complete=True, data=b""),
+        ],
     ),
     "the-failure-of-a-value": (Model.RESPONSE, [wire.Error(stream_id=1, data=b"x")]),
     "a-value-in-fragments": (
@@ -262,7 +375,9 @@ LATE: dict[str, tuple[Model, list[wire.Frame]]] = {
 
 @pytest.mark.parametrize(("model", "late"), LATE.values(), ids=LATE)
 def test_frames_that_cross_a_cancel_cost_nothing(model: Model, late: list[wire.Frame]) -> None:
-    """A hundred requests are cancelled, and all that was due for each comes after it. The budget of oddities has room for one."""
+    """A hundred requests are cancelled, and all that was due for each comes after it. The budget
+    of oddities has room for one.
+    """
     raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=1, glitch_rate=1e-9))
     for _ in range(100):
         raw.ask(model).cancel()
@@ -272,7 +387,9 @@ def test_frames_that_cross_a_cancel_cost_nothing(model: Model, late: list[wire.F
 
 
 def test_ends_beyond_one_for_each_cancel_are_odd() -> None:
-    """Three ERRORs come after one CANCEL: one may have crossed it, one is odd, and the last one ends the connection."""
+    """Three ERRORs come after one CANCEL:
+    one may have crossed it, one is odd, and the last one ends the connection.
+    """
     raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=1, glitch_rate=1e-9))
     raw.ask().cancel()
     raw.send(*[wire.Error(stream_id=1, data=b"x")] * 2)
@@ -289,7 +406,9 @@ def test_the_limit_of_a_setup_does_not_depend_on_its_chunks(cut: int) -> None:
     for said, reasons in ((fits, []), (large, ["limit:hello"])):
         raw = RawSocket(limits=limits)
         raw.send(*(said[start : start + cut] for start in range(0, len(said), cut)))
-        assert [each.data.decode() for each in raw.receive() if isinstance(each, wire.Error)] == reasons
+        assert [
+            each.data.decode() for each in raw.receive() if isinstance(each, wire.Error)
+        ] == reasons
 
 
 def test_an_error_on_stream_0_ends_all_streams() -> None:
@@ -327,14 +446,25 @@ def test_a_setup_is_bounded_by_preauth_bytes_and_later_frames_are_not() -> None:
     assert refused(raw) == "limit:hello"
     quick = RawSocket()
     source = quick.serve()
-    quick.send(wire.encode(wire.Setup()) + wire.encode(REQUEST) + wire.encode(wire.RequestFnf(stream_id=3, data=b"x" * 10_000)))
+    quick.send(
+        wire.encode(wire.Setup())
+        + wire.encode(REQUEST)
+        + wire.encode(wire.RequestFnf(stream_id=3, data=b"x" * 10_000))
+    )
     assert source.requests
     assert quick.session.state is OPEN
 
 
-@pytest.mark.parametrize(("text", "kind"), [("shutdown", ConnectionLost), ("limit:churn", ConnectionLost), ("not you", Rejected)])
-def test_a_reason_for_accepted_clients_only_is_not_a_refusal(text: str, kind: type[Exception]) -> None:
-    """The server may have begun to act on the requests, though it has answered none: `processed=False` would be wrong."""
+@pytest.mark.parametrize(
+    ("text", "kind"),
+    [("shutdown", ConnectionLost), ("limit:churn", ConnectionLost), ("not you", Rejected)],
+)
+def test_a_reason_for_accepted_clients_only_is_not_a_refusal(
+    text: str, kind: type[Exception]
+) -> None:
+    """The server may have begun to act on the requests, though it has answered none:
+    `processed=False` would be wrong.
+    """
     raw, reader = asking()
     raw.send(wire.Error(stream_id=0, data=text.encode()))
     (end,) = reader.ends
@@ -353,7 +483,10 @@ def test_a_setup_after_close_is_ignored() -> None:
 
 def test_the_text_of_an_error_is_escaped_and_known_texts_get_advice() -> None:
     """A terminal must not obey the text of a peer."""
-    for text, told in ((b"\x1b[2J", r"\x1b[2J"), (b"the publisher failed", "only the text of a PublicError is sent")):
+    for text, told in (
+        (b"\x1b[2J", r"\x1b[2J"),
+        (b"the publisher failed", "only the text of a PublicError is sent"),
+    ):
         raw, reader = asking()
         raw.send(wire.Error(stream_id=1, data=text))
         (end,) = reader.ends
@@ -369,13 +502,18 @@ def test_an_answer_right_behind_the_goodbye_changes_nothing() -> None:
     raw, first = asking()
     raw.send(part(b"x"))  # the session is open
     reader = raw.ask(Model.RESPONSE, 1)
-    raw.send(wire.encode(wire.Error(stream_id=0, data=b"bye")) + wire.encode(wire.Response(stream_id=3, complete=True, data=b"v")))
+    raw.send(
+        wire.encode(wire.Error(stream_id=0, data=b"bye"))
+        + wire.encode(wire.Response(stream_id=3, complete=True, data=b"v"))
+    )
     assert (reader.elements, [type(end) for end in reader.ends]) == ([], [ConnectionLost])
     assert [type(end) for end in first.ends] == [ConnectionLost]
 
 
 def test_an_answer_that_comes_while_the_client_closes_changes_nothing() -> None:
-    """A program that leaves the block of `connect` while a request is under way; the server answers before it has read the goodbye."""
+    """A program that leaves the block of `connect` while a request is under way; the server
+    answers before it has read the goodbye.
+    """
     raw = RawSocket(Role.CLIENT).handshake()
     reader = raw.ask(Model.RESPONSE, 1)
     raw.session.close("")

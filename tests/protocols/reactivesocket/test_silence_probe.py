@@ -1,4 +1,6 @@
-"""A client without the keepalive asks a silent server for one value, and ends the connection if nothing comes back."""
+"""A client without the keepalive asks a silent server for one value, and ends the connection
+if nothing comes back.
+"""
 
 from penstock.api import ConnectionLost, Model, Request, Role
 from penstock.builtin import Keepalive
@@ -24,7 +26,9 @@ def client_that_waits() -> tuple[RawSocket, RecordingSubscriber]:
 
 
 def test_a_silent_server_is_probed_after_keepalive() -> None:
-    """Before that nothing is sent. The connection ends when `keepalive_timeout` has passed as well, 40 s after the last byte."""
+    """Before that nothing is sent. The connection ends when `keepalive_timeout` has passed as
+    well, 40 s after the last byte.
+    """
     raw, reader = client_that_waits()
     assert raw.session.tick(0.0) == 20.0
     assert raw.session.tick(19.9) == 20.0
@@ -42,12 +46,17 @@ def test_a_silent_server_is_probed_after_keepalive() -> None:
 
 
 def test_an_answer_keeps_the_connection() -> None:
-    """An ERROR, a value with its end, or a value and a separate end: each is an answer, and the next probe follows later."""
+    """An ERROR, a value with its end, or a value and a separate end:
+    each is an answer, and the next probe follows later.
+    """
     raw, reader = client_that_waits()
     answers: list[list[wire.Frame]] = [
         [wire.Error(stream_id=3, data=b"no such service")],
         [wire.Response(stream_id=5, data=b"", complete=True)],
-        [wire.Response(stream_id=7, data=b"value"), wire.Response(stream_id=7, data=b"", begin=False, end=False, complete=True)],
+        [
+            wire.Response(stream_id=7, data=b"value"),
+            wire.Response(stream_id=7, data=b"", begin=False, end=False, complete=True),
+        ],
         [],
     ]
     raw.session.tick(0.0)
@@ -76,7 +85,9 @@ def test_any_frame_keeps_the_connection_and_a_new_probe_replaces_the_old_one() -
 
 
 def test_a_connection_without_a_stream_is_not_probed() -> None:
-    """No task waits for the server. The client looks again after each interval, because a stream may begin."""
+    """No task waits for the server.
+    The client looks again after each interval, because a stream may begin.
+    """
     raw, reader = client_that_waits()
     reader.cancel()
     raw.receive()
@@ -95,7 +106,10 @@ def test_with_the_keepalive_nothing_is_probed() -> None:
     raw = RawSocket(Role.CLIENT, extensions=[Keepalive()])
     raw.receive()
     raw.session.subscribe(Request(Model.STREAM, b"s"), RecordingSubscriber(5))
-    raw.send(wire.Response(stream_id=1, data=b"element"), wire.Ext(stream_id=0, ignore=True, ext_type=0x100, data=b""))
+    raw.send(
+        wire.Response(stream_id=1, data=b"element"),
+        wire.Ext(stream_id=0, ignore=True, ext_type=0x100, data=b""),
+    )
     raw.receive()
     raw.session.tick(0.0)
     raw.session.tick(20.0)

@@ -1,5 +1,5 @@
-"""A frame whose body is above `Limits.max_frame` ends the stream that it names. Its body is dropped as it arrives, like that of a frame to
-ignore.
+"""A frame whose body is above `Limits.max_frame` ends the stream that it names. Its body is dropped
+as it arrives, like that of a frame to ignore.
 """
 
 import pytest
@@ -14,10 +14,14 @@ MOST = 1000
 LIMITS = limits_with(max_frame=MOST)
 LONG = bytes(MOST + 1)
 CUTS = [1, 7, 15, 16, 17, 400, 1 << 20]
-"""Sizes of the chunks that a frame arrives in: within its length, its header, its body, and all at once."""
+"""Sizes of the chunks that a frame arrives in:
+within its length, its header, its body, and all at once.
+"""
 
 
-def client(model: Model = Model.STREAM) -> tuple[RawSocket, RecordingSubscriber, RecordingSubscriber]:
+def client(
+    model: Model = Model.STREAM,
+) -> tuple[RawSocket, RecordingSubscriber, RecordingSubscriber]:
     """Return a client with the streams 1 and 3, of which the server has answered neither."""
     raw = RawSocket(Role.CLIENT, limits=LIMITS)
     readers = RecordingSubscriber(5), RecordingSubscriber(5)
@@ -41,7 +45,12 @@ def send_in_pieces(raw: RawSocket, data: bytes, size: int) -> None:
 def test_a_response_that_is_too_long_ends_its_stream_alone(model: Model, size: int) -> None:
     """The peer gets a CANCEL, the subscriber a ProtocolError, and the other stream its element."""
     raw, ended, other = client(model)
-    send_in_pieces(raw, wire.encode(wire.Response(stream_id=1, data=LONG)) + wire.encode(wire.Response(stream_id=3, data=b"e")), size)
+    send_in_pieces(
+        raw,
+        wire.encode(wire.Response(stream_id=1, data=LONG))
+        + wire.encode(wire.Response(stream_id=3, data=b"e")),
+        size,
+    )
     (error,) = ended.ends
     assert isinstance(error, ProtocolError)
     assert error.reason == "limit:frame 1001 > 1000"
@@ -81,8 +90,12 @@ def test_an_error_that_is_too_long_ends_its_stream_as_an_error_does() -> None:
 
 
 @pytest.mark.parametrize("kind", [wire.RequestStream, wire.RequestSub])
-def test_a_request_that_is_too_long_is_refused(kind: type[wire.RequestStream] | type[wire.RequestSub]) -> None:
-    """With an ERROR on its id. The publisher with the first bytes of its data as a name is not asked."""
+def test_a_request_that_is_too_long_is_refused(
+    kind: type[wire.RequestStream] | type[wire.RequestSub],
+) -> None:
+    """With an ERROR on its id. The publisher with the first bytes of its data as a name is not
+    asked.
+    """
     raw = server()
     raw.send(kind(stream_id=1, demand=1, data=LONG))
     assert raw.receive() == [wire.Error(stream_id=1, data=b"too long")]
@@ -93,12 +106,21 @@ def test_a_request_that_is_too_long_is_refused(kind: type[wire.RequestStream] | 
 
 
 def long_frame(kind: int, stream_id: int, flags: int = 0) -> bytes:
-    return (16 + len(LONG)).to_bytes(4) + bytes((0, flags)) + kind.to_bytes(2) + stream_id.to_bytes(8) + LONG
+    return (
+        (16 + len(LONG)).to_bytes(4)
+        + bytes((0, flags))
+        + kind.to_bytes(2)
+        + stream_id.to_bytes(8)
+        + LONG
+    )
 
 
 def test_demand_and_cancel_that_are_too_long_end_their_stream() -> None:
     """A CANCEL has its meaning in its header. A demand cannot be read."""
-    for kind, answer in ((wire.FrameType.CANCEL, []), (wire.FrameType.REQUEST_N, [wire.Error(stream_id=1, data=b"too long")])):
+    for kind, answer in (
+        (wire.FrameType.CANCEL, []),
+        (wire.FrameType.REQUEST_N, [wire.Error(stream_id=1, data=b"too long")]),
+    ):
         raw = server()
         source = raw.delegate.publishers["STREAM s"] = ScriptedPublisher()
         raw.send(wire.RequestStream(stream_id=1, demand=1, data=b"s"))
@@ -122,7 +144,9 @@ IGNORED = {
 
 @pytest.mark.parametrize("frame", IGNORED.values(), ids=IGNORED)
 def test_other_frames_that_are_too_long_are_ignored(frame: bytes) -> None:
-    """They name no stream that could end. Each costs a token, so a flood of them ends the connection."""
+    """They name no stream that could end.
+    Each costs a token, so a flood of them ends the connection.
+    """
     raw = server()
     raw.send(frame)
     assert raw.receive() == []
@@ -164,12 +188,16 @@ TO_IGNORE = {
     "extension": wire.encode(wire.Ext(stream_id=0, ignore=True, ext_type=9, data=bytes(MOST - 4))),
     "type": (16 + MOST).to_bytes(4) + bytes((0, 0x80)) + (0x30).to_bytes(2) + bytes(8 + MOST),
 }
-"""Frames of the greatest length that `Limits.max_frame` permits. Nothing of version 0 knows them."""
+"""Frames of the greatest length that `Limits.max_frame` permits.
+Nothing of version 0 knows them.
+"""
 
 
 @pytest.mark.parametrize("frame", TO_IGNORE.values(), ids=TO_IGNORE)
 def test_a_frame_to_ignore_is_dropped_as_it_arrives(frame: bytes) -> None:
-    """Behind the header and the extended type nothing of it is held, and the frame behind it is read."""
+    """Behind the header and the extended type nothing of it is held,
+    and the frame behind it is read.
+    """
     raw = server()
     for position in range(len(frame)):
         raw.send(frame[position : position + 1])
@@ -183,12 +211,18 @@ def test_a_frame_to_ignore_is_dropped_as_it_arrives(frame: bytes) -> None:
 @pytest.mark.parametrize(
     ("name", "limits", "reason"),
     [
-        ("extension", limits_with(max_frame=MOST, control_burst=3, control_rate=1e-6), b"limit:control"),
+        (
+            "extension",
+            limits_with(max_frame=MOST, control_burst=3, control_rate=1e-6),
+            b"limit:control",
+        ),
         ("type", limits_with(max_frame=MOST, glitch_burst=3, glitch_rate=1e-6), b"limit:glitches"),
     ],
     ids=["extension", "type"],
 )
-def test_a_frame_to_ignore_costs_one_token_in_chunks_of_any_size(name: str, limits: Limits, reason: bytes, size: int) -> None:
+def test_a_frame_to_ignore_costs_one_token_in_chunks_of_any_size(
+    name: str, limits: Limits, reason: bytes, size: int
+) -> None:
     """A flood of them ends the connection, and not sooner because they are cut."""
     raw = RawSocket(Role.SERVER, limits=limits).handshake()
     send_in_pieces(raw, TO_IGNORE[name] * 3, size)

@@ -1,7 +1,9 @@
-"""Feeds the same bytes to two implementations of RS.io: a session of penstock, and the reference codec.
+"""Feeds the same bytes to two implementations of RS.io:
+a session of penstock, and the reference codec.
 
-Each implementation has subscribed to three streams and cancelled the last of them, has one publisher, "s", and has the extension 200, whose
-messages have the type 0x60. Each returns an `Outcome`, and the two must be equal.
+Each implementation has subscribed to three streams and cancelled the last of them, has one
+publisher, "s", and has the extension 200, whose messages have the type 0x60. Each returns an
+`Outcome`, and the two must be equal.
 """
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -89,7 +91,9 @@ def run_reference(data: bytes, *, is_server: bool) -> Outcome:
     for stream_id, demand in enumerate(DEMANDS):
         decoder.on_subscribe_sent(stream_id)
         if stream_id != CANCELLED:
-            incoming[stream_id] = reference.Incoming(demand, joined_limit=JOINED, parts_limit=PARTS, unfinished_limit=UNFINISHED)
+            incoming[stream_id] = reference.Incoming(
+                demand, joined_limit=JOINED, parts_limit=PARTS, unfinished_limit=UNFINISHED
+            )
     begun: set[int] = set()
     for byte in data:
         for message in decoder.feed([byte]):
@@ -104,7 +108,11 @@ def run_reference(data: bytes, *, is_server: bool) -> Outcome:
 
 
 def _act(
-    message: reference.Message, decoder: reference.Decoder, incoming: dict[int, reference.Incoming], begun: set[int], outcome: Outcome
+    message: reference.Message,
+    decoder: reference.Decoder,
+    incoming: dict[int, reference.Incoming],
+    begun: set[int],
+    outcome: Outcome,
 ) -> None:
     """The effects of a message on streams, from the tables of the page."""
     match message:
@@ -113,7 +121,13 @@ def _act(
         case ("request", stream_id, 0):
             decoder.on_end_sent(stream_id)  # illegal demand
         case (
-            "onSubscribe" | "onNext" | "onNextPacked" | "onNextPart" | "onNextLastPart" | "onComplete" | "onError" as name,
+            "onSubscribe"
+            | "onNext"
+            | "onNextPacked"
+            | "onNextPart"
+            | "onNextLastPart"
+            | "onComplete"
+            | "onError" as name,
             stream_id,
             *_,
         ):
@@ -133,11 +147,21 @@ def _act(
             begun.add(stream_id)
 
 
-def _lose(decoder: reference.Decoder, incoming: dict[int, reference.Incoming], outcome: Outcome, *, is_server: bool) -> None:
-    """End the open streams with the connection. A server of another version has discarded everything before its hello."""
+def _lose(
+    decoder: reference.Decoder,
+    incoming: dict[int, reference.Incoming],
+    outcome: Outcome,
+    *,
+    is_server: bool,
+) -> None:
+    """End the open streams with the connection. A server of another version has discarded
+    everything before its hello.
+    """
     greeted = bool(outcome.messages) and outcome.messages[0][0] != "goodbye"
     told = outcome.messages[0][1] if outcome.messages and not greeted else ""
-    discarded = decoder.refused == "version 0" or (not is_server and not greeted and told.startswith("version "))
+    discarded = decoder.refused == "version 0" or (
+        not is_server and not greeted and told.startswith("version ")
+    )
     for stream_id in incoming:
         outcome.ends[stream_id].append("discarded" if discarded else "lost")
 
@@ -201,7 +225,11 @@ class _RecordingStream:
     def receive_packed(self, count: int, elements: bytes, /) -> None:
         size = self.element_size
         assert len(elements) == count * size
-        self._penstock.note("onNextPacked", self._id, tuple(elements[at : at + size] for at in range(0, len(elements), size)))
+        self._penstock.note(
+            "onNextPacked",
+            self._id,
+            tuple(elements[at : at + size] for at in range(0, len(elements), size)),
+        )
         self._stream.receive_packed(count, elements)
 
     def receive_part(self, element: int, data: bytes, last: bool, /) -> None:
@@ -216,7 +244,9 @@ class _RecordingStreams(Mapping[int, rsio.WireStream]):
         self._penstock = penstock
 
     def __getitem__(self, stream_id: int) -> rsio.WireStream:
-        return _RecordingStream(self._penstock.session.streams.opened[stream_id], stream_id, self._penstock)
+        return _RecordingStream(
+            self._penstock.session.streams.opened[stream_id], stream_id, self._penstock
+        )
 
     def __iter__(self) -> Iterator[int]:
         return iter(self._penstock.session.streams.opened)
@@ -253,14 +283,21 @@ class _Dialect(RsioDialect):
         """Record `message` in front of the messages that `act` records, unless `act` raises."""
         was_closing, before = self._session.state.is_closing, len(self._penstock.outcome.messages)
         act(*arguments)
-        if not was_closing and not (isinstance(message, rsio.ClientHello | rsio.ServerHello) and message.version):
+        if not was_closing and not (
+            isinstance(message, rsio.ClientHello | rsio.ServerHello) and message.version
+        ):
             self._penstock.outcome.messages.insert(before, _as_tuple(message))
 
 
 def _as_tuple(message: rsio.Message) -> reference.Message:
     match message:
         case rsio.Subscribe(publisher=name, subscriber=stream_id, demand=demand):
-            return ("subscribe", name if name.isascii() or _is_text(name) else None, stream_id, demand)
+            return (
+                "subscribe",
+                name if name.isascii() or _is_text(name) else None,
+                stream_id,
+                demand,
+            )
         case rsio.ExtensionMessage(type=code, body=body):
             return ("extension", code, body)
         case _:
@@ -300,8 +337,16 @@ class Penstock(Subscription):
     def __init__(self, *, is_server: bool) -> None:
         self.outcome = Outcome()
         role = Role.SERVER if is_server else Role.CLIENT
-        Session(self, lambda session: _Dialect(session, self), role=role, limits=LIMITS, random=lambda: 0.5).start(0.0)
-        for demand, elements, ends in zip(DEMANDS, self.outcome.elements, self.outcome.ends, strict=True):
+        Session(
+            self,
+            lambda session: _Dialect(session, self),
+            role=role,
+            limits=LIMITS,
+            random=lambda: 0.5,
+        ).start(0.0)
+        for demand, elements, ends in zip(
+            DEMANDS, self.outcome.elements, self.outcome.ends, strict=True
+        ):
             reader = _Reader(demand, elements, ends)
             self.session.subscribe("theirs", reader)
         reader.subscription.cancel()
@@ -379,10 +424,17 @@ def as_record(message: reference.Message) -> rsio.Message:
         case ("extension", code, body):
             return rsio.ExtensionMessage(type=code, body=body)
         case ("onNextPacked", stream_id, elements):
-            return rsio.OnNextPacked(subscriber=stream_id, count=len(elements), elements=b"".join(elements))
+            return rsio.OnNextPacked(
+                subscriber=stream_id, count=len(elements), elements=b"".join(elements)
+            )
         case ("switchEncoding", extension):
             return rsio.SwitchEncoding(extension=extension)
         case (name, *fields):
             kind = cast("Any", getattr(rsio, name[0].upper() + name[1:]))
-            return cast("rsio.Message", kind(**dict(zip((field.name for field in attrs.fields(kind)), fields, strict=True))))
+            return cast(
+                "rsio.Message",
+                kind(
+                    **dict(zip((field.name for field in attrs.fields(kind)), fields, strict=True))
+                ),
+            )
     raise AssertionError(message)

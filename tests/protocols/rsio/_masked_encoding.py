@@ -1,4 +1,5 @@
-"""An encoding of a third party: the fields of a message in decimal digits and netstrings, each byte behind the type with its bits turned.
+"""An encoding of a third party: the fields of a message in decimal digits and netstrings, each byte
+behind the type with its bits turned.
 
 No file of penstock knows it. It has its own id, and uses public names only.
 """
@@ -22,7 +23,9 @@ _TURNED = bytes(each ^ 0xFF for each in range(256))
 
 
 class MaskedEncoding(Encoding):
-    """Numbers are ``12;``, texts and bytes ``3:abc``, lists ``2[1;2;``; all digits and marks are turned, and bytes are not."""
+    """Numbers are ``12;``, texts and bytes ``3:abc``, lists ``2[1;2;``;
+    all digits and marks are turned, and bytes are not.
+    """
 
     name: ClassVar[str] = "masked"
 
@@ -32,7 +35,9 @@ class MaskedEncoding(Encoding):
     def encode_length(self, length: int, kind: FieldKind, /) -> bytes:
         return _mark(length, "[" if kind is FieldKind.NUMBERS else ":")
 
-    def decoder(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /) -> "MaskedDecoder":
+    def decoder(
+        self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /
+    ) -> "MaskedDecoder":
         return MaskedDecoder(sink, streams, limits)
 
 

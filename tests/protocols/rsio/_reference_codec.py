@@ -1,13 +1,18 @@
-"""A second codec of RS.io, written from docs/reference/rsio.md alone: slow, literal, and without any code of penstock.
+"""A second codec of RS.io, written from docs/reference/rsio.md alone:
+slow, literal, and without any code of penstock.
 
-A message is a tuple: its name on the page, and then its fields in the order of the page. Two messages are easier to write by hand: a hello
-is `("clientHello", version, (extension, ...))`, and packed elements are `("onNextPacked", id, (element, ...))`.
+A message is a tuple: its name on the page, and then its fields in the order of the page. Two
+messages are easier to write by hand: a hello is `("clientHello", version, (extension, ...))`, and
+packed elements are `("onNextPacked", id, (element, ...))`.
 
 Rules of this file:
 
-* It imports nothing of penstock. Otherwise a fault of penstock could be in both codecs, and the comparison would not find it.
-* The decoder takes one byte at a time: it is a generator that is sent bytes. So it cannot depend on where chunks end.
-* Each refusal has the token and the numbers of the page, and is raised at the byte that the page names.
+* It imports nothing of penstock. Otherwise a fault of penstock could be in both codecs, and the
+  comparison would not find it.
+* The decoder takes one byte at a time: it is a generator that is sent bytes.
+  So it cannot depend on where chunks end.
+* Each refusal has the token and the numbers of the page, and is raised at the byte
+  that the page names.
 """
 
 from __future__ import annotations
@@ -63,12 +68,18 @@ def prefixed(data: bytes | str) -> bytes:
 
 
 def encode(message: Message, element_size: int = 0) -> bytes:
-    """The message as bytes. `element_size` is the elementSize from onSubscribe, for an onNext or an onNextPacked."""
+    """The message as bytes. `element_size` is the elementSize from onSubscribe, for an onNext
+    or an onNextPacked.
+    """
     match message:
         case ("extension", kind, body):
             return bytes([kind]) + prefixed(body)
         case ("clientHello" | "serverHello", version, extensions):
-            fields = bytes([version]) + varint(len(extensions)) + b"".join(varint(each) for each in extensions)
+            fields = (
+                bytes([version])
+                + varint(len(extensions))
+                + b"".join(varint(each) for each in extensions)
+            )
         case ("goodbye", reason):
             fields = prefixed(reason)
         case ("subscribe", publisher, stream_id, demand):
@@ -80,9 +91,15 @@ def encode(message: Message, element_size: int = 0) -> bytes:
         case ("onError", stream_id, error):
             fields = varint(stream_id) + prefixed(error)
         case ("onNext", stream_id, element):
-            fields = varint(stream_id) + (_of_size(element, element_size) if element_size else prefixed(element))
+            fields = varint(stream_id) + (
+                _of_size(element, element_size) if element_size else prefixed(element)
+            )
         case ("onNextPacked", stream_id, elements):
-            fields = varint(stream_id) + varint(len(elements)) + b"".join(_of_size(each, element_size) for each in elements)
+            fields = (
+                varint(stream_id)
+                + varint(len(elements))
+                + b"".join(_of_size(each, element_size) for each in elements)
+            )
         case ("onNextPart" | "onNextLastPart", stream_id, number, data):
             fields = varint(stream_id) + varint(number) + prefixed(data)
     return bytes([TYPES[message[0]]]) + fields
@@ -121,7 +138,8 @@ class Limits:
 class Decoder:
     """Bytes in, messages out, in any chunks.
 
-    It must know the messages that its own side sends: call `on_subscribe_sent`, and `on_end_sent` for onComplete and onError.
+    It must know the messages that its own side sends: call `on_subscribe_sent`, and `on_end_sent`
+    for onComplete and onError.
     """
 
     is_server: bool
@@ -131,7 +149,9 @@ class Decoder:
 
     def __post_init__(self) -> None:
         self.mine: dict[int, int | None] = {}
-        """The open streams that this side has subscribed to, with their elementSize; None before onSubscribe."""
+        """The open streams that this side has subscribed to, with their elementSize;
+        None before onSubscribe.
+        """
         self.theirs: set[int] = set()
         self.active: set[int] = set()
         """The types of the extensions that both hellos list."""
@@ -143,7 +163,9 @@ class Decoder:
         next(self._reader)
 
     def on_subscribe_sent(self, stream_id: int) -> None:
-        """Enter a stream of this side. A cancel needs no such call: for the decoder a cancelled stream is like any other."""
+        """Enter a stream of this side. A cancel needs no such call:
+        for the decoder a cancelled stream is like any other.
+        """
         self.mine[stream_id] = None
 
     def on_end_sent(self, stream_id: int) -> None:
@@ -151,7 +173,9 @@ class Decoder:
         self.theirs.discard(stream_id)
 
     def feed(self, data: Iterable[int]) -> list[Message]:
-        """Every message that `data` completes. Bytes behind a refusal or a goodbye are discarded."""
+        """Every message that `data` completes.
+        Bytes behind a refusal or a goodbye are discarded.
+        """
         for byte in data:
             if self.refused is not None or self.said_goodbye:
                 break
@@ -165,7 +189,10 @@ class Decoder:
 
     def _read(self) -> Asked:
         kind = yield
-        if kind not in (TYPES["clientHello"] if self.is_server else TYPES["serverHello"], TYPES["goodbye"]):
+        if kind not in (
+            TYPES["clientHello"] if self.is_server else TYPES["serverHello"],
+            TYPES["goodbye"],
+        ):
             raise Refused("protocol:hello")
         while True:
             message = yield from self._message(kind)
@@ -351,7 +378,9 @@ def _within(announced: int, limit: int, token: str) -> None:
 
 
 class MustCancel(Exception):
-    """The publisher broke the contract of one stream: the subscriber sends cancel, and drops later elements."""
+    """The publisher broke the contract of one stream:
+    the subscriber sends cancel, and drops later elements.
+    """
 
 
 @dataclass

@@ -1,4 +1,6 @@
-"""The golden bytes as a JSON file, vectors.json, for tests in other languages. `python -m tests.protocols.rsio._vectors` writes it."""
+"""The golden bytes as a JSON file, vectors.json, for tests in other languages.
+`python -m tests.protocols.rsio._vectors` writes it.
+"""
 
 import json
 from pathlib import Path
@@ -30,17 +32,28 @@ REFUSED: dict[str, tuple[str, str]] = {
     "a reason above the limit": ("038108", "limit:reason 1025 > 1024"),
     "an extension's message above the limit": ("40818040", "limit:frame 1048577 > 1048576"),
 }
-"""Bytes behind the hellos, with the streams of STREAMS open, and the reason of the goodbye that answers them."""
+"""Bytes behind the hellos, with the streams of STREAMS open, and the reason of the goodbye
+that answers them.
+"""
 
 
 def _fields(message: rsio.Message) -> dict[str, Any]:
     shown = {name: getattr(message, name) for name in attrs.fields_dict(type(message))}
     # A string for a number above 2^53-1, which JSON readers round; bytes in hexadecimal.
-    return {name: str(value) if isinstance(value, int) and value >= 2**53 else _plain(value) for name, value in shown.items()}
+    return {
+        name: str(value) if isinstance(value, int) and value >= 2**53 else _plain(value)
+        for name, value in shown.items()
+    }
 
 
 def _plain(value: Any) -> Any:
-    return value.hex() if isinstance(value, bytes) else list(value) if isinstance(value, tuple) else value
+    return (
+        value.hex()
+        if isinstance(value, bytes)
+        else list(value)
+        if isinstance(value, tuple)
+        else value
+    )
 
 
 def render() -> str:
@@ -50,7 +63,9 @@ def render() -> str:
         {"name": name, "message": type(message).__name__, "fields": _fields(message), "bytes": text}
         for name, (message, text) in rows.items()
     ]
-    refused = [{"name": name, "bytes": text, "reason": reason} for name, (text, reason) in REFUSED.items()]
+    refused = [
+        {"name": name, "bytes": text, "reason": reason} for name, (text, reason) in REFUSED.items()
+    ]
     return json.dumps({"messages": messages, "refused": refused}, indent=1) + "\n"
 
 

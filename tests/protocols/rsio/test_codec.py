@@ -3,7 +3,18 @@
 from penstock.protocols import rsio
 from penstock.protocols.rsio import _codec
 
-OF_ENCODINGS = {*("COMPACT", "FIELDS", "NEED_MORE", "Encoding", "FieldKind", "MessageDecoder", "encoding_error", "fields_of")}
+OF_ENCODINGS = {
+    *(
+        "COMPACT",
+        "FIELDS",
+        "NEED_MORE",
+        "Encoding",
+        "FieldKind",
+        "MessageDecoder",
+        "encoding_error",
+        "fields_of",
+    )
+}
 """The names for encodings of plugins."""
 
 

@@ -1,4 +1,6 @@
-"""The decoder: every message whole, cut at any byte, and with more bytes behind it; refusals on the header; work linear in the input."""
+"""The decoder: every message whole, cut at any byte, and with more bytes behind it; refusals on
+the header; work linear in the input.
+"""
 
 import tracemalloc
 from collections.abc import Sequence
@@ -29,12 +31,16 @@ def make_decoder(limits: rsio.WireLimits | None = None) -> tuple[MessageList, rs
 
 
 def same_error(one: ProtocolError, other: ProtocolError) -> bool:
-    """Return whether both say the same and are two exceptions: a stored exception would collect the frames of each call."""
+    """Return whether both say the same and are two exceptions:
+    a stored exception would collect the frames of each call.
+    """
     return one is not other and (str(one), one.reason) == (str(other), other.reason)
 
 
 @pytest.mark.parametrize(("message", "data"), ALL, ids=NAMES)
-def test_each_message_is_decoded_whole_and_cut_at_any_byte_and_with_bytes_behind_it(message: rsio.Message, data: bytes) -> None:
+def test_each_message_is_decoded_whole_and_cut_at_any_byte_and_with_bytes_behind_it(
+    message: rsio.Message, data: bytes
+) -> None:
     """The message behind it is decoded as well."""
     tail = rsio.encode(AFTER)
     for cut in range(len(data) + 1):
@@ -66,23 +72,34 @@ def elements_of_two_streams() -> st.SearchStrategy[list[tuple[int, bytes]]]:
 
 @given(elements=elements_of_two_streams(), cuts=st.lists(st.integers(1, 90), max_size=40))
 @settings(max_examples=200, deadline=None)
-def test_elements_in_runs_are_the_elements_that_were_sent(elements: list[tuple[int, bytes]], cuts: list[int]) -> None:
+def test_elements_in_runs_are_the_elements_that_were_sent(
+    elements: list[tuple[int, bytes]], cuts: list[int]
+) -> None:
     """For any mix of lengths and streams, and any size of the chunks."""
-    data = b"".join(rsio.next_header(0, len(each)) + each if stream == 0 else b"\x21\x01" + each for stream, each in elements)
+    data = b"".join(
+        rsio.next_header(0, len(each)) + each if stream == 0 else b"\x21\x01" + each
+        for stream, each in elements
+    )
     collected, decoder = make_decoder()
     position = 0
     for cut in cuts:
         decoder.feed(data[position : position + cut])
         position += cut
     decoder.feed(data[position:])
-    assert [(message.subscriber, message.element) for message in collected.messages if isinstance(message, rsio.OnNext)] == elements
+    assert [
+        (message.subscriber, message.element)
+        for message in collected.messages
+        if isinstance(message, rsio.OnNext)
+    ] == elements
     assert decoder.held == 0
 
 
 @given(junk=st.binary(max_size=300))
 @settings(max_examples=300, deadline=None)
 def test_random_bytes_are_decoded_or_raise_protocol_error(junk: bytes) -> None:
-    """No other exception is raised, and a decoder that has raised once raises the same error again."""
+    """No other exception is raised, and a decoder
+    that has raised once raises the same error again.
+    """
     _, decoder = make_decoder()
     refusals = []
     for data in (junk, b"\x12\x00"):
@@ -144,7 +161,9 @@ WORDS = {
     "a part": f"a size of {2**62} for the part; the limit of this side is 100",
     "packed elements": "a size of 104 for the packed message; the limit of this side is 100",
     "a fixed size": "a size of 101 for the fixed element size; the limit of this side is 100",
-    "an extension's message": "a size of 101 for the extension message; the limit of this side is 100",
+    "an extension's message": (
+        "a size of 101 for the extension message; the limit of this side is 100"
+    ),
     "a name": "a size of 11 for the publisher name; the limit of this side is 10",
     "an error": "a size of 11 for the error text; the limit of this side is 10",
     "a reason": "a size of 11 for the reason; the limit of this side is 10",
@@ -200,7 +219,9 @@ NOT_DELIMITED = {
 
 @pytest.mark.parametrize(("data", "reason"), NOT_DELIMITED.values(), ids=NOT_DELIMITED)
 def test_bytes_that_are_not_a_message_are_refused_with_the_reason(data: bytes, reason: str) -> None:
-    """At the first byte that shows the fault, and not one byte earlier: the bytes behind it cannot be delimited."""
+    """At the first byte that shows the fault, and not one byte earlier:
+    the bytes behind it cannot be delimited.
+    """
     _, decoder = make_decoder()
     decoder.feed(data[:-1])
     with pytest.raises(ProtocolError) as refused:
@@ -305,10 +326,24 @@ class RunStream:
 
 def run_decoder(*ids: int) -> tuple[list[RunStream], rsio.RsioDecoder]:
     streams = [RunStream() for _ in ids]
-    return streams, rsio.RsioDecoder(MessageList(), dict(zip(ids, streams, strict=True)), rsio.WireLimits(frame=30_000))
+    return streams, rsio.RsioDecoder(
+        MessageList(), dict(zip(ids, streams, strict=True)), rsio.WireLimits(frame=30_000)
+    )
 
 
-MIXED = [b"", b"a", bytes(127), bytes(128), b"", bytes(300), b"bb", bytes(16_383), bytes(20_000), b"c", b"dd"]
+MIXED = [
+    b"",
+    b"a",
+    bytes(127),
+    bytes(128),
+    b"",
+    bytes(300),
+    b"bb",
+    bytes(16_383),
+    bytes(20_000),
+    b"c",
+    b"dd",
+]
 
 
 @pytest.mark.parametrize("stream_id", [0, 127, 128, 1 << 40])
@@ -327,10 +362,17 @@ class MemoryStream(RunStream):
 
 
 @given(
-    st.lists(st.one_of(st.binary(max_size=140), st.text("!\x01.", max_size=140).map(str.encode)), min_size=1, max_size=200), st.booleans()
+    st.lists(
+        st.one_of(st.binary(max_size=140), st.text("!\x01.", max_size=140).map(str.encode)),
+        min_size=1,
+        max_size=200,
+    ),
+    st.booleans(),
 )
 def test_any_lengths_arrive_as_lists_and_in_memory(elements: list[bytes], in_memory: bool) -> None:
-    """Also elements with the bytes of a header, long ones among short ones, and runs of many elements."""
+    """Also elements with the bytes of a header, long ones among short ones,
+    and runs of many elements.
+    """
     stream = MemoryStream() if in_memory else RunStream()
     decoder = rsio.RsioDecoder(MessageList(), {1: stream}, rsio.WireLimits(frame=30_000))
     decoder.feed(bytes(rsio.join_run(1, elements)) + rsio.encode(rsio.Goodbye()))
@@ -348,7 +390,9 @@ def test_short_elements_are_taken_in_memory_together() -> None:
 
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_a_short_limit_holds_in_a_run(in_memory: bool) -> None:
-    """An element above it is refused, although its length takes one byte, and those in front of it arrive."""
+    """An element above it is refused, although its length takes one byte,
+    and those in front of it arrive.
+    """
     stream = MemoryStream() if in_memory else RunStream()
     decoder = rsio.RsioDecoder(MessageList(), {1: stream}, rsio.WireLimits(frame=100))
     with pytest.raises(ProtocolError, match="100"):
@@ -383,7 +427,9 @@ def test_elements_before_a_fault_are_delivered(bad: bytes, reason: str) -> None:
     """And none behind it."""
     (stream,), decoder = run_decoder(7)
     with pytest.raises(ProtocolError) as broken:
-        decoder.feed(bytes(rsio.join_run(7, [b"a", b"bb"])) + bad + bytes(rsio.join_run(7, [b"c", b"dd"])))
+        decoder.feed(
+            bytes(rsio.join_run(7, [b"a", b"bb"])) + bad + bytes(rsio.join_run(7, [b"c", b"dd"]))
+        )
     assert (stream.elements, broken.value.reason) == ([b"a", b"bb"], reason)
 
 
@@ -400,11 +446,15 @@ def test_a_run_is_bounded_because_it_counts_as_one_message(elements: list[bytes]
 
 @pytest.mark.parametrize("pattern", ["01", "0011", "001", "000011", "0123"])
 def test_streams_that_alternate_are_delivered_in_order(pattern: str) -> None:
-    """Neighbours of one stream together, and each byte is looked at a fixed number of times: see the count of slices."""
+    """Neighbours of one stream together, and each byte is looked at a fixed number of times:
+    see the count of slices.
+    """
     ids = sorted({int(each) for each in pattern})
     streams, decoder = run_decoder(*ids)
     sent = [(int(each), bytes(number % 5)) for number, each in enumerate(pattern * 300)]
-    data = CountedBytes(b"".join(rsio.next_header(stream, len(element)) + element for stream, element in sent))
+    data = CountedBytes(
+        b"".join(rsio.next_header(stream, len(element)) + element for stream, element in sent)
+    )
     decoder.feed(data)
     for stream_id, stream in zip(ids, streams, strict=True):
         assert stream.elements == [element for other, element in sent if other == stream_id]

@@ -4,12 +4,31 @@ from typing import Any
 
 import pytest
 
-from penstock.api import AuthRefused, ConnectionLost, ExtensionLink, Model, PluginError, ProtocolError, Rejected, Request, Role, UsageError
+from penstock.api import (
+    AuthRefused,
+    ConnectionLost,
+    ExtensionLink,
+    Model,
+    PluginError,
+    ProtocolError,
+    Rejected,
+    Request,
+    Role,
+    UsageError,
+)
 from penstock.protocols import rsio
 from penstock.protocols.rsio import Requests
 from penstock.session import AUTH, ConnectionState, SendingStream
 from tests.session._outside_extension import Meeting
-from tests.session._pair import Pair, RawPeer, RecordingDelegate, RecordingSubscriber, ScriptedPublisher, limits_with, subscribe_to
+from tests.session._pair import (
+    Pair,
+    RawPeer,
+    RecordingDelegate,
+    RecordingSubscriber,
+    ScriptedPublisher,
+    limits_with,
+    subscribe_to,
+)
 
 
 def test_a_client_sends_requests_without_waiting_for_the_hello_of_the_server() -> None:
@@ -65,7 +84,9 @@ def test_an_id_is_never_used_again() -> None:
 
 
 class Reversed:
-    """An extension that changes the meaning of onNext: the bytes of elements are reversed, from the acknowledgement of the client on."""
+    """An extension that changes the meaning of onNext: the bytes of elements are reversed, from
+    the acknowledgement of the client on.
+    """
 
     id = 200
     name = "reversed"
@@ -96,7 +117,9 @@ class Reversed:
 
 
 def test_elements_wait_until_an_extension_that_changes_them_is_acknowledged() -> None:
-    """The server declares it, the client acknowledges it. The publisher gets no demand before that, and the elements arrive unchanged."""
+    """The server declares it, the client acknowledges it. The publisher gets no demand before
+    that, and the elements arrive unchanged.
+    """
     pair = Pair(extensions=[Reversed()])
     source = pair.server.publishers["s"] = ScriptedPublisher()
     reader = pair.subscribe("s", 2)
@@ -142,7 +165,9 @@ class Faulty(Reversed):
 
 
 @pytest.mark.parametrize("where", ["open", "received", "heard", "tick"])
-def test_an_exception_of_an_extension_ends_its_connection_and_does_not_leave_the_session(where: str) -> None:
+def test_an_exception_of_an_extension_ends_its_connection_and_does_not_leave_the_session(
+    where: str,
+) -> None:
     """The peer gets the reason `internal` and no details. The delegate gets a PluginError."""
     raw = RawPeer(extensions=[Faulty(where, KeyError("a secret"))])
     raw.send(rsio.ClientHello(extensions=(200,)))
@@ -181,9 +206,13 @@ class UnregisteredCode(Reversed):
     codes = frozenset({0x70})
 
 
-@pytest.mark.parametrize("code", [each for each in range(256) if each not in (rsio.CLIENT_HELLO, rsio.GOODBYE)])
+@pytest.mark.parametrize(
+    "code", [each for each in range(256) if each not in (rsio.CLIENT_HELLO, rsio.GOODBYE)]
+)
 def test_a_first_byte_that_is_not_a_hello_is_refused(code: int) -> None:
-    """At once, without waiting for more bytes: another protocol, a request, or the hello of a server."""
+    """At once, without waiting for more bytes:
+    another protocol, a request, or the hello of a server.
+    """
     raw = RawPeer()
     raw.send(bytes([code]))
     assert raw.goodbye_reason() == "protocol:hello"
@@ -206,7 +235,9 @@ def test_a_goodbye_is_accepted_instead_of_a_hello() -> None:
 
 
 def test_a_goodbye_with_a_version_instead_of_a_hello_has_discarded_all_requests() -> None:
-    """The stream ends with `Rejected(processed=False)`. Behind a hello the same goodbye is a lost connection."""
+    """The stream ends with `Rejected(processed=False)`.
+    Behind a hello the same goodbye is a lost connection.
+    """
     for before, kind in (((), Rejected), ((rsio.ServerHello(),), ConnectionLost)):
         raw = RawPeer(Role.CLIENT)
         reader = RecordingSubscriber(1)
@@ -227,7 +258,11 @@ def test_a_hello_of_another_version_is_refused_on_its_second_byte() -> None:
 
 
 @pytest.mark.parametrize(
-    ("role", "text"), [(Role.CLIENT, "the server did not let this client in: "), (Role.SERVER, "the client did not let this server in: ")]
+    ("role", "text"),
+    [
+        (Role.CLIENT, "the server did not let this client in: "),
+        (Role.SERVER, "the client did not let this server in: "),
+    ],
 )
 def test_a_refusal_of_credentials_says_which_side_refused(role: Role, text: str) -> None:
     """The streams end with `AuthRefused`. The peer may have acted on requests that were sent."""
@@ -255,9 +290,14 @@ def test_requests_that_rsio_does_not_have_are_refused_with_advice() -> None:
     """Request data needs an extension, and fire and forget another protocol."""
     raw = RawPeer(Role.CLIENT).handshake()
     dialect = raw.session.channel.dialect
-    with pytest.raises(UsageError, match=r"^requests that carry data need the extension 'requests' on both sides of an RS\.io connection$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^requests that carry data need the extension 'requests' on both sides of an RS\.io connection$",
+    ):
         dialect.subscribe(0, Request(Model.RESPONSE, b"x"), 1)
-    with pytest.raises(UsageError, match=r"RS\.io has no fire and forget; connect with reactivesocket\+"):
+    with pytest.raises(
+        UsageError, match=r"RS\.io has no fire and forget; connect with reactivesocket\+"
+    ):
         dialect.fire(0, Request(Model.FIRE_AND_FORGET, b"x"))
 
 

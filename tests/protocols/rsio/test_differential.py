@@ -1,4 +1,6 @@
-"""Penstock and the reference codec, which is written from the reference page alone, have the same outcome for the same bytes."""
+"""Penstock and the reference codec, which is written from the reference page alone, have the
+same outcome for the same bytes.
+"""
 
 import ast
 import re
@@ -13,7 +15,14 @@ from penstock.api import Limits
 from penstock.protocols import rsio
 from penstock.session import CONNECTION_REASONS
 from tests.protocols.rsio import _reference_codec as reference
-from tests.protocols.rsio._differential import CODE, DEMANDS, EXTENSION, as_record, run_penstock, run_reference
+from tests.protocols.rsio._differential import (
+    CODE,
+    DEMANDS,
+    EXTENSION,
+    as_record,
+    run_penstock,
+    run_reference,
+)
 from tests.protocols.rsio._golden_bytes import FIXED, GOLDEN, STREAMS
 
 PAGE = Path(__file__).parents[3] / "docs/reference/rsio.md"
@@ -44,7 +53,9 @@ anything = st.one_of(
 
 
 def encoded(messages: list[reference.Message], hello: reference.Message) -> bytes:
-    """The bytes of `messages` behind `hello`. Elements of a stream of fixed size are cut or filled to that size."""
+    """The bytes of `messages` behind `hello`.
+    Elements of a stream of fixed size are cut or filled to that size.
+    """
     sizes: dict[int, int] = {}
     return reference.encode(hello) + b"".join(_encoded(message, sizes) for message in messages)
 
@@ -57,13 +68,22 @@ def _encoded(message: reference.Message, sizes: dict[int, int]) -> bytes:
             return reference.encode(("onNext", stream_id, element[:size].ljust(size, b".")), size)
         case ("onNextPacked", stream_id, elements):
             size = sizes.get(stream_id, 0) or 1
-            return reference.encode(("onNextPacked", stream_id, tuple(each[:size].ljust(size, b".") for each in elements)), size)
+            return reference.encode(
+                (
+                    "onNextPacked",
+                    stream_id,
+                    tuple(each[:size].ljust(size, b".") for each in elements),
+                ),
+                size,
+            )
     return reference.encode(message)
 
 
 @st.composite
 def legal_messages(draw: st.DrawFn) -> list[reference.Message]:
-    """Messages that a peer may send: about its streams, and about the three that it was asked for."""
+    """Messages that a peer may send:
+    about its streams, and about the three that it was asked for.
+    """
     messages: list[Any] = []
     running: dict[int, int | None] = dict.fromkeys(range(len(DEMANDS)))
     free = iter(range(1000))
@@ -82,13 +102,17 @@ def legal_messages(draw: st.DrawFn) -> list[reference.Message]:
                 )
             )
         elif draw(st.integers(0, 9)) == 0:
-            messages.append(draw(st.sampled_from([("onComplete", stream_id), ("onError", stream_id, "boom")])))
+            messages.append(
+                draw(st.sampled_from([("onComplete", stream_id), ("onError", stream_id, "boom")]))
+            )
             del running[stream_id]
         elif size is None:
             running[stream_id] = size = draw(st.sampled_from([0, 0, 1, 4, 64]))
             messages.append(("onSubscribe", stream_id, size))
         else:
-            kinds = ["onNext", "onNext", "onNextPart", "onNextLastPart"] + ["onNextPacked"] * (0 < size <= 12)
+            kinds = ["onNext", "onNext", "onNextPart", "onNextLastPart"] + ["onNextPacked"] * (
+                0 < size <= 12
+            )
             messages.append(draw(_element(draw(st.sampled_from(kinds)), stream_id)))
     return messages
 
@@ -97,7 +121,9 @@ def _element(kind: str, stream_id: int) -> st.SearchStrategy[Any]:
     if kind == "onNext":
         return st.tuples(st.just(kind), st.just(stream_id), chunks)
     if kind == "onNextPacked":
-        return st.tuples(st.just(kind), st.just(stream_id), st.lists(chunks, min_size=1, max_size=5).map(tuple))
+        return st.tuples(
+            st.just(kind), st.just(stream_id), st.lists(chunks, min_size=1, max_size=5).map(tuple)
+        )
     return st.tuples(st.just(kind), st.just(stream_id), st.integers(0, 3), chunks)
 
 
@@ -106,7 +132,9 @@ def hello_of(*, is_server: bool, extensions: tuple[int, ...] = (EXTENSION,)) -> 
 
 
 def assert_equal_outcomes(data: bytes, *, is_server: bool, pieces: list[int]) -> None:
-    """Assert that both outcomes are equal: in one piece, in `pieces`, and in single bytes, where the byte of a refusal is equal too."""
+    """Assert that both outcomes are equal: in one piece, in `pieces`, and in single bytes, where
+    the byte of a refusal is equal too.
+    """
     expected = run_reference(data, is_server=is_server)
     slowly = run_penstock(data, is_server=is_server, pieces=[1])
     assert slowly == expected
@@ -133,11 +161,19 @@ def test_both_encoders_write_the_same_bytes(message: reference.Message) -> None:
 
 
 @given(message=anything, size=st.integers(1, 300), count=st.integers(1, 300))
-def test_both_write_the_same_headers_of_elements(message: reference.Message, size: int, count: int) -> None:
+def test_both_write_the_same_headers_of_elements(
+    message: reference.Message, size: int, count: int
+) -> None:
     """The headers of elements, which penstock does not copy into a message."""
     stream_id, element = size * count, bytes(size)
-    assert reference.encode(("onNext", stream_id, element)) == rsio.next_header(stream_id, size) + element
-    assert reference.encode(("onNextPacked", stream_id, (b"x",) * count), 1) == rsio.packed_header(stream_id, count) + b"x" * count
+    assert (
+        reference.encode(("onNext", stream_id, element))
+        == rsio.next_header(stream_id, size) + element
+    )
+    assert (
+        reference.encode(("onNextPacked", stream_id, (b"x",) * count), 1)
+        == rsio.packed_header(stream_id, count) + b"x" * count
+    )
     last = rsio.part_header(stream_id, count, size, last=True) + element
     assert reference.encode(("onNextLastPart", stream_id, count, element)) == last
 
@@ -152,8 +188,12 @@ def test_both_write_the_same_varints(value: int) -> None:
 def test_the_reference_codec_agrees_with_the_golden_bytes(message: rsio.Message, text: str) -> None:
     """It encodes the messages to these bytes, and decodes the bytes to these messages."""
     expected = [each for each in REFERENCE_MESSAGES if as_record(each) == message]
-    assert [reference.encode(each, 4 if each[0] == "onNextPacked" else 0).hex() for each in expected] == [text]
-    messages, refused = decode_with_reference(bytes.fromhex(text), of_server=isinstance(message, rsio.ServerHello))
+    assert [
+        reference.encode(each, 4 if each[0] == "onNextPacked" else 0).hex() for each in expected
+    ] == [text]
+    messages, refused = decode_with_reference(
+        bytes.fromhex(text), of_server=isinstance(message, rsio.ServerHello)
+    )
     if isinstance(message, rsio.SwitchEncoding):
         assert refused == "protocol:switch 16"
     else:
@@ -182,7 +222,9 @@ REFERENCE_MESSAGES: list[reference.Message] = [
 ]
 
 
-def decode_with_reference(data: bytes, *, of_server: bool) -> tuple[list[reference.Message], str | None]:
+def decode_with_reference(
+    data: bytes, *, of_server: bool
+) -> tuple[list[reference.Message], str | None]:
     """Decode one message, behind the messages that must come before it."""
     decoder = reference.Decoder(is_server=not of_server, extensions={7: frozenset({0x40})})
     kind = data[0]
@@ -197,13 +239,18 @@ def decode_with_reference(data: bytes, *, of_server: bool) -> tuple[list[referen
 
 def test_the_reference_codec_delimits_an_element_of_fixed_size() -> None:
     """The element has no length: the decoder must know the size from onSubscribe."""
-    assert decode_with_reference(bytes.fromhex(FIXED[1]), of_server=False) == ([("onNext", 1, FIXED[0].element)], None)
+    assert decode_with_reference(bytes.fromhex(FIXED[1]), of_server=False) == (
+        [("onNext", 1, FIXED[0].element)],
+        None,
+    )
 
 
 def test_the_examples_of_the_page_are_golden() -> None:
     """The page prints 14 examples, and each is one of the golden bytes."""
     section = PAGE.read_text(encoding="utf-8").split("Examples, in hexadecimal:")[1].split("##")[0]
-    printed = [row.replace(" ", "") for row in re.findall(r"\| `([0-9a-f ]+)` \|$", section, re.MULTILINE)]
+    printed = [
+        row.replace(" ", "") for row in re.findall(r"\| `([0-9a-f ]+)` \|$", section, re.MULTILINE)
+    ]
     assert len(printed) == 14
     assert set(printed) <= {*(text for _, text in GOLDEN.values()), FIXED[1]}
 
@@ -214,8 +261,12 @@ def test_the_examples_of_the_page_are_golden() -> None:
 @sides
 @given(messages=legal_messages(), pieces=pieces)
 @settings(max_examples=40, deadline=None)
-def test_both_accept_legal_messages(is_server: bool, messages: list[reference.Message], pieces: list[int]) -> None:
-    """Streams both ways; elements of any and of fixed size, packed, split, beyond demand, and on a cancelled stream."""
+def test_both_accept_legal_messages(
+    is_server: bool, messages: list[reference.Message], pieces: list[int]
+) -> None:
+    """Streams both ways; elements of any and of fixed size, packed, split, beyond demand,
+    and on a cancelled stream.
+    """
     data = encoded(messages, hello_of(is_server=is_server))
     assert run_reference(data, is_server=is_server).reason is None
     assert_equal_outcomes(data, is_server=is_server, pieces=pieces)
@@ -224,7 +275,9 @@ def test_both_accept_legal_messages(is_server: bool, messages: list[reference.Me
 @sides
 @given(messages=legal_messages())
 @settings(max_examples=8, deadline=None)
-def test_the_outcome_does_not_depend_on_where_the_bytes_are_cut(is_server: bool, messages: list[reference.Message]) -> None:
+def test_the_outcome_does_not_depend_on_where_the_bytes_are_cut(
+    is_server: bool, messages: list[reference.Message]
+) -> None:
     """In two pieces, cut at every byte."""
     data = encoded(messages[:12], hello_of(is_server=is_server))
     expected = run_reference(data, is_server=is_server)
@@ -236,14 +289,25 @@ def test_the_outcome_does_not_depend_on_where_the_bytes_are_cut(is_server: bool,
 @given(messages=st.lists(anything, max_size=12), extensions=hellos, pieces=pieces)
 @settings(max_examples=80, deadline=None)
 def test_both_refuse_the_same_messages_for_the_same_reason(
-    is_server: bool, messages: list[reference.Message], extensions: tuple[int, ...], pieces: list[int]
+    is_server: bool,
+    messages: list[reference.Message],
+    extensions: tuple[int, ...],
+    pieces: list[int],
 ) -> None:
     """Well-formed messages in an order that is not allowed."""
-    assert_equal_outcomes(encoded(messages, hello_of(is_server=is_server, extensions=extensions)), is_server=is_server, pieces=pieces)
+    assert_equal_outcomes(
+        encoded(messages, hello_of(is_server=is_server, extensions=extensions)),
+        is_server=is_server,
+        pieces=pieces,
+    )
 
 
 changes = st.lists(
-    st.tuples(st.sampled_from(["put", "add", "drop", "cut"]), st.integers(0, 400), st.integers(0, 255)), min_size=1, max_size=3
+    st.tuples(
+        st.sampled_from(["put", "add", "drop", "cut"]), st.integers(0, 400), st.integers(0, 255)
+    ),
+    min_size=1,
+    max_size=3,
 )
 
 
@@ -251,22 +315,33 @@ changes = st.lists(
 @given(messages=legal_messages(), changes=changes, pieces=pieces)
 @settings(max_examples=80, deadline=None)
 def test_both_have_the_same_outcome_for_damaged_bytes(
-    is_server: bool, messages: list[reference.Message], changes: list[tuple[str, int, int]], pieces: list[int]
+    is_server: bool,
+    messages: list[reference.Message],
+    changes: list[tuple[str, int, int]],
+    pieces: list[int],
 ) -> None:
     """Bytes are changed, added, removed, or cut off at the end."""
     data = bytearray(encoded(messages, hello_of(is_server=is_server)))
     for what, place, byte in changes:
         at = place % (len(data) or 1)
-        data[at : {"put": at + 1, "add": at, "drop": at + 1, "cut": len(data)}[what]] = b"" if what in ("drop", "cut") else bytes([byte])
+        data[at : {"put": at + 1, "add": at, "drop": at + 1, "cut": len(data)}[what]] = (
+            b"" if what in ("drop", "cut") else bytes([byte])
+        )
     assert_equal_outcomes(bytes(data), is_server=is_server, pieces=pieces)
 
 
 @sides
 @given(junk=st.binary(max_size=200), greets=st.booleans(), pieces=pieces)
 @settings(max_examples=80, deadline=None)
-def test_both_have_the_same_outcome_for_random_bytes(is_server: bool, junk: bytes, greets: bool, pieces: list[int]) -> None:
+def test_both_have_the_same_outcome_for_random_bytes(
+    is_server: bool, junk: bytes, greets: bool, pieces: list[int]
+) -> None:
     """Behind a hello, and instead of one."""
-    assert_equal_outcomes(greets * reference.encode(hello_of(is_server=is_server)) + junk, is_server=is_server, pieces=pieces)
+    assert_equal_outcomes(
+        greets * reference.encode(hello_of(is_server=is_server)) + junk,
+        is_server=is_server,
+        pieces=pieces,
+    )
 
 
 HELLO = b"\x01\x00\x01" + reference.varint(EXTENSION)
@@ -295,7 +370,10 @@ REFUSED: dict[str, tuple[bytes, str]] = {
     "a second end": (HELLO + b"\x25\x00" * 2, "protocol:stream 0"),
     "an error of what was never opened": (HELLO + b"\x26\x05\x01x", "protocol:stream 5"),
     "a second onSubscribe": (BEGUN + b"\x20\x00\x00", "protocol:stream 0"),
-    "a second onSubscribe of a cancelled stream": (HELLO + b"\x20\x02\x00" * 2, "protocol:stream 2"),
+    "a second onSubscribe of a cancelled stream": (
+        HELLO + b"\x20\x02\x00" * 2,
+        "protocol:stream 2",
+    ),
     "an elementSize that is too large": (HELLO + b"\x20\x05\x41", "limit:frame 65 > 64"),
     "packed elements without a fixed size": (BEGUN + b"\x22\x00", "protocol:packed"),
     "packed elements that are none": (BEGUN + b"\x22\x01\x00", "protocol:packed"),
@@ -309,16 +387,38 @@ REFUSED: dict[str, tuple[bytes, str]] = {
 @pytest.mark.parametrize(("data", "reason"), REFUSED.values(), ids=REFUSED)
 def test_both_refuse_a_fault_at_the_byte_that_the_page_names(data: bytes, reason: str) -> None:
     """With the reason of the page, and not one byte earlier."""
-    for outcome in (run_reference(data, is_server=True), run_penstock(data, is_server=True, pieces=[1])):
+    for outcome in (
+        run_reference(data, is_server=True),
+        run_penstock(data, is_server=True, pieces=[1]),
+    ):
         assert (outcome.reason, outcome.decided_at) == (reason, len(data))
     assert_equal_outcomes(data + b"\x03\x00", is_server=True, pieces=[len(data) - 1, 1])
 
 
 def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
-    """The tokens of the table, without those that depend on time, on rates, on memory or on the program, and those of other protocols."""
-    listed = {reason.token for reason in CONNECTION_REASONS if re.match("(protocol|limit):|version", reason.token)}
-    others = {"protocol:setup", "protocol:length", "protocol:reserved", "protocol:extension", "protocol:demand"}
-    others |= {"protocol:http", "protocol:tls", "protocol:rsocket", "protocol:text", "protocol:not-served", "protocol:encoding"}
+    """The tokens of the table, without those that depend on time, on rates, on memory or on the
+    program, and those of other protocols.
+    """
+    listed = {
+        reason.token
+        for reason in CONNECTION_REASONS
+        if re.match("(protocol|limit):|version", reason.token)
+    }
+    others = {
+        "protocol:setup",
+        "protocol:length",
+        "protocol:reserved",
+        "protocol:extension",
+        "protocol:demand",
+    }
+    others |= {
+        "protocol:http",
+        "protocol:tls",
+        "protocol:rsocket",
+        "protocol:text",
+        "protocol:not-served",
+        "protocol:encoding",
+    }
     over_time = {
         "limit:hello",
         "limit:handshake",
@@ -345,7 +445,9 @@ def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
 
 
 def test_the_reference_codec_imports_nothing_of_penstock() -> None:
-    """Four modules of the standard library are its imports. A fault of penstock cannot be in both codecs."""
+    """Four modules of the standard library are its imports.
+    A fault of penstock cannot be in both codecs.
+    """
     tree = ast.parse(Path(reference.__file__).read_text(encoding="utf-8"))
     imported = {node.module for node in ast.walk(tree) if isinstance(node, ast.ImportFrom)}
     assert imported == {"__future__", "collections.abc", "dataclasses", "typing"}
@@ -355,7 +457,11 @@ def test_the_reference_codec_imports_nothing_of_penstock() -> None:
 def test_each_limit_on_the_page_is_a_field_with_its_default() -> None:
     """The column *at least* is not above the default."""
     section = PAGE.read_text(encoding="utf-8").split("\n## Limits")[1]
-    rows = [[cell.strip() for cell in row.strip("|").split("|")] for row in section.splitlines() if "`" in row and row.startswith("|")]
+    rows = [
+        [cell.strip() for cell in row.strip("|").split("|")]
+        for row in section.splitlines()
+        if "`" in row and row.startswith("|")
+    ]
     assert len(rows) == 18
     for row in rows:
         fields = re.findall(r"`([a-z_]+)`", row[3])
@@ -368,7 +474,17 @@ def test_each_limit_on_the_page_is_a_field_with_its_default() -> None:
 def test_the_limits_of_the_reference_codec_are_the_column_at_least() -> None:
     """The first nine rows of the table, in order."""
     section = PAGE.read_text(encoding="utf-8").split("\n## Limits")[1]
-    least = [int(row.replace(",", "")) for row in re.findall(r"^\| [^|]+ \| ([\d,]+) \| [\d,]+ \| `\w+` \|", section, re.MULTILINE)]
+    least = [
+        int(row.replace(",", ""))
+        for row in re.findall(r"^\| [^|]+ \| ([\d,]+) \| [\d,]+ \| `\w+` \|", section, re.MULTILINE)
+    ]
     limits, stream = reference.Limits(), reference.Incoming(0)
-    codec = [limits.extensions, limits.name, limits.text, limits.reason, limits.body, limits.element_size]
+    codec = [
+        limits.extensions,
+        limits.name,
+        limits.text,
+        limits.reason,
+        limits.body,
+        limits.element_size,
+    ]
     assert least[:9] == [*codec, stream.joined_limit, stream.parts_limit, stream.unfinished_limit]

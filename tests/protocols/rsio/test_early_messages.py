@@ -1,4 +1,6 @@
-"""Messages that come while an extension holds the peer: kept within Limits.preauth_bytes, and acted on in order."""
+"""Messages that come while an extension holds the peer:
+kept within Limits.preauth_bytes, and acted on in order.
+"""
 
 import pytest
 
@@ -79,7 +81,9 @@ def test_a_peer_that_is_held_for_too_long_is_refused() -> None:
 
 
 def test_a_refusal_may_come_at_a_later_time() -> None:
-    """Until then the connection is neither open nor closed; of two refusals the earlier one counts."""
+    """Until then the connection is neither open nor closed;
+    of two refusals the earlier one counts.
+    """
     there = Outsider(holds=True)
     raw = held_peer(there)
     there.link.break_off("other", at=0.3)

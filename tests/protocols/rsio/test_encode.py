@@ -33,18 +33,29 @@ def test_a_number_that_does_not_fit_is_refused(message: rsio.Message, says: str)
         rsio.encode(message)
 
 
-@pytest.mark.parametrize("message", [rsio.OnError(subscriber=0, error="file\udce9"), rsio.Goodbye(reason="file\udce9")])
+@pytest.mark.parametrize(
+    "message", [rsio.OnError(subscriber=0, error="file\udce9"), rsio.Goodbye(reason="file\udce9")]
+)
 def test_half_a_surrogate_pair_in_a_text_is_replaced(message: rsio.Message) -> None:
     """UTF-8 cannot carry it, and the message must be sent."""
     assert rsio.encode(message).endswith(b"\x05file?")
 
 
-LENGTHS = st.lists(st.sampled_from([0, 1, 2, 63, 127, 128, 129, 2047, 2048, 16_383, 16_384]), min_size=1, max_size=12)
+LENGTHS = st.lists(
+    st.sampled_from([0, 1, 2, 63, 127, 128, 129, 2047, 2048, 16_383, 16_384]),
+    min_size=1,
+    max_size=12,
+)
 
 
-@given(lengths=LENGTHS | st.integers(0, 300).map(lambda n: [n] * 5), subscriber=st.sampled_from([0, 127, 128, 2**63 - 1]))
+@given(
+    lengths=LENGTHS | st.integers(0, 300).map(lambda n: [n] * 5),
+    subscriber=st.sampled_from([0, 127, 128, 2**63 - 1]),
+)
 def test_a_run_has_the_bytes_of_its_messages(lengths: list[int], subscriber: int) -> None:
     """Of one length or of several, with ids and lengths of any size."""
     elements = [bytes([number]) * length for number, length in enumerate(lengths)]
-    messages = [rsio.encode(rsio.OnNext(subscriber=subscriber, element=element)) for element in elements]
+    messages = [
+        rsio.encode(rsio.OnNext(subscriber=subscriber, element=element)) for element in elements
+    ]
     assert rsio.join_run(subscriber, elements) == b"".join(messages)

@@ -1,4 +1,6 @@
-"""The interface of an encoding: the compact encoding, and the methods that a small encoding inherits."""
+"""The interface of an encoding: the compact encoding, and the methods
+that a small encoding inherits.
+"""
 
 from penstock.protocols import rsio
 from penstock.testing import check_encoding

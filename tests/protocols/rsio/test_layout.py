@@ -16,7 +16,9 @@ def test_each_message_has_its_own_code() -> None:
 
 @pytest.mark.parametrize(("name", "code"), CODES.items(), ids=CODES)
 def test_a_code_cannot_be_taken_for_another_protocol(name: str, code: int) -> None:
-    """Not zero (RSocket), not 0x16 (TLS), not a letter (HTTP), and below the codes of extensions."""
+    """Not zero (RSocket), not 0x16 (TLS), not a letter (HTTP),
+    and below the codes of extensions.
+    """
     assert code not in {0x00, 0x16}
     assert not chr(code).isalpha()
     assert code < layout.FIRST_EXTENSION

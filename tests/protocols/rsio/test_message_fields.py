@@ -9,12 +9,19 @@ from penstock.protocols import rsio
 from penstock.protocols.rsio import FIELDS, FieldKind, fields_of
 from tests.protocols.rsio._golden_bytes import GOLDEN
 
-KINDS = {FieldKind.NUMBER: int, FieldKind.TEXT: bytes, FieldKind.BYTES: bytes, FieldKind.NUMBERS: tuple}
+KINDS = {
+    FieldKind.NUMBER: int,
+    FieldKind.TEXT: bytes,
+    FieldKind.BYTES: bytes,
+    FieldKind.NUMBERS: tuple,
+}
 
 
 @pytest.mark.parametrize("message", [message for message, _ in GOLDEN.values()], ids=GOLDEN)
 def test_each_message_has_the_fields_of_the_table(message: rsio.Message) -> None:
-    """Its type is the first byte of the compact form, and its fields are of the kinds that `FIELDS` lists."""
+    """Its type is the first byte of the compact form, and its fields are of the kinds
+    that `FIELDS` lists.
+    """
     code, fields = fields_of(message)
     assert code == rsio.encode(message)[0]
     if isinstance(message, rsio.ExtensionMessage):
@@ -45,6 +52,8 @@ def test_what_is_no_message_is_a_usage_error(message: Any) -> None:
         (rsio.Goodbye(reason="na\udcefve"), (b"na?ve",)),
     ],
 )
-def test_half_a_surrogate_pair_in_a_text_is_replaced(message: rsio.Message, fields: tuple[object, ...]) -> None:
+def test_half_a_surrogate_pair_in_a_text_is_replaced(
+    message: rsio.Message, fields: tuple[object, ...]
+) -> None:
     """UTF-8 cannot carry it, and the message must be sent."""
     assert fields_of(message)[1] == fields

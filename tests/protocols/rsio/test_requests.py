@@ -1,4 +1,6 @@
-"""The extension *requests*: golden bytes, strict version 0 without it, large payloads beside other streams, and its accounts."""
+"""The extension *requests*: golden bytes, strict version 0 without it, large payloads beside
+other streams, and its accounts.
+"""
 
 from dataclasses import replace
 
@@ -71,7 +73,10 @@ async def test_without_the_extension_a_request_is_a_subscribe(side: str) -> None
     """Strict version 0, on either side: names work, and a payload is refused here with advice."""
     client, serving = ((), None) if side == "client" else (None, ())
     service = named_service()
-    async with serve(service, "memory://s", extensions=serving) as server, connect(server.addresses[0], extensions=client) as peer:
+    async with (
+        serve(service, "memory://s", extensions=serving) as server,
+        connect(server.addresses[0], extensions=client) as peer,
+    ):
         assert await peer.request("time") == b"12:00"
         assert await peer.request("numbers", type=str) == "0"
         for ask in (peer.request("echo", b"x"), peer.request_response(b"x")):
@@ -111,7 +116,11 @@ async def test_a_payload_of_any_length_arrives_whole(size: int) -> None:
 
 async def test_many_large_payloads_at_once_arrive() -> None:
     """More than may be unfinished at a time: the rest waits its turn."""
-    service, limits, answers = Service(), replace(Limits(), max_partials_in_all=3, partial_bytes=400_000), []
+    service, limits, answers = (
+        Service(),
+        replace(Limits(), max_partials_in_all=3, partial_bytes=400_000),
+        [],
+    )
 
     @service.request("sum")
     async def total(payload: bytes) -> str:
@@ -120,7 +129,10 @@ async def test_many_large_payloads_at_once_arrive() -> None:
     async def ask(peer: Peer, number: int) -> None:
         answers.append(await peer.request("sum", bytes([number]) * 100_000, type=str))
 
-    async with serve(service, "memory://s", limits=limits) as server, connect(server.addresses[0], limits=limits) as peer:
+    async with (
+        serve(service, "memory://s", limits=limits) as server,
+        connect(server.addresses[0], limits=limits) as peer,
+    ):
         async with trio.open_nursery() as nursery:
             for number in range(12):
                 nursery.start_soon(ask, peer, number)
@@ -132,9 +144,13 @@ async def test_a_payload_above_the_limit_is_refused_here() -> None:
     limits = replace(Limits(), max_element=100_000, max_frame=50_000)
     async with serve(named_service(), "memory://s") as server:
         async with connect(server.addresses[0], limits=limits) as peer:
-            with pytest.raises(UsageError, match=r"100001 bytes; 100000 is the most \(Limits.max_element\)"):
+            with pytest.raises(
+                UsageError, match=r"100001 bytes; 100000 is the most \(Limits.max_element\)"
+            ):
                 await peer.request("echo", bytes(100_001))
-            with pytest.raises(UsageError, match="request data of 200000 bytes; 101040 is the most"):
+            with pytest.raises(
+                UsageError, match="request data of 200000 bytes; 101040 is the most"
+            ):
                 await peer.request_response(bytes(200_000))
         async with connect("reactivesocket+" + server.addresses[0], limits=limits) as peer:
             with pytest.raises(UsageError, match="request data of 50001 bytes; 50000 is the most"):
@@ -144,8 +160,13 @@ async def test_a_payload_above_the_limit_is_refused_here() -> None:
 async def test_a_payload_above_the_limit_of_the_peer_ends_its_request_alone() -> None:
     """The peer gets the length with the first message, and refuses before the bytes."""
     limits = replace(Limits(), max_element=100_000)
-    async with serve(named_service(), "memory://s", limits=limits) as server, connect(server.addresses[0]) as peer:
-        with pytest.raises(Rejected, match="the data of this request has 200010 bytes; 101040 is the most here"):
+    async with (
+        serve(named_service(), "memory://s", limits=limits) as server,
+        connect(server.addresses[0]) as peer,
+    ):
+        with pytest.raises(
+            Rejected, match="the data of this request has 200010 bytes; 101040 is the most here"
+        ):
             await peer.request("echo", bytes(200_000))
         assert await peer.request("echo", b"x") == b"x"
 
@@ -174,7 +195,9 @@ async def test_a_cancel_while_the_payload_is_sent_ends_both_sides() -> None:
     assert held == [0, 0, 0, 0]
 
 
-async def test_the_data_of_a_request_counts_until_its_end(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_data_of_a_request_counts_until_its_end(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """For the memory budget, however the request ends: with an answer, an error, or a cancel."""
     service = named_service()
 
@@ -219,7 +242,10 @@ async def test_data_of_running_requests_is_bounded(autojump_clock: trio.testing.
 
     limits = replace(Limits(), max_element=50_000, max_name=100, partial_bytes=120_000)
     answers: list[object] = []
-    async with serve(service, "memory://s", limits=limits) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, "memory://s", limits=limits) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with trio.open_nursery() as nursery:
 
             async def ask() -> None:

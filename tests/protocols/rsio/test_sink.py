@@ -6,11 +6,16 @@ from penstock.testing import MessageList
 
 
 def test_the_message_list_has_the_methods_of_the_sink_and_of_a_stream() -> None:
-    """The assignments are checked by mypy; the run checks that nothing more is needed to decode a stream."""
+    """The assignments are checked by mypy;
+    the run checks that nothing more is needed to decode a stream.
+    """
     recorded = MessageList()
     sink: RsioSink = recorded
     decoder = rsio.RsioDecoder(sink, recorded.streams)
-    decoder.feed(rsio.encode(rsio.OnSubscribe(subscriber=3, element_size=0)) + rsio.encode(rsio.OnNext(subscriber=3, element=b"a")))
+    decoder.feed(
+        rsio.encode(rsio.OnSubscribe(subscriber=3, element_size=0))
+        + rsio.encode(rsio.OnNext(subscriber=3, element=b"a"))
+    )
     stream: WireStream = recorded.streams[3]
     assert stream.element_size == 0
     assert recorded.messages[1:] == [rsio.OnNext(subscriber=3, element=b"a")]

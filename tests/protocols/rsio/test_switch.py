@@ -1,4 +1,6 @@
-"""The change of encoding on a connection: agreed on in the hellos, once for each direction, at any place."""
+"""The change of encoding on a connection:
+agreed on in the hellos, once for each direction, at any place.
+"""
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
@@ -40,7 +42,9 @@ def pair(of_client: Mapping[str, Any], of_server: Mapping[str, Any]) -> Pair:
     return sides
 
 
-def decoded(encoding: rsio.Encoding, data: bytes, *, streams: Sequence[int] = ()) -> list[rsio.Message]:
+def decoded(
+    encoding: rsio.Encoding, data: bytes, *, streams: Sequence[int] = ()
+) -> list[rsio.Message]:
     sink = MessageList()
     for each in streams:
         sink.receive_on_subscribe(each, 0)
@@ -60,7 +64,9 @@ def decoded(encoding: rsio.Encoding, data: bytes, *, streams: Sequence[int] = ()
     ],
     ids=["agreed", "the client alone", "the server alone", "outside the stream"],
 )
-def test_elements_arrive_in_every_combination(of_client: Mapping[str, Any], of_server: Mapping[str, Any], cut: int) -> None:
+def test_elements_arrive_in_every_combination(
+    of_client: Mapping[str, Any], of_server: Mapping[str, Any], cut: int
+) -> None:
     """Small ones, large ones in parts, and the end, however the bytes are cut."""
     sides = pair(of_client, of_server)
     script = sides.server.publishers["ticks"] = ScriptedPublisher()
@@ -71,7 +77,9 @@ def test_elements_arrive_in_every_combination(of_client: Mapping[str, Any], of_s
     script.complete()
     sides.settle(cut=cut)
     assert (subscriber.elements, subscriber.ends) == (elements, ["complete"])
-    assert sides.client.session.close_reason == sides.server.session.close_reason == ("closed", None)
+    assert (
+        sides.client.session.close_reason == sides.server.session.close_reason == ("closed", None)
+    )
 
 
 def test_both_sides_change_behind_the_handshake() -> None:
@@ -87,30 +95,46 @@ def test_both_sides_change_behind_the_handshake() -> None:
     answer = bytes(sides.server.session.take())
     hello = rsio.encode(rsio.ServerHello(extensions=(ID,)))
     assert answer.startswith(hello + SWITCH)
-    assert decoded(MaskedEncoding(), answer[len(hello + SWITCH) :]) == [rsio.OnError(subscriber=0, error="no such publisher")]
+    assert decoded(MaskedEncoding(), answer[len(hello + SWITCH) :]) == [
+        rsio.OnError(subscriber=0, error="no such publisher")
+    ]
     sides.client.session.receive(answer, 0.0)
     sides.subscribe("late")
     behind = bytes(sides.client.session.take())
     assert behind.startswith(SWITCH)
-    assert decoded(MaskedEncoding(), behind[len(SWITCH) :]) == [rsio.Subscribe(publisher="late", subscriber=1, demand=0)]
+    assert decoded(MaskedEncoding(), behind[len(SWITCH) :]) == [
+        rsio.Subscribe(publisher="late", subscriber=1, demand=0)
+    ]
 
 
 @pytest.mark.parametrize(
     ("of_client", "of_server", "chosen"),
-    [((1, 201, ID), (ID, 201), 201), ((ID, 201), (201, ID), ID), ((ID,), (201,), None), ((), (ID,), None), ((7, 7, ID), (7, ID), ID)],
+    [
+        ((1, 201, ID), (ID, 201), 201),
+        ((ID, 201), (201, ID), ID),
+        ((ID,), (201,), None),
+        ((), (ID,), None),
+        ((7, 7, ID), (7, ID), ID),
+    ],
 )
 def test_the_first_of_the_client_that_the_server_has_is_agreed_on(
     of_client: tuple[int, ...], of_server: tuple[int, ...], chosen: int | None
 ) -> None:
-    """The order of the server's list means nothing, and ids that are no encodings are passed over."""
+    """The order of the server's list means nothing, and ids
+    that are no encodings are passed over.
+    """
     agreed = EncodingSwitch((MASKED, OTHER)).agree(of_client, of_server)
     assert (None if agreed is None else agreed[0]) == chosen
 
 
-def server(*, encodings: Sequence[Factory] = (MASKED,), hello: tuple[int, ...] = (ID,)) -> RecordingDelegate:
+def server(
+    *, encodings: Sequence[Factory] = (MASKED,), hello: tuple[int, ...] = (ID,)
+) -> RecordingDelegate:
     """A server that has agreed on the encoding, if both lists have it."""
     delegate = RecordingDelegate(Role.SERVER)
-    use(delegate, Role.SERVER, encodings=encodings).receive(rsio.encode(rsio.ClientHello(extensions=hello)), 0.0)
+    use(delegate, Role.SERVER, encodings=encodings).receive(
+        rsio.encode(rsio.ClientHello(extensions=hello)), 0.0
+    )
     delegate.session.take()
     return delegate
 
@@ -119,7 +143,11 @@ BAD: dict[str, tuple[Callable[[], RecordingDelegate], bytes, str]] = {
     "without an encoding": (lambda: server(encodings=()), SWITCH, "protocol:switch 200"),
     "not agreed on": (lambda: server(hello=()), SWITCH, "protocol:switch 200"),
     "another one": (server, rsio.encode(rsio.SwitchEncoding(extension=16)), "protocol:switch 16"),
-    "a second one": (server, SWITCH + MaskedEncoding().encode(rsio.SwitchEncoding(extension=ID)), "protocol:switch 200"),
+    "a second one": (
+        server,
+        SWITCH + MaskedEncoding().encode(rsio.SwitchEncoding(extension=ID)),
+        "protocol:switch 200",
+    ),
 }
 
 
@@ -128,7 +156,9 @@ BAD: dict[str, tuple[Callable[[], RecordingDelegate], bytes, str]] = {
 def test_a_change_that_is_not_allowed_ends_the_connection(
     make: Callable[[], RecordingDelegate], data: bytes, reason: str, size: int
 ) -> None:
-    """With the goodbye ``protocol:switch`` and the id, in the encoding that the direction of the goodbye has."""
+    """With the goodbye ``protocol:switch`` and the id, in the encoding
+    that the direction of the goodbye has.
+    """
     delegate = make()
     for at in range(0, len(data), size):
         delegate.session.receive(data[at : at + size], 0.0)
@@ -155,7 +185,9 @@ def test_a_marker_may_stand_between_two_parts_of_an_element() -> None:
     sides.client = delegate
     session = use(delegate, Role.CLIENT, encodings=(MASKED,))
     subscriber = sides.subscribe("ticks", demand=1)
-    parts = rsio.encode(rsio.OnSubscribe(subscriber=0)) + rsio.encode(rsio.OnNextPart(subscriber=0, element=0, data=b"one "))
+    parts = rsio.encode(rsio.OnSubscribe(subscriber=0)) + rsio.encode(
+        rsio.OnNextPart(subscriber=0, element=0, data=b"one ")
+    )
     rest = MaskedEncoding().encode(rsio.OnNextLastPart(subscriber=0, element=0, data=b"two"))
     session.receive(rsio.encode(rsio.ServerHello(extensions=(ID,))) + parts + SWITCH + rest, 0.0)
     assert subscriber.elements == [b"one two"]
@@ -165,7 +197,9 @@ def test_a_peer_need_not_change() -> None:
     """Each direction is read as its sender writes it."""
     delegate = server()
     delegate.session.receive(rsio.encode(rsio.Subscribe(publisher="none", subscriber=5)), 0.0)
-    assert decoded(MaskedEncoding(), bytes(delegate.session.take())) == [rsio.OnError(subscriber=5, error="no such publisher")]
+    assert decoded(MaskedEncoding(), bytes(delegate.session.take())) == [
+        rsio.OnError(subscriber=5, error="no such publisher")
+    ]
 
 
 def test_a_peer_s_goodbye_behind_its_marker_is_read_while_closing() -> None:
@@ -179,7 +213,9 @@ def test_a_peer_s_goodbye_behind_its_marker_is_read_while_closing() -> None:
 def test_messages_behind_the_marker_count_as_messages_of_the_chunk() -> None:
     """With a bound on messages the rest waits, and is decoded by the next calls."""
     delegate = server()
-    requests = b"".join(MaskedEncoding().encode(rsio.Subscribe(publisher=f"p{n}", subscriber=n)) for n in range(3))
+    requests = b"".join(
+        MaskedEncoding().encode(rsio.Subscribe(publisher=f"p{n}", subscriber=n)) for n in range(3)
+    )
     more, calls = delegate.session.receive(SWITCH + requests, 0.0, most=1), 1
     while more:
         more, calls = delegate.session.receive(b"", 0.0, most=1), calls + 1
@@ -191,12 +227,21 @@ def raises() -> object:
     raise ValueError("no luck")
 
 
-@pytest.mark.parametrize(("make", "why"), [(raises, "raised when it was made"), (object, "return a penstock.protocols.rsio.Encoding")])
-def test_a_broken_offer_ends_the_connections_that_need_it(make: Callable[[], object], why: str) -> None:
-    """The peer is told no more than that; an encoding that was chosen outside fails the making of the dialect."""
+@pytest.mark.parametrize(
+    ("make", "why"),
+    [(raises, "raised when it was made"), (object, "return a penstock.protocols.rsio.Encoding")],
+)
+def test_a_broken_offer_ends_the_connections_that_need_it(
+    make: Callable[[], object], why: str
+) -> None:
+    """The peer is told no more than that;
+    an encoding that was chosen outside fails the making of the dialect.
+    """
     offer = Factory(name="broken", id=ID, make=make)
     delegate = RecordingDelegate(Role.SERVER)
-    use(delegate, Role.SERVER, encodings=(offer,)).receive(rsio.encode(rsio.ClientHello(extensions=(ID,))), 0.0)
+    use(delegate, Role.SERVER, encodings=(offer,)).receive(
+        rsio.encode(rsio.ClientHello(extensions=(ID,))), 0.0
+    )
     assert delegate.session.close_reason[0] == "internal"
     assert why in str(delegate.session.close_reason[1])
     with pytest.raises(PluginError, match=why):

@@ -8,7 +8,16 @@ from penstock.api import ProtocolError, UsageError
 from penstock.protocols.rsio import decode_varint, encode_varint
 from penstock.protocols.rsio._varint import LENGTHS, MOST_LENGTHS
 
-EDGES = [(0, "00"), (1, "01"), (127, "7f"), (128, "8001"), (300, "ac02"), (16383, "ff7f"), (16384, "808001"), (2**63 - 1, "ff" * 8 + "7f")]
+EDGES = [
+    (0, "00"),
+    (1, "01"),
+    (127, "7f"),
+    (128, "8001"),
+    (300, "ac02"),
+    (16383, "ff7f"),
+    (16384, "808001"),
+    (2**63 - 1, "ff" * 8 + "7f"),
+]
 
 
 @pytest.mark.parametrize(("value", "text"), EDGES)
@@ -19,7 +28,9 @@ def test_each_power_of_128_takes_one_byte_more(value: int, text: str) -> None:
 
 
 @given(value=st.integers(0, 2**63 - 1), before=st.binary(max_size=3), after=st.binary(max_size=3))
-def test_an_encoded_number_is_decoded_at_any_position(value: int, before: bytes, after: bytes) -> None:
+def test_an_encoded_number_is_decoded_at_any_position(
+    value: int, before: bytes, after: bytes
+) -> None:
     """An incomplete varint is not decoded as a smaller number: its end position is negative."""
     data = encode_varint(value)
     assert decode_varint(before + data + after, len(before)) == (value, len(before) + len(data))
@@ -35,7 +46,9 @@ def test_a_varint_that_is_not_the_shortest_is_refused(bad: str) -> None:
     assert refused.value.reason == "protocol:varint"
 
 
-@pytest.mark.parametrize("bad", [-1, 2**63, 2**20_000], ids=["below zero", "one too many", "six thousand digits"])
+@pytest.mark.parametrize(
+    "bad", [-1, 2**63, 2**20_000], ids=["below zero", "one too many", "six thousand digits"]
+)
 def test_a_number_without_a_varint_is_refused_with_a_short_text(bad: int) -> None:
     """The text has the size of the number: Python does not print 6,000 digits."""
     with pytest.raises(UsageError, match="bits") as refused:
@@ -45,6 +58,8 @@ def test_a_number_without_a_varint_is_refused_with_a_short_text(bad: int) -> Non
 
 def test_the_varint_of_a_length_is_made_once_up_to_a_bound() -> None:
     """A peer's or a program's lengths cannot fill the memory."""
-    assert [LENGTHS[n] for n in (5, 300, 2047, 2048, 1 << 40)] == [encode_varint(n) for n in (5, 300, 2047, 2048, 1 << 40)]
+    assert [LENGTHS[n] for n in (5, 300, 2047, 2048, 1 << 40)] == [
+        encode_varint(n) for n in (5, 300, 2047, 2048, 1 << 40)
+    ]
     assert LENGTHS[300] is LENGTHS[300]
     assert max(LENGTHS) < MOST_LENGTHS

@@ -1,4 +1,6 @@
-"""vectors.json, which tests in other languages read, has the golden bytes, and the refusals of this decoder."""
+"""vectors.json, which tests in other languages read, has the golden bytes,
+and the refusals of this decoder.
+"""
 
 import pytest
 
@@ -10,7 +12,9 @@ from tests.protocols.rsio._vectors import FILE, REFUSED, render
 
 
 def test_the_file_has_the_golden_bytes() -> None:
-    """A golden message that changes must change in the file, too: `python -m tests.protocols.rsio._vectors` writes it."""
+    """A golden message that changes must change in the file, too:
+    `python -m tests.protocols.rsio._vectors` writes it.
+    """
     assert FILE.read_text(encoding="utf-8") == render()
 
 

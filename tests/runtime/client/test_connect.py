@@ -32,14 +32,21 @@ async def ask(url: str, **options: Any) -> None:
 
 @pytest.mark.parametrize("act", [connect, subscribe, remote, ask])
 @pytest.mark.parametrize("protocol", ["", "reactivesocket+"])
-async def test_a_transport_that_is_not_permitted_is_refused_before_anything_is_opened(act: Callable[..., Any], protocol: str) -> None:
+async def test_a_transport_that_is_not_permitted_is_refused_before_anything_is_opened(
+    act: Callable[..., Any], protocol: str
+) -> None:
     """The program that `exec:` names is not started, nor looked for."""
     url = f"{protocol}exec:does-not-exist{'' if act is connect else '#name'}"
-    with pytest.raises(UsageError, match=r"uses the transport 'exec', and transports= permits tcp, tls; correct the URL"):
+    with pytest.raises(
+        UsageError,
+        match=r"uses the transport 'exec', and transports= permits tcp, tls; correct the URL",
+    ):
         await act(url, transports=("tcp", "tls"))
     with pytest.raises(UsageError, match=r"permits none"):
         await act(url, transports=())
-    with pytest.raises(UsageError, match=r"transports='exec'; give the names of those that are permitted"):
+    with pytest.raises(
+        UsageError, match=r"transports='exec'; give the names of those that are permitted"
+    ):
         await act(url, transports="exec")
 
 
@@ -48,7 +55,9 @@ async def test_a_permitted_transport_is_used() -> None:
     async with serve(numbers_service(), "memory://t") as server:
         url = f"{server.addresses[0]}/numbers/2"
         for protocol in ("", "rsio+", "reactivesocket+"):
-            async with subscribe(protocol + url, serializer="json", transports=["memory"]) as stream:
+            async with subscribe(
+                protocol + url, serializer="json", transports=["memory"]
+            ) as stream:
                 assert [number async for number in stream] == [0, 1]
             assert await request(protocol + url, transports={"tcp", "memory"}) == b"0"
 
@@ -57,7 +66,10 @@ async def test_wrong_arguments_are_refused_at_the_call() -> None:
     """UsageError is raised before anything is opened."""
     with pytest.raises(UsageError, match="names a publisher"):
         connect("tcp://127.0.0.1:1/name")
-    with pytest.raises(UsageError, match=r"names a protocol and no transport; write for example reactivesocket\+tcp"):
+    with pytest.raises(
+        UsageError,
+        match=r"names a protocol and no transport; write for example reactivesocket\+tcp",
+    ):
         connect("reactivesocket://127.0.0.1:1")
     with pytest.raises(UsageError, match="names no publisher"):
         subscribe("tcp://127.0.0.1:1")
@@ -72,7 +84,10 @@ async def test_wrong_arguments_are_refused_at_the_call() -> None:
 async def test_an_exception_of_the_body_leaves_every_block_unwrapped() -> None:
     """It passes the blocks of a stream, a connection and a server."""
     with pytest.raises(KeyError, match="mine"):
-        async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+        async with (
+            serve(numbers_service(), "memory://test") as server,
+            connect(server.addresses[0]) as peer,
+        ):
             async with peer.subscribe("endless") as stream:
                 async for _ in stream:
                     raise KeyError("mine")
@@ -83,7 +98,10 @@ async def test_either_side_publishes(url: str) -> None:
     seen: list[Any] = []
     service = Service()
 
-    async with serve(service, url) as server, connect(server.addresses[0], service=numbers_service()) as peer:
+    async with (
+        serve(service, url) as server,
+        connect(server.addresses[0], service=numbers_service()) as peer,
+    ):
         await peer.wait_accepted()
         (theirs,) = server.peers
         async with theirs.subscribe("numbers/4", serializer="json") as stream:
@@ -92,8 +110,12 @@ async def test_either_side_publishes(url: str) -> None:
 
 
 @pytest.mark.parametrize("where", ["connect", "handshake"])
-async def test_a_transport_that_raises_while_connecting_is_the_plugins_fault(where: str, monkeypatch: pytest.MonkeyPatch) -> None:
-    """PluginError names the transport; it is raised from the block and from the stream, and the connection is closed."""
+async def test_a_transport_that_raises_while_connecting_is_the_plugins_fault(
+    where: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """PluginError names the transport;
+    it is raised from the block and from the stream, and the connection is closed.
+    """
 
     async def fail(*_: object, **__: object) -> None:
         await trio.lowlevel.checkpoint()
@@ -101,7 +123,9 @@ async def test_a_transport_that_raises_while_connecting_is_the_plugins_fault(whe
 
     async with serve(numbers_service(), "memory://test") as server:
         monkeypatch.setattr(MemoryTransport if where == "connect" else ByteConnection, where, fail)
-        with pytest.raises(PluginError, match=rf"the transport 'memory' raised, .*KeyError\('{where}'\)"):
+        with pytest.raises(
+            PluginError, match=rf"the transport 'memory' raised, .*KeyError\('{where}'\)"
+        ):
             async with connect("memory://test"):
                 pass
         with pytest.raises(PluginError):
@@ -110,7 +134,9 @@ async def test_a_transport_that_raises_while_connecting_is_the_plugins_fault(whe
         assert server.peers == ()
 
 
-async def test_a_transport_that_returns_no_connection_is_the_plugins_fault(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_transport_that_returns_no_connection_is_the_plugins_fault(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The text shows what it returned."""
 
     async def forget_to_return(*_: object, **__: object) -> None:
@@ -122,7 +148,9 @@ async def test_a_transport_that_returns_no_connection_is_the_plugins_fault(monke
             pass
 
 
-async def test_an_abort_that_raises_does_not_hide_the_error_before_it(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_abort_that_raises_does_not_hide_the_error_before_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The block raises the failure of the handshake; the failure of the abort is reported."""
 
     async def fail(*_: object) -> None:
@@ -163,14 +191,24 @@ async def test_a_handshake_that_never_ends_is_cut_by_its_deadline(
 @pytest.mark.parametrize(
     ("url", "setup", "says"),
     [
-        ("tcp://127.0.0.1:1", b"secret", "RS.io has no setup data; ReactiveSocket does: reactivesocket"),
+        (
+            "tcp://127.0.0.1:1",
+            b"secret",
+            "RS.io has no setup data; ReactiveSocket does: reactivesocket",
+        ),
         ("rsio+tcp://127.0.0.1:1", b"secret", "RS.io has no setup data"),
         ("reactivesocket+tcp://127.0.0.1:1", "secret", "as bytes; this is 'str'"),
         ("reactivesocket+tcp://127.0.0.1:1", None, "as bytes; this is 'NoneType'"),
-        ("reactivesocket+tcp://127.0.0.1:1", b"secret" * 1000, "a setup of 6,000 bytes; 4,080 is the most"),
+        (
+            "reactivesocket+tcp://127.0.0.1:1",
+            b"secret" * 1000,
+            "a setup of 6,000 bytes; 4,080 is the most",
+        ),
     ],
 )
-def test_setup_data_that_could_not_arrive_is_refused_at_the_call(url: str, setup: Any, says: str) -> None:
+def test_setup_data_that_could_not_arrive_is_refused_at_the_call(
+    url: str, setup: Any, says: str
+) -> None:
     """The text does not repeat the data, which may be a secret."""
     for call in (lambda: connect(url, setup=setup), lambda: subscribe(f"{url}/name", setup=setup)):
         with pytest.raises(UsageError, match=says) as told:
@@ -179,7 +217,9 @@ def test_setup_data_that_could_not_arrive_is_refused_at_the_call(url: str, setup
 
 
 async def test_a_subscriber_that_raises_when_the_block_is_left_harms_this_connection_only() -> None:
-    """Its exception leaves the block, the nursery of the connection is left, and the run goes on."""
+    """Its exception leaves the block, the nursery of the connection is left,
+    and the run goes on.
+    """
 
     class Raising(Subscriber[Any]):
         def on_subscribe(self, subscription: Subscription, /) -> None:

@@ -1,4 +1,6 @@
-"""The block around a connection: leaving it ends the connection, also after an exception, and also if the peer says nothing."""
+"""The block around a connection: leaving it ends the connection, also after an exception, and
+also if the peer says nothing.
+"""
 
 import pytest
 import trio
@@ -23,10 +25,16 @@ async def test_a_block_that_raises_leaves_no_connection() -> None:
         assert server.peers == ()
 
 
-async def test_a_peer_that_says_nothing_does_not_keep_the_block_open(autojump_clock: MockClock) -> None:
-    """Leaving it says goodbye, and waits for the answer within `Limits.goodbye_timeout` and `Limits.linger`."""
+async def test_a_peer_that_says_nothing_does_not_keep_the_block_open(
+    autojump_clock: MockClock,
+) -> None:
+    """Leaving it says goodbye, and waits for the answer within `Limits.goodbye_timeout`
+    and `Limits.linger`.
+    """
     async with trio.open_nursery() as nursery:
-        await MemoryTransport().listen(parse_url("memory://mute"), options=TransportOptions(), nursery=nursery)
+        await MemoryTransport().listen(
+            parse_url("memory://mute"), options=TransportOptions(), nursery=nursery
+        )
         async with connect("memory://mute") as peer:
             left_at = trio.current_time()
         assert trio.current_time() - left_at <= 3.1

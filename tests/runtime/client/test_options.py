@@ -15,6 +15,12 @@ from penstock.runtime.client._options import ConnectOptions, RemoteOptions
     ids=["connect", "remote"],
 )
 def test_a_record_has_the_options_of_the_call(call: Any, record: Any, own: set[str]) -> None:
-    """An option that is added to the call must be added to the record, or calls that pass options on would refuse it."""
-    options = {each.name for each in inspect.signature(call).parameters.values() if each.kind is inspect.Parameter.KEYWORD_ONLY}
+    """An option that is added to the call must be added to the record, or calls that pass
+    options on would refuse it.
+    """
+    options = {
+        each.name
+        for each in inspect.signature(call).parameters.values()
+        if each.kind is inspect.Parameter.KEYWORD_ONLY
+    }
     assert options - own == set(record.__annotations__)

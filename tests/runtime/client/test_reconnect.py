@@ -10,7 +10,15 @@ from penstock.api import ConnectionLost, UsageError
 from penstock.builtin import MemoryTransport
 from penstock.protocols import rsio
 from penstock.runtime import Service, serve, subscribe
-from penstock.spi import Connection, Reconnect, ReconnectEvent, TransportOptions, build_registry, hookimpl, parse_url
+from penstock.spi import (
+    Connection,
+    Reconnect,
+    ReconnectEvent,
+    TransportOptions,
+    build_registry,
+    hookimpl,
+    parse_url,
+)
 
 
 class Seen:
@@ -36,7 +44,9 @@ class FlappingServer:
 
     async def run(self, task_status: trio.TaskStatus[None]) -> None:
         async with trio.open_nursery() as nursery:
-            listener = await MemoryTransport().listen(parse_url("memory://flapping"), options=TransportOptions(), nursery=nursery)
+            listener = await MemoryTransport().listen(
+                parse_url("memory://flapping"), options=TransportOptions(), nursery=nursery
+            )
             task_status.started()
             while True:
                 nursery.start_soon(self._serve, await listener.accept())
@@ -44,15 +54,23 @@ class FlappingServer:
     async def _serve(self, connection: Connection) -> None:
         self.made += 1
         await connection.receive()
-        element = [rsio.ServerHello(), rsio.OnSubscribe(subscriber=0), rsio.OnNext(subscriber=0, element=b"one")]
+        element = [
+            rsio.ServerHello(),
+            rsio.OnSubscribe(subscriber=0),
+            rsio.OnNext(subscriber=0, element=b"one"),
+        ]
         await connection.send(b"".join(map(rsio.encode, element)))
         await trio.sleep(self.stays)
         await connection.abort()
 
 
 @pytest.mark.parametrize("stays", [0.01, 15.0], ids=["flapping", "healthy"])
-async def test_only_a_connection_that_stayed_starts_the_count_again(stays: float, autojump_clock: MockClock) -> None:
-    """A server that gives an element and loses each client is asked less and less often: in 10 minutes less than 30 times."""
+async def test_only_a_connection_that_stayed_starts_the_count_again(
+    stays: float, autojump_clock: MockClock
+) -> None:
+    """A server that gives an element and loses each client is asked less and less often: in 10
+    minutes less than 30 times.
+    """
     server, policy = FlappingServer(stays), Reconnect(chance=lambda: 1.0)
     async with trio.open_nursery() as nursery:
         await nursery.start(server.run)
@@ -67,8 +85,12 @@ async def test_only_a_connection_that_stayed_starts_the_count_again(stays: float
         assert server.made >= 35  # each waits 0.1 s, however often it happens
 
 
-async def test_a_long_restart_is_ridden_out_and_told(autojump_clock: MockClock, caplog: pytest.LogCaptureFixture) -> None:
-    """The server is away for ten minutes. Observers hear of the loss, of each attempt, and of the return; the log has one line."""
+async def test_a_long_restart_is_ridden_out_and_told(
+    autojump_clock: MockClock, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The server is away for ten minutes. Observers hear of the loss, of each attempt, and of
+    the return; the log has one line.
+    """
     seen = Seen()
     registry = build_registry(plugins=[seen])
     service = Service()
@@ -77,7 +99,11 @@ async def test_a_long_restart_is_ridden_out_and_told(autojump_clock: MockClock, 
 
     async def read() -> None:
         opening = subscribe(
-            "memory://away/numbers", serializer="json", demand=1, reconnect=Reconnect(chance=lambda: 1.0), registry=registry
+            "memory://away/numbers",
+            serializer="json",
+            demand=1,
+            reconnect=Reconnect(chance=lambda: 1.0),
+            registry=registry,
         )
         async with opening as stream:
             async for number in stream:
@@ -98,18 +124,28 @@ async def test_a_long_restart_is_ridden_out_and_told(autojump_clock: MockClock, 
     assert got.count(0) == 3
     stages = seen.stages()
     assert stages[:3] == [("lost", 0), ("retrying", 1), ("retrying", 2)]
-    assert [stage for stage, _ in stages].count("lost") == [stage for stage, _ in stages].count("back") == 2
+    assert (
+        [stage for stage, _ in stages].count("lost")
+        == [stage for stage, _ in stages].count("back")
+        == 2
+    )
     assert stages[-1][0] == "back"
     assert max(event.wait for event in seen.events) == 30.0
     assert "shutdown" in str(seen.events[0].error)
-    assert [record.levelname for record in caplog.records if "no positions" in record.message] == ["WARNING"]
+    assert [record.levelname for record in caplog.records if "no positions" in record.message] == [
+        "WARNING"
+    ]
 
 
 async def test_the_last_attempt_is_told(autojump_clock: MockClock) -> None:
     """No server is there at all, so nothing was lost."""
     seen = Seen()
     with pytest.raises(ConnectionLost, match="no listener"):
-        async with subscribe("memory://nobody/x", reconnect=Reconnect(attempts=2), registry=build_registry(plugins=[seen])) as stream:
+        async with subscribe(
+            "memory://nobody/x",
+            reconnect=Reconnect(attempts=2),
+            registry=build_registry(plugins=[seen]),
+        ) as stream:
             await anext(stream)
     assert seen.stages() == [("retrying", 2), ("given up", 2)]
     assert seen.events[0].address == "memory://nobody"

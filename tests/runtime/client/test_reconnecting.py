@@ -1,4 +1,6 @@
-"""`connect()` with a policy to reconnect: running streams end with the connection, and new ones wait for the next connection."""
+"""`connect()` with a policy to reconnect: running streams end with the connection, and new ones
+wait for the next connection.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -49,8 +51,12 @@ async def serve_with_a_gap(first: float, gap: float, *, task_status: trio.TaskSt
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_what_runs_ends_and_what_is_asked_for_meanwhile_waits(protocol: str, autojump_clock: MockClock) -> None:
-    """The stream and the request of before end with ConnectionLost; those of the time without a server are served by the next one."""
+async def test_what_runs_ends_and_what_is_asked_for_meanwhile_waits(
+    protocol: str, autojump_clock: MockClock
+) -> None:
+    """The stream and the request of before end with ConnectionLost; those of the time without a
+    server are served by the next one.
+    """
     async with trio.open_nursery() as nursery:
         await nursery.start(serve_with_a_gap, 10, 60)
         async with connect(f"{protocol}+{ADDRESS}", reconnect=POLICY) as peer:
@@ -75,12 +81,18 @@ async def test_what_runs_ends_and_what_is_asked_for_meanwhile_waits(protocol: st
         nursery.cancel_scope.cancel()
 
 
-async def test_all_that_can_be_asked_for_waits_for_the_next_connection(autojump_clock: MockClock) -> None:
+async def test_all_that_can_be_asked_for_waits_for_the_next_connection(
+    autojump_clock: MockClock,
+) -> None:
     """Streams and requests that carry data, messages without an answer, and the wait for a peer."""
     async with trio.open_nursery() as nursery:
         await nursery.start(serve_with_a_gap, 1, 5)
         async with connect(f"reactivesocket+{ADDRESS}", reconnect=POLICY) as peer:
-            for ask in (peer.wait_accepted, lambda: peer.request_response("now"), lambda: peer.fire_and_forget("now")):
+            for ask in (
+                peer.wait_accepted,
+                lambda: peer.request_response("now"),
+                lambda: peer.fire_and_forget("now"),
+            ):
                 await trio.sleep(2 if peer.is_connected and trio.current_time() < 2 else 0)
                 await ask()
             async with peer.request_stream("ticks", serializer="json") as stream:
@@ -90,13 +102,19 @@ async def test_all_that_can_be_asked_for_waits_for_the_next_connection(autojump_
         nursery.cancel_scope.cancel()
 
 
-async def test_a_source_with_retry_goes_on_over_the_next_connection(autojump_clock: MockClock) -> None:
+async def test_a_source_with_retry_goes_on_over_the_next_connection(
+    autojump_clock: MockClock,
+) -> None:
     """It looks for the connection each time that it is attached."""
     got: list[int] = []
     async with trio.open_nursery() as nursery:
         await nursery.start(serve_with_a_gap, 3.5, 20)
         async with connect(ADDRESS, reconnect=POLICY) as peer:
-            source = penstock.pipe(peer.source("ticks", serializer="json"), penstock.ops.retry(None, backoff=1.0), penstock.ops.take(8))
+            source = penstock.pipe(
+                peer.source("ticks", serializer="json"),
+                penstock.ops.retry(None, backoff=1.0),
+                penstock.ops.take(8),
+            )
             async with penstock.subscribe(source) as stream:
                 got.extend([number async for number in stream])
         nursery.cancel_scope.cancel()
@@ -118,7 +136,9 @@ async def test_the_first_connection_is_waited_for(autojump_clock: MockClock) -> 
         nursery.cancel_scope.cancel()
 
 
-async def test_after_the_last_attempt_all_that_is_asked_for_fails(autojump_clock: MockClock) -> None:
+async def test_after_the_last_attempt_all_that_is_asked_for_fails(
+    autojump_clock: MockClock,
+) -> None:
     """Entering fails too, if the first connection cannot be made."""
     policy = Reconnect(attempts=3, chance=lambda: 1.0)
     async with trio.open_nursery() as nursery:
@@ -126,7 +146,9 @@ async def test_after_the_last_attempt_all_that_is_asked_for_fails(autojump_clock
         async with connect(ADDRESS, reconnect=policy) as peer:
             await trio.sleep(2)
             for _ in range(2):
-                with pytest.raises(ConnectionLost, match="no further attempt to connect is made: no listener at"):
+                with pytest.raises(
+                    ConnectionLost, match="no further attempt to connect is made: no listener at"
+                ):
                     await peer.request("now")
             with pytest.raises(ConnectionLost):
                 async with penstock.subscribe(peer.source("ticks")) as stream:
@@ -166,7 +188,9 @@ async def test_a_refusal_is_not_tried_again(autojump_clock: MockClock) -> None:
     service = Service(setup=lambda _: False)
     async with serve(service, "reactivesocket+memory://refuses"):
         with pytest.raises(Rejected):
-            async with connect("reactivesocket+memory://refuses", setup=b"x", reconnect=POLICY) as peer:
+            async with connect(
+                "reactivesocket+memory://refuses", setup=b"x", reconnect=POLICY
+            ) as peer:
                 await peer.request_response("x")
 
 
@@ -181,7 +205,9 @@ async def test_observers_hear_of_each_step(autojump_clock: MockClock) -> None:
 
     async with trio.open_nursery() as nursery:
         await nursery.start(serve_with_a_gap, 20, 0.15)
-        async with connect(ADDRESS, reconnect=POLICY, registry=build_registry(plugins=[Seen()])) as peer:
+        async with connect(
+            ADDRESS, reconnect=POLICY, registry=build_registry(plugins=[Seen()])
+        ) as peer:
             await peer.wait_accepted()
             await trio.sleep(30)
             assert await peer.request("now", type=str) == "now"

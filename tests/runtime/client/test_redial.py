@@ -1,4 +1,6 @@
-"""A client that looks for the next link of its connection: when it tries, when it gives up, and its error for each answer of the server."""
+"""A client that looks for the next link of its connection: when it tries, when it gives up, and
+its error for each answer of the server.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager, suppress
@@ -12,8 +14,21 @@ from penstock.api import ConnectionLost, Limits, Rejected, UsageError
 from penstock.builtin import MemoryTransport
 from penstock.protocols import rsio
 from penstock.runtime import connect, remote, serve, subscribe
-from penstock.runtime.client._redial import LONGEST_PAUSE, ClientHandover, ClientResumption, NotNowError, judge
-from penstock.spi import Connection, MessageConnection, PeerIdentity, Reconnect, TransportOptions, parse_url
+from penstock.runtime.client._redial import (
+    LONGEST_PAUSE,
+    ClientHandover,
+    ClientResumption,
+    NotNowError,
+    judge,
+)
+from penstock.spi import (
+    Connection,
+    MessageConnection,
+    PeerIdentity,
+    Reconnect,
+    TransportOptions,
+    parse_url,
+)
 from tests.runtime._resuming import ANSWER, ASK, LIMITS, RESUMING, TOKEN, URL, cut, numbers_service
 
 FIRST, SECOND = bytes(32), bytes(range(32))
@@ -48,13 +63,17 @@ class Dialler:
         return self.made, *outcome
 
 
-def resumption(dialler: Dialler, limits: Limits = LIMITS, *, seconds: float = 60.0) -> ClientResumption:
+def resumption(
+    dialler: Dialler, limits: Limits = LIMITS, *, seconds: float = 60.0
+) -> ClientResumption:
     found = ClientResumption(limits, dialler.dial)
     found.on_token(FIRST, seconds)
     return found
 
 
-async def test_the_first_attempt_is_made_at_once_and_brings_the_next_token(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_first_attempt_is_made_at_once_and_brings_the_next_token(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Each token is used once."""
     dialler = Dialler((SECOND, 7), (FIRST, 9))
     found = resumption(dialler)
@@ -65,18 +84,27 @@ async def test_the_first_attempt_is_made_at_once_and_brings_the_next_token(autoj
     assert [token for token, _ in dialler.asked] == [FIRST, SECOND]
 
 
-async def test_pauses_grow_and_the_shorter_time_counts(autojump_clock: trio.testing.MockClock) -> None:
+async def test_pauses_grow_and_the_shorter_time_counts(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The server has said for how long it keeps the connection."""
-    for limits, seconds in ((replace(LIMITS, resume_timeout=200.0), 90.0), (replace(LIMITS, resume_timeout=90.0), 200.0)):
+    for limits, seconds in (
+        (replace(LIMITS, resume_timeout=200.0), 90.0),
+        (replace(LIMITS, resume_timeout=90.0), 200.0),
+    ):
         dialler = Dialler(NotNowError("no answer"))
         began = trio.current_time()
         with pytest.raises(
-            ConnectionLost, match=r"^the line was cut. The connection .* within 90 s .*; the last attempt: no answer$"
+            ConnectionLost,
+            match=r"^the line was cut. The connection .* within 90 s .*; the last attempt: no answer$",
         ) as caught:
             await resumption(dialler, limits, seconds=seconds).find_link(LOST)
         assert caught.value.resumable is False
         assert trio.current_time() - began == pytest.approx(90.0)
-        pauses = [later - earlier for earlier, later in zip(dialler.times, dialler.times[1:], strict=False)]
+        pauses = [
+            later - earlier
+            for earlier, later in zip(dialler.times, dialler.times[1:], strict=False)
+        ]
         assert max(pauses) <= LONGEST_PAUSE
         assert len(pauses) > 90 / LONGEST_PAUSE
         assert {token for token, _ in dialler.asked} == {FIRST}
@@ -85,7 +113,9 @@ async def test_pauses_grow_and_the_shorter_time_counts(autojump_clock: trio.test
 async def test_a_refusal_ends_the_attempts(autojump_clock: trio.testing.MockClock) -> None:
     """No later one can do better. Without a token none is made."""
     dialler = Dialler(ConnectionLost("the server does not know it"))
-    with pytest.raises(ConnectionLost, match="was not resumed: the server does not know it") as caught:
+    with pytest.raises(
+        ConnectionLost, match="was not resumed: the server does not know it"
+    ) as caught:
         await resumption(dialler).find_link(LOST)
     assert (len(dialler.asked), caught.value.resumable) == (1, False)
     with pytest.raises(ConnectionLost, match="before the server gave it a token"):
@@ -104,7 +134,9 @@ async def test_a_refusal_ends_the_attempts(autojump_clock: trio.testing.MockCloc
         (ConnectionLost("broken"), "protocol:resume", ConnectionLost),
     ],
 )
-def test_an_attempt_is_judged_by_the_words_of_the_server(reason: Exception, token: str, kind: type[Exception]) -> None:
+def test_an_attempt_is_judged_by_the_words_of_the_server(
+    reason: Exception, token: str, kind: type[Exception]
+) -> None:
     """A server that is gone or full may be back; one that has refused is not asked again."""
     assert type(judge(reason, token)) is kind
 
@@ -118,7 +150,9 @@ async def test_a_handover_is_due_when_the_server_has_answered() -> None:
     await handover.prepare(None, lambda: None)
 
 
-async def test_a_server_whose_count_does_not_fit_ends_the_connection(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_server_whose_count_does_not_fit_ends_the_connection(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The error of the streams has both figures."""
     fake = _FakeServer(lambda sent: sent + 1000)
     async with fake.run(), connect(URL, limits=LIMITS, resume=True) as peer:
@@ -126,7 +160,9 @@ async def test_a_server_whose_count_does_not_fit_ends_the_connection(autojump_cl
             await fake.token_sent.wait()
             await trio.testing.wait_all_tasks_blocked()
             await cut(peer)
-            with pytest.raises(ConnectionLost, match=r"has received \d+ bytes; this side has sent \d+,") as caught:
+            with pytest.raises(
+                ConnectionLost, match=r"has received \d+ bytes; this side has sent \d+,"
+            ) as caught:
                 await anext(stream)
             assert caught.value.resumable is False
 
@@ -164,7 +200,9 @@ async def test_a_source_by_url_resumes_too(autojump_clock: trio.testing.MockCloc
 async def test_another_protocol_cannot_resume() -> None:
     """The mistake is an error of the call."""
     for call in (connect, lambda url, **options: remote(url, publisher="x", **options)):
-        with pytest.raises(UsageError, match=r"resume=True: .* speaks reactivesocket, which cannot"):
+        with pytest.raises(
+            UsageError, match=r"resume=True: .* speaks reactivesocket, which cannot"
+        ):
             call("reactivesocket+memory://x", resume=True)
 
 
@@ -179,7 +217,9 @@ class _FakeServer:
     async def run(self) -> AsyncIterator[None]:
         """Serve for the length of the block."""
         async with trio.open_nursery() as nursery:
-            listener = await MemoryTransport().listen(parse_url(URL), options=TransportOptions(), nursery=nursery)
+            listener = await MemoryTransport().listen(
+                parse_url(URL), options=TransportOptions(), nursery=nursery
+            )
 
             async def accept() -> None:
                 while True:
@@ -204,7 +244,17 @@ class _FakeServer:
                 await connection.send(rsio.encode(rsio.ServerHello(extensions=(5, RESUMING))))
             elif is_first:
                 await connection.send(rsio.encode(rsio.ServerHello(extensions=(5, RESUMING))))
-                await connection.send(rsio.encode(rsio.ExtensionMessage(type=TOKEN, body=FIRST + (60_000).to_bytes(4))))
+                await connection.send(
+                    rsio.encode(
+                        rsio.ExtensionMessage(type=TOKEN, body=FIRST + (60_000).to_bytes(4))
+                    )
+                )
                 self.token_sent.set()
             elif bytes([ASK]) in data:
-                await connection.send(rsio.encode(rsio.ExtensionMessage(type=ANSWER, body=SECOND + self.count(received).to_bytes(8))))
+                await connection.send(
+                    rsio.encode(
+                        rsio.ExtensionMessage(
+                            type=ANSWER, body=SECOND + self.count(received).to_bytes(8)
+                        )
+                    )
+                )

@@ -20,10 +20,14 @@ async def test_a_remote_publisher_is_a_source_like_any_other() -> None:
     """It works in a pipe and with a sink."""
     async with serve(numbers_service(), "memory://test") as server:
         source = remote(f"{server.addresses[0]}/numbers/10", serializer="json")
-        assert await penstock.collect(penstock.pipe(source, penstock.ops.filter(lambda n: n % 2), penstock.ops.take(3))) == [1, 3, 5]
+        assert await penstock.collect(
+            penstock.pipe(source, penstock.ops.filter(lambda n: n % 2), penstock.ops.take(3))
+        ) == [1, 3, 5]
 
 
-async def test_after_a_reconnect_exactly_the_outstanding_demand_is_requested(autojump_clock: trio.testing.MockClock) -> None:
+async def test_after_a_reconnect_exactly_the_outstanding_demand_is_requested(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The subscriber sees one stream; the publisher gets a new subscription, from its beginning."""
     policy = Reconnect(attempts=3, first=1.0, chance=lambda: 1.0)
     got: list[Any] = []
@@ -34,7 +38,9 @@ async def test_after_a_reconnect_exactly_the_outstanding_demand_is_requested(aut
             opened = trio.Event()
 
             async def read() -> None:
-                async with subscribe(f"{address}/numbers/5", serializer="json", demand=2, reconnect=policy) as stream:
+                async with subscribe(
+                    f"{address}/numbers/5", serializer="json", demand=2, reconnect=policy
+                ) as stream:
                     async for number in stream:
                         got.append(number)
                         opened.set()
@@ -61,27 +67,48 @@ REACTIVESOCKET = {
     "hello": [],
     "one": [reactivesocket.Response(stream_id=1, data=b"one")],
     "message": [reactivesocket.Response(stream_id=1, data=bytes(1000))],
-    "parts": [reactivesocket.Response(stream_id=1, begin=begin, end=False, data=bytes(1000)) for begin in (True, False)],
+    "parts": [
+        reactivesocket.Response(stream_id=1, begin=begin, end=False, data=bytes(1000))
+        for begin in (True, False)
+    ],
     "last": [reactivesocket.Response(stream_id=1, begin=False, data=bytes(1000))],
     "end": [reactivesocket.Response(stream_id=1, begin=False, end=False, complete=True)],
 }
 
 
 def said(protocol: str, *keys: str) -> bytes:
-    words, encode = (RSIO, rsio.encode) if protocol == "rsio" else (REACTIVESOCKET, reactivesocket.encode)
+    words, encode = (
+        (RSIO, rsio.encode) if protocol == "rsio" else (REACTIVESOCKET, reactivesocket.encode)
+    )
     return b"".join(encode(word) for key in keys for word in words[key])  # type: ignore[arg-type, attr-defined]  # each in its own tongue
 
 
-MIDDLES = [(("message",), 3), (("message",), 500), (("parts",), 0), (("parts", "last"), 500), (("parts", "last"), 1040)]
+MIDDLES = [
+    (("message",), 3),
+    (("message",), 500),
+    (("parts",), 0),
+    (("parts", "last"), 500),
+    (("parts", "last"), 1040),
+]
 
 
 @pytest.mark.parametrize("pause", [0.0, 29.0], ids=["at once", "late"])
-@pytest.mark.parametrize(("middle", "missing"), MIDDLES, ids=["message", "half a message", "parts", "half a part", "a header"])
+@pytest.mark.parametrize(
+    ("middle", "missing"),
+    MIDDLES,
+    ids=["message", "half a message", "parts", "half a part", "a header"],
+)
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
 async def test_a_link_that_goes_dead_in_the_middle_of_an_element_is_a_lost_connection(
-    autojump_clock: trio.testing.MockClock, protocol: str, middle: tuple[str, ...], missing: int, pause: float
+    autojump_clock: trio.testing.MockClock,
+    protocol: str,
+    middle: tuple[str, ...],
+    missing: int,
+    pause: float,
 ) -> None:
-    """It is noticed within 1.25 times `partial_age`. `Reconnect` tries again; without it the reader gets ConnectionLost."""
+    """It is noticed within 1.25 times `partial_age`. `Reconnect` tries again; without it the
+    reader gets ConnectionLost.
+    """
     url, data = f"{protocol}+memory://dead", said(protocol, *middle)[: -missing or None]
     made = 0
 
@@ -99,7 +126,9 @@ async def test_a_link_that_goes_dead_in_the_middle_of_an_element_is_a_lost_conne
         await trio.sleep_forever()
 
     async with trio.open_nursery() as nursery:
-        listener = await MemoryTransport().listen(parse_url("memory://dead"), options=TransportOptions(), nursery=nursery)
+        listener = await MemoryTransport().listen(
+            parse_url("memory://dead"), options=TransportOptions(), nursery=nursery
+        )
 
         async def accept() -> None:
             while True:
@@ -108,7 +137,8 @@ async def test_a_link_that_goes_dead_in_the_middle_of_an_element_is_a_lost_conne
         nursery.start_soon(accept)
         async with subscribe(f"{url}/x", reconnect=Reconnect(first=1e-9)) as stream:
             assert [element async for element in stream] == [b"one", b"one"]
-        assert trio.current_time() <= max(30, pause + 7.5) + 2 * 3.1  # neither goodbye is answered, and its connection lingers
+        # Neither goodbye is answered, and its connection lingers.
+        assert trio.current_time() <= max(30, pause + 7.5) + 2 * 3.1
         with pytest.raises(ConnectionLost, match="left unfinished for more than 30 s"):
             async with subscribe(f"{url}/x") as stream:
                 assert [element async for element in stream] == [b"one"]
@@ -138,9 +168,14 @@ async def test_a_callback_subscriber_gets_every_element_by_itself() -> None:
     service = numbers_service()
     service.publish("ints", [b"aabbcc"], element_size=2)
     async with serve(service, "memory://test") as server, trio.open_nursery() as nursery:
-        for name, expected in (("numbers/9", [b"%d" % n for n in range(9)]), ("ints", [b"aa", b"bb", b"cc"])):
+        for name, expected in (
+            ("numbers/9", [b"%d" % n for n in range(9)]),
+            ("ints", [b"aa", b"bb", b"cc"]),
+        ):
             subscriber = ManualSubscriber()
-            remote(f"{server.addresses[0]}/{name}", serializer="bytes").publisher(nursery).subscribe(subscriber)
+            remote(f"{server.addresses[0]}/{name}", serializer="bytes").publisher(
+                nursery
+            ).subscribe(subscriber)
             subscriber.request(20)
             assert await subscriber.expect_elements(len(expected)) == expected
             await subscriber.expect_complete()
@@ -157,8 +192,12 @@ async def test_demand_before_the_connection_is_kept() -> None:
         assert server.peers == ()
 
 
-async def test_the_waits_between_attempts_follow_the_policy(autojump_clock: trio.testing.MockClock) -> None:
-    """Full jitter, to the millisecond: each wait is its random share of a bound that doubles up to `most`."""
+async def test_the_waits_between_attempts_follow_the_policy(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Full jitter, to the millisecond:
+    each wait is its random share of a bound that doubles up to `most`.
+    """
     chances = iter([0.5, 0.25, 1.0, 0.5])
     policy = Reconnect(attempts=5, first=1.0, most=3.0, chance=lambda: next(chances))
     with pytest.raises(ConnectionLost, match="no listener at"):
@@ -231,19 +270,25 @@ async def test_a_plain_subscriber_gets_batches_element_by_element() -> None:
     async with serve(service, "memory://test") as server, trio.open_nursery() as nursery:
         for name, expected in (("numbers/3", [b"0", b"1", b"2"]), ("ints", [b"aa", b"bb", b"cc"])):
             subscriber = ManualSubscriber()
-            remote(f"{server.addresses[0]}/{name}", serializer="bytes").attach(subscriber, Scope(nursery))
+            remote(f"{server.addresses[0]}/{name}", serializer="bytes").attach(
+                subscriber, Scope(nursery)
+            )
             subscriber.request(20)
             assert await subscriber.expect_elements(3) == expected
             await subscriber.expect_complete()
 
 
-async def test_a_cancelled_nursery_ends_the_stream_with_the_reason(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_cancelled_nursery_ends_the_stream_with_the_reason(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """While it connects and while it waits to try again; the peer gets a goodbye."""
     async with serve(numbers_service(), "memory://test") as server:
         for url in ("memory://test/numbers/9", "memory://nobody/x"):
             subscriber = ManualSubscriber()
             async with trio.open_nursery() as nursery:
-                remote(url, reconnect=Reconnect(attempts=99)).publisher(nursery).subscribe(subscriber)
+                remote(url, reconnect=Reconnect(attempts=99)).publisher(nursery).subscribe(
+                    subscriber
+                )
                 await trio.testing.wait_all_tasks_blocked()
                 nursery.cancel_scope.cancel()
             error = await subscriber.expect_error(ConnectionLost)
@@ -252,7 +297,9 @@ async def test_a_cancelled_nursery_ends_the_stream_with_the_reason(autojump_cloc
         assert server.peers == ()
 
 
-async def test_a_server_that_is_cancelled_says_goodbye_and_is_gone(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_server_that_is_cancelled_says_goodbye_and_is_gone(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Its readers get the reason `shutdown`; its address is free again at once."""
     told: list[str] = []
 
@@ -274,7 +321,9 @@ async def test_a_server_that_is_cancelled_says_goodbye_and_is_gone(autojump_cloc
                 await trio.sleep_forever()
         async with serve(numbers_service(), "memory://test"):
             pass
-    assert [text.partition(" (")[0] for text in told] == ["the peer closed the connection: 'shutdown'"]
+    assert [text.partition(" (")[0] for text in told] == [
+        "the peer closed the connection: 'shutdown'"
+    ]
 
 
 async def test_a_free_port_is_told_for_each_address() -> None:
@@ -297,8 +346,12 @@ def live_service(topic: penstock.Topic[int]) -> penstock.Service:
     return service
 
 
-async def test_latest_over_a_connection_gives_the_newest_element_that_has_come(autojump_clock: trio.testing.MockClock) -> None:
-    """The operator is on the side of the reader, so nothing is buffered behind it: 129 elements came, and the reader gets the last."""
+async def test_latest_over_a_connection_gives_the_newest_element_that_has_come(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The operator is on the side of the reader, so nothing is buffered behind it: 129 elements
+    came, and the reader gets the last.
+    """
     topic = penstock.Topic[int]()
     async with serve(live_service(topic), "memory://test") as server:
         source = remote(f"{server.addresses[0]}/every", serializer="json")
@@ -313,10 +366,14 @@ async def test_latest_over_a_connection_gives_the_newest_element_that_has_come(a
 async def test_latest_on_the_side_of_the_server_gives_the_newest_to_a_client_with_a_demand_of_1(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """The client requests an element when it has read the one before. Each request gets what is the newest then."""
+    """The client requests an element when it has read the one before.
+    Each request gets what is the newest then.
+    """
     topic = penstock.Topic[int]()
     async with serve(live_service(topic), "memory://test") as server:
-        async with subscribe(f"{server.addresses[0]}/newest", serializer="json", demand=1) as stream:
+        async with subscribe(
+            f"{server.addresses[0]}/newest", serializer="json", demand=1
+        ) as stream:
             await topic.wait_subscribers()
             await topic.publish(0)
             assert await anext(stream) == 0

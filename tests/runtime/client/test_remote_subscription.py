@@ -1,4 +1,6 @@
-"""A subscription that reconnects goes on at the position of its next element, if the publisher has positions."""
+"""A subscription that reconnects goes on at the position of its next element,
+if the publisher has positions.
+"""
 
 import pytest
 import trio
@@ -30,8 +32,12 @@ def service_of(log: RingLog) -> Service:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_reconnect_goes_on_where_the_stream_was(protocol: str, autojump_clock: MockClock) -> None:
-    """The server is stopped again and again with elements flowing: each element comes once, and no restart is counted."""
+async def test_reconnect_goes_on_where_the_stream_was(
+    protocol: str, autojump_clock: MockClock
+) -> None:
+    """The server is stopped again and again with elements flowing:
+    each element comes once, and no restart is counted.
+    """
     log = await filled(0)
     count = 2_000
     running: list[trio.CancelScope] = []
@@ -53,7 +59,9 @@ async def test_reconnect_goes_on_where_the_stream_was(protocol: str, autojump_cl
         nursery.start_soon(serve_again_and_again)
         nursery.start_soon(append)
         source = remote(f"{protocol}+memory://again/orders", start=0, stop=count, reconnect=POLICY)
-        async with subscribe(f"{protocol}+memory://again/orders", start=0, stop=count, reconnect=POLICY, demand=16) as stream:
+        async with subscribe(
+            f"{protocol}+memory://again/orders", start=0, stop=count, reconnect=POLICY, demand=16
+        ) as stream:
             received = [int(element) async for element in stream]
             assert stream.position == count
             assert stream.restarts == 0
@@ -63,7 +71,9 @@ async def test_reconnect_goes_on_where_the_stream_was(protocol: str, autojump_cl
         nursery.cancel_scope.cancel()
 
 
-async def test_reconnect_needs_no_place_if_the_publisher_has_positions(autojump_clock: MockClock) -> None:
+async def test_reconnect_needs_no_place_if_the_publisher_has_positions(
+    autojump_clock: MockClock,
+) -> None:
     """The answer of the first subscribe has the position, and `stop="latest"` is decided once."""
     log = await filled(500)
 
@@ -77,7 +87,9 @@ async def test_reconnect_needs_no_place_if_the_publisher_has_positions(autojump_
     lost = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_twice)
-        async with subscribe("memory://again/orders", stop="latest", reconnect=POLICY, demand=10) as stream:
+        async with subscribe(
+            "memory://again/orders", stop="latest", reconnect=POLICY, demand=10
+        ) as stream:
             received = [int(await anext(stream)) for _ in range(20)]
             lost.set()
             received += [int(element) async for element in stream]
@@ -86,7 +98,9 @@ async def test_reconnect_needs_no_place_if_the_publisher_has_positions(autojump_
 
 
 async def test_a_log_that_was_lost_ends_the_stream(autojump_clock: MockClock) -> None:
-    """A server that comes back with an empty log has none of the positions: the subscriber is told, and gets no other elements."""
+    """A server that comes back with an empty log has none of the positions: the subscriber is
+    told, and gets no other elements.
+    """
     full, empty = await filled(100), await filled(3)
 
     async def serve_both() -> None:
@@ -97,7 +111,9 @@ async def test_a_log_that_was_lost_ends_the_stream(autojump_clock: MockClock) ->
 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_both)
-        with pytest.raises(Rejected, match=r"position 100; it has 0 up to, and not with, 3\. It does not exist yet"):
+        with pytest.raises(
+            Rejected, match=r"position 100; it has 0 up to, and not with, 3\. It does not exist yet"
+        ):
             async with subscribe("memory://again/orders", reconnect=POLICY) as stream:
                 async for _ in stream:
                     pass
@@ -117,7 +133,9 @@ class FixedNumbers(Source[bytes]):
 
 
 async def test_packed_elements_count_as_elements(autojump_clock: MockClock) -> None:
-    """A publisher of another kind than a log may have positions too. Its elements come as memory, and are counted by their size."""
+    """A publisher of another kind than a log may have positions too. Its elements come as
+    memory, and are counted by their size.
+    """
     service = Service()
 
     @service.publisher("fixed", element_size=4)
@@ -132,7 +150,9 @@ async def test_packed_elements_count_as_elements(autojump_clock: MockClock) -> N
     lost = trio.Event()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(serve_twice)
-        async with subscribe("memory://again/fixed", demand=10, reconnect=POLICY, extensions=[Position()]) as stream:
+        async with subscribe(
+            "memory://again/fixed", demand=10, reconnect=POLICY, extensions=[Position()]
+        ) as stream:
             received = await anext(stream.buffers())
             assert stream.position == len(received) // 4
             lost.set()
@@ -143,7 +163,9 @@ async def test_packed_elements_count_as_elements(autojump_clock: MockClock) -> N
 
 
 async def test_a_publisher_that_begins_elsewhere_is_refused(autojump_clock: MockClock) -> None:
-    """It says that its first element has another position than the one that was asked for: no element is delivered."""
+    """It says that its first element has another position than the one that was asked for:
+    no element is delivered.
+    """
     service = Service()
 
     @service.publisher("liar", element_size=4)
@@ -152,5 +174,7 @@ async def test_a_publisher_that_begins_elsewhere_is_refused(autojump_clock: Mock
 
     async with serve(service, "memory://again", extensions=[Position()]):
         with pytest.raises(ProtocolError, match="begins at position 4, and 5 was asked for"):
-            async with subscribe("memory://again/liar", start=5, reconnect=POLICY, extensions=[Position()]) as stream:
+            async with subscribe(
+                "memory://again/liar", start=5, reconnect=POLICY, extensions=[Position()]
+            ) as stream:
                 await anext(stream)

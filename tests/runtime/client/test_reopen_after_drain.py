@@ -1,4 +1,6 @@
-"""A stream that a draining server has refused is opened again: one on_subscribe, and the whole demand."""
+"""A stream that a draining server has refused is opened again:
+one on_subscribe, and the whole demand.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -34,7 +36,9 @@ class Peer:
 
     def __init__(self, *, drains: bool = True) -> None:
         self.connection: Any = SimpleNamespace(
-            session=SimpleNamespace(streams=SimpleNamespace(drain=SimpleNamespace(is_peer_draining=drains)))
+            session=SimpleNamespace(
+                streams=SimpleNamespace(drain=SimpleNamespace(is_peer_draining=drains))
+            )
         )
         self.waiting: list[Any] = []
 

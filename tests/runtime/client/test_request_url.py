@@ -13,7 +13,9 @@ async def test_a_url_names_the_request(protocol: str) -> None:
     """The parameters of the URL reach the handler, in both protocols."""
     async with serve(named_service(), "memory://u") as server:
         url = f"{protocol}{server.addresses[0]}/price/EURUSD?cents=7"
-        assert await penstock.request(url, Order(2), type=Price, serializer=RECORDS) == Price("EURUSD", 14)
+        assert await penstock.request(url, Order(2), type=Price, serializer=RECORDS) == Price(
+            "EURUSD", 14
+        )
         assert await penstock.request(f"{protocol}{server.addresses[0]}/time") == b"12:00"
 
 
@@ -32,6 +34,8 @@ async def test_failures_are_those_of_a_request() -> None:
         with pytest.raises(Rejected, match="no such publisher"):
             await penstock.request(f"{server.addresses[0]}/nowhere")
         with pytest.raises(PublisherFailed, match="sold out"):
-            await penstock.request(f"{server.addresses[0]}/price/a", Order(1, "sold out"), serializer=RECORDS)
+            await penstock.request(
+                f"{server.addresses[0]}/price/a", Order(1, "sold out"), serializer=RECORDS
+            )
         with pytest.raises(UsageError, match="extension 'requests'"):
             await penstock.request(f"{server.addresses[0]}/echo", b"x", extensions=())

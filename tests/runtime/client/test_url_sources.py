@@ -5,7 +5,15 @@ import trio
 import trio.testing
 
 import penstock
-from penstock.api import UNBOUNDED, ConnectionLost, Credentials, PluginError, PublisherFailed, Subscription, UsageError
+from penstock.api import (
+    UNBOUNDED,
+    ConnectionLost,
+    Credentials,
+    PluginError,
+    PublisherFailed,
+    Subscription,
+    UsageError,
+)
 from penstock.core import Scope
 from penstock.runtime import connect, remote, subscribe
 from penstock.spi import ElementSink, Reconnect, SourceOptions, UrlSource, build_registry, hookimpl
@@ -64,13 +72,17 @@ REGISTRY = build_registry([PLUGIN])
 
 
 async def test_a_scheme_of_a_plugin_is_a_stream(autojump_clock: trio.testing.MockClock) -> None:
-    """With a serializer, with little demand, and in a pipe; the end of the elements completes it."""
+    """With a serializer, with little demand, and in a pipe;
+    the end of the elements completes it.
+    """
     plugin = Plugin()
     registry = build_registry([plugin])
     async with subscribe("count://to/7", registry=registry, demand=2, serializer="json") as stream:
         assert [number async for number in stream] == list(range(7))
     assert max(plugin.source.demands) <= 2
-    source = remote("count://to/1000", registry=registry, type=int).filter(lambda number: number % 2 == 0)
+    source = remote("count://to/1000", registry=registry, type=int).filter(
+        lambda number: number % 2 == 0
+    )
     async with penstock.subscribe(source) as numbers:
         assert [number async for number in numbers] == list(range(0, 1000, 2))
     assert plugin.source.ended == 2
@@ -94,18 +106,26 @@ async def test_demand_without_end_is_told_as_such(autojump_clock: trio.testing.M
         ("count://greedy/1000", PluginError, "requested"),
     ],
 )
-async def test_a_failure_ends_the_stream(url: str, error: type[Exception], text: str, autojump_clock: trio.testing.MockClock) -> None:
-    """An exception of another type than PenstockError is the fault of the plugin, and so are elements that were not requested."""
+async def test_a_failure_ends_the_stream(
+    url: str, error: type[Exception], text: str, autojump_clock: trio.testing.MockClock
+) -> None:
+    """An exception of another type than PenstockError is the fault of the plugin, and so are
+    elements that were not requested.
+    """
     with pytest.raises(error, match=text):
         async with subscribe(url, registry=REGISTRY, demand=4) as stream:
             async for _ in stream:
                 pass
 
 
-async def test_leaving_the_stream_cancels_the_reader(autojump_clock: trio.testing.MockClock) -> None:
+async def test_leaving_the_stream_cancels_the_reader(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """When the block is left, nothing of it runs."""
     plugin = Plugin()
-    async with subscribe("count://to/1000000", registry=build_registry([plugin]), demand=2) as stream:
+    async with subscribe(
+        "count://to/1000000", registry=build_registry([plugin]), demand=2
+    ) as stream:
         async for _ in stream:
             break
     assert plugin.source.ended == 1
@@ -115,7 +135,9 @@ async def test_options_reach_the_scheme(autojump_clock: trio.testing.MockClock) 
     """The scheme gets the same credentials object that the program has given."""
     plugin = Plugin()
     credentials = Credentials.bearer("x")
-    async with subscribe("count://to/1", registry=build_registry([plugin]), credentials=credentials) as stream:
+    async with subscribe(
+        "count://to/1", registry=build_registry([plugin]), credentials=credentials
+    ) as stream:
         assert [element async for element in stream] == [b"0"]
     assert plugin.source.options[0].credentials is credentials
 
@@ -142,8 +164,12 @@ def test_a_wrong_url_and_options_of_a_connection_are_refused_at_the_call() -> No
         remote("count://to/1", registry=REGISTRY, transports=("tcp",))
 
 
-async def test_a_subscriber_of_single_elements_gets_each(autojump_clock: trio.testing.MockClock) -> None:
-    """One that cancels inside an element gets no other, and none that the plugin delivers after that."""
+async def test_a_subscriber_of_single_elements_gets_each(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """One that cancels inside an element gets no other, and none
+    that the plugin delivers after that.
+    """
 
     class Leaving(PlainSubscriber):
         def on_next(self, element: object, /) -> None:
@@ -163,7 +189,9 @@ async def test_a_subscriber_of_single_elements_gets_each(autojump_clock: trio.te
         assert not leaving.is_completed
 
 
-async def test_a_cancel_inside_on_subscribe_reads_nothing(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_cancel_inside_on_subscribe_reads_nothing(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """No task is started for it."""
 
     class Unwilling(PlainSubscriber):
@@ -177,7 +205,9 @@ async def test_a_cancel_inside_on_subscribe_reads_nothing(autojump_clock: trio.t
         assert scope.running == 0
 
 
-async def test_a_scope_that_is_closed_or_cancelled_ends_the_stream_with_an_error(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_scope_that_is_closed_or_cancelled_ends_the_stream_with_an_error(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Rule 1.4: the subscriber learns that nothing more comes."""
     stopped, late = PlainSubscriber(), PlainSubscriber()
     async with trio.open_nursery() as nursery:

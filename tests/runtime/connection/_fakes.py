@@ -1,4 +1,6 @@
-"""A session and a transport connection that do what a test tells them, and the parts of a connection around them."""
+"""A session and a transport connection that do what a test tells them,
+and the parts of a connection around them.
+"""
 
 from types import SimpleNamespace
 from typing import Any
@@ -41,7 +43,11 @@ class FakeSession:
 
     def __init__(self) -> None:
         self.outbox = FakeOutbox()
-        self.channel = SimpleNamespace(state=ConnectionState.OPEN, limits=Limits(), dialect=SimpleNamespace(answers_goodbye=True))
+        self.channel = SimpleNamespace(
+            state=ConnectionState.OPEN,
+            limits=Limits(),
+            dialect=SimpleNamespace(answers_goodbye=True),
+        )
         self.streams: Any = SimpleNamespace(serving={}, stopping_publishers=0)
         self.close_reason: tuple[str, Exception | None] = ("closed", None)
         self.received: list[bytes] = []

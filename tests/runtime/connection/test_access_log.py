@@ -92,8 +92,12 @@ async def test_it_is_off_unless_its_own_level_is_set(caplog: pytest.LogCaptureFi
     assert [record for record in caplog.records if record.name == ACCESS] == []
 
 
-async def test_a_connection_has_one_line_at_its_end(lines: Callable[[], list[str]], autojump_clock: trio.testing.MockClock) -> None:
-    """With its peer, its reason, its streams and elements, and its bytes on the wire. A stream that ends well has none."""
+async def test_a_connection_has_one_line_at_its_end(
+    lines: Callable[[], list[str]], autojump_clock: trio.testing.MockClock
+) -> None:
+    """With its peer, its reason, its streams and elements, and its bytes on the wire.
+    A stream that ends well has none.
+    """
     async with serve(a_service(), "memory://log"):
         await read("numbers/3", quiet=False)
     (line,) = lines()  # the client of this process has none
@@ -111,22 +115,45 @@ async def test_a_connection_has_one_line_at_its_end(lines: Callable[[], list[str
     ("name", "outcome", "reason", "counts"),
     [
         ("nobody", "refused", "no publisher and no request has this name", ("0", "0", "0.000")),
-        ("numbers/x", "refused", "the parameter 'count' of numbers/{count} cannot be 'x': it does not fit", ("0", "0", "0.000")),
-        ("numbers/1?step=2", "refused", "numbers/{count} takes no parameter 'step'", ("0", "0", "0.000")),
+        (
+            "numbers/x",
+            "refused",
+            "the parameter 'count' of numbers/{count} cannot be 'x': it does not fit",
+            ("0", "0", "0.000"),
+        ),
+        (
+            "numbers/1?step=2",
+            "refused",
+            "numbers/{count} takes no parameter 'step'",
+            ("0", "0", "0.000"),
+        ),
         ("denied", "refused", "it raised NotAvailable: not yours", ("0", "0", "0.000")),
         ("hooked", "refused", "may_open refused it", ("0", "0", "0.000")),
-        ("made", "refused", "its function raised PublicError: closed on Sundays", ("0", "0", "0.000")),
+        (
+            "made",
+            "refused",
+            "its function raised PublicError: closed on Sundays",
+            ("0", "0", "0.000"),
+        ),
         ("broken", "failed", "ValueError: a\\nsecret", ("2", "8", "3.000")),
         (
             "sold",
             "failed",
-            "PublicError: out of stock (caused by ValueError: invalid literal for int() with base 10: 'many')",
+            (
+                "PublicError: out of stock (caused by ValueError: invalid literal for int() with "
+                "base 10: 'many')"
+            ),
             ("1", "3", "0.000"),
         ),
     ],
 )
 async def test_a_refused_or_failed_stream_has_a_line_with_the_reason(
-    name: str, outcome: str, reason: str, counts: tuple[str, ...], lines: Callable[[], list[str]], autojump_clock: trio.testing.MockClock
+    name: str,
+    outcome: str,
+    reason: str,
+    counts: tuple[str, ...],
+    lines: Callable[[], list[str]],
+    autojump_clock: trio.testing.MockClock,
 ) -> None:
     """The reason that the peer is not told: which of the ways not to open it was."""
     async with serve(a_service(), "memory://log", on_violation=lambda _: None):
@@ -145,9 +172,15 @@ async def test_what_the_session_refuses_has_a_line_too(lines: Callable[[], list[
         connection = await raw_connection(nursery, "memory://log")
         await connection.send(rsio.encode(rsio.ClientHello(version=0, extensions=())))
         for number, name in enumerate(("numbers/1", "numbers/2")):
-            await connection.send(rsio.encode(rsio.Subscribe(publisher=name, subscriber=number, demand=0)))
+            await connection.send(
+                rsio.encode(rsio.Subscribe(publisher=name, subscriber=number, demand=0))
+            )
         await connection.send(rsio.encode_request(0, 1).replace(b"\x01", b"\x00"))
-        await connection.send(rsio.encode(rsio.Subscribe(publisher="ab", subscriber=5, demand=0)).replace(b"ab", b"\xff\xfe"))
+        await connection.send(
+            rsio.encode(rsio.Subscribe(publisher="ab", subscriber=5, demand=0)).replace(
+                b"ab", b"\xff\xfe"
+            )
+        )
         await trio.testing.wait_all_tasks_blocked()
         await connection.abort()
         await trio.testing.wait_all_tasks_blocked()
@@ -160,7 +193,9 @@ async def test_what_the_session_refuses_has_a_line_too(lines: Callable[[], list[
     ]
 
 
-async def test_a_name_with_control_characters_is_one_line_of_printable_text(lines: Callable[[], list[str]]) -> None:
+async def test_a_name_with_control_characters_is_one_line_of_printable_text(
+    lines: Callable[[], list[str]],
+) -> None:
     """C0, C1, bidirectional controls, line breaks, quotes."""
     hostile = 'x\x1b[2J\r\nERROR forged\x9b\u202e\u2028" reason="fine'
     async with serve(a_service(), "memory://log"):
@@ -170,7 +205,9 @@ async def test_a_name_with_control_characters_is_one_line_of_printable_text(line
     assert fields(line)["reason"].startswith("no publisher")
 
 
-async def test_one_peer_cannot_flood_it(lines: Callable[[], list[str]], autojump_clock: trio.testing.MockClock) -> None:
+async def test_one_peer_cannot_flood_it(
+    lines: Callable[[], list[str]], autojump_clock: trio.testing.MockClock
+) -> None:
     """A thousand refusals are a hundred lines, and one that says how many were left out."""
     async with serve(a_service(), "memory://log") as server, connect(server.addresses[0]) as peer:
         for _ in range(1000):
@@ -180,7 +217,14 @@ async def test_one_peer_cannot_flood_it(lines: Callable[[], list[str]], autojump
             await trio.sleep(0.03)  # below the rate of short streams
     refused = [line for line in lines() if line.startswith("stream ")]
     assert 100 <= len(refused) <= 100 + 5 * 31
-    assert sum(int(found.replace(",", "")) for line in lines() for found in re.findall(r"([\d,]+) lines", line)) >= 700
+    assert (
+        sum(
+            int(found.replace(",", ""))
+            for line in lines()
+            for found in re.findall(r"([\d,]+) lines", line)
+        )
+        >= 700
+    )
 
 
 def test_the_log_is_none_while_it_is_off() -> None:

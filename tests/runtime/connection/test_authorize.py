@@ -62,5 +62,7 @@ def test_an_awaitable_is_waited_for() -> None:
         then(True, None)
         then(None, ValueError("x"))
 
-    Authorizer(Service(), lambda *_: Later(), lambda _: None).decide("a", PEER, wait, reasons.append)
+    Authorizer(Service(), lambda *_: Later(), lambda _: None).decide(
+        "a", PEER, wait, reasons.append
+    )
     assert reasons == ["", "authorize raised ValueError"]

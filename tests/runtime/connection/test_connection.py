@@ -37,9 +37,13 @@ from tests.runtime._services import Census, named, numbers_service, raw_connecti
 async def test_elements_come_over_every_transport(url: str) -> None:
     """With a name, a parameter and a serializer; a stream that completes ends the loop."""
     async with serve(numbers_service(), url) as server:
-        async with subscribe(named(server.addresses[0], "numbers/5"), serializer="json", demand=2) as stream:
+        async with subscribe(
+            named(server.addresses[0], "numbers/5"), serializer="json", demand=2
+        ) as stream:
             assert [number async for number in stream] == [0, 1, 2, 3, 4]
-        async with subscribe(named(server.addresses[0], "numbers/3?step=10"), serializer="json") as stream:
+        async with subscribe(
+            named(server.addresses[0], "numbers/3?step=10"), serializer="json"
+        ) as stream:
             assert [number async for number in stream] == [0, 10, 20]
 
 
@@ -80,7 +84,9 @@ async def test_leaving_the_connection_closes_every_generator_of_the_peer(url: st
     assert census.opened == census.closed == 3
 
 
-async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Unbounded demand permits sending, not buffering; and a stalled write ends the connection."""
     census = Census()
     limits = replace(Limits(), write_stall=3.0)
@@ -94,13 +100,19 @@ async def test_a_peer_that_requests_everything_and_reads_nothing_costs_little(au
 
 
 async def test_keepalive_finds_a_peer_that_is_gone(autojump_clock: trio.testing.MockClock) -> None:
-    """The connection to a peer that sends nothing any more is ended; a peer that answers is kept."""
+    """The connection to a peer that sends nothing any more is ended;
+    a peer that answers is kept.
+    """
     limits = replace(Limits(), keepalive=5.0, keepalive_timeout=5.0, idle_connection=1e9)
     async with trio.open_nursery() as nursery:
-        async with serve(numbers_service(), "memory://test", limits=limits, extensions=[Keepalive()]) as server:
+        async with serve(
+            numbers_service(), "memory://test", limits=limits, extensions=[Keepalive()]
+        ) as server:
             raw = await raw_connection(nursery)
             await raw.send(bytes.fromhex("01000101"))
-            async with connect(server.addresses[0], extensions=[Keepalive()], limits=limits) as peer:
+            async with connect(
+                server.addresses[0], extensions=[Keepalive()], limits=limits
+            ) as peer:
                 await trio.sleep(60)
                 assert peer.is_connected
                 assert len(server.peers) == 1
@@ -148,18 +160,30 @@ def tls(tmp_path: Path) -> Tls:
     """A certificate for this machine, for either side."""
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
-    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(tmp_path / "server.pem")
-    return Tls(certificate=tmp_path / "server.pem", authorities=tmp_path / "ca.pem", client_may_be_unknown=True)
+    authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(
+        tmp_path / "server.pem"
+    )
+    return Tls(
+        certificate=tmp_path / "server.pem",
+        authorities=tmp_path / "ca.pem",
+        client_may_be_unknown=True,
+    )
 
 
 @pytest.mark.parametrize("scheme", ["tcp", "tls"])
-async def test_after_both_goodbyes_a_connection_is_closed_in_good_order(scheme: str, tls: Tls, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The peer sees the end: over TLS a close_notify, over TCP no reset. Neither side waits for a deadline."""
+async def test_after_both_goodbyes_a_connection_is_closed_in_good_order(
+    scheme: str, tls: Tls, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The peer sees the end: over TLS a close_notify, over TCP no reset.
+    Neither side waits for a deadline.
+    """
     endings = Endings(monkeypatch)
     options = TransportOptions(tls=tls, close_timeout=2 * HANGS_AFTER)
     limits = replace(Limits(), goodbye_timeout=2 * HANGS_AFTER, linger=2 * HANGS_AFTER)
     with trio.fail_after(HANGS_AFTER):
-        async with serve(numbers_service(), f"{scheme}://127.0.0.1:0", options=options, limits=limits) as server:
+        async with serve(
+            numbers_service(), f"{scheme}://127.0.0.1:0", options=options, limits=limits
+        ) as server:
             async with connect(server.addresses[0], options=options, limits=limits) as peer:
                 async with peer.subscribe("numbers/3", serializer="json") as stream:
                     assert [number async for number in stream] == [0, 1, 2]
@@ -170,7 +194,9 @@ async def test_after_both_goodbyes_a_connection_is_closed_in_good_order(scheme: 
     assert endings.closed[:2] == ["aclose", "aclose"]
 
 
-async def test_a_connection_that_was_cut_is_not_waited_for(monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_connection_that_was_cut_is_not_waited_for(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
     """No goodbye is sent, and none is waited for: the place is free at once."""
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test") as server:
         raw = await raw_connection(nursery)
@@ -186,8 +212,13 @@ QUICK = replace(Limits(), goodbye_timeout=0.2, linger=0.2)
 
 
 async def test_a_goodbye_can_be_read_by_a_peer_that_was_still_sending() -> None:
-    """Its bytes are read and dropped for a while: to close over unread bytes would be a reset, and take the goodbye with it."""
-    async with serve(numbers_service(), "tcp://127.0.0.1:0", limits=QUICK) as server, trio.open_nursery() as nursery:
+    """Its bytes are read and dropped for a while: to close over unread bytes would be a reset,
+    and take the goodbye with it.
+    """
+    async with (
+        serve(numbers_service(), "tcp://127.0.0.1:0", limits=QUICK) as server,
+        trio.open_nursery() as nursery,
+    ):
         raw = await raw_connection(nursery, server.addresses[0])
         await raw.send(bytes.fromhex("010000 7f00"))
         heard = b""
@@ -200,10 +231,15 @@ async def test_a_goodbye_can_be_read_by_a_peer_that_was_still_sending() -> None:
     assert heard.endswith(rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f")))
 
 
-async def test_a_peer_that_goes_on_sending_after_the_end_is_cut_off(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_peer_that_goes_on_sending_after_the_end_is_cut_off(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """After LINGER_BYTES, long before the deadline."""
     limits = replace(Limits(), linger=1000.0)
-    async with serve(numbers_service(), "memory://test", limits=limits) as server, trio.open_nursery() as nursery:
+    async with (
+        serve(numbers_service(), "memory://test", limits=limits) as server,
+        trio.open_nursery() as nursery,
+    ):
         raw = await raw_connection(nursery)
         await raw.send(bytes.fromhex("010000") + rsio.encode(rsio.Goodbye(reason="")))
         sent = 0
@@ -218,13 +254,17 @@ async def test_a_peer_that_goes_on_sending_after_the_end_is_cut_off(autojump_clo
         await raw.abort()
 
 
-async def test_a_goodbye_without_an_answer_ends_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_goodbye_without_an_answer_ends_by_the_deadline(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Also if a bad message of the peer caused the goodbye, and the writer queued it."""
     async with serve(numbers_service(), "memory://test") as server, trio.open_nursery() as nursery:
         raw = await raw_connection(nursery)
         await raw.send(bytes.fromhex("010000 7f00"))
         await trio.sleep(2.5)
-        assert (await raw.receive() or b"").endswith(rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f")))
+        assert (await raw.receive() or b"").endswith(
+            rsio.encode(rsio.Goodbye(reason="protocol:type 0x7f"))
+        )
         assert await raw.receive() is None
         assert len(server._admission.open) == 1  # it reads on, for `linger` seconds
         await trio.sleep(1)
@@ -272,10 +312,14 @@ class FaultyTransport(MemoryTransport):
 
     schemes: ClassVar[tuple[str, ...]] = ("faulty",)
 
-    def _pair(self, peer: Any, ours: TransportOptions, theirs: TransportOptions) -> tuple[Connection, Connection]:
+    def _pair(
+        self, peer: Any, ours: TransportOptions, theirs: TransportOptions
+    ) -> tuple[Connection, Connection]:
         here, there = memory_stream_pair()
         facts = ConnectionFacts(half_close=True, local=True)
-        return Faulty(here, peer=peer, options=ours, facts=facts), ByteConnection(there, peer=peer, options=theirs, facts=facts)
+        return Faulty(here, peer=peer, options=ours, facts=facts), ByteConnection(
+            there, peer=peer, options=theirs, facts=facts
+        )
 
 
 class FaultyPlugin:
@@ -290,7 +334,9 @@ class FaultyPlugin:
 async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
     fault: str, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Its streams get a PluginError, or the fault is reported; the block is left, and the server goes on."""
+    """Its streams get a PluginError, or the fault is reported;
+    the block is left, and the server goes on.
+    """
     monkeypatch.setattr(Faulty, "fault", fault)
     told: list[Exception] = []
     registry = build_registry([FaultyPlugin()])
@@ -298,7 +344,9 @@ async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
         ending: Exception | None = None
         async with connect("faulty://test", registry=registry, on_violation=told.append) as peer:
             with pytest.raises((PluginError, PublisherFailed, ConnectionLost)) as caught:
-                async with peer.subscribe("failing" if fault in ("send_eof", "aclose") else "endless", demand=1) as stream:
+                async with peer.subscribe(
+                    "failing" if fault in ("send_eof", "aclose") else "endless", demand=1
+                ) as stream:
                     async for _ in stream:
                         over_there = server.peers[0]._connection.connection
                         if fault == "farewell":
@@ -309,17 +357,24 @@ async def test_a_transport_that_raises_ends_its_connection_and_nothing_else(
         async with connect("faulty://test", registry=registry, on_violation=told.append):
             pass
     if fault in ("send", "receive"):
-        assert str(ending) == f"the transport (Faulty) raised what no transport may, which ended its connection: KeyError('{fault}')"
+        assert str(ending) == (
+            "the transport (Faulty) raised what no transport may, which ended its connection: "
+            f"KeyError('{fault}')"
+        )
     assert all(isinstance(each, KeyError) for each in told)
     assert bool(told) is (fault in ("aclose", "abort", "farewell"))
 
 
-async def test_a_stalled_writer_ends_the_connection_with_the_limit(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_stalled_writer_ends_the_connection_with_the_limit(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The streams on this side are told how long it was, and the name of the limit."""
     limits = replace(Limits(), write_stall=3.0, idle_connection=1e9)
     async with trio.open_nursery() as nursery:
         transport = MemoryTransport()
-        listener = await transport.listen(parse_url("memory://deaf"), options=TransportOptions(), nursery=nursery)
+        listener = await transport.listen(
+            parse_url("memory://deaf"), options=TransportOptions(), nursery=nursery
+        )
         async with connect("memory://deaf", limits=limits, extensions=()) as peer:
             deaf = await listener.accept()
             await deaf.receive()
@@ -327,7 +382,10 @@ async def test_a_stalled_writer_ends_the_connection_with_the_limit(autojump_cloc
             await peer.wait_accepted()
             streams = [peer.subscribe("x" * 1000) for _ in range(100)]  # more than the pipe holds
             opened = [await each.__aenter__() for each in streams]
-            with pytest.raises(ConnectionLost, match=r"took next to nothing of what was sent to it for 3 s \(Limits.write_stall"):
+            with pytest.raises(
+                ConnectionLost,
+                match=r"took next to nothing of what was sent to it for 3 s \(Limits.write_stall",
+            ):
                 await anext(opened[0])
             assert trio.current_time() == pytest.approx(3.0, abs=0.1)
             for each in streams:
@@ -339,7 +397,10 @@ async def test_a_stalled_writer_ends_the_connection_with_the_limit(autojump_cloc
 async def test_a_message_too_large_for_the_transport_ends_the_connection() -> None:
     """The streams are told the limit. No goodbye is sent, because the transport cannot go on."""
     options = TransportOptions(max_message=100)
-    async with serve(numbers_service(), "memory-framed://test") as server, connect(server.addresses[0], options=options) as peer:
+    async with (
+        serve(numbers_service(), "memory-framed://test") as server,
+        connect(server.addresses[0], options=options) as peer,
+    ):
         with pytest.raises(ConnectionLost, match=r"the connection was ended, because .*100"):
             async with peer.subscribe("endless", demand=2) as stream:
                 await anext(stream)
@@ -348,16 +409,21 @@ async def test_a_message_too_large_for_the_transport_ends_the_connection() -> No
 
 async def test_the_end_of_a_child_process_is_told_to_its_streams() -> None:
     """With its exit status and its last words on stderr."""
-    code = "import sys; sys.stdin.buffer.read(3); print('no such table: ticks', file=sys.stderr); sys.exit(3)"
+    code = (
+        "import sys; sys.stdin.buffer.read(3); print('no such table: ticks', file=sys.stderr); "
+        "sys.exit(3)"
+    )
     with pytest.raises(ConnectionLost) as caught:
         # On a busy machine a child may need more than the usual second to end.
         options = TransportOptions(close_timeout=60)
-        async with subscribe(f"exec:{shlex.join([sys.executable, '-c', code])}#ticks", options=options) as stream:
+        async with subscribe(
+            f"exec:{shlex.join([sys.executable, '-c', code])}#ticks", options=options
+        ) as stream:
             await anext(stream)
     assert str(caught.value) == (
-        "the connection ended before the peer said hello: is it a server of this protocol that listens there, "
-        "and in the clear (tls:// if not)? "
-        f"The child {sys.executable!r} ended with status 3; the end of its stderr:\n  no such table: ticks"
+        "the connection ended before the peer said hello: is it a server of this protocol that "
+        f"listens there, and in the clear (tls:// if not)? The child {sys.executable!r} ended "
+        "with status 3; the end of its stderr:\n  no such table: ticks"
     )
 
 
@@ -366,7 +432,9 @@ async def test_the_end_of_a_child_process_is_told_to_its_streams() -> None:
 
 @pytest.mark.parametrize("seed", range(8))
 def test_a_shutdown_is_not_reported_as_a_failure(seed: int) -> None:
-    """A publisher that runs is stopped: its subscriber gets the reason, and `on_violation` gets nothing."""
+    """A publisher that runs is stopped:
+    its subscriber gets the reason, and `on_violation` gets nothing.
+    """
     told: list[Exception] = []
     service = Service()
 
@@ -392,10 +460,17 @@ def test_a_shutdown_is_not_reported_as_a_failure(seed: int) -> None:
     assert told == []
 
 
-async def test_a_publisher_that_does_not_stop_is_cancelled_in_the_end(autojump_clock: trio.testing.MockClock) -> None:
-    """A connection that is over waits for the tasks of its publishers, but only until a deadline."""
+async def test_a_publisher_that_does_not_stop_is_cancelled_in_the_end(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A connection that is over waits for the tasks of its publishers,
+    but only until a deadline.
+    """
     with trio.fail_after(60):
-        async with serve(_stubborn(), "memory://test"), subscribe("memory://test/stubborn") as stream:
+        async with (
+            serve(_stubborn(), "memory://test"),
+            subscribe("memory://test/stubborn") as stream,
+        ):
             assert await anext(stream) == b"x"
     assert trio.current_time() < 20
 
@@ -417,11 +492,22 @@ def _stubborn() -> Service:
 
 
 @pytest.mark.parametrize("most", [0, 1, 3])
-async def test_the_writer_sends_the_rest_of_a_short_send(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
-    """A transport takes a part of each message without waiting: the rest follows it, in order, and nothing comes between."""
+async def test_the_writer_sends_the_rest_of_a_short_send(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
+    """A transport takes a part of each message without waiting:
+    the rest follows it, in order, and nothing comes between.
+    """
     now = SocketConnection.send_now
-    monkeypatch.setattr(SocketConnection, "send_now", lambda connection, data: now(connection, data[:most]) if most else 0)
-    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+    monkeypatch.setattr(
+        SocketConnection,
+        "send_now",
+        lambda connection, data: now(connection, data[:most]) if most else 0,
+    )
+    async with (
+        serve(numbers_service(), "tcp://127.0.0.1:0") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         for count in (1, 5, 200):
             async with (
                 peer.subscribe(f"numbers/{count}", serializer="json") as stream,
@@ -432,7 +518,9 @@ async def test_the_writer_sends_the_rest_of_a_short_send(monkeypatch: pytest.Mon
 
 
 @pytest.mark.parametrize("size", [64, 1000, 40_000])
-async def test_sends_that_do_not_wait_need_no_deadline(monkeypatch: pytest.MonkeyPatch, size: int) -> None:
+async def test_sends_that_do_not_wait_need_no_deadline(
+    monkeypatch: pytest.MonkeyPatch, size: int
+) -> None:
     """While the transport takes everything at once, the writer task sends nothing."""
     service, at_once = Service(), []
     now, send = SocketConnection.send_now, SocketConnection.send
@@ -454,12 +542,16 @@ async def test_sends_that_do_not_wait_need_no_deadline(monkeypatch: pytest.Monke
     monkeypatch.setattr(SocketConnection, "send", refused)
     async with serve(service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
         async with peer.subscribe("blocks", demand=max(1, 40_000 // size)) as stream:
-            assert [int.from_bytes(block, "big") async for block in stream] == list(range(300_000 // size))
+            assert [int.from_bytes(block, "big") async for block in stream] == list(
+                range(300_000 // size)
+            )
     assert max(at_once) > 20_000
 
 
 @pytest.mark.parametrize("most", [0, 4097, 65_536])
-async def test_the_writer_sends_the_rest_of_large_elements(monkeypatch: pytest.MonkeyPatch, most: int) -> None:
+async def test_the_writer_sends_the_rest_of_large_elements(
+    monkeypatch: pytest.MonkeyPatch, most: int
+) -> None:
     """All of it arrives, in order."""
     service = Service()
     now = SocketConnection.send_now
@@ -469,11 +561,17 @@ async def test_the_writer_sends_the_rest_of_large_elements(monkeypatch: pytest.M
         for number in range(3_000_000 // size):
             yield number.to_bytes(size, "big")
 
-    monkeypatch.setattr(SocketConnection, "send_now", lambda connection, data: now(connection, data[:most]) if most else 0)
+    monkeypatch.setattr(
+        SocketConnection,
+        "send_now",
+        lambda connection, data: now(connection, data[:most]) if most else 0,
+    )
     async with serve(service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
         for size in (500, 300_000):
             async with peer.subscribe(f"blocks/{size}", demand=1024) as stream:
-                assert [int.from_bytes(block, "big") async for block in stream] == list(range(3_000_000 // size))
+                assert [int.from_bytes(block, "big") async for block in stream] == list(
+                    range(3_000_000 // size)
+                )
 
 
 async def test_a_stream_of_one_takes_one_message_each_way(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -489,18 +587,24 @@ async def test_a_stream_of_one_takes_one_message_each_way(monkeypatch: pytest.Mo
         assert len(data) == 0, "the writer sent"
         await send(connection, data)
 
-    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "tcp://127.0.0.1:0") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         await peer.wait_accepted()
         monkeypatch.setattr(SocketConnection, "send_now", counted)
         monkeypatch.setattr(SocketConnection, "send", refused)
-        monkeypatch.setattr(_pump, "BURST_SECONDS", 60)  # on a busy machine a burst of one element may last longer than the limit
+        # On a busy machine a burst of one element may last longer than the limit.
+        monkeypatch.setattr(_pump, "BURST_SECONDS", 60)
         for _ in range(20):  # the scheduler shuffles reader, writer and publisher
             async with peer.subscribe("numbers/1", serializer="json") as stream:
                 assert [number async for number in stream] == [0]
         assert len(at_once) == 2 * 20
 
 
-async def test_a_transport_that_fails_in_send_now_ends_its_connection(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_transport_that_fails_in_send_now_ends_its_connection(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As if `send` had failed: the subscriber is told, and nothing hangs."""
 
     def broken(connection: SocketConnection, data: Bytes, /) -> int:
@@ -518,7 +622,9 @@ async def test_a_transport_that_fails_in_send_now_ends_its_connection(monkeypatc
 
 @pytest.mark.parametrize("waits", [False, True])
 def test_an_interrupt_in_a_handler_ends_the_server_at_once(waits: bool) -> None:
-    """It ends the tasks that could say goodbye, so no deadline is waited for, and the client gets ConnectionLost."""
+    """It ends the tasks that could say goodbye, so no deadline is waited for,
+    and the client gets ConnectionLost.
+    """
 
     class Interrupt(BaseException):
         """Stands for KeyboardInterrupt, which would end the tests."""

@@ -1,4 +1,6 @@
-"""Elements are read as the publisher announces, or with the serializer of the program, over real connections."""
+"""Elements are read as the publisher announces, or with the serializer of the program,
+over real connections.
+"""
 
 from collections.abc import AsyncIterator
 from dataclasses import dataclass
@@ -65,15 +67,24 @@ def service() -> penstock.Service:
 
 
 async def read(name: str, url: str = "memory://a", **options: Any) -> list[Any]:
-    async with penstock.serve(service(), "memory://a"), penstock.subscribe(f"{url}#{name}", **options) as stream:
+    async with (
+        penstock.serve(service(), "memory://a"),
+        penstock.subscribe(f"{url}#{name}", **options) as stream,
+    ):
         return [element async for element in stream]
 
 
 @pytest.mark.parametrize(
     ("name", "elements"),
-    [("quote", [{"price": 1}, {"price": 2}]), ("text/word", ["word"]), ("bytes", [b'{"price": 3}'])],
+    [
+        ("quote", [{"price": 1}, {"price": 2}]),
+        ("text/word", ["word"]),
+        ("bytes", [b'{"price": 3}']),
+    ],
 )
-async def test_without_a_serializer_elements_are_read_as_announced(name: str, elements: list[Any]) -> None:
+async def test_without_a_serializer_elements_are_read_as_announced(
+    name: str, elements: list[Any]
+) -> None:
     """By a stream alone, of a connection, and of a source."""
     assert await read(name) == elements
     async with penstock.serve(service(), "memory://a"), penstock.connect("memory://a") as peer:
@@ -100,13 +111,19 @@ async def test_a_mismatch_is_an_error_that_names_both(name: str) -> None:
     """Before the first element; the peer is told to stop."""
     announced = "json" if name == "quote" else "text"
     chosen = "text" if announced == "json" else "json"
-    with pytest.raises(UsageError, match=f"with the serializer '{chosen}', and the publisher announces '{announced}'"):
+    with pytest.raises(
+        UsageError,
+        match=f"with the serializer '{chosen}', and the publisher announces '{announced}'",
+    ):
         await read(name, serializer=chosen)
 
 
 async def test_a_serializer_that_is_not_installed_is_an_error_that_names_it() -> None:
     """A name of the peer selects what is installed here, and nothing else."""
-    with pytest.raises(UsageError, match=r"announces the serializer 'reversed', which is not installed here; there is: bytes, json"):
+    with pytest.raises(
+        UsageError,
+        match=r"announces the serializer 'reversed', which is not installed here; there is: bytes, json",
+    ):
         await read("reversed")
     assert await read("reversed", registry=build_registry([Offers()])) == ["abc"]
     assert await read("reversed", serializer="bytes") == [b"cba"]
@@ -145,7 +162,10 @@ async def test_an_element_that_cannot_be_read_as_announced_fails_its_stream() ->
     async def lies() -> AsyncIterator[str]:
         yield "abc"
 
-    async with penstock.serve(broken, "memory://a"), penstock.subscribe("memory://a#lies") as stream:
+    async with (
+        penstock.serve(broken, "memory://a"),
+        penstock.subscribe("memory://a#lies") as stream,
+    ):
         with pytest.raises(ProtocolError, match="JSON"):
             await anext(stream)
 
@@ -158,7 +178,9 @@ async def test_an_answer_stays_bytes() -> None:
 
 
 def test_an_announcement_chooses_within_the_rules_of_the_program() -> None:
-    """For `penstock cat`: a text stays as it is, and bytes are read as JSON if that is asked for."""
+    """For `penstock cat`: a text stays as it is, and bytes are read as JSON if
+    that is asked for.
+    """
     registry = build_registry()
     as_text = AnnouncedSerializer(registry, raw=frozenset({"bytes", "json"}))
     assert [as_text.find(name) for name in ("bytes", "json", None)] == [None, None, None]

@@ -7,13 +7,20 @@ import pytest
 import trio
 
 from penstock.runtime.connection import _decoding_turns
-from penstock.runtime.connection._decoding_turns import END_SECONDS, LARGEST_GROUP, DecodingTurns, decoding_turns
+from penstock.runtime.connection._decoding_turns import (
+    END_SECONDS,
+    LARGEST_GROUP,
+    DecodingTurns,
+    decoding_turns,
+)
 
 TURN = 0.005
 
 
 class Clock(trio.abc.Instrument):
-    """A clock that only decoding moves, and the seconds of decoding in each pass of the run loop."""
+    """A clock that only decoding moves, and the seconds of decoding in each pass of the run
+    loop.
+    """
 
     def __init__(self) -> None:
         self.now = 100.0
@@ -34,7 +41,13 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Clock:
     return clock
 
 
-async def read(turns: DecodingTurns, clock: Clock, helpings: int, seconds: float, log: Callable[[], Any] = lambda: None) -> None:
+async def read(
+    turns: DecodingTurns,
+    clock: Clock,
+    helpings: int,
+    seconds: float,
+    log: Callable[[], Any] = lambda: None,
+) -> None:
     """Do what a reader does with a chunk: `helpings` of messages, each of which takes `seconds`."""
     if not turns.begin(TURN):
         await turns.wait(TURN)
@@ -58,11 +71,15 @@ async def test_a_hundred_readers_share_the_budget_of_a_pass(clock: Clock) -> Non
 
 
 async def test_a_small_message_waits_for_one_helping_of_each_other_reader(clock: Clock) -> None:
-    """Readers with large chunks are behind it after one helping, although their chunks are not decoded yet."""
+    """Readers with large chunks are behind it after one helping,
+    although their chunks are not decoded yet.
+    """
     turns, order = decoding_turns(), list[int]()
     async with trio.open_nursery() as nursery:
         for number in range(10):
-            nursery.start_soon(read, turns, clock, 50, 0.002, lambda number=number: order.append(number))
+            nursery.start_soon(
+                read, turns, clock, 50, 0.002, lambda number=number: order.append(number)
+            )
         await trio.lowlevel.checkpoint()
         nursery.start_soon(read, turns, clock, 1, 0.0001, lambda: order.append(-1))
     before = order[: order.index(-1)]
@@ -84,7 +101,9 @@ async def test_many_small_chunks_take_few_passes(clock: Clock) -> None:
 
 
 async def test_a_budget_counts_for_another_turn_after_its_end(clock: Clock) -> None:
-    """Whether or not it was used up: a reader that comes within that time waits, and one that comes later opens the next one."""
+    """Whether or not it was used up: a reader that comes within that time waits, and one that
+    comes later opens the next one.
+    """
     turns = decoding_turns()
     assert turns.begin(TURN)
     clock.decode(TURN / 2)
@@ -95,7 +114,9 @@ async def test_a_budget_counts_for_another_turn_after_its_end(clock: Clock) -> N
     assert turns.begin(TURN)
 
 
-async def test_a_reader_that_comes_in_the_pass_of_a_group_has_no_budget_of_its_own(clock: Clock) -> None:
+async def test_a_reader_that_comes_in_the_pass_of_a_group_has_no_budget_of_its_own(
+    clock: Clock,
+) -> None:
     """It waits if the group has not begun yet: those readers have waited longer."""
     turns, seen = decoding_turns(), list[bool]()
 
@@ -114,8 +135,12 @@ async def test_a_reader_that_comes_in_the_pass_of_a_group_has_no_budget_of_its_o
 
 
 @pytest.mark.parametrize("other", [0.0, 0.0003, 0.001, 0.002, 0.004])
-async def test_the_calls_of_readers_do_not_make_room_for_other_readers(clock: Clock, other: float) -> None:
-    """Each reader decodes one helping, and a call runs for `other` seconds after it. Budgets were opened one after the other here."""
+async def test_the_calls_of_readers_do_not_make_room_for_other_readers(
+    clock: Clock, other: float
+) -> None:
+    """Each reader decodes one helping, and a call runs for `other` seconds after it. Budgets
+    were opened one after the other here.
+    """
     turns = decoding_turns()
     trio.lowlevel.add_instrument(clock)
 
@@ -171,7 +196,9 @@ async def test_turns_that_are_too_short_for_any_work_still_decode(clock: Clock) 
 
 
 async def test_many_connections_end_in_turns(clock: Clock) -> None:
-    """About 15 in each pass, because an end costs `END_SECONDS` in the passes after it; and the first one does not wait."""
+    """About 15 in each pass, because an end costs `END_SECONDS` in the passes after it;
+    and the first one does not wait.
+    """
     turns, ends = decoding_turns(), [0]
     await turns.begin_end(TURN)
 

@@ -1,4 +1,6 @@
-"""The drain of a connection that runs: its message goes out at once, and a connection is quiet when nothing runs on it."""
+"""The drain of a connection that runs:
+its message goes out at once, and a connection is quiet when nothing runs on it.
+"""
 
 from collections.abc import AsyncIterator
 
@@ -9,9 +11,14 @@ import penstock
 from penstock.runtime.connection._draining import drain_connection, is_quiet
 
 
-async def test_the_message_goes_out_without_a_task_of_the_writer(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_message_goes_out_without_a_task_of_the_writer(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The peer notes it, and nothing else is sent."""
-    async with penstock.serve(penstock.Service(), "memory://a") as server, penstock.connect("memory://a") as peer:
+    async with (
+        penstock.serve(penstock.Service(), "memory://a") as server,
+        penstock.connect("memory://a") as peer,
+    ):
         await peer.wait_accepted()
         await trio.testing.wait_all_tasks_blocked()
         (connection,) = server._connections.running
@@ -22,7 +29,9 @@ async def test_the_message_goes_out_without_a_task_of_the_writer(autojump_clock:
         assert peer.statistics().received_bytes - before == 5  # 45 03 a8 c3 01
 
 
-async def test_a_connection_is_quiet_when_nothing_runs(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_connection_is_quiet_when_nothing_runs(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Neither a stream, nor the cleanup of its publisher."""
     service, done = penstock.Service(), trio.Event()
 
@@ -36,7 +45,10 @@ async def test_a_connection_is_quiet_when_nothing_runs(autojump_clock: trio.test
                 await trio.sleep(3)
             done.set()
 
-    async with penstock.serve(service, "memory://a") as server, penstock.connect("memory://a") as peer:
+    async with (
+        penstock.serve(service, "memory://a") as server,
+        penstock.connect("memory://a") as peer,
+    ):
         await peer.wait_accepted()
         await trio.testing.wait_all_tasks_blocked()
         (connection,) = server._connections.running

@@ -1,4 +1,6 @@
-"""Which encodings a connection lists, and which one its URL or its transport has chosen. The encoding is that of a third party."""
+"""Which encodings a connection lists, and which one its URL or its transport has chosen. The
+encoding is that of a third party.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
@@ -39,7 +41,13 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> TransportOptions:
     folder, ca = tmp_path_factory.mktemp("certificates"), trustme.CA()
     ca.cert_pem.write_to_path(folder / "ca.pem")
     ca.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.write_to_path(folder / "server.pem")
-    return TransportOptions(tls=Tls(certificate=folder / "server.pem", authorities=folder / "ca.pem", client_may_be_unknown=True))
+    return TransportOptions(
+        tls=Tls(
+            certificate=folder / "server.pem",
+            authorities=folder / "ca.pem",
+            client_may_be_unknown=True,
+        )
+    )
 
 
 def encoding_of(peer: Peer) -> str:
@@ -64,9 +72,14 @@ async def served(url: str, registry: Registry, **options: Any) -> AsyncIterator[
         ("memory-framed://n?encoding=masked", {}, "masked"),
     ],
 )
-async def test_a_client_chooses_the_encoding(registry: Registry, of_server: str, of_client: dict[str, Any], expected: str) -> None:
+async def test_a_client_chooses_the_encoding(
+    registry: Registry, of_server: str, of_client: dict[str, Any], expected: str
+) -> None:
     """By name, if the server has it too; or by the URL, on both sides."""
-    async with served(of_server, registry) as url, connect(url, registry=registry, **of_client) as peer:
+    async with (
+        served(of_server, registry) as url,
+        connect(url, registry=registry, **of_client) as peer,
+    ):
         async with peer.subscribe("numbers/3", serializer="json") as stream:
             assert [each async for each in stream] == [0, 1, 2]
         assert encoding_of(peer) == expected
@@ -75,14 +88,20 @@ async def test_a_client_chooses_the_encoding(registry: Registry, of_server: str,
 async def test_a_subscription_by_url_chooses_it_as_well(registry: Registry) -> None:
     """`subscribe` and `remote` pass the option on."""
     async with served("memory://n", registry) as url:
-        async with subscribe(f"{url}/numbers/2", serializer="json", registry=registry, encoding="masked") as stream:
+        async with subscribe(
+            f"{url}/numbers/2", serializer="json", registry=registry, encoding="masked"
+        ) as stream:
             assert [each async for each in stream] == [0, 1]
         with pytest.raises(UsageError, match="there is no encoding 'other'"):
             remote(f"{url}/numbers/2", registry=registry, encoding="other")
 
 
-@pytest.mark.parametrize("of_server", [{"registry": None}, {"extensions": ()}], ids=["lacks it", "strict version 0"])
-async def test_a_server_without_the_encoding_is_spoken_to_in_the_compact_one(registry: Registry, of_server: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "of_server", [{"registry": None}, {"extensions": ()}], ids=["lacks it", "strict version 0"]
+)
+async def test_a_server_without_the_encoding_is_spoken_to_in_the_compact_one(
+    registry: Registry, of_server: dict[str, Any]
+) -> None:
     """Nothing is refused: an encoding is no matter of the program."""
     options = {"registry": registry} | of_server
     async with serve(numbers_service(), "memory://n", **options) as server:
@@ -104,8 +123,18 @@ async def test_a_server_lists_every_installed_encoding(registry: Registry) -> No
 
 @pytest.mark.parametrize(
     ("of_client", "of_server", "expected"),
-    [(None, None, "masked"), (("rsio/0",), None, "masked"), (None, ("rsio/0",), "masked"), (None, (), "masked")],
-    ids=["by ALPN", "the client without the name", "the server without the name", "the server without ALPN"],
+    [
+        (None, None, "masked"),
+        (("rsio/0",), None, "masked"),
+        (None, ("rsio/0",), "masked"),
+        (None, (), "masked"),
+    ],
+    ids=[
+        "by ALPN",
+        "the client without the name",
+        "the server without the name",
+        "the server without ALPN",
+    ],
 )
 async def test_alpn_chooses_the_encoding_before_the_first_byte(
     registry: Registry,
@@ -115,7 +144,10 @@ async def test_alpn_chooses_the_encoding_before_the_first_byte(
     expected: str,
 ) -> None:
     """And the hellos choose it if ALPN does not."""
-    serving, calling = replace(certified, protocols=of_server), replace(certified, protocols=of_client)
+    serving, calling = (
+        replace(certified, protocols=of_server),
+        replace(certified, protocols=of_client),
+    )
     async with served("tls://127.0.0.1:0", registry, options=serving) as url:
         async with connect(url, registry=registry, encoding="masked", options=calling) as peer:
             assert await peer.request("numbers/1", serializer="json") == 0
@@ -128,7 +160,10 @@ async def test_alpn_chooses_the_encoding_before_the_first_byte(
 async def test_a_client_that_is_refused_is_told_in_its_encoding(registry: Registry) -> None:
     """A server without room answers before any session is made."""
     limits = Limits(max_connections=1)
-    async with served("memory://n?encoding=masked", registry, limits=limits) as url, connect(url, registry=registry) as first:
+    async with (
+        served("memory://n?encoding=masked", registry, limits=limits) as url,
+        connect(url, registry=registry) as first,
+    ):
         await first.wait_accepted()
         with pytest.raises((Rejected, ExceptionGroup)):
             async with connect(url, registry=registry) as second:
@@ -143,11 +178,21 @@ async def test_a_client_that_is_refused_is_told_in_its_encoding(registry: Regist
         ("memory://n", {"encoding": "other"}, "there is no encoding 'other'"),
         ("memory://n", {"encoding": 3}, "give the name of an encoding"),
         ("reactivesocket+memory://n", {"encoding": "masked"}, "whose messages have one encoding"),
-        ("memory://n?encoding=masked", {"encoding": "other"}, "asks for 'masked'; leave one of them out"),
-        ("memory://n?encoding=masked", {"encoding": "compact"}, "asks for 'masked'; leave one of them out"),
+        (
+            "memory://n?encoding=masked",
+            {"encoding": "other"},
+            "asks for 'masked'; leave one of them out",
+        ),
+        (
+            "memory://n?encoding=masked",
+            {"encoding": "compact"},
+            "asks for 'masked'; leave one of them out",
+        ),
     ],
 )
-def test_an_encoding_that_cannot_be_spoken_is_a_usage_error(registry: Registry, url: str, options: dict[str, Any], why: str) -> None:
+def test_an_encoding_that_cannot_be_spoken_is_a_usage_error(
+    registry: Registry, url: str, options: dict[str, Any], why: str
+) -> None:
     """At the call of connect()."""
     with pytest.raises(UsageError, match=why):
         connect(url, registry=registry, **options)
@@ -155,14 +200,20 @@ def test_an_encoding_that_cannot_be_spoken_is_a_usage_error(registry: Registry, 
 
 async def test_a_url_and_an_option_may_name_the_same_encoding(registry: Registry) -> None:
     """The URL has chosen it, so none is negotiated."""
-    async with served("memory://n?encoding=masked", registry) as url, connect(url, registry=registry, encoding="masked") as peer:
+    async with (
+        served("memory://n?encoding=masked", registry) as url,
+        connect(url, registry=registry, encoding="masked") as peer,
+    ):
         assert await peer.request("numbers/1", serializer="json") == 0
         assert encoding_of(peer) == "masked"
 
 
 def test_the_names_for_alpn_have_the_encodings_first() -> None:
     """For dialects that have encodings, and not for others."""
-    kinds: Any = [SimpleNamespace(alpn="rsio/0", takes_encodings=True), SimpleNamespace(alpn="other")]
+    kinds: Any = [
+        SimpleNamespace(alpn="rsio/0", takes_encodings=True),
+        SimpleNamespace(alpn="other"),
+    ]
     encodings = [Factory(name="masked", id=ID, make=MaskedEncoding)]
     assert list(protocols_of(kinds, encodings)) == ["rsio/0+masked", "rsio/0", "other"]
 

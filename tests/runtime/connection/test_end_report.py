@@ -30,10 +30,14 @@ class Ended(MessageConnection):
     async def abort(self) -> None: ...
 
 
-def told(cause: Exception | None, words: str | Exception | None = None, *, was_open: bool = True) -> tuple[Exception, list[Exception]]:
+def told(
+    cause: Exception | None, words: str | Exception | None = None, *, was_open: bool = True
+) -> tuple[Exception, list[Exception]]:
     """Return the description, and the reports."""
     faults: list[Exception] = []
-    return describe_transport_end(Ended(words), cause, was_open=was_open, limits=Limits(), on_violation=faults.append), faults
+    return describe_transport_end(
+        Ended(words), cause, was_open=was_open, limits=Limits(), on_violation=faults.append
+    ), faults
 
 
 def caused_by(cause: Exception) -> Exception:
@@ -53,7 +57,9 @@ def caused_by(cause: Exception) -> Exception:
         (caused_by(OSError("no route")), "the child ended", f"{CUT}. The child ended"),
     ],
 )
-def test_a_peer_that_is_gone_is_a_lost_connection(cause: Exception | None, words: str | None, said: str) -> None:
+def test_a_peer_that_is_gone_is_a_lost_connection(
+    cause: Exception | None, words: str | None, said: str
+) -> None:
     """With the farewell of the transport, or else the system's error."""
     error, faults = told(cause, words)
     assert is_disconnect(cause)

@@ -7,10 +7,25 @@ from typing import Any
 import pytest
 import trio
 
-from penstock.api import ConnectionLost, ProtocolError, PublisherFailed, Rejected, Subscriber, Subscription, UsageError
+from penstock.api import (
+    ConnectionLost,
+    ProtocolError,
+    PublisherFailed,
+    Rejected,
+    Subscriber,
+    Subscription,
+    UsageError,
+)
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._event_reporting import ConnectionEvents
-from penstock.spi import ConnectionOpened, Outcome, PeerIdentity, StreamEnded, build_registry, hookimpl
+from penstock.spi import (
+    ConnectionOpened,
+    Outcome,
+    PeerIdentity,
+    StreamEnded,
+    build_registry,
+    hookimpl,
+)
 from tests.runtime._observer import Observer
 from tests.runtime._services import Census, named, numbers_service, raw_connection
 
@@ -33,7 +48,11 @@ async def test_both_sides_report_a_connection_and_its_stream_in_order(url: str) 
     for observer, outbound in ((here, False), (there, True)):
         number = observer.opened[0].connection
         assert number > 0
-        assert (observer.begun[0].connection, observer.begun[0].stream, observer.begun[0].publisher) == (number, 0, "numbers/5")
+        assert (
+            observer.begun[0].connection,
+            observer.begun[0].stream,
+            observer.begun[0].publisher,
+        ) == (number, 0, "numbers/5")
         assert observer.begun[0].outbound is outbound
         (ended,) = observer.ended
         assert ended == StreamEnded(
@@ -49,12 +68,18 @@ async def test_both_sides_report_a_connection_and_its_stream_in_order(url: str) 
             bytes=5,
             pattern="numbers/{count}" if outbound else "",
         )
-        assert (observer.closed[0].connection, observer.closed[0].reason, observer.closed[0].error) == (number, "closed", None)
+        assert (
+            observer.closed[0].connection,
+            observer.closed[0].reason,
+            observer.closed[0].error,
+        ) == (number, "closed", None)
     assert here.opened[0].connection != there.opened[0].connection
 
 
 async def test_the_pattern_of_a_stream_is_that_of_the_service_and_not_a_name_of_the_peer() -> None:
-    """By subscribe, and by a request with and without a payload; a request whose data is no name has none."""
+    """By subscribe, and by a request with and without a payload;
+    a request whose data is no name has none.
+    """
     service, observer = Service(), Observer()
 
     @service.publisher("ticks/{symbol}")
@@ -77,7 +102,11 @@ async def test_the_pattern_of_a_stream_is_that_of_the_service_and_not_a_name_of_
             assert await peer.request("twice/b", b"x") == b"xx"
             assert await peer.request_response(b"any data") == b"any data"
     wanted = ["ticks/{symbol}", "twice/{name}", "twice/{name}", ""]
-    assert [event.pattern for event in observer.begun] == [event.pattern for event in observer.ended] == wanted
+    assert (
+        [event.pattern for event in observer.begun]
+        == [event.pattern for event in observer.ended]
+        == wanted
+    )
 
 
 async def test_batches_and_pieces_are_counted_in_elements() -> None:
@@ -91,14 +120,20 @@ async def test_batches_and_pieces_are_counted_in_elements() -> None:
                 assert b"".join([piece async for piece in stream.buffers()]) == b"aabbcc"
             async with peer.subscribe("packed") as stream:
                 assert [element async for element in stream] == [b"aa", b"bb", b"cc"]
-    assert [each.elements for each in here.ended] == [each.elements for each in there.ended] == [3, 3]
+    assert (
+        [each.elements for each in here.ended] == [each.elements for each in there.ended] == [3, 3]
+    )
     assert [each.bytes for each in here.ended] == [each.bytes for each in there.ended] == [6, 6]
 
 
 @pytest.mark.parametrize("protocol", ["", "reactivesocket+"])
 @pytest.mark.parametrize("element", [5, None, "text"])
-async def test_an_element_that_is_no_bytes_gets_the_same_advice_beside_an_observer(protocol: str, element: object) -> None:
-    """A count of its bytes must not fail before the check: the elements before it arrive, and the report says what to do."""
+async def test_an_element_that_is_no_bytes_gets_the_same_advice_beside_an_observer(
+    protocol: str, element: object
+) -> None:
+    """A count of its bytes must not fail before the check: the elements before it arrive, and
+    the report says what to do.
+    """
     told: list[Exception] = []
     service, observer = Service(), Observer()
 
@@ -107,7 +142,9 @@ async def test_an_element_that_is_no_bytes_gets_the_same_advice_beside_an_observ
         yield b"1"
         yield element
 
-    async with serve(service, f"{protocol}memory://test", registry=observer.registry(), on_violation=told.append) as server:
+    async with serve(
+        service, f"{protocol}memory://test", registry=observer.registry(), on_violation=told.append
+    ) as server:
         async with subscribe(f"{server.addresses[0]}/wrong") as stream:
             assert await anext(stream) == b"1"
             with pytest.raises(PublisherFailed):
@@ -149,7 +186,10 @@ async def test_an_observed_plain_subscriber_gets_single_elements(size: int, most
     service = Service()
     service.publish("pairs", [b"aa", b"bb", b"cc"], element_size=size)
     here, plain = Observer(), Plain(most)
-    async with serve(service, "memory://test") as server, connect(server.addresses[0], registry=here.registry()) as peer:
+    async with (
+        serve(service, "memory://test") as server,
+        connect(server.addresses[0], registry=here.registry()) as peer,
+    ):
         peer.source("pairs").attach(plain)
         await plain.over.wait()
     assert plain.got == [b"aa", b"bb", b"cc"][:most]
@@ -159,15 +199,23 @@ async def test_an_observed_plain_subscriber_gets_single_elements(size: int, most
 
 
 async def test_each_side_reports_its_own_exception() -> None:
-    """The publisher's side reports the exception that was raised; the other side the one that crossed the wire."""
+    """The publisher's side reports the exception that was raised;
+    the other side the one that crossed the wire.
+    """
     here, there = Observer(), Observer()
-    async with serve(numbers_service(), "memory://test", registry=there.registry(), on_violation=lambda _: None) as server:
+    async with serve(
+        numbers_service(), "memory://test", registry=there.registry(), on_violation=lambda _: None
+    ) as server:
         async with connect(server.addresses[0], registry=here.registry()) as peer:
             with pytest.raises(PublisherFailed):
                 async with peer.subscribe("failing", serializer="text") as stream:
                     assert [element async for element in stream]
-    assert [(each.outcome, each.elements, type(each.error)) for each in here.ended] == [(Outcome.FAILED, 1, PublisherFailed)]
-    assert [(each.outcome, each.elements, type(each.error)) for each in there.ended] == [(Outcome.FAILED, 1, ValueError)]
+    assert [(each.outcome, each.elements, type(each.error)) for each in here.ended] == [
+        (Outcome.FAILED, 1, PublisherFailed)
+    ]
+    assert [(each.outcome, each.elements, type(each.error)) for each in there.ended] == [
+        (Outcome.FAILED, 1, ValueError)
+    ]
 
 
 async def test_a_refusal_is_reported_by_the_asking_side_only() -> None:
@@ -191,7 +239,11 @@ async def test_a_stream_that_its_subscriber_leaves_is_cancelled_on_both_sides() 
             async with peer.subscribe("endless", demand=4) as stream:
                 await anext(stream)
             await census.wait_closed()
-    assert [each.outcome for each in here.ended] == [each.outcome for each in there.ended] == [Outcome.CANCELLED]
+    assert (
+        [each.outcome for each in here.ended]
+        == [each.outcome for each in there.ended]
+        == [Outcome.CANCELLED]
+    )
     assert 1 <= here.ended[0].elements <= there.ended[0].elements
 
 
@@ -205,11 +257,17 @@ async def test_a_stream_whose_connection_ends_is_lost_on_both_sides() -> None:
         with pytest.raises(ConnectionLost):
             while True:
                 await anext(stream)
-    assert [each.outcome for each in here.ended] == [each.outcome for each in there.ended] == [Outcome.LOST]
+    assert (
+        [each.outcome for each in here.ended]
+        == [each.outcome for each in there.ended]
+        == [Outcome.LOST]
+    )
     assert here.story() == there.story() == WHOLE_STORY
 
 
-async def test_a_goodbye_is_reported_with_its_reason_on_both_sides(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_goodbye_is_reported_with_its_reason_on_both_sides(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A server that shuts down gives `shutdown`."""
     here, there = Observer(), Observer()
     async with trio.open_nursery() as nursery:
@@ -226,14 +284,19 @@ async def test_a_goodbye_is_reported_with_its_reason_on_both_sides(autojump_cloc
             leaving.set()
             await trio.sleep(10)
     assert (
-        [(each.reason, each.error) for each in here.closed] == [(each.reason, each.error) for each in there.closed] == [("shutdown", None)]
+        [(each.reason, each.error) for each in here.closed]
+        == [(each.reason, each.error) for each in there.closed]
+        == [("shutdown", None)]
     )
 
 
 async def test_a_cut_connection_is_reported_with_the_error() -> None:
     """It ended without a goodbye."""
     there = Observer()
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()) as server:
+    async with (
+        trio.open_nursery() as nursery,
+        serve(numbers_service(), "memory://test", registry=there.registry()) as server,
+    ):
         raw = await raw_connection(nursery)
         await raw.send(bytes.fromhex("010000"))
         await raw.receive()
@@ -243,10 +306,15 @@ async def test_a_cut_connection_is_reported_with_the_error() -> None:
     assert [(each.reason, type(each.error)) for each in there.closed] == [("lost", ConnectionLost)]
 
 
-async def test_a_protocol_error_is_reported_with_its_reason(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_protocol_error_is_reported_with_its_reason(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A fixed token, and the error."""
     there = Observer()
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()) as server:
+    async with (
+        trio.open_nursery() as nursery,
+        serve(numbers_service(), "memory://test", registry=there.registry()) as server,
+    ):
         raw = await raw_connection(nursery)
         await raw.send(bytes.fromhex("010000 010000"))
         while await raw.receive() is not None:
@@ -259,10 +327,15 @@ async def test_a_protocol_error_is_reported_with_its_reason(autojump_clock: trio
     assert "broke the protocol" in str(error)
 
 
-async def test_a_client_without_a_hello_is_reported_as_refused_only(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_without_a_hello_is_reported_as_refused_only(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Neither as opened nor as closed."""
     there = Observer()
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=there.registry()):
+    async with (
+        trio.open_nursery() as nursery,
+        serve(numbers_service(), "memory://test", registry=there.registry()),
+    ):
         raw = await raw_connection(nursery)
         await raw.send(b"GET / HTTP/1.1\r\n\r\n")
         while await raw.receive() is not None:
@@ -294,7 +367,9 @@ class Fickle(Plain):
 
 
 async def test_after_a_decoder_fails_the_end_is_reported_once() -> None:
-    """The decoder cancels and fails its subscriber. The run that arrived counts as a whole, with the element behind the bad one."""
+    """The decoder cancels and fails its subscriber. The run that arrived counts as a whole, with
+    the element behind the bad one.
+    """
     service = Service()
 
     @service.publisher("bad")
@@ -304,7 +379,10 @@ async def test_after_a_decoder_fails_the_end_is_reported_once() -> None:
         await trio.sleep_forever()
 
     here = Observer()
-    async with serve(service, "memory://test") as server, connect(server.addresses[0], registry=here.registry()) as peer:
+    async with (
+        serve(service, "memory://test") as server,
+        connect(server.addresses[0], registry=here.registry()) as peer,
+    ):
         with pytest.raises(ProtocolError):
             async with peer.subscribe("bad", serializer="json") as stream:
                 await trio.testing.wait_all_tasks_blocked()
@@ -313,11 +391,16 @@ async def test_after_a_decoder_fails_the_end_is_reported_once() -> None:
 
 
 async def test_an_element_that_is_not_loaded_behind_the_completion_fails_the_reader_alone() -> None:
-    """The reader loads elements when it takes them. The publisher has completed before, and that is what is reported."""
+    """The reader loads elements when it takes them.
+    The publisher has completed before, and that is what is reported.
+    """
     service = Service()
     service.publish("bad", [b"1", b"x", b"2"])
     here = Observer()
-    async with serve(service, "memory://test") as server, connect(server.addresses[0], registry=here.registry()) as peer:
+    async with (
+        serve(service, "memory://test") as server,
+        connect(server.addresses[0], registry=here.registry()) as peer,
+    ):
         with pytest.raises(ProtocolError, match="element 1 "):
             async with peer.subscribe("bad", serializer="json") as stream:
                 assert [element async for element in stream]
@@ -341,7 +424,10 @@ async def test_observers_of_connections_alone_cost_streams_nothing() -> None:
     async def who() -> AsyncIterator[bytes]:
         yield b"me"
 
-    async with serve(service, "memory://test", registry=registry) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, "memory://test", registry=registry) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         plain = Plain()
         peer.source("who").attach(plain)
         seen.append(type(plain._subscription).__name__)
@@ -349,8 +435,12 @@ async def test_observers_of_connections_alone_cost_streams_nothing() -> None:
     assert (opened, seen, plain.got) == (["memory://test"], ["ReceivingStream"], [b"me"])
 
 
-async def test_an_observer_that_raises_harms_no_connection(url: str, caplog: pytest.LogCaptureFixture) -> None:
-    """On either side, at every hook: the elements arrive, the goodbye is sent, and the first failure of each hook is in the log."""
+async def test_an_observer_that_raises_harms_no_connection(
+    url: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """On either side, at every hook: the elements arrive, the goodbye is sent, and the first
+    failure of each hook is in the log.
+    """
 
     class Broken(Observer):
         @hookimpl
@@ -374,7 +464,9 @@ async def test_an_observer_that_raises_harms_no_connection(url: str, caplog: pyt
     assert registry.problems == ()
     with caplog.at_level(logging.ERROR, "penstock.spi"):
         async with serve(numbers_service(), url, registry=registry) as server:
-            async with subscribe(named(server.addresses[0], "numbers/3"), serializer="json", registry=registry) as stream:
+            async with subscribe(
+                named(server.addresses[0], "numbers/3"), serializer="json", registry=registry
+            ) as stream:
                 assert [number async for number in stream] == [0, 1, 2]
     assert sorted(witness.story()) == sorted(2 * WHOLE_STORY)
     assert {"opened", "closed", "stream opened", "stream ended"} == {
@@ -390,8 +482,14 @@ class Batching(Plain):
         self.got += [list(elements)]
 
 
-@pytest.mark.parametrize(("subscriber", "got"), [(Plain(), [b"a", b"b"]), (Batching(), [[b"a", b"b"]])], ids=["plain", "batching"])
-def test_a_run_whose_bytes_are_told_is_counted_and_passed_on(subscriber: Plain, got: list[Any]) -> None:
+@pytest.mark.parametrize(
+    ("subscriber", "got"),
+    [(Plain(), [b"a", b"b"]), (Batching(), [[b"a", b"b"]])],
+    ids=["plain", "batching"],
+)
+def test_a_run_whose_bytes_are_told_is_counted_and_passed_on(
+    subscriber: Plain, got: list[Any]
+) -> None:
     """To a subscriber for single elements, too."""
     here = Observer()
     watch = ConnectionEvents(here.registry().events, address="memory://test", accepted=False)
@@ -406,7 +504,9 @@ def test_a_run_whose_bytes_are_told_is_counted_and_passed_on(subscriber: Plain, 
 
 
 def test_after_its_end_an_observed_stream_passes_nothing_on() -> None:
-    """Later signals of every kind are dropped, a second cancel too, and the end is reported once."""
+    """Later signals of every kind are dropped, a second cancel too,
+    and the end is reported once.
+    """
     here = Observer()
     watch = ConnectionEvents(here.registry().events, address="memory://test", accepted=False)
     watch.report_opened(PeerIdentity(address="memory://test"), "rsio")
@@ -427,7 +527,9 @@ def test_after_its_end_an_observed_stream_passes_nothing_on() -> None:
     subscribed.on_open(8, "numbers")
     assert plain.got == [b"aa", b"bb"]
     assert upstream.calls == [99, "cancel"]
-    assert [(each.stream, each.outcome, each.elements) for each in here.ended] == [(7, Outcome.CANCELLED, 2)]
+    assert [(each.stream, each.outcome, each.elements) for each in here.ended] == [
+        (7, Outcome.CANCELLED, 2)
+    ]
     assert len(here.begun) == 1
 
 
@@ -446,7 +548,9 @@ class Upstream(Subscription):
 
 @pytest.mark.parametrize("serializer", ["bytes", "json"])
 async def test_runs_are_counted_as_a_whole_on_both_sides(serializer: str) -> None:
-    """With a cancel in the middle: the side that serves counts what it has sent, the other one what has arrived."""
+    """With a cancel in the middle:
+    the side that serves counts what it has sent, the other one what has arrived.
+    """
     service = Service()
 
     @service.publisher("mixed", serializer=serializer)
@@ -458,7 +562,9 @@ async def test_runs_are_counted_as_a_whole_on_both_sides(serializer: str) -> Non
     async with serve(service, "memory://test", registry=there.registry()) as server:
         async with connect(server.addresses[0], registry=here.registry()) as peer:
             async with peer.subscribe("mixed", serializer=serializer) as stream:
-                assert [len(element) async for element in stream] == [number % 40 for number in range(1000)]
+                assert [len(element) async for element in stream] == [
+                    number % 40 for number in range(1000)
+                ]
             async with peer.subscribe("mixed", serializer=serializer, demand=100) as stream:
                 assert len(await anext(stream.batches())) <= 100
     assert [each.elements for each in here.ended] == [1000, here.ended[1].elements]

@@ -29,7 +29,9 @@ BLOCKS = pytest.mark.parametrize("block", [_connected, _served])
 async def test_a_cancellation_does_not_swallow_the_exception_of_the_body(
     block: Callable[[], AbstractAsyncContextManager[Any]], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The scope around a block is cancelled, and the body fails in its cleanup: its exception is not lost."""
+    """The scope around a block is cancelled, and the body fails in its cleanup:
+    its exception is not lost.
+    """
     with pytest.raises(ValueError, match="mine"), trio.move_on_after(1):
         async with block():
             try:
@@ -56,8 +58,12 @@ async def _raise(error: BaseException) -> None:
     raise error
 
 
-async def _leave(error: BaseException | None, *raised: BaseException) -> tuple[BaseException | None, list[Exception]]:
-    """Leave a nursery whose tasks raise; return the exception that leaves it, and the reported ones."""
+async def _leave(
+    error: BaseException | None, *raised: BaseException
+) -> tuple[BaseException | None, list[Exception]]:
+    """Leave a nursery whose tasks raise;
+    return the exception that leaves it, and the reported ones.
+    """
     told: list[Exception] = []
     manager = trio.open_nursery(strict_exception_groups=True)
     nursery = await manager.__aenter__()
@@ -86,11 +92,16 @@ async def test_a_failure_of_a_task_is_raised_or_reported() -> None:
 async def test_an_interrupt_goes_before_everything() -> None:
     """Unwrapped, also if the body and another task have failed."""
     interrupt = KeyboardInterrupt()
-    assert await _leave(KeyError("the body's"), interrupt, ValueError("a task's")) == (interrupt, [])
+    assert await _leave(KeyError("the body's"), interrupt, ValueError("a task's")) == (
+        interrupt,
+        [],
+    )
 
 
 async def test_a_failed_task_is_raised_in_place_of_the_cancellation_that_it_caused() -> None:
-    """The body waits, a task fails, and the nursery cancels the body: the caller gets the failure, and not a stray Cancelled."""
+    """The body waits, a task fails, and the nursery cancels the body: the caller gets the
+    failure, and not a stray Cancelled.
+    """
 
     async def fail() -> None:
         raise ValueError("a task of the block")

@@ -7,7 +7,12 @@ import pytest
 from penstock.api import ActiveExtension, Extension, ExtensionLink, UsageError
 from penstock.builtin import Keepalive, Position
 from penstock.runtime import connect
-from penstock.runtime.connection._extensions_for import check_given, extensions_for, if_used, offered
+from penstock.runtime.connection._extensions_for import (
+    check_given,
+    extensions_for,
+    if_used,
+    offered,
+)
 from penstock.spi import Factory, build_registry, hookimpl
 
 
@@ -16,7 +21,12 @@ class Odd:
 
     name: str = "odd"
 
-    def __init__(self, id: int = 200, codes: frozenset[int] = frozenset({0x60}), name: str = "odd") -> None:  # noqa: A002  # its name
+    def __init__(
+        self,
+        id: int = 200,  # noqa: A002  # its name
+        codes: frozenset[int] = frozenset({0x60}),
+        name: str = "odd",
+    ) -> None:
         self.id: int = id
         self.codes: frozenset[int] = codes
         self.name = name
@@ -39,7 +49,10 @@ class Offers:
 def of(*made: tuple[int, Callable[[], object]]) -> tuple[list[str], list[str]]:
     """Return the names of the negotiated extensions, and the reports."""
     told: list[Exception] = []
-    offers = [Factory(name=f"odd{position}", id=number, make=make) for position, (number, make) in enumerate(made)]
+    offers = [
+        Factory(name=f"odd{position}", id=number, make=make)
+        for position, (number, make) in enumerate(made)
+    ]
     registry = build_registry([Offers(*offers)])
     assert registry.problems == ()
     return [each.name for each in offered(registry, told.append)], [str(each) for each in told]
@@ -56,8 +69,19 @@ def test_sound_extensions_are_negotiated() -> None:
 def test_a_server_without_a_log_does_not_offer_positions() -> None:
     """An extension that the program gave stays."""
     found = extensions_for(build_registry(), None, print)
-    assert [each.name for each in if_used(found, has_logs=True).offered] == ["content", "drain", "keepalive", "position", "requests"]
-    assert [each.name for each in if_used(found, has_logs=False).offered] == ["content", "drain", "keepalive", "requests"]
+    assert [each.name for each in if_used(found, has_logs=True).offered] == [
+        "content",
+        "drain",
+        "keepalive",
+        "position",
+        "requests",
+    ]
+    assert [each.name for each in if_used(found, has_logs=False).offered] == [
+        "content",
+        "drain",
+        "keepalive",
+        "requests",
+    ]
     given = extensions_for(build_registry(), [Position()], print)
     assert if_used(given, has_logs=False) == given
 
@@ -69,15 +93,26 @@ def _raises() -> Extension:
 @pytest.mark.parametrize(
     ("make", "says"),
     [
-        (_raises, "the extension 'odd0' raised when it was made, and was left out: KeyError('mine')"),
+        (
+            _raises,
+            "the extension 'odd0' raised when it was made, and was left out: KeyError('mine')",
+        ),
         (lambda: "text", "'text' is no Extension: it needs an id, a name, codes and open()"),
         (lambda: Odd(201), "'odd0' was offered as id=200, and made with id=201"),
-        (lambda: Odd(200, frozenset({0x40})), "'odd' has the code 0x40; codes from 0x60 to 0x7e are for it"),
-        (lambda: Odd(200, frozenset({0x12, 0x7F})), "'odd' has the code 0x12, 0x7f; codes from 0x60 to 0x7e are for it"),
+        (
+            lambda: Odd(200, frozenset({0x40})),
+            "'odd' has the code 0x40; codes from 0x60 to 0x7e are for it",
+        ),
+        (
+            lambda: Odd(200, frozenset({0x12, 0x7F})),
+            "'odd' has the code 0x12, 0x7f; codes from 0x60 to 0x7e are for it",
+        ),
     ],
     ids=["raises", "no extension", "another id", "our code", "no code"],
 )
-def test_an_unsound_extension_is_reported_and_left_out(make: Callable[[], object], says: str) -> None:
+def test_an_unsound_extension_is_reported_and_left_out(
+    make: Callable[[], object], says: str
+) -> None:
     """The others are negotiated."""
     names, told = of((200, make))
     assert names == ["content", "drain", "keepalive", "position", "requests"]
@@ -89,7 +124,10 @@ def test_two_extensions_with_one_code_are_both_left_out() -> None:
     """Both extensions are reported by their names."""
     names, told = of((200, lambda: Odd(200)), (201, lambda: Odd(201, name="other")))
     assert names == ["content", "drain", "keepalive", "position", "requests"]
-    assert told == [f"the extension '{name}' has the code 0x60, like another one: neither was negotiated" for name in ("odd", "other")]
+    assert told == [
+        f"the extension '{name}' has the code 0x60, like another one: neither was negotiated"
+        for name in ("odd", "other")
+    ]
 
 
 @pytest.mark.parametrize(
@@ -104,7 +142,9 @@ def test_two_extensions_with_one_code_are_both_left_out() -> None:
     ],
     ids=["no extension", "same id", "same code", "no codes", "codes of text", "no sequence"],
 )
-def test_an_unsound_extension_of_the_program_is_refused_at_the_call(extensions: list[Extension], says: str) -> None:
+def test_an_unsound_extension_of_the_program_is_refused_at_the_call(
+    extensions: list[Extension], says: str
+) -> None:
     """The program can be corrected."""
     with pytest.raises(UsageError, match=says):
         connect("memory://test", extensions=extensions)

@@ -1,4 +1,6 @@
-"""A peer that leaves in good order over ReactiveSocket closes the transport, and no error is reported. One that leaves a stream is lost."""
+"""A peer that leaves in good order over ReactiveSocket closes the transport, and no error is
+reported. One that leaves a stream is lost.
+"""
 
 import pytest
 import trio
@@ -16,9 +18,14 @@ SETUP = rs.encode(rs.Setup())
 
 
 async def closed_after(said: bytes) -> tuple[str, BaseException | None]:
-    """Connect, send `said`, leave, and return the reason and the error of the event on the server's side."""
+    """Connect, send `said`, leave, and return the reason
+    and the error of the event on the server's side.
+    """
     observer = Observer()
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=observer.registry()):
+    async with (
+        trio.open_nursery() as nursery,
+        serve(numbers_service(), "memory://test", registry=observer.registry()),
+    ):
         raw = await raw_connection(nursery)
         await raw.send(said)
         await trio.testing.wait_all_tasks_blocked()
@@ -28,7 +35,9 @@ async def closed_after(said: bytes) -> tuple[str, BaseException | None]:
     return event.reason, event.error
 
 
-async def test_a_client_that_leaves_is_reported_as_closed_on_both_sides(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_that_leaves_is_reported_as_closed_on_both_sides(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Also while a stream that it has opened runs: it has stopped reading."""
     observer = Observer()
     async with serve(numbers_service(), URL, registry=observer.registry()) as server:
@@ -43,7 +52,9 @@ async def test_a_client_that_leaves_is_reported_as_closed_on_both_sides(autojump
     assert [(event.reason, event.error) for event in observer.closed] == [("closed", None)] * 4
 
 
-async def test_an_end_between_two_frames_is_a_goodbye(autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_end_between_two_frames_is_a_goodbye(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """It is all that the draft has."""
     assert await closed_after(SETUP) == ("closed", None)
 
@@ -63,10 +74,15 @@ def test_a_reset_is_a_loss() -> None:
         assert raw.session.close_reason[0] == reason
 
 
-async def test_a_publisher_that_leaves_its_stream_is_lost(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_publisher_that_leaves_its_stream_is_lost(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Its subscriber waits for elements, or for an end of the stream."""
     observer = Observer()
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=observer.registry()) as server:
+    async with (
+        trio.open_nursery() as nursery,
+        serve(numbers_service(), "memory://test", registry=observer.registry()) as server,
+    ):
         raw = await raw_connection(nursery)
         await raw.send(SETUP)
         await trio.testing.wait_all_tasks_blocked()

@@ -16,8 +16,13 @@ from tests.runtime._services import numbers_service, raw_connection
 async def test_a_failure_is_raised_from_the_loop_without_its_secrets() -> None:
     """Only the text of a PublicError crosses; the publisher's side reports everything."""
     told: list[Exception] = []
-    async with serve(numbers_service(), "memory://test", on_violation=told.append) as server, connect(server.addresses[0]) as peer:
-        with pytest.raises(PublisherFailed, match=r"^the publisher failed .*look into the log of the other side"):
+    async with (
+        serve(numbers_service(), "memory://test", on_violation=told.append) as server,
+        connect(server.addresses[0]) as peer,
+    ):
+        with pytest.raises(
+            PublisherFailed, match=r"^the publisher failed .*look into the log of the other side"
+        ):
             async with peer.subscribe("failing", serializer="text") as stream:
                 assert [element async for element in stream]
         assert [str(each) for each in told] == ["a secret"]
@@ -26,17 +31,25 @@ async def test_a_failure_is_raised_from_the_loop_without_its_secrets() -> None:
                 assert [element async for element in stream]
 
 
-@pytest.mark.parametrize("name", ["nobody", "numbers", "numbers/x", "numbers/1?stop=3", "numbers/1/2", "numbers/1?count=2"])
+@pytest.mark.parametrize(
+    "name",
+    ["nobody", "numbers", "numbers/x", "numbers/1?stop=3", "numbers/1/2", "numbers/1?count=2"],
+)
 async def test_missing_names_and_wrong_parameters_are_refused_in_the_same_words(name: str) -> None:
     """A peer cannot probe for names."""
-    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         with pytest.raises(Rejected, match=r"refused this stream: no such publisher \("):
             async with peer.subscribe(name, serializer="json") as stream:
                 await anext(stream)
 
 
 async def test_messages_without_an_answer_take_places_of_streams() -> None:
-    """Those above the limit are dropped, and the places are free again when their handlers have ended."""
+    """Those above the limit are dropped, and the places are free again
+    when their handlers have ended.
+    """
     heard: list[bytes] = []
     go = trio.Event()
     service = Service()
@@ -47,7 +60,10 @@ async def test_messages_without_an_answer_take_places_of_streams() -> None:
         await go.wait()
 
     limits = replace(Limits(), max_subscriptions=2)
-    async with serve(service, "memory://r", limits=limits) as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+    async with (
+        serve(service, "memory://r", limits=limits) as server,
+        connect("reactivesocket+" + server.addresses[0]) as peer,
+    ):
         for number in range(4):
             await peer.fire_and_forget(str(number))
         await trio.testing.wait_all_tasks_blocked()
@@ -85,7 +101,10 @@ async def test_a_setup_function_is_cancelled_when_its_client_is_gone(
 
     async with serve(service, f"reactivesocket+{place}") as server, trio.open_nursery() as nursery:
         connection = await raw_connection(nursery, place)
-        frames = [reactivesocket.Setup(), *(reactivesocket.RequestResponse(stream_id=1 + 2 * each) for each in range(behind))]
+        frames = [
+            reactivesocket.Setup(),
+            *(reactivesocket.RequestResponse(stream_id=1 + 2 * each) for each in range(behind)),
+        ]
         for frame in frames:
             await connection.send(reactivesocket.encode(frame, framed=connection.framed))
             await trio.testing.wait_all_tasks_blocked()
@@ -117,23 +136,33 @@ async def test_requests_behind_the_setup_are_run_in_order_afterwards(place: str)
         connection = await raw_connection(nursery, place)
 
         async def say() -> None:
-            await connection.send(reactivesocket.encode(reactivesocket.Setup(), framed=connection.framed))
+            await connection.send(
+                reactivesocket.encode(reactivesocket.Setup(), framed=connection.framed)
+            )
             for number in range(200):
-                frame = reactivesocket.RequestFnf(stream_id=1 + 2 * number, data=b"%04d" % number + bytes(1000))
+                frame = reactivesocket.RequestFnf(
+                    stream_id=1 + 2 * number, data=b"%04d" % number + bytes(1000)
+                )
                 await connection.send(reactivesocket.encode(frame, framed=connection.framed))
 
         nursery.start_soon(say)
         await trio.testing.wait_all_tasks_blocked()
         assert seen == []
         (conversation,) = server._connections.running
-        assert Limits().preauth_bytes <= conversation.held() <= Limits().preauth_bytes + Limits().receive_chunk
+        assert (
+            Limits().preauth_bytes
+            <= conversation.held()
+            <= Limits().preauth_bytes + Limits().receive_chunk
+        )
         let_in.set()
         await heard_all.wait()
         assert seen == list(range(200))
         await connection.abort()
 
 
-@pytest.mark.parametrize("error", [PublicError("not today"), Rejected("not today"), ValueError("a secret")])
+@pytest.mark.parametrize(
+    "error", [PublicError("not today"), Rejected("not today"), ValueError("a secret")]
+)
 async def test_an_async_setup_function_refuses_by_raising(error: Exception) -> None:
     """The text of a PublicError or Rejected crosses; every other exception is reported here."""
     told: list[BaseException] = []
@@ -142,15 +171,23 @@ async def test_an_async_setup_function_refuses_by_raising(error: Exception) -> N
         await trio.lowlevel.checkpoint()
         raise error
 
-    async with serve(Service(setup=setup), "reactivesocket+memory://r", on_violation=told.append) as server:
-        with pytest.raises(Rejected, match="'refused'" if isinstance(error, ValueError) else "'not today'"):
+    async with serve(
+        Service(setup=setup), "reactivesocket+memory://r", on_violation=told.append
+    ) as server:
+        with pytest.raises(
+            Rejected, match="'refused'" if isinstance(error, ValueError) else "'not today'"
+        ):
             async with connect(server.addresses[0]) as peer:
                 await peer.request_response("x")
     assert told == [error] * isinstance(error, ValueError)
 
 
-async def test_a_message_handler_outlives_its_connection_for_ten_seconds(autojump_clock: trio.testing.MockClock) -> None:
-    """The client need not stay connected. One that takes longer is cancelled: it keeps the place of the connection."""
+async def test_a_message_handler_outlives_its_connection_for_ten_seconds(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The client need not stay connected. One that takes longer is cancelled:
+    it keeps the place of the connection.
+    """
     service, done = Service(), list[tuple[bytes, float]]()
 
     @service.fire_and_forget

@@ -1,4 +1,6 @@
-"""The reader runs short calls inline; a call that blocks keeps the task, and another task becomes the reader."""
+"""The reader runs short calls inline;
+a call that blocks keeps the task, and another task becomes the reader.
+"""
 
 import gc
 import weakref
@@ -14,7 +16,12 @@ from hypothesis import strategies as st
 
 from penstock.runtime.connection import _decoding_turns, _inline_tasks
 from penstock.runtime.connection._decoding_turns import DecodingTurns
-from penstock.runtime.connection._inline_tasks import HELPER, READER, InlineTaskRunner, _continue_coroutine
+from penstock.runtime.connection._inline_tasks import (
+    HELPER,
+    READER,
+    InlineTaskRunner,
+    _continue_coroutine,
+)
 
 LAST = 99
 """The number of the last call, in tests with many."""
@@ -39,7 +46,12 @@ class RunnerHarness:
     """A runner that gets its calls from the test, and a log."""
 
     def __init__(self, *, turn: float = 1.0) -> None:
-        self.runner = InlineTaskRunner(self.read_and_dispatch, lambda: self.log.append("flushed"), turns=DecodingTurns(), turn=turn)
+        self.runner = InlineTaskRunner(
+            self.read_and_dispatch,
+            lambda: self.log.append("flushed"),
+            turns=DecodingTurns(),
+            turn=turn,
+        )
         self.calls, self._arrivals = trio.open_memory_channel[list[Call]](10)
         self.log: list[str] = []
         self.tasks: list[trio.lowlevel.Task] = []
@@ -82,12 +94,23 @@ async def test_a_call_that_does_not_block_runs_in_the_reader_task(harness: Runne
         await harness.calls.send([first, second])
         await harness.calls.send([second])
         harness.calls.close()
-    assert harness.log == ["flushed", "read", "first", "second", "flushed", "read", "second", "flushed"]
+    assert harness.log == [
+        "flushed",
+        "read",
+        "first",
+        "second",
+        "flushed",
+        "read",
+        "second",
+        "flushed",
+    ]
     assert [task.name for task in harness.tasks] == [READER] * 3
     assert len(set(harness.tasks)) == 1
 
 
-async def test_a_call_that_blocks_keeps_the_task_and_another_task_reads(harness: RunnerHarness) -> None:
+async def test_a_call_that_blocks_keeps_the_task_and_another_task_reads(
+    harness: RunnerHarness,
+) -> None:
     """Under the name of the call; the new reader runs the queued calls, and reads on."""
     gate = trio.Event()
 
@@ -104,7 +127,11 @@ async def test_a_call_that_blocks_keeps_the_task_and_another_task_reads(harness:
         await harness.calls.send([waits, quick])
         await harness.calls.send([quick])
         await trio.testing.wait_all_tasks_blocked()
-        assert [what for what in harness.log if what not in {"read", "flushed"}] == ["waits", "quick", "quick"]
+        assert [what for what in harness.log if what not in {"read", "flushed"}] == [
+            "waits",
+            "quick",
+            "quick",
+        ]
         gate.set()
         await trio.testing.wait_all_tasks_blocked()
         before, _, reader, after = harness.tasks
@@ -114,8 +141,12 @@ async def test_a_call_that_blocks_keeps_the_task_and_another_task_reads(harness:
         harness.calls.close()
 
 
-async def test_many_blocking_calls_start_in_order_within_a_few_passes(harness: RunnerHarness) -> None:
-    """The hundredth of the calls that arrived together does not wait for a hundred scheduler passes."""
+async def test_many_blocking_calls_start_in_order_within_a_few_passes(
+    harness: RunnerHarness,
+) -> None:
+    """The hundredth of the calls that arrived together does not wait for a hundred scheduler
+    passes.
+    """
     gate, passes = trio.Event(), 0
 
     async def neighbour() -> None:
@@ -138,7 +169,9 @@ async def test_many_blocking_calls_start_in_order_within_a_few_passes(harness: R
         await harness.calls.send([work(number) for number in range(LAST + 1)])
         harness.calls.close()
         nursery.start_soon(neighbour)
-    assert [entry for entry in harness.log if entry.isdigit()] == [f"{number}" for number in range(LAST + 1)]
+    assert [entry for entry in harness.log if entry.isdigit()] == [
+        f"{number}" for number in range(LAST + 1)
+    ]
     assert len(set(harness.tasks)) == LAST + 1
     assert {task.name for task in harness.tasks} == {"waits"}
     assert passes < 12
@@ -160,11 +193,17 @@ async def test_a_helper_task_that_finds_no_call_ends(harness: RunnerHarness) -> 
         await harness.calls.send(calls)
         await harness.calls.send([quick])
         harness.calls.close()
-    assert [entry for entry in harness.log if entry in ("waits", "quick")] == ["waits"] * 5 + ["quick"] * 61
+    assert [entry for entry in harness.log if entry in ("waits", "quick")] == ["waits"] * 5 + [
+        "quick"
+    ] * 61
 
 
-async def test_helpers_share_the_budget_of_the_pass(harness: RunnerHarness, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Calls that block, and take 0.1 s of a turn of 1 s each: no pass has more than a turn and one call, and no call has two helpers."""
+async def test_helpers_share_the_budget_of_the_pass(
+    harness: RunnerHarness, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Calls that block, and take 0.1 s of a turn of 1 s each: no pass has more than a turn and
+    one call, and no call has two helpers.
+    """
     now, taken, helpers = 100.0, [0.0], 0
     for module in (_inline_tasks, _decoding_turns):
         monkeypatch.setattr(module, "monotonic", lambda: now)
@@ -196,7 +235,9 @@ async def test_helpers_share_the_budget_of_the_pass(harness: RunnerHarness, monk
 
 
 async def test_if_few_calls_block_no_helper_task_is_started(harness: RunnerHarness) -> None:
-    """A task for a call that does not block costs more than that call: each such call halves the number of helper tasks."""
+    """A task for a call that does not block costs more than that call:
+    each such call halves the number of helper tasks.
+    """
     helpers = 0
 
     class Counts(trio.abc.Instrument):
@@ -237,7 +278,8 @@ async def test_answers_are_flushed_when_a_call_blocks(harness: RunnerHarness) ->
         nursery.start_soon(harness.runner.run, nursery)
         await harness.calls.send([waits])
         await trio.testing.wait_all_tasks_blocked()
-        assert harness.log == ["flushed", "read", "waits", "flushed", "flushed"]  # by the call that blocks, and by the new reader
+        # By the call that blocks, and by the new reader.
+        assert harness.log == ["flushed", "read", "waits", "flushed", "flushed"]
         nursery.cancel_scope.cancel()
 
 
@@ -455,7 +497,9 @@ async def test_a_call_whose_task_is_dropped_is_closed() -> None:
 
 
 async def test_a_cancelled_call_keeps_nothing_alive(harness: RunnerHarness) -> None:
-    """Without the garbage collector: the Cancelled exception refers to a frame that refers to it no longer."""
+    """Without the garbage collector:
+    the Cancelled exception refers to a frame that refers to it no longer.
+    """
 
     class Held:
         """An object in the frame of the call."""
@@ -489,9 +533,13 @@ async def test_a_cancelled_call_keeps_nothing_alive(harness: RunnerHarness) -> N
 
 
 Step: TypeAlias = str
-"""A step of a call: `log` an entry, `block` for one scheduler pass, `spawn` the next script as another call, or `fail`."""
+"""A step of a call: `log` an entry, `block` for one scheduler pass,
+`spawn` the next script as another call, or `fail`.
+"""
 
-SCRIPTS = st.lists(st.lists(st.sampled_from(["log", "block", "spawn"]), max_size=5), min_size=1, max_size=8)
+SCRIPTS = st.lists(
+    st.lists(st.sampled_from(["log", "block", "spawn"]), max_size=5), min_size=1, max_size=8
+)
 
 
 class Scripted:
@@ -525,7 +573,9 @@ class Scripted:
 @given(SCRIPTS)
 @settings(max_examples=150, deadline=None)
 def test_calls_see_the_same_as_in_tasks_of_a_nursery(scripts: list[list[Step]]) -> None:
-    """The same calls run to the same ends, with the same context variables; the calls that arrived together start in their order."""
+    """The same calls run to the same ends, with the same context variables; the calls that
+    arrived together start in their order.
+    """
     inline, plain = Scripted(scripts), Scripted(scripts)
 
     async def run_inline() -> None:
@@ -545,14 +595,18 @@ def test_calls_see_the_same_as_in_tasks_of_a_nursery(scripts: list[list[Step]]) 
 
     trio.run(run_inline)
     trio.run(run_plain)
-    assert {number: sorted(seen) for number, seen in inline.seen.items()} == {number: sorted(seen) for number, seen in plain.seen.items()}
+    assert {number: sorted(seen) for number, seen in inline.seen.items()} == {
+        number: sorted(seen) for number, seen in plain.seen.items()
+    }
     assert sorted(inline.started) == sorted(plain.started)
     first = [number for number in inline.started if number < len(scripts)]
     assert first == list(range(len(scripts)))
 
 
 async def test_calls_that_may_not_start_wait_and_the_reader_goes_on(harness: RunnerHarness) -> None:
-    """They are started one after the other when they may, each in a task, and only as long as they may."""
+    """They are started one after the other when they may, each in a task,
+    and only as long as they may.
+    """
     room = 1
 
     async def call() -> None:

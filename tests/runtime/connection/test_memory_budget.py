@@ -1,4 +1,6 @@
-"""The memory budget: the bytes that it counts, the connection that it closes, and that no other one notices."""
+"""The memory budget: the bytes that it counts, the connection that it closes, and
+that no other one notices.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -61,7 +63,9 @@ def test_the_largest_connections_are_closed_until_it_is_enough() -> None:
 
 
 def test_small_connections_are_not_closed_for_a_large_one_that_is_closing() -> None:
-    """The bytes that a closing connection still holds do not cause the end of a connection below an equal share."""
+    """The bytes that a closing connection still holds do not cause the end of a connection below
+    an equal share.
+    """
     budget = MemoryBudget(1000)
     large, small = Fake(budget, 900), [Fake(budget, 40) for _ in range(9)]
     budget.measure()
@@ -118,7 +122,9 @@ def _held_by(server: Server) -> int:
 
 
 def _held_by_open(server: Server) -> int:
-    """Return what the connections hold that were not told to close: the others have bytes in flight until their goodbye."""
+    """Return what the connections hold that were not told to close: the others have bytes in
+    flight until their goodbye.
+    """
     budget = server._settings.budget
     assert isinstance(budget, MemoryBudget)
     return sum(holder.held() for holder in budget._holders.keys() - budget._closed)
@@ -135,15 +141,24 @@ async def _until_closed(raw: Connection) -> bytes:
     return bytes(heard)
 
 
-async def test_the_connection_that_holds_most_is_cut_and_the_others_go_on(autojump_clock: trio.testing.MockClock) -> None:
-    """Its peer gets `limit:memory`, the server reports it, and a peer that reads is served as before."""
+async def test_the_connection_that_holds_most_is_cut_and_the_others_go_on(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Its peer gets `limit:memory`, the server reports it, and a peer
+    that reads is served as before.
+    """
     told: list[Exception] = []
     limits = replace(Limits(), memory_budget=100_000, max_element=50_000)
     async with (
         trio.open_nursery() as nursery,
-        serve(_reading_service(), "memory://test", limits=limits, on_violation=told.append) as server,
+        serve(
+            _reading_service(), "memory://test", limits=limits, on_violation=told.append
+        ) as server,
     ):
-        async with connect(server.addresses[0]) as peer, peer.subscribe("numbers/100000", serializer="json", demand=2) as canary:
+        async with (
+            connect(server.addresses[0]) as peer,
+            peer.subscribe("numbers/100000", serializer="json", demand=2) as canary,
+        ):
             await anext(canary)
             hog = await _hog(nursery)
             for each in range(8):
@@ -159,7 +174,9 @@ async def test_the_connection_that_holds_most_is_cut_and_the_others_go_on(autoju
 
 
 @pytest.mark.parametrize("size", [100_000, 1_000_000])
-async def test_a_peer_that_reads_nothing_makes_a_server_hold_two_large_elements(size: int, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_peer_that_reads_nothing_makes_a_server_hold_two_large_elements(
+    size: int, autojump_clock: trio.testing.MockClock
+) -> None:
     """Whatever the number of its streams; when it reads, every stream goes on."""
     service = Service()
 
@@ -171,7 +188,9 @@ async def test_a_peer_that_reads_nothing_makes_a_server_hold_two_large_elements(
     async with trio.open_nursery() as nursery, serve(service, "memory://test") as server:
         raw = await _hog(nursery)
         for each in range(100):
-            await raw.send(rsio.encode(rsio.Subscribe(publisher="large", subscriber=each, demand=5)))
+            await raw.send(
+                rsio.encode(rsio.Subscribe(publisher="large", subscriber=each, demand=5))
+            )
         await trio.sleep(1)
         assert 2 * size <= _held_by(server) <= 2 * size + 400_000
         heard = 0
@@ -181,13 +200,17 @@ async def test_a_peer_that_reads_nothing_makes_a_server_hold_two_large_elements(
         await raw.abort()
 
 
-async def test_newcomers_are_accepted_while_one_connection_holds_all_that_is_allowed(autojump_clock: trio.testing.MockClock) -> None:
+async def test_newcomers_are_accepted_while_one_connection_holds_all_that_is_allowed(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """It is cut; the others, and those who come then, are served."""
     limits = replace(Limits(), memory_budget=1_000_000, partial_age=1e9)
     part = rsio.encode(rsio.OnNextPart(subscriber=0, element=0, data=bytes(100_000)))
     async with (
         trio.open_nursery() as nursery,
-        serve(numbers_service(), "memory://test", limits=limits, on_violation=lambda _: None) as server,
+        serve(
+            numbers_service(), "memory://test", limits=limits, on_violation=lambda _: None
+        ) as server,
     ):
         hog = await _hog(nursery)
         while not server.peers:
@@ -195,15 +218,22 @@ async def test_newcomers_are_accepted_while_one_connection_holds_all_that_is_all
         async with server.peers[0].subscribe("parts", demand=5) as parts:
             with suppress(trio.BrokenResourceError):
                 await hog.send(rsio.encode(rsio.OnSubscribe(subscriber=0)) + part * 12)
-            async with connect(server.addresses[0]) as peer, peer.subscribe("numbers/3", serializer="json") as numbers:
+            async with (
+                connect(server.addresses[0]) as peer,
+                peer.subscribe("numbers/3", serializer="json") as numbers,
+            ):
                 assert [number async for number in numbers] == [0, 1, 2]
             with pytest.raises(ConnectionLost, match="80 % of"):
                 await anext(parts)
         await hog.abort()
 
 
-async def test_tasks_and_data_of_requests_are_counted_until_they_have_stopped(autojump_clock: trio.testing.MockClock) -> None:
-    """A stream, its task and its data each have their price; after the handlers have stopped nothing is left of it."""
+async def test_tasks_and_data_of_requests_are_counted_until_they_have_stopped(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A stream, its task and its data each have their price;
+    after the handlers have stopped nothing is left of it.
+    """
     service, may_stop = Service(), trio.Event()
 
     @service.request("keep")
@@ -220,10 +250,18 @@ async def test_tasks_and_data_of_requests_are_counted_until_they_have_stopped(au
                 for _ in range(10):
                     nursery.start_soon(peer.request, "keep", bytes(10_000))
                 await trio.testing.wait_all_tasks_blocked()
-                assert 10 * (20_000 + TASK_BYTES) <= _held_by(server) - before <= 10 * (21_000 + TASK_BYTES)
+                assert (
+                    10 * (20_000 + TASK_BYTES)
+                    <= _held_by(server) - before
+                    <= 10 * (21_000 + TASK_BYTES)
+                )
                 nursery.cancel_scope.cancel()
             await trio.testing.wait_all_tasks_blocked()
-            assert 10 * (20_000 + TASK_BYTES) <= _held_by(server) - before <= 10 * (21_000 + TASK_BYTES)
+            assert (
+                10 * (20_000 + TASK_BYTES)
+                <= _held_by(server) - before
+                <= 10 * (21_000 + TASK_BYTES)
+            )
             may_stop.set()
             await trio.testing.wait_all_tasks_blocked()
             assert _held_by(server) == before
@@ -232,15 +270,21 @@ async def test_tasks_and_data_of_requests_are_counted_until_they_have_stopped(au
 async def test_the_budget_holds_with_many_large_connections(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Thirty peers send elements that never end, and never read what they requested: the budget is exceeded at no time."""
-    limits = replace(Limits(), memory_budget=1_000_000, max_element=200_000, partial_age=1e9, write_stall=1e9)
+    """Thirty peers send elements that never end, and never read what they requested:
+    the budget is exceeded at no time.
+    """
+    limits = replace(
+        Limits(), memory_budget=1_000_000, max_element=200_000, partial_age=1e9, write_stall=1e9
+    )
     part = rsio.encode(rsio.OnNextPart(subscriber=0, element=0, data=bytes(5000)))
     held: list[int] = []
 
     async def attack(raw: Connection, peer: Peer) -> None:
         async with peer.subscribe("parts", demand=5) as parts:
             with suppress(trio.BrokenResourceError), trio.move_on_after(20):
-                await raw.send(rsio.encode(rsio.OnSubscribe(subscriber=0)) + b"\x10\x05large\x00\x64")
+                await raw.send(
+                    rsio.encode(rsio.OnSubscribe(subscriber=0)) + b"\x10\x05large\x00\x64"
+                )
                 for _ in range(39):
                     await raw.send(part)
                     held.append(_held_by_open(server))
@@ -250,7 +294,9 @@ async def test_the_budget_holds_with_many_large_connections(
 
     async with (
         trio.open_nursery() as nursery,
-        serve(_reading_service(), "memory://test", limits=limits, on_violation=lambda _: None) as server,
+        serve(
+            _reading_service(), "memory://test", limits=limits, on_violation=lambda _: None
+        ) as server,
     ):
         hogs = []
         for each in range(30):

@@ -25,7 +25,10 @@ from tests.runtime._services import numbers_service
 def test_a_url_without_a_plus_speaks_every_dialect_and_the_default_first() -> None:
     """With a plus it speaks the one that is named; the others can refuse their clients."""
     registry = build_registry()
-    assert [kind.name for kind in dialects_at(registry, parse_url("tcp://127.0.0.1:1"))] == ["rsio", "reactivesocket"]
+    assert [kind.name for kind in dialects_at(registry, parse_url("tcp://127.0.0.1:1"))] == [
+        "rsio",
+        "reactivesocket",
+    ]
     served = dialects_at(registry, parse_url("reactivesocket+tcp://127.0.0.1:1"))
     assert [kind.name for kind in served] == ["reactivesocket"]
     assert [kind.name for kind in unserved_at(registry, served)] == ["rsio"]
@@ -44,7 +47,9 @@ def test_a_url_without_a_plus_speaks_every_dialect_and_the_default_first() -> No
     ],
 )
 def test_a_subprotocol_names_one_dialect(protocol: str | None, names: list[str]) -> None:
-    """With an encoding behind it or without. A name of ALPN leaves all of them: a client of TLS may speak another one."""
+    """With an encoding behind it or without. A name of ALPN leaves all of them:
+    a client of TLS may speak another one.
+    """
     dialects = dialects_at(build_registry(), parse_url("tcp://127.0.0.1:1"))
     assert [kind.name for kind in dialects_agreed(protocol, dialects)] == names
 
@@ -67,7 +72,11 @@ def test_a_dialect_that_does_not_say_whether_it_takes_extensions_takes_none() ->
 
 @pytest.mark.parametrize(
     ("url", "advice"),
-    [("localhost:7000", "tcp://localhost:7000"), ("rsio://there", "rsio+tcp://"), ("nothing://there", "penstock plugins")],
+    [
+        ("localhost:7000", "tcp://localhost:7000"),
+        ("rsio://there", "rsio+tcp://"),
+        ("nothing://there", "penstock plugins"),
+    ],
 )
 def test_a_transport_that_is_not_installed_is_refused_with_advice(url: str, advice: str) -> None:
     """Each text says what to write."""
@@ -102,11 +111,18 @@ class BrokenPlugin:
 
 
 async def test_a_dialect_that_raises_fails_its_connect_and_nothing_else() -> None:
-    """The nursery of the block is left, the transport is closed, and the rest of the run goes on."""
+    """The nursery of the block is left, the transport is closed,
+    and the rest of the run goes on.
+    """
     registry = build_registry([BrokenPlugin()])
-    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as healthy:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect(server.addresses[0]) as healthy,
+    ):
         for _ in range(2):
-            with pytest.raises(PluginError, match=r"the dialect 'broken' raised .*KeyError\('dialect'\)"):
+            with pytest.raises(
+                PluginError, match=r"the dialect 'broken' raised .*KeyError\('dialect'\)"
+            ):
                 async with connect("broken+memory://test", registry=registry):
                     raise AssertionError("it was entered")
             with pytest.raises(PluginError, match="the dialect 'broken' raised"):
@@ -117,7 +133,9 @@ async def test_a_dialect_that_raises_fails_its_connect_and_nothing_else() -> Non
         assert len(server.peers) == 1
 
 
-@pytest.mark.parametrize("url", ["broken+memory://test", "memory://test"], ids=["named", "detected"])
+@pytest.mark.parametrize(
+    "url", ["broken+memory://test", "memory://test"], ids=["named", "detected"]
+)
 async def test_a_dialect_that_raises_on_the_server_ends_that_connection_only(url: str) -> None:
     """Its exception is reported, the client is disconnected, and the next client is accepted."""
     told: list[Exception] = []
@@ -126,7 +144,9 @@ async def test_a_dialect_that_raises_on_the_server_ends_that_connection_only(url
         for count in (1, 2):
             transport = registry.transport("memory")
             async with trio.open_nursery() as nursery:
-                raw = await transport.connect(parse_url("memory://test"), options=TransportOptions(), nursery=nursery)
+                raw = await transport.connect(
+                    parse_url("memory://test"), options=TransportOptions(), nursery=nursery
+                )
                 await raw.send(b"B" * 16)
                 try:
                     while await raw.receive() is not None:
@@ -138,7 +158,10 @@ async def test_a_dialect_that_raises_on_the_server_ends_that_connection_only(url
             assert len(told) == count
             assert "KeyError('dialect')" in repr(told[-1]) or "KeyError" in str(told[-1])
         if url == "memory://test":
-            async with connect(server.addresses[0]) as peer, peer.subscribe("numbers/1", serializer="json") as stream:
+            async with (
+                connect(server.addresses[0]) as peer,
+                peer.subscribe("numbers/1", serializer="json") as stream,
+            ):
                 assert [number async for number in stream] == [0]
 
 

@@ -42,10 +42,16 @@ async def test_a_stream_on_a_connection_that_is_gone_fails_at_once() -> None:
                 await anext(stream)
 
 
-@pytest.mark.parametrize(("name", "says"), [("", "give the publisher's name"), ("\udcff", "half a character"), ("é" * 600, "1200 bytes")])
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [("", "give the publisher's name"), ("\udcff", "half a character"), ("é" * 600, "1200 bytes")],
+)
 async def test_a_name_that_would_cost_the_connection_is_refused_here(name: str, says: str) -> None:
     """The connection and its other streams go on."""
-    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         with pytest.raises(UsageError, match=says):
             peer.subscribe(name)
         async with peer.subscribe("numbers/1", serializer="json") as stream:
@@ -54,7 +60,10 @@ async def test_a_name_that_would_cost_the_connection_is_refused_here(name: str, 
 
 async def test_a_subscription_is_opened_once() -> None:
     """A second time is a UsageError with advice."""
-    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         opening = peer.subscribe("endless")
         async with opening:
             pass
@@ -65,7 +74,10 @@ async def test_a_subscription_is_opened_once() -> None:
 
 async def test_a_peers_publisher_is_a_source() -> None:
     """For pipes and sinks; each subscription is a separate stream."""
-    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         source = peer.source("numbers/3", serializer="json")
         assert "numbers/3" in repr(source)
         assert await penstock.collect(source) == await penstock.collect(source) == [0, 1, 2]
@@ -101,8 +113,12 @@ def test_after_a_cancel_a_decoder_lets_nothing_through() -> None:
 
 
 @pytest.mark.parametrize("takes_lists", [True, False])
-def test_a_decoder_delivers_what_a_run_holds_before_an_element_that_cannot_be_read(*, takes_lists: bool) -> None:
-    """As one list if the subscriber takes lists; the peer is told to stop, and the subscriber gets the reason."""
+def test_a_decoder_delivers_what_a_run_holds_before_an_element_that_cannot_be_read(
+    *, takes_lists: bool
+) -> None:
+    """As one list if the subscriber takes lists;
+    the peer is told to stop, and the subscriber gets the reason.
+    """
     stream: Stream[Any] = Stream(demand=10)
     plain, upstream = ManualSubscriber(), Counting()
     decoder = Decoder(stream if takes_lists else plain, JsonSerializer())
@@ -131,10 +147,18 @@ class Counting(Subscription):
         self.cancels += 1
 
 
-@pytest.mark.parametrize(("data", "says"), [(5, "is 'int'; give bytes"), (None, "is 'NoneType'"), ("\ud800", r"'\\ud800' cannot be")])
-async def test_data_of_the_wrong_type_is_refused_before_anything_is_sent(data: Any, says: str) -> None:
+@pytest.mark.parametrize(
+    ("data", "says"),
+    [(5, "is 'int'; give bytes"), (None, "is 'NoneType'"), ("\ud800", r"'\\ud800' cannot be")],
+)
+async def test_data_of_the_wrong_type_is_refused_before_anything_is_sent(
+    data: Any, says: str
+) -> None:
     """The int 5 does not become five zero bytes."""
-    async with serve(Service(), "memory://test") as server, connect(f"reactivesocket+{server.addresses[0]}") as peer:
+    async with (
+        serve(Service(), "memory://test") as server,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
+    ):
         with pytest.raises(UsageError, match=says):
             await peer.request_response(data)
         with pytest.raises(UsageError, match=says):
@@ -145,7 +169,10 @@ async def test_data_of_the_wrong_type_is_refused_before_anything_is_sent(data: A
 
 async def test_the_block_around_a_stream_checkpoints() -> None:
     """A loop over such blocks alone lets other tasks run, and can be cancelled."""
-    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         with trio.testing.assert_checkpoints():
             async with peer.subscribe("numbers/1"):
                 pass
@@ -170,7 +197,10 @@ async def test_leaving_a_stream_checkpoints_unless_its_reader_has_just_waited(
             nonlocal turns
             turns += task is me
 
-    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         me = trio.lowlevel.current_task()
         opening = peer.subscribe("numbers/1", serializer="json")
         stream = await opening.__aenter__()

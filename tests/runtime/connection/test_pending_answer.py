@@ -8,7 +8,16 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import ConnectionLost, Limits, NoElement, ProtocolError, PublisherFailed, Rejected, Role, UsageError
+from penstock.api import (
+    ConnectionLost,
+    Limits,
+    NoElement,
+    ProtocolError,
+    PublisherFailed,
+    Rejected,
+    Role,
+    UsageError,
+)
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._requests import AnswerStream, AnswerSubscriber, SendBatcher
 from penstock.session import ANSWERED, Channel, ReceivingState, ReceivingStream
@@ -16,7 +25,12 @@ from penstock.session._states import RECEIVING_MOVES, ReceivingEvent
 from tests.runtime._requests import Handlers
 from tests.runtime._services import named
 
-PLACES = ["reactivesocket+memory://r", "reactivesocket+memory-framed://r", "reactivesocket+tcp://127.0.0.1:0", "unix"]
+PLACES = [
+    "reactivesocket+memory://r",
+    "reactivesocket+memory-framed://r",
+    "reactivesocket+tcp://127.0.0.1:0",
+    "unix",
+]
 
 
 def place(url: str, tmp_path: Path) -> str:
@@ -25,9 +39,14 @@ def place(url: str, tmp_path: Path) -> str:
 
 @pytest.mark.parametrize("url", PLACES)
 async def test_every_kind_of_request_over_every_transport(url: str, tmp_path: Path) -> None:
-    """In one connection; a publisher's name leads to that publisher, other data to the handler of its kind."""
+    """In one connection; a publisher's name leads to that publisher,
+    other data to the handler of its kind.
+    """
     handlers = Handlers()
-    async with serve(handlers.service, place(url, tmp_path)) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(handlers.service, place(url, tmp_path)) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         assert await peer.request_response(b"hello") == b"olleh"
         assert await peer.request_response("numbers/3", serializer="json") == 0
         await peer.fire_and_forget(b"shot")
@@ -51,7 +70,10 @@ async def test_every_kind_of_request_over_every_transport(url: str, tmp_path: Pa
 async def test_requests_go_in_both_directions_of_one_connection(url: str, tmp_path: Path) -> None:
     """The server makes requests to its client in the same way."""
     ours, theirs = Handlers(), Handlers()
-    async with serve(theirs.service, place(url, tmp_path)) as server, connect(server.addresses[0], service=ours.service) as peer:
+    async with (
+        serve(theirs.service, place(url, tmp_path)) as server,
+        connect(server.addresses[0], service=ours.service) as peer,
+    ):
         assert await peer.request_response(b"ab") == b"ba"
         (client,) = server.peers
         assert await client.request_response(b"cd") == b"dc"
@@ -85,7 +107,10 @@ async def test_a_failed_request_tells_only_public_texts() -> None:
 
 async def test_without_a_handler_a_request_is_refused() -> None:
     """And messages without an answer are dropped."""
-    async with serve(Service(), "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+    async with (
+        serve(Service(), "memory://r") as server,
+        connect("reactivesocket+" + server.addresses[0]) as peer,
+    ):
         for data in (b"nowhere", b"\xff\xfe", b"x" * 5000):
             with pytest.raises(PublisherFailed, match="no such publisher"):
                 await peer.request_response(data)
@@ -94,12 +119,17 @@ async def test_without_a_handler_a_request_is_refused() -> None:
 
 async def test_a_publisher_without_elements_has_no_answer() -> None:
     """The request fails; an empty value would be an answer."""
-    async with serve(Handlers().service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+    async with (
+        serve(Handlers().service, "memory://r") as server,
+        connect("reactivesocket+" + server.addresses[0]) as peer,
+    ):
         with pytest.raises(PublisherFailed, match="nothing to answer with"):
             await peer.request_response("numbers/0", serializer="json")
 
 
-async def test_a_cancelled_request_is_cancelled_at_the_peer(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_cancelled_request_is_cancelled_at_the_peer(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """As leaving the block of a stream does."""
     service, states = Service(), []
 
@@ -112,7 +142,10 @@ async def test_a_cancelled_request_is_cancelled_at_the_peer(autojump_clock: trio
             states.append("ended")
         return data
 
-    async with serve(service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+    async with (
+        serve(service, "memory://r") as server,
+        connect("reactivesocket+" + server.addresses[0]) as peer,
+    ):
         with trio.move_on_after(1):
             await peer.request_response(b"x")
         await trio.testing.wait_all_tasks_blocked()
@@ -148,7 +181,10 @@ async def test_rs_io_has_one_kind_of_requests_and_data_has_a_bound() -> None:
     """All else is refused here, before anything is sent."""
     async with serve(Service(), "memory://r") as server:
         async with connect(server.addresses[0]) as peer:
-            with pytest.raises(UsageError, match="this connection speaks rsio, which has no fire and forget: use subscribe"):
+            with pytest.raises(
+                UsageError,
+                match="this connection speaks rsio, which has no fire and forget: use subscribe",
+            ):
                 await peer.fire_and_forget(b"x")
             with pytest.raises(UsageError, match="rsio"):
                 peer.request_stream(b"x")
@@ -160,7 +196,10 @@ async def test_rs_io_has_one_kind_of_requests_and_data_has_a_bound() -> None:
 async def test_many_requests_wait_for_room_and_none_is_lost() -> None:
     """The outbox is bounded, also for requests."""
     handlers = Handlers()
-    async with serve(handlers.service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+    async with (
+        serve(handlers.service, "memory://r") as server,
+        connect("reactivesocket+" + server.addresses[0]) as peer,
+    ):
         answers = []
 
         async def ask(number: int) -> None:
@@ -216,7 +255,9 @@ async def _served(url: str, task_status: trio.TaskStatus[trio.CancelScope]) -> N
 
 
 async def test_request_data_fits_into_the_frame_of_its_request() -> None:
-    """The demand of a stream takes eight bytes of it; data that a peer with the same limits would refuse is refused here."""
+    """The demand of a stream takes eight bytes of it; data that a peer with the same limits
+    would refuse is refused here.
+    """
     limits = Limits(max_frame=3000)
     async with serve(Handlers().service, "memory://r", limits=limits) as server:
         async with connect("reactivesocket+" + server.addresses[0], limits=limits) as peer:
@@ -253,7 +294,9 @@ async def test_leaving_takes_no_time(url: str, autojump_clock: trio.testing.Mock
 
 
 async def test_a_failed_request_keeps_nothing_alive() -> None:
-    """Without the garbage collector: the frame of the caller does not refer to the error that refers to it."""
+    """Without the garbage collector:
+    the frame of the caller does not refer to the error that refers to it.
+    """
 
     class Held:
         """An object in the caller's frame."""
@@ -276,7 +319,9 @@ async def test_a_failed_request_keeps_nothing_alive() -> None:
 
 def test_the_stream_of_a_request_sets_all_that_a_stream_has() -> None:
     """Its constructor does not call the one of its base, which would cost each request a call."""
-    channel = Channel(role=Role.CLIENT, limits=Limits(), random=lambda: 0.5, wake=lambda: None, fail=raise_error)
+    channel = Channel(
+        role=Role.CLIENT, limits=Limits(), random=lambda: 0.5, wake=lambda: None, fail=raise_error
+    )
     stream = AnswerStream(SendBatcher(), channel, 7)
     plain = ReceivingStream(channel, 7, stream, 1)
     for name in ReceivingStream.__slots__:

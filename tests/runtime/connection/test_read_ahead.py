@@ -35,7 +35,9 @@ async def test_reading_ahead_stops_at_the_limit(autojump_clock: trio.testing.Moc
     assert [await ahead.take(), await ahead.take()] == [b"more", None]
 
 
-async def test_the_end_is_noticed_early_and_returned_in_order(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_end_is_noticed_early_and_returned_in_order(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Behind the chunks before it."""
     source = Source()
     ahead = ReadAheadBuffer(source.receive, 10)
@@ -47,7 +49,9 @@ async def test_the_end_is_noticed_early_and_returned_in_order(autojump_clock: tr
     assert ahead.is_over
 
 
-async def test_take_waits_for_the_receive_that_is_in_progress(autojump_clock: trio.testing.MockClock) -> None:
+async def test_take_waits_for_the_receive_that_is_in_progress(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """One task reads at a time; reading ahead stops after this chunk."""
     source, taken = Source(), []
     ahead = ReadAheadBuffer(source.receive, 10)
@@ -67,7 +71,9 @@ async def test_take_waits_for_the_receive_that_is_in_progress(autojump_clock: tr
         assert (taken, source.waiting, ahead.is_over) == ([b"one"], 0, True)
 
 
-async def test_take_returns_a_chunk_while_reading_ahead_goes_on(autojump_clock: trio.testing.MockClock) -> None:
+async def test_take_returns_a_chunk_while_reading_ahead_goes_on(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Without waiting for the next chunk."""
     source = Source()
     ahead = ReadAheadBuffer(source.receive, 10)
@@ -82,7 +88,9 @@ async def test_take_returns_a_chunk_while_reading_ahead_goes_on(autojump_clock: 
         assert ahead.is_over
 
 
-async def test_after_a_cancelled_read_take_reads_itself(autojump_clock: trio.testing.MockClock) -> None:
+async def test_after_a_cancelled_read_take_reads_itself(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """It does not wait for a task that is gone."""
     source = Source()
     ahead = ReadAheadBuffer(source.receive, 10)

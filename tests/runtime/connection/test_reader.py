@@ -53,9 +53,14 @@ async def test_the_end_of_the_input_is_reported_with_its_cause(error: Exception 
 
 
 @pytest.mark.parametrize("error", [None, trio.BrokenResourceError()])
-async def test_connections_that_are_reset_at_once_end_in_turns(error: Exception | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As those that end in good order, some 17 in a pass of the loop: what follows each end takes its time in the passes after it."""
-    monkeypatch.setattr(_decoding_turns, "monotonic", lambda: 100.0)  # nothing takes time, so only the ends use up the budget
+async def test_connections_that_are_reset_at_once_end_in_turns(
+    error: Exception | None, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As those that end in good order, some 17 in a pass of the loop: what follows each end
+    takes its time in the passes after it.
+    """
+    # Nothing takes time, so only the ends use up the budget.
+    monkeypatch.setattr(_decoding_turns, "monotonic", lambda: 100.0)
     monkeypatch.setattr(_reader, "monotonic", lambda: 100.0)
     turns, seen = DecodingTurns(), [0]
     harnesses = [ReaderHarness(turns=turns) for _ in range(60)]
@@ -71,7 +76,9 @@ async def test_connections_that_are_reset_at_once_end_in_turns(error: Exception 
             harness.connection.arrive.send_nowait(None)
             nursery.start_soon(harness.reader.receive_and_dispatch)
     trio.lowlevel.remove_instrument(passes)
-    assert max(after - before for before, after in pairwise(seen)) <= Limits().turn / END_SECONDS + 1
+    assert (
+        max(after - before for before, after in pairwise(seen)) <= Limits().turn / END_SECONDS + 1
+    )
 
 
 async def test_after_the_end_of_the_session_no_more_than_the_linger_bytes_are_read() -> None:
@@ -85,9 +92,15 @@ async def test_after_the_end_of_the_session_no_more_than_the_linger_bytes_are_re
     assert [await harness.reader.receive_and_dispatch() for _ in range(3)] == [True, True, False]
 
 
-@pytest.mark.parametrize(("error", "most"), [(ConnectionLost("a fault"), LINGER_BYTES), (None, ORDERLY_LINGER_BYTES)])
-async def test_after_a_goodbye_of_this_side_the_bytes_that_are_read_are_bounded(error: Exception | None, most: int) -> None:
-    """From the goodbye on, not only after the end: a peer that does not answer it can send for `Limits.goodbye_timeout`."""
+@pytest.mark.parametrize(
+    ("error", "most"), [(ConnectionLost("a fault"), LINGER_BYTES), (None, ORDERLY_LINGER_BYTES)]
+)
+async def test_after_a_goodbye_of_this_side_the_bytes_that_are_read_are_bounded(
+    error: Exception | None, most: int
+) -> None:
+    """From the goodbye on, not only after the end:
+    a peer that does not answer it can send for `Limits.goodbye_timeout`.
+    """
     harness = ReaderHarness()
     harness.session.channel.state = ConnectionState.CLOSING
     harness.session.close_reason = "protocol:hello", error
@@ -98,7 +111,9 @@ async def test_after_a_goodbye_of_this_side_the_bytes_that_are_read_are_bounded(
 
 
 async def test_while_the_client_is_checked_its_input_is_read_ahead() -> None:
-    """It is kept, counted, and fed in order afterwards; the end of the transport is noticed meanwhile."""
+    """It is kept, counted, and fed in order afterwards;
+    the end of the transport is noticed meanwhile.
+    """
     harness = ReaderHarness(replace(Limits(), preauth_bytes=1000))
     harness.session.channel.state = ConnectionState.EXAMINING
     harness.connection.arrive.send_nowait(b"setup")
@@ -121,7 +136,9 @@ async def test_while_the_client_is_checked_its_input_is_read_ahead() -> None:
     assert harness.reader.held() == 0
 
 
-async def test_after_a_batch_the_answers_are_flushed_and_between_two_turns_the_writer_sends() -> None:
+async def test_after_a_batch_the_answers_are_flushed_and_between_two_turns_the_writer_sends() -> (
+    None
+):
     """A batch that is not finished has more answers to come."""
     harness = ReaderHarness()
     async with trio.open_nursery() as nursery:

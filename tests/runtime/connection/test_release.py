@@ -1,4 +1,6 @@
-"""A connection that has ended is freed at once: none of its objects waits for the garbage collector."""
+"""A connection that has ended is freed at once:
+none of its objects waits for the garbage collector.
+"""
 
 import gc
 from collections import Counter
@@ -43,7 +45,11 @@ def _collected() -> Iterator[Counter[str]]:
         yield found
         gc.set_debug(gc.DEBUG_SAVEALL)
         gc.collect()
-        found.update(type(each).__qualname__ for each in gc.garbage if type(each).__module__.startswith(PACKAGES))
+        found.update(
+            type(each).__qualname__
+            for each in gc.garbage
+            if type(each).__module__.startswith(PACKAGES)
+        )
     finally:
         gc.set_debug(0)
         gc.garbage.clear()
@@ -80,8 +86,12 @@ async def _break(server: Server) -> None:
 async def test_no_object_of_a_connection_waits_for_the_collector(
     protocol: str, end: Callable[[Server], Awaitable[None]], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """However it ends, and on both sides. Each left 220 objects in circles, and the collector held up all other connections."""
-    async with serve(_service(), f"{protocol}+memory://release", on_violation=lambda _: None) as server:
+    """However it ends, and on both sides. Each left 220 objects in circles, and the collector
+    held up all other connections.
+    """
+    async with serve(
+        _service(), f"{protocol}+memory://release", on_violation=lambda _: None
+    ) as server:
         await end(server)  # objects that are made once
         await trio.sleep(60)
         with _collected() as found:
@@ -105,7 +115,10 @@ async def test_a_connection_that_has_ended_holds_no_bytes(protocol: str) -> None
 
 async def test_what_the_program_still_holds_can_be_asked() -> None:
     """A peer whose connection is over tells so, and each of its requests raises."""
-    async with serve(_service(), "rsio+memory://release") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(_service(), "rsio+memory://release") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         await peer.wait_accepted()
         (client,) = server.peers
     for each in (peer, client):

@@ -12,7 +12,12 @@ from penstock.api import PluginError, ProtocolError, Subscription, UsageError
 from penstock.builtin import JsonSerializer
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._decoder import Decoder
-from penstock.runtime.connection._remote_stream import FEW_WAITING, LOADED_BYTES, MOST_LOADED, RemoteStream
+from penstock.runtime.connection._remote_stream import (
+    FEW_WAITING,
+    LOADED_BYTES,
+    MOST_LOADED,
+    RemoteStream,
+)
 from penstock.spi import Serializer
 from tests.runtime._services import named, numbers_service
 
@@ -41,21 +46,29 @@ async def test_elements_of_fixed_size_can_be_read_as_memory(url: str) -> None:
                 got += piece
             assert got == expected
             assert stream.statistics().taken == 1000
-        async with connect(server.addresses[0]) as peer, peer.subscribe("ints", demand=7) as by_element:
+        async with (
+            connect(server.addresses[0]) as peer,
+            peer.subscribe("ints", demand=7) as by_element,
+        ):
             assert b"".join([each async for each in by_element]) == expected
             assert by_element.element_size == 4
 
 
 async def test_buffers_of_a_stream_without_a_fixed_size_are_refused() -> None:
     """The ends of its elements would be lost."""
-    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with peer.subscribe("endless") as stream:
             with pytest.raises(UsageError, match="no fixed size"):
                 await anext(stream.buffers())
 
 
 class Spy(Serializer):
-    """Loads texts, and notes how many at a time. It refuses the text "bad", and returns None for the text "none"."""
+    """Loads texts, and notes how many at a time.
+    It refuses the text "bad", and returns None for the text "none".
+    """
 
     name = "spy"
 
@@ -117,7 +130,9 @@ async def test_elements_are_loaded_for_a_reader_by_element() -> None:
 
 
 async def test_few_long_elements_are_loaded_at_a_time() -> None:
-    """The bytes bound how long other tasks wait, and the first element that exceeds them is loaded, too."""
+    """The bytes bound how long other tasks wait, and the first element
+    that exceeds them is loaded, too.
+    """
     spy = Spy()
     stream, decoder, _ = late(spy)
     decoder.on_next_many([b"x" * (LOADED_BYTES // 4)] * 11 + [b"y" * (2 * LOADED_BYTES)] * 2)
@@ -127,8 +142,12 @@ async def test_few_long_elements_are_loaded_at_a_time() -> None:
 
 @pytest.mark.parametrize(("bad", "failure"), [(b"bad", ProtocolError), (b"none", PluginError)])
 @pytest.mark.parametrize("completes", [False, True])
-async def test_an_element_that_is_not_loaded_ends_the_stream(*, bad: bytes, failure: type[Exception], completes: bool) -> None:
-    """Behind the elements in front of it, with its position and length. The peer is told, unless it has ended the stream."""
+async def test_an_element_that_is_not_loaded_ends_the_stream(
+    *, bad: bytes, failure: type[Exception], completes: bool
+) -> None:
+    """Behind the elements in front of it, with its position and length.
+    The peer is told, unless it has ended the stream.
+    """
     stream, decoder, upstream = late(Spy())
     decoder.on_next_many([b"a"] * 300 + [bad] + [b"b"] * 300)
     if completes:
@@ -180,7 +199,9 @@ async def test_a_stream_that_was_not_read_does_not_keep_its_connection() -> None
 
 
 async def test_a_reader_that_is_far_behind_gets_all_elements_in_order() -> None:
-    """More than `FEW_WAITING` wait in a deque: what is left is not copied each time that some of them are loaded."""
+    """More than `FEW_WAITING` wait in a deque:
+    what is left is not copied each time that some of them are loaded.
+    """
     stream, decoder, _ = late(Spy(), demand=10 * FEW_WAITING)
     expected = [str(number) for number in range(3 * FEW_WAITING)]
     decoder.on_next_many([each.encode() for each in expected])
@@ -190,16 +211,30 @@ async def test_a_reader_that_is_far_behind_gets_all_elements_in_order() -> None:
     assert stream._arrived is waiting
     decoder.on_next_many([b"more"])
     decoder.on_complete()
-    assert (stream.statistics().taken, stream.statistics().buffered) == (len(got), len(expected) + 1 - len(got))
+    assert (stream.statistics().taken, stream.statistics().buffered) == (
+        len(got),
+        len(expected) + 1 - len(got),
+    )
     got += [element async for element in stream]
     assert got == [*expected, "more"]
 
 
-NO_LISTS_OF_ALL: list[Any] = [[], ["1"], None, 5, ("1", "2"), iter(["1", "2"]), ["1", "2", "3"], ["1", None]]
+NO_LISTS_OF_ALL: list[Any] = [
+    [],
+    ["1"],
+    None,
+    5,
+    ("1", "2"),
+    iter(["1", "2"]),
+    ["1", "2", "3"],
+    ["1", None],
+]
 
 
 @pytest.mark.parametrize("returned", NO_LISTS_OF_ALL, ids=lambda each: type(each).__name__)
-async def test_a_serializer_that_does_not_return_a_list_of_all_is_asked_for_each_element(returned: Any) -> None:
+async def test_a_serializer_that_does_not_return_a_list_of_all_is_asked_for_each_element(
+    returned: Any,
+) -> None:
     """Its elements must not be lost, and the connection must not end."""
 
     class Wrong(Spy):
@@ -235,7 +270,9 @@ async def test_a_list_of_a_subclass_is_taken_as_a_list() -> None:
 
 
 async def test_records_of_a_stream_do_not_start_the_collector() -> None:
-    """While they were loaded when they arrived, it ran once for each list, and all objects of the process were looked at after 100,000."""
+    """While they were loaded when they arrived, it ran once for each list, and all objects of
+    the process were looked at after 100,000.
+    """
     serializer = JsonSerializer().for_type(Quote)
     stream, decoder, _ = late(serializer)
     elements = [serializer.dumps(Quote("a", 1.0))] * 512

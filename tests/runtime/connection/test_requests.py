@@ -15,7 +15,9 @@ async def test_requests_for_one_value_are_reported(autojump_clock: trio.testing.
     """As every stream: the target, the outcome, and the number of elements."""
     observer = Observer()
     async with serve(Handlers().service, "memory://r") as server:
-        async with connect("reactivesocket+" + server.addresses[0], registry=observer.registry()) as peer:
+        async with connect(
+            "reactivesocket+" + server.addresses[0], registry=observer.registry()
+        ) as peer:
             assert await peer.request_response(b"ab") == b"ba"
             with trio.move_on_after(0):
                 await peer.request_response(b"never asked")
@@ -27,7 +29,10 @@ async def test_requests_for_one_value_are_reported(autojump_clock: trio.testing.
 async def test_a_cancelled_task_sends_no_request(serializer: str) -> None:
     """The peer gets nothing."""
     handlers = Handlers()
-    async with serve(handlers.service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+    async with (
+        serve(handlers.service, "memory://r") as server,
+        connect("reactivesocket+" + server.addresses[0]) as peer,
+    ):
         with trio.CancelScope() as scope:
             scope.cancel()
             await peer.request_response(b"shot", serializer=serializer)
@@ -36,11 +41,16 @@ async def test_a_cancelled_task_sends_no_request(serializer: str) -> None:
         assert len(handlers.askers) == 1
 
 
-async def test_requests_wait_while_the_outbox_is_full(autojump_clock: trio.testing.MockClock) -> None:
+async def test_requests_wait_while_the_outbox_is_full(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Each until the writer has emptied it; a request that is cancelled meanwhile is not sent."""
     limits = Limits(outbound_high=1000)
     async with serve(Handlers().service, "memory://r") as server:
-        async with connect("reactivesocket+" + server.addresses[0], limits=limits) as peer, trio.open_nursery() as nursery:
+        async with (
+            connect("reactivesocket+" + server.addresses[0], limits=limits) as peer,
+            trio.open_nursery() as nursery,
+        ):
             answers = []
 
             async def ask(number: int) -> None:

@@ -1,4 +1,6 @@
-"""A connection that is suspended, and goes on over another link: its streams, its clock, its memory, its end."""
+"""A connection that is suspended, and goes on over another link:
+its streams, its clock, its memory, its end.
+"""
 
 from collections import Counter
 from dataclasses import replace
@@ -32,15 +34,24 @@ class Observer:
         self.events.append(event)
 
 
-async def test_streams_and_requests_go_on_in_both_directions(autojump_clock: trio.testing.MockClock) -> None:
+async def test_streams_and_requests_go_on_in_both_directions(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Each element comes once; both sides see the loss and the return, and count it."""
     observer = Observer()
     registry = build_registry([observer])
-    async with serve(numbers_service(), URL, limits=LIMITS, registry=registry, resume=True) as server:
-        async with connect(URL, limits=LIMITS, registry=registry, resume=True, service=numbers_service()) as peer:
+    async with serve(
+        numbers_service(), URL, limits=LIMITS, registry=registry, resume=True
+    ) as server:
+        async with connect(
+            URL, limits=LIMITS, registry=registry, resume=True, service=numbers_service()
+        ) as peer:
             await peer.wait_accepted()
             (back,) = server.peers
-            async with peer.subscribe("numbers", demand=2) as down, back.subscribe("numbers", demand=2) as up:
+            async with (
+                peer.subscribe("numbers", demand=2) as down,
+                back.subscribe("numbers", demand=2) as up,
+            ):
                 read: list[list[bytes]] = [[], []]
                 for _ in range(5):
                     for elements, stream in zip(read, (down, up), strict=True):
@@ -50,19 +61,33 @@ async def test_streams_and_requests_go_on_in_both_directions(autojump_clock: tri
                     elements += [element async for element in stream]
             assert read == [[b"%d" % number for number in range(100)]] * 2
             assert await peer.request("ask", type=str) == "answer"
-            assert peer.statistics().resumed == back.statistics().resumed == server.statistics().resumed == 5
+            assert (
+                peer.statistics().resumed
+                == back.statistics().resumed
+                == server.statistics().resumed
+                == 5
+            )
             assert not peer.statistics().is_suspended
         assert server.statistics().resumed == 5
     kinds = [(type(event).__name__, event.accepted) for event in observer.events]
-    assert Counter(kinds) == {(kind, accepted): 5 for kind in ("ConnectionSuspended", "ConnectionResumed") for accepted in (True, False)}
+    assert Counter(kinds) == {
+        (kind, accepted): 5
+        for kind in ("ConnectionSuspended", "ConnectionResumed")
+        for accepted in (True, False)
+    }
     assert kinds[0][0] == "ConnectionSuspended"
     assert all(event.address == URL and event.connection > 0 for event in observer.events)
 
 
 async def test_one_side_alone_resumes_nothing(autojump_clock: trio.testing.MockClock) -> None:
-    """The stream gets ConnectionLost at once; it does not say that the connection could have gone on."""
+    """The stream gets ConnectionLost at once;
+    it does not say that the connection could have gone on.
+    """
     for of_server, of_client in ((True, False), (False, True)):
-        async with serve(numbers_service(), URL, limits=LIMITS, resume=of_server), connect(URL, limits=LIMITS, resume=of_client) as peer:
+        async with (
+            serve(numbers_service(), URL, limits=LIMITS, resume=of_server),
+            connect(URL, limits=LIMITS, resume=of_client) as peer,
+        ):
             async with peer.subscribe("numbers", demand=1) as stream:
                 await anext(stream)
                 began = trio.current_time()
@@ -75,10 +100,16 @@ async def test_one_side_alone_resumes_nothing(autojump_clock: trio.testing.MockC
             assert peer.statistics().retained_bytes == 0
 
 
-async def test_a_connection_that_cannot_be_resumed_is_lost_for_good(autojump_clock: trio.testing.MockClock) -> None:
-    """The server is gone. Streams wait for the time that the shorter of both limits allows, and get the reason."""
+async def test_a_connection_that_cannot_be_resumed_is_lost_for_good(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The server is gone. Streams wait for the time that the shorter of both limits allows,
+    and get the reason.
+    """
     async with trio.open_nursery() as nursery:
-        server = serve(numbers_service(), URL, limits=replace(LIMITS, resume_timeout=20.0), resume=True)
+        server = serve(
+            numbers_service(), URL, limits=replace(LIMITS, resume_timeout=20.0), resume=True
+        )
         await server.__aenter__()
         async with connect(URL, limits=LIMITS, resume=True) as peer:
             async with peer.subscribe("numbers", demand=1) as stream:
@@ -88,7 +119,10 @@ async def test_a_connection_that_cannot_be_resumed_is_lost_for_good(autojump_clo
                 began = trio.current_time()
                 await cut(peer)
                 assert peer.statistics().is_suspended
-                with pytest.raises(ConnectionLost, match=r"not resumed: no server answered within 20 s \(Limits.resume_timeout") as caught:
+                with pytest.raises(
+                    ConnectionLost,
+                    match=r"not resumed: no server answered within 20 s \(Limits.resume_timeout",
+                ) as caught:
                     while True:
                         await anext(stream)
                 assert caught.value.resumable is False
@@ -97,7 +131,9 @@ async def test_a_connection_that_cannot_be_resumed_is_lost_for_good(autojump_clo
         nursery.cancel_scope.cancel()
 
 
-async def test_leaving_a_suspended_connection_waits_for_nothing(autojump_clock: trio.testing.MockClock) -> None:
+async def test_leaving_a_suspended_connection_waits_for_nothing(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """No goodbye can be sent, and none can come."""
     server = serve(numbers_service(), URL, limits=LIMITS, resume=True)
     await server.__aenter__()
@@ -111,10 +147,23 @@ async def test_leaving_a_suspended_connection_waits_for_nothing(autojump_clock: 
     await server.__aexit__(None, None, None)
 
 
-async def test_the_clock_of_a_suspended_connection_stands_still(autojump_clock: trio.testing.MockClock) -> None:
-    """A message that was cut may stay incomplete for longer than `partial_age`, and a silent peer is not pinged meanwhile."""
-    limits = replace(LIMITS, resume_timeout=500.0, partial_age=5.0, keepalive=5.0, keepalive_timeout=5.0, idle_connection=50.0)
-    async with serve(numbers_service(), URL, limits=limits, resume=True, extensions=[Keepalive()]) as server:
+async def test_the_clock_of_a_suspended_connection_stands_still(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A message that was cut may stay incomplete for longer than `partial_age`, and a silent
+    peer is not pinged meanwhile.
+    """
+    limits = replace(
+        LIMITS,
+        resume_timeout=500.0,
+        partial_age=5.0,
+        keepalive=5.0,
+        keepalive_timeout=5.0,
+        idle_connection=50.0,
+    )
+    async with serve(
+        numbers_service(), URL, limits=limits, resume=True, extensions=[Keepalive()]
+    ) as server:
         listener = server._listeners[0]
         async with connect(URL, limits=limits, resume=True, extensions=[Keepalive()]) as peer:
             async with peer.subscribe("numbers", demand=1) as stream:
@@ -141,8 +190,12 @@ async def test_the_clock_of_a_suspended_connection_stands_still(autojump_clock: 
                 assert peer._connection.session.channel.dialect.held() == 0
 
 
-async def test_a_dead_transport_suspends_the_connection_in_place_of_ending_it(autojump_clock: trio.testing.MockClock) -> None:
-    """Nothing arrives, and no error comes: the keepalive finds it, and the client connects again."""
+async def test_a_dead_transport_suspends_the_connection_in_place_of_ending_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Nothing arrives, and no error comes:
+    the keepalive finds it, and the client connects again.
+    """
     limits = replace(LIMITS, keepalive=5.0, keepalive_timeout=5.0)
     async with serve(numbers_service(), URL, limits=limits, resume=True) as server:
         async with connect(URL, limits=limits, resume=True) as peer:
@@ -155,11 +208,15 @@ async def test_a_dead_transport_suspends_the_connection_in_place_of_ending_it(au
                 assert [await anext(stream) for _ in range(3)] == [b"1", b"2", b"3"]
 
 
-async def test_what_is_kept_counts_against_the_memory_budget(autojump_clock: trio.testing.MockClock) -> None:
+async def test_what_is_kept_counts_against_the_memory_budget(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A suspended connection that holds too much is closed at once, and its place is free."""
     limits = replace(LIMITS, memory_budget=1 << 20, keepalive=1000.0)
     told: list[BaseException] = []
-    async with serve(numbers_service(), URL, limits=limits, resume=True, on_violation=told.append) as server:
+    async with serve(
+        numbers_service(), URL, limits=limits, resume=True, on_violation=told.append
+    ) as server:
         async with connect(URL, limits=limits, resume=True) as peer:
             await peer.wait_accepted()
             for listener in server._listeners:
@@ -196,7 +253,9 @@ async def test_a_surrendered_connection_does_nothing() -> None:
 
 
 def test_the_bound_has_room_for_what_the_outbox_holds() -> None:
-    """An honest peer never meets the end of it: an element that is sent, and one behind it, come on top of `resume_bytes`."""
+    """An honest peer never meets the end of it:
+    an element that is sent, and one behind it, come on top of `resume_bytes`.
+    """
     limits = replace(Limits(), resume_bytes=1000)
     retained = retained_bytes(limits)
     assert retained.bound == 1000

@@ -9,7 +9,13 @@ import trio.testing
 from penstock.api import ConnectionLost
 from penstock.runtime import connect, serve
 from penstock.runtime.connection import _requests
-from penstock.runtime.connection._requests import DUE_FOR_EACH, MAX_BATCH, MAX_DELAY, MAX_UNBATCHED, SendBatcher
+from penstock.runtime.connection._requests import (
+    DUE_FOR_EACH,
+    MAX_BATCH,
+    MAX_DELAY,
+    MAX_UNBATCHED,
+    SendBatcher,
+)
 from penstock.spi import Bytes, SocketConnection
 from tests._real_time import HANGS_AFTER
 from tests.runtime._requests import Handlers
@@ -97,7 +103,9 @@ def test_sends_are_larger_while_many_tasks_are_due(clock: list[float]) -> None:
 
 
 async def test_the_last_woken_task_sends_its_own_request_along(clock: list[float]) -> None:
-    """While the reader waits for the tasks: one send for all of them, whoever the scheduler runs first."""
+    """While the reader waits for the tasks:
+    one send for all of them, whoever the scheduler runs first.
+    """
     for _ in range(10):  # the scheduler shuffles them
         sent = Sent()
 
@@ -153,7 +161,9 @@ def test_a_message_waits_no_longer_than_the_delay(clock: list[float]) -> None:
 
 
 def test_many_first_requests_are_left_to_the_writer(clock: list[float]) -> None:
-    """All but the first MAX_UNBATCHED, until something arrives; each wakes the writer, which may have been there in between."""
+    """All but the first MAX_UNBATCHED, until something arrives; each wakes the writer, which may
+    have been there in between.
+    """
     sent = Sent()
     for _ in range(MAX_UNBATCHED + 3):
         sent.batcher.message_queued()
@@ -181,7 +191,9 @@ def writes(monkeypatch: pytest.MonkeyPatch) -> list[int]:
 
 
 async def test_many_in_flight_take_fewer_sends_than_requests(writes: list[int]) -> None:
-    """Requests behind answers that arrived together go out together; a single request goes out from its own task."""
+    """Requests behind answers that arrived together go out together;
+    a single request goes out from its own task.
+    """
     rounds, in_flight = 10, 32
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server:
         async with connect("reactivesocket+" + server.addresses[0]) as peer:
@@ -204,7 +216,9 @@ async def test_many_in_flight_take_fewer_sends_than_requests(writes: list[int]) 
 
 
 @pytest.mark.parametrize("in_flight", [1, MAX_UNBATCHED, MAX_UNBATCHED + 1, 100])
-async def test_many_requests_that_begin_together_take_few_sends(writes: list[int], in_flight: int) -> None:
+async def test_many_requests_that_begin_together_take_few_sends(
+    writes: list[int], in_flight: int
+) -> None:
     """The first ones take one each, the others share; the last one is not left behind."""
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server:
         async with connect("reactivesocket+" + server.addresses[0]) as peer:
@@ -226,18 +240,31 @@ async def test_many_requests_that_begin_together_take_few_sends(writes: list[int
 
 async def test_streams_can_be_opened_together_and_one_by_one(writes: list[int]) -> None:
     """The writer sends messages that no task is due for."""
-    async with serve(Handlers().service, "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(Handlers().service, "tcp://127.0.0.1:0") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         with trio.fail_after(HANGS_AFTER):
             for count in (1, MAX_UNBATCHED, 3 * MAX_UNBATCHED):
                 async with AsyncExitStack() as stack:
-                    streams = [await stack.enter_async_context(peer.subscribe("numbers/2", serializer="json")) for _ in range(count)]
-                    assert [[number async for number in stream] for stream in streams] == [[0, 1]] * count
+                    streams = [
+                        await stack.enter_async_context(
+                            peer.subscribe("numbers/2", serializer="json")
+                        )
+                        for _ in range(count)
+                    ]
+                    assert [[number async for number in stream] for stream in streams] == [
+                        [0, 1]
+                    ] * count
 
 
 async def test_a_message_is_sent_although_the_due_tasks_make_no_request() -> None:
     """One task makes a request; another is cancelled as it resumes, and another returns."""
     answers: list[bytes] = []
-    async with serve(Handlers().service, "memory://r") as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+    async with (
+        serve(Handlers().service, "memory://r") as server,
+        connect("reactivesocket+" + server.addresses[0]) as peer,
+    ):
 
         async def ask(times: int) -> None:
             for _ in range(times):
@@ -252,7 +279,9 @@ async def test_a_message_is_sent_although_the_due_tasks_make_no_request() -> Non
     assert answers == [b"ba"] * 30 * 5
 
 
-async def test_the_end_of_a_connection_does_not_wait_for_due_tasks(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_end_of_a_connection_does_not_wait_for_due_tasks(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Queued messages go out with its goodbye, in no time."""
     handlers = Handlers()
     async with serve(handlers.service, "memory://r") as server, trio.open_nursery() as nursery:
@@ -263,7 +292,8 @@ async def test_the_end_of_a_connection_does_not_wait_for_due_tasks(autojump_cloc
                     await peer.request_response(b"ab")
 
             assert await peer.request_response(b"ab") == b"ba"
-            peer._connection.requests.batcher.woken += 1  # a task that was woken, and does not resume
+            # A task that was woken, and does not resume.
+            peer._connection.requests.batcher.woken += 1
             nursery.start_soon(ask)
             await trio.testing.wait_all_tasks_blocked()
             assert len(handlers.askers) == 1

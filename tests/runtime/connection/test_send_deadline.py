@@ -37,15 +37,21 @@ LIMITS = Limits(write_stall=2.0, min_drain=100)
 DATA = bytearray(range(250)) * 4
 
 
-async def test_a_slow_peer_that_takes_enough_is_kept(autojump_clock: trio.testing.MockClock) -> None:
-    """A thousand bytes at sixty a second: each hundred in time, all of them in eight times the deadline of one send."""
+async def test_a_slow_peer_that_takes_enough_is_kept(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A thousand bytes at sixty a second:
+    each hundred in time, all of them in eight times the deadline of one send.
+    """
     slow = Slow(60)
     await DeadlineSender(slow, LIMITS).send(DATA)
     assert slow.taken == DATA
     assert trio.current_time() > 8 * LIMITS.write_stall
 
 
-async def test_a_peer_that_takes_a_byte_now_and_then_is_given_up(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_peer_that_takes_a_byte_now_and_then_is_given_up(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Forty a second are less than a hundred in two seconds; it is noticed after those two."""
     began = trio.current_time()
     with pytest.raises(trio.TooSlowError):
@@ -53,7 +59,9 @@ async def test_a_peer_that_takes_a_byte_now_and_then_is_given_up(autojump_clock:
     assert trio.current_time() - began == pytest.approx(2.0)
 
 
-async def test_a_fast_peer_gets_everything_in_one_send(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_fast_peer_gets_everything_in_one_send(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """After a first send in pieces; when it has become slow, in pieces again."""
     peer = Slow(1e6)
     patience = DeadlineSender(peer, LIMITS)

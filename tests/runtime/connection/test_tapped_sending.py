@@ -1,4 +1,6 @@
-"""Taps see each signal of a stream on both sides of a connection, in each form that its elements travel in."""
+"""Taps see each signal of a stream on both sides of a connection, in each form
+that its elements travel in.
+"""
 
 import logging
 from collections.abc import AsyncIterator
@@ -59,21 +61,35 @@ def _service() -> Service:
 @PROTOCOLS
 @pytest.mark.parametrize("name", ["mixed", "list", "fixed", "json"])
 @pytest.mark.parametrize("each_signal", [False, True])
-async def test_both_taps_count_all_elements_and_their_bytes(scheme: str, name: str, *, each_signal: bool) -> None:
-    """The sums of both sides are equal, demand is never exceeded, and the rows begin and end as a stream does."""
+async def test_both_taps_count_all_elements_and_their_bytes(
+    scheme: str, name: str, *, each_signal: bool
+) -> None:
+    """The sums of both sides are equal, demand is never exceeded, and the rows begin
+    and end as a stream does.
+    """
     here, there = Taps(each_signal=each_signal), Taps(each_signal=each_signal)
     async with serve(_service(), f"{scheme}://tap", registry=there.registry()) as server:
-        async with connect(server.addresses[0], registry=here.registry()) as peer, peer.subscribe(name, serializer="bytes") as stream:
+        async with (
+            connect(server.addresses[0], registry=here.registry()) as peer,
+            peer.subscribe(name, serializer="bytes") as stream,
+        ):
             elements = [element async for element in stream]
     (got,), (sent,) = here.taps, there.taps
     count = {"mixed": len(ELEMENTS), "list": len(ELEMENTS), "fixed": 3_000, "json": 300}[name]
-    size = {"mixed": sum(map(len, ELEMENTS)), "list": sum(map(len, ELEMENTS)), "fixed": 24_000, "json": sum(map(len, elements))}[name]
+    size = {
+        "mixed": sum(map(len, ELEMENTS)),
+        "list": sum(map(len, ELEMENTS)),
+        "fixed": 24_000,
+        "json": sum(map(len, elements)),
+    }[name]
     for tap in (got, sent):
         assert tap.total(SignalKind.ON_NEXT) == count == len(elements)
         assert tap.size == size
         assert tap.kinds[:2] == [SignalKind.ON_SUBSCRIBE, SignalKind.REQUEST]
         assert tap.kinds[-1] is SignalKind.ON_COMPLETE
-        assert tap.kinds.count(SignalKind.ON_COMPLETE) == tap.kinds.count(SignalKind.ON_SUBSCRIBE) == 1
+        assert (
+            tap.kinds.count(SignalKind.ON_COMPLETE) == tap.kinds.count(SignalKind.ON_SUBSCRIBE) == 1
+        )
         assert tap.most_beyond_demand() == 0
         assert all(row.first <= row.last for row in tap.rows)
         assert [row.first for row in tap.rows] == sorted(row.first for row in tap.rows)
@@ -96,7 +112,9 @@ async def test_a_request_by_name_is_seen_on_both_sides(scheme: str) -> None:
 async def test_a_failure_and_a_cancel_end_the_rows(scheme: str) -> None:
     """An error has its row on both sides, and so has a cancel; nothing follows either."""
     here, there = Taps(), Taps()
-    async with serve(_service(), f"{scheme}://tap", registry=there.registry(), on_violation=lambda error: None) as server:
+    async with serve(
+        _service(), f"{scheme}://tap", registry=there.registry(), on_violation=lambda error: None
+    ) as server:
         async with connect(server.addresses[0], registry=here.registry()) as peer:
             with pytest.raises(Exception, match="the publisher failed"):
                 async with peer.subscribe("failing") as stream:
@@ -114,7 +132,10 @@ async def test_a_failure_and_a_cancel_end_the_rows(scheme: str) -> None:
 async def test_a_stream_that_begins_before_the_hello_has_all_its_rows() -> None:
     """The subscription and its first demand are shown as soon as the connection has a number."""
     here = Taps()
-    async with serve(_service(), "memory://tap") as server, connect(server.addresses[0], registry=here.registry()) as peer:
+    async with (
+        serve(_service(), "memory://tap") as server,
+        connect(server.addresses[0], registry=here.registry()) as peer,
+    ):
         # Behind connect() the hello has not come: the peer was not waited for.
         async with peer.subscribe("mixed", demand=500) as stream:
             assert [element async for element in stream] == ELEMENTS
@@ -149,8 +170,12 @@ class _RaisingTap:
 
 @PROTOCOLS
 @pytest.mark.parametrize("kind", ["none", "wrong", "raises"])
-async def test_a_stream_goes_on_without_a_tap_and_with_a_broken_one(scheme: str, kind: str, caplog: pytest.LogCaptureFixture) -> None:
-    """None is silent; an object that is not a tap and a tap that raises are reported once, and the stream is whole."""
+async def test_a_stream_goes_on_without_a_tap_and_with_a_broken_one(
+    scheme: str, kind: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    """None is silent; an object that is not a tap and a tap that raises are reported once,
+    and the stream is whole.
+    """
     raising = _RaisingTap()
     picky = _Picky({"none": None, "wrong": "a text", "raises": raising}[kind])
     caplog.set_level(logging.ERROR)
@@ -162,18 +187,31 @@ async def test_a_stream_goes_on_without_a_tap_and_with_a_broken_one(scheme: str,
     if kind == "none":
         assert texts == []
     elif kind == "wrong":
-        assert texts == ["plugin '_Picky' raised in its observer of StreamOpened; later failures are logged as debug"]
+        assert texts == [
+            (
+                "plugin '_Picky' raised in its observer of StreamOpened; later failures are "
+                "logged as debug"
+            )
+        ]
         assert "returned str from penstock_signals" in str(caplog.records[0].exc_info)
     else:
         assert raising.calls == 1
-        assert texts == ["the tap of a stream raised ValueError: a broken tap; it gets no more rows of this stream"]
+        assert texts == [
+            (
+                "the tap of a stream raised ValueError: a broken tap; it gets no more rows of "
+                "this stream"
+            )
+        ]
 
 
 async def test_two_plugins_both_get_the_rows() -> None:
     """Taps of several plugins see the same rows."""
     one, other = Taps(), Taps()
     registry = build_registry([_Named(one, "one"), _Named(other, "other")])
-    async with serve(_service(), "memory://tap") as server, connect(server.addresses[0], registry=registry) as peer:
+    async with (
+        serve(_service(), "memory://tap") as server,
+        connect(server.addresses[0], registry=registry) as peer,
+    ):
         async with peer.subscribe("json") as stream:
             assert len([element async for element in stream]) == 300
     assert one.taps[0].rows == other.taps[0].rows

@@ -1,4 +1,6 @@
-"""The timer of a connection ticks when something is due, and once in 50 ms while messages arrive."""
+"""The timer of a connection ticks when something is due,
+and once in 50 ms while messages arrive.
+"""
 
 from typing import Any
 
@@ -10,7 +12,9 @@ from penstock.session import ConnectionState
 from tests.runtime.connection._fakes import FakeSession, make_parts
 
 
-async def test_it_ticks_at_the_deadline_and_sets_the_next_one(autojump_clock: trio.testing.MockClock) -> None:
+async def test_it_ticks_at_the_deadline_and_sets_the_next_one(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A deadline that moves away costs one tick too early."""
     session: Any = FakeSession()
     session.due = 5.0
@@ -22,7 +26,9 @@ async def test_it_ticks_at_the_deadline_and_sets_the_next_one(autojump_clock: tr
     assert session.ticks == [0.0, 5.0]
 
 
-async def test_messages_cost_one_tick_in_fifty_milliseconds(autojump_clock: trio.testing.MockClock) -> None:
+async def test_messages_cost_one_tick_in_fifty_milliseconds(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """All other messages are covered by it, and need no call."""
     session: Any = FakeSession()
     timer = make_parts(session).timer
@@ -66,7 +72,9 @@ async def test_a_goodbye_without_an_answer_lets_the_connection_leave() -> None:
 
 
 async def test_what_a_tick_queues_is_sent_from_there() -> None:
-    """A ping costs no task of the writer. Something that was queued before is sent by the call that has queued it."""
+    """A ping costs no task of the writer.
+    Something that was queued before is sent by the call that has queued it.
+    """
     session: Any = FakeSession()
     parts = make_parts(session)
     writer: Any = parts.requests.batcher.writer
@@ -78,7 +86,9 @@ async def test_what_a_tick_queues_is_sent_from_there() -> None:
     assert writer.flushed == 1
 
 
-async def test_the_wait_ends_when_it_is_woken_and_not_before(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_wait_ends_when_it_is_woken_and_not_before(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A deadline that was set in one wait is kept in the next one."""
     session: Any = FakeSession()
     session.due = 5.0

@@ -1,4 +1,6 @@
-"""A link can be replaced: the same session, streams and requests go on over another transport connection."""
+"""A link can be replaced: the same session, streams
+and requests go on over another transport connection.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager
@@ -11,7 +13,13 @@ import trio.testing
 from penstock.api import ConnectionLost, Limits, Role, UsageError
 from penstock.builtin import MemoryTransport
 from penstock.runtime import Peer, Service
-from penstock.runtime.connection import ConnectionEvents, ConnectionSettings, ConnectionTask, dialect_factory, new_connection
+from penstock.runtime.connection import (
+    ConnectionEvents,
+    ConnectionSettings,
+    ConnectionTask,
+    dialect_factory,
+    new_connection,
+)
 from penstock.session import DialectSettings
 from penstock.spi import Connection, TransportOptions, build_registry, parse_url
 from tests.runtime._requests import Handlers
@@ -31,27 +39,45 @@ class LinkHarness:
         self.told: list[Exception] = []
 
     async def start(self, service: Service, reconnect: bool) -> None:
-        self.listener = await self.transport.listen(URL, options=TransportOptions(), nursery=self.nursery)
+        self.listener = await self.transport.listen(
+            URL, options=TransportOptions(), nursery=self.nursery
+        )
         first = await self.connect()
         self.client = self.new(first, Role.CLIENT, Service(), self.reconnect if reconnect else None)
-        self.server = self.new(await self.listener.accept(), Role.SERVER, service, self.accept_again if reconnect else None)
+        self.server = self.new(
+            await self.listener.accept(),
+            Role.SERVER,
+            service,
+            self.accept_again if reconnect else None,
+        )
         self.nursery.start_soon(self.client.run, self.nursery)
         self.nursery.start_soon(self.server.run, self.nursery)
         self.peer = Peer(self.client, self.registry)
         if self.factory.name == "rsio":
-            await self.peer.wait_accepted()  # a ReactiveSocket client is open when the first answer arrives
+            # A ReactiveSocket client is open when the first answer arrives.
+            await self.peer.wait_accepted()
 
     def new(
-        self, connection: Connection, role: Role, service: Service, replace_link: Callable[[Exception], Awaitable[Connection | None]] | None
+        self,
+        connection: Connection,
+        role: Role,
+        service: Service,
+        replace_link: Callable[[Exception], Awaitable[Connection | None]] | None,
     ) -> ConnectionTask:
         settings = ConnectionSettings(
-            service=service, registry=self.registry, limits=Limits(), on_violation=self.told.append, replace_link=replace_link
+            service=service,
+            registry=self.registry,
+            limits=Limits(),
+            on_violation=self.told.append,
+            replace_link=replace_link,
         )
         return new_connection(
             connection,
             settings,
             role=role,
-            events=ConnectionEvents(self.registry.events, address=str(URL), accepted=role is Role.SERVER),
+            events=ConnectionEvents(
+                self.registry.events, address=str(URL), accepted=role is Role.SERVER
+            ),
             offers=[(self.factory, DialectSettings())],
         )
 
@@ -67,7 +93,9 @@ class LinkHarness:
         try:
             return await self.listener.accept()
         except trio.ClosedResourceError:
-            return None  # the client has left: ReactiveSocket has no goodbye, so the server sees the end of the transport alone
+            # The client has left: ReactiveSocket has no goodbye,
+            # so the server sees the end of the transport alone.
+            return None
 
     async def cut(self) -> None:
         """End the transport of both sides, at a quiet point."""
@@ -77,7 +105,9 @@ class LinkHarness:
 
 
 @asynccontextmanager
-async def harness(service: Service, *, dialect: str = "rsio", reconnect: bool = True) -> AsyncIterator[LinkHarness]:
+async def harness(
+    service: Service, *, dialect: str = "rsio", reconnect: bool = True
+) -> AsyncIterator[LinkHarness]:
     with trio.fail_after(5):
         async with trio.open_nursery() as nursery:
             made = LinkHarness(nursery, dialect)
@@ -100,7 +130,9 @@ def counting_service() -> Service:
 
 @pytest.mark.parametrize("dialect", ["rsio", "reactivesocket"])
 async def test_a_stream_goes_on_over_a_second_transport_connection(dialect: str) -> None:
-    """Both sides replace their link, twice; no element is lost or repeated, and the session is the same."""
+    """Both sides replace their link, twice;
+    no element is lost or repeated, and the session is the same.
+    """
     async with harness(counting_service(), dialect=dialect) as made:
         session, links = made.client.session, {made.client.connection}
         async with made.peer.subscribe("numbers", demand=4) as stream:
@@ -118,7 +150,9 @@ async def test_a_stream_goes_on_over_a_second_transport_connection(dialect: str)
 
 
 async def test_what_is_queued_while_there_is_no_link_is_sent_by_the_next_one() -> None:
-    """A request that is made in between is answered, and a handler that was at work keeps its task."""
+    """A request that is made in between is answered, and a handler
+    that was at work keeps its task.
+    """
     handlers, go = Handlers(), trio.Event()
 
     @handlers.service.publisher("slow")
@@ -165,8 +199,13 @@ async def test_without_a_hook_the_end_of_the_transport_ends_the_session() -> Non
     assert made.ends == []
 
 
-@pytest.mark.parametrize(("hook", "reported"), [("none", []), ("raises", [KeyError] * 2), ("something else", [UsageError] * 2)])
-async def test_a_hook_that_gives_no_connection_ends_the_session(hook: str, reported: list[type[Exception]]) -> None:
+@pytest.mark.parametrize(
+    ("hook", "reported"),
+    [("none", []), ("raises", [KeyError] * 2), ("something else", [UsageError] * 2)],
+)
+async def test_a_hook_that_gives_no_connection_ends_the_session(
+    hook: str, reported: list[type[Exception]]
+) -> None:
     """Its exception is reported; the streams get the end of the transport."""
 
     async def fails(error: Exception) -> Connection | None:
@@ -201,7 +240,9 @@ async def test_a_message_that_was_cut_ends_the_session() -> None:
     assert "client: ConnectionLost" not in made.ends
 
 
-async def test_leaving_while_a_hook_is_at_work_cancels_it(autojump_clock: trio.testing.MockClock) -> None:
+async def test_leaving_while_a_hook_is_at_work_cancels_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A goodbye cannot be sent then, and no answer can come: the connection ends at once."""
 
     async def never(error: Exception) -> Connection | None:
@@ -221,11 +262,17 @@ async def test_leaving_while_a_hook_is_at_work_cancels_it(autojump_clock: trio.t
     assert trio.current_time() == began
 
 
-async def test_the_transport_is_told_of_the_hellos_and_of_the_goodbye(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Once on each side. The side that left first has a reason; if it left in good order, that is empty on both sides."""
+async def test_the_transport_is_told_of_the_hellos_and_of_the_goodbye(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Once on each side. The side that left first has a reason;
+    if it left in good order, that is empty on both sides.
+    """
     calls: list[str] = []
     monkeypatch.setattr(Connection, "on_open", lambda _: calls.append("open"))
-    monkeypatch.setattr(Connection, "on_goodbye", lambda _, reason: calls.append(f"goodbye {reason!r}"))
+    monkeypatch.setattr(
+        Connection, "on_goodbye", lambda _, reason: calls.append(f"goodbye {reason!r}")
+    )
     async with harness(counting_service(), reconnect=False) as made:
         assert calls == ["open", "open"]
         made.client.leave("limit:names")
@@ -236,7 +283,9 @@ async def test_the_transport_is_told_of_the_hellos_and_of_the_goodbye(monkeypatc
     assert calls == ["open", "open", "goodbye ''", "goodbye ''"]
 
 
-async def test_a_second_transport_connection_is_told_of_the_hellos_too(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_second_transport_connection_is_told_of_the_hellos_too(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """They were said on the first one."""
     calls: list[Connection] = []
 
@@ -250,7 +299,9 @@ async def test_a_second_transport_connection_is_told_of_the_hellos_too(monkeypat
         assert made.client.connection in calls
 
 
-async def test_a_transport_that_raises_when_it_is_told_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_transport_that_raises_when_it_is_told_is_reported(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The connection goes on."""
 
     def fail(_: Connection) -> None:
@@ -263,7 +314,9 @@ async def test_a_transport_that_raises_when_it_is_told_is_reported(monkeypatch: 
     assert [type(error) for error in made.told] == [ValueError, ValueError]
 
 
-async def test_bytes_that_wait_in_the_transport_count_as_held(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_bytes_that_wait_in_the_transport_count_as_held(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The memory budget would not see them otherwise."""
     async with harness(counting_service(), reconnect=False) as made:
         before = made.server.held()

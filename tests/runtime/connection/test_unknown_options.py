@@ -1,4 +1,6 @@
-"""An option that a call does not have: the error names it, and the option that was probably meant."""
+"""An option that a call does not have:
+the error names it, and the option that was probably meant.
+"""
 
 from collections.abc import Awaitable, Callable
 from typing import Any
@@ -18,7 +20,10 @@ CALLS: dict[str, Callable[..., Any]] = {
     "serve()": lambda **options: penstock.serve(penstock.Service(), "memory://nowhere", **options),
     "subscribe()": lambda **options: penstock.subscribe(URL, **options),
 }
-TRANSPORTS = "what a transport takes goes into options=TransportOptions(…), and what a transport of a plugin takes into the extra= of that"
+TRANSPORTS = (
+    "what a transport takes goes into options=TransportOptions(…), and what a transport of a "
+    "plugin takes into the extra= of that"
+)
 
 
 @pytest.mark.parametrize(("call", "calls"), CALLS.items(), ids=CALLS)
@@ -27,9 +32,24 @@ TRANSPORTS = "what a transport takes goes into options=TransportOptions(…), an
     [
         ({"bogus": 1}, " has no option 'bogus'. The options are "),
         ({"limit": 1}, " has no option 'limit'; did you mean 'limits'? The options are "),
-        ({"busy_poll": 0.01}, " has no option 'busy_poll'; give options=TransportOptions(busy_poll=…). The options are "),
-        ({"max_frame": 1}, " has no option 'max_frame'; give limits=Limits(max_frame=…). The options are "),
-        ({"max_frames": 1}, " has no option 'max_frames'; did you mean limits=Limits(max_frame=…)? The options are "),
+        (
+            {"busy_poll": 0.01},
+            (
+                " has no option 'busy_poll'; give options=TransportOptions(busy_poll=…). The "
+                "options are "
+            ),
+        ),
+        (
+            {"max_frame": 1},
+            " has no option 'max_frame'; give limits=Limits(max_frame=…). The options are ",
+        ),
+        (
+            {"max_frames": 1},
+            (
+                " has no option 'max_frames'; did you mean limits=Limits(max_frame=…)? The "
+                "options are "
+            ),
+        ),
     ],
     ids=["nothing like it", "misspelt", "transport", "limit", "misspelt limit"],
 )
@@ -49,18 +69,24 @@ async def test_a_request_by_url_names_an_unknown_option_before_it_connects() -> 
     with pytest.raises(UsageError) as caught:
         await asks(URL, serialiser="json", bogus=1)
     assert str(caught.value) == (
-        "request() has no option 'serialiser'; did you mean 'serializer'? request() has no option 'bogus'. The options are "
-        "authenticate, credentials, encoding, extensions, limits, on_violation, options, reconnect, registry, resume, serializer, service, "
-        f"setup, transports, type; {TRANSPORTS}"
+        "request() has no option 'serialiser'; did you mean 'serializer'? request() has no option "
+        "'bogus'. The options are "
+        "authenticate, credentials, encoding, extensions, limits, on_violation, options, "
+        f"reconnect, registry, resume, serializer, service, setup, transports, type; {TRANSPORTS}"
     )
 
 
 def test_a_stream_of_this_process_refuses_the_options_of_a_url() -> None:
     """A misspelt option gets the advice first."""
     subscribes: Callable[..., Any] = penstock.subscribe
-    with pytest.raises(UsageError, match=r"^serializer: only a URL takes these; this stream does not leave the process$"):
+    with pytest.raises(
+        UsageError,
+        match=r"^serializer: only a URL takes these; this stream does not leave the process$",
+    ):
         subscribes([1], serializer="json")
-    with pytest.raises(UsageError, match=r"^subscribe\(\) has no option 'deman'; did you mean 'demand'\? "):
+    with pytest.raises(
+        UsageError, match=r"^subscribe\(\) has no option 'deman'; did you mean 'demand'\? "
+    ):
         subscribes([1], deman=1)
 
 
@@ -68,7 +94,12 @@ async def test_options_of_transports_pass_through_the_request() -> None:
     """Also those that a transport of a plugin would read."""
     async with penstock.serve(numbers_service(), "memory://n") as server:
         url = f"{server.addresses[0]}/numbers/3"
-        assert await penstock.request(url, serializer="json", options=TransportOptions(extra={"ws.origin": "x"})) == 0
+        assert (
+            await penstock.request(
+                url, serializer="json", options=TransportOptions(extra={"ws.origin": "x"})
+            )
+            == 0
+        )
 
 
 def test_known_options_pass() -> None:

@@ -1,4 +1,6 @@
-"""The writer of a link: one try without waiting by any task, and a task while the transport is full."""
+"""The writer of a link: one try without waiting by any task,
+and a task while the transport is full.
+"""
 
 import pytest
 import trio
@@ -71,7 +73,9 @@ async def test_before_the_task_runs_and_while_the_reader_works_nothing_is_flushe
 
 
 @pytest.mark.parametrize("framed", [False, True])
-async def test_much_at_a_time_and_messages_of_a_framed_transport_are_sent_by_the_task(framed: bool) -> None:
+async def test_much_at_a_time_and_messages_of_a_framed_transport_are_sent_by_the_task(
+    framed: bool,
+) -> None:
     """No try without waiting is made for them."""
     harness = WriterHarness(framed=framed, at_once=1 << 20)
     data = b"abcd" if framed else bytes(MAX_INLINE_SEND + 1)
@@ -98,7 +102,11 @@ async def test_a_failure_is_reported_and_ends_the_sending(at_once: bool) -> None
         harness.writer.flush()
         assert not await harness.writer.wait_flushed()
     assert [type(error) for error in harness.failures] == [trio.BrokenResourceError]
-    assert (harness.writer.can_send, harness.writer.has_lost_bytes, harness.writer.in_flight) == (False, True, 0)
+    assert (harness.writer.can_send, harness.writer.has_lost_bytes, harness.writer.in_flight) == (
+        False,
+        True,
+        0,
+    )
 
 
 async def test_wait_flushed_returns_when_all_was_sent() -> None:
@@ -122,7 +130,11 @@ async def test_a_writer_that_was_stopped_leaves_what_is_queued() -> None:
         harness.queue(b"ab")
         harness.writer.flush()
         harness.writer.on_queued()
-    assert (harness.connection.sent, harness.connection.sent_now, bytes(harness.session.outbox.buffer)) == ([], [], b"ab")
+    assert (
+        harness.connection.sent,
+        harness.connection.sent_now,
+        bytes(harness.session.outbox.buffer),
+    ) == ([], [], b"ab")
     assert not harness.writer.has_lost_bytes
 
 
@@ -143,7 +155,9 @@ async def test_what_the_transport_takes_at_once_costs_no_task() -> None:
         nursery.cancel_scope.cancel()
 
 
-async def test_a_task_without_work_is_ended_and_another_one_follows(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_task_without_work_is_ended_and_another_one_follows(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """It stays for a second at least, and as long as it gets work."""
     harness = WriterHarness()
     async with trio.open_nursery() as nursery:

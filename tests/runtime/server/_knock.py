@@ -1,7 +1,9 @@
-"""A transport of an outside plugin that attends its connections: the first line of a client says what it wants.
+"""A transport of an outside plugin that attends its connections:
+the first line of a client says what it wants.
 
-``read NAME``: the elements of a publisher, each as a line, ended by ``end`` or ``failed TEXT``. ``session``: RS.io on this connection.
-``split``: RS.io on two connections that share this one. ``stay``: nothing, until the server shuts down.
+``read NAME``: the elements of a publisher, each as a line, ended by ``end`` or ``failed TEXT``.
+``session``: RS.io on this connection. ``split``: RS.io on two connections that share this one.
+``stay``: nothing, until the server shuts down.
 """
 
 from collections.abc import Sequence
@@ -34,15 +36,25 @@ class KnockTransport(RequestTransport):
         self.ended: list[str] = []
         self.parts: list[Connection] = []
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
-        connection = await MemoryTransport().connect(attrs.evolve(url, transport="memory"), options=options, nursery=nursery)
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
+        connection = await MemoryTransport().connect(
+            attrs.evolve(url, transport="memory"), options=options, nursery=nursery
+        )
         await connection.send(b"session\n")
         return connection
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
-        return await MemoryTransport().listen(attrs.evolve(url, transport="memory"), options=options, nursery=nursery)
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
+        return await MemoryTransport().listen(
+            attrs.evolve(url, transport="memory"), options=options, nursery=nursery
+        )
 
-    async def serve_connection(self, connection: Connection, host: ConnectionHost, /) -> Connection | None:
+    async def serve_connection(
+        self, connection: Connection, host: ConnectionHost, /
+    ) -> Connection | None:
         self.hosts.append(host)
         try:
             line = await _line(connection)
@@ -50,7 +62,9 @@ class KnockTransport(RequestTransport):
         finally:
             self.ended.append("attended")
 
-    async def _act(self, line: str, connection: Connection, host: ConnectionHost) -> Connection | None:
+    async def _act(
+        self, line: str, connection: Connection, host: ConnectionHost
+    ) -> Connection | None:
         word, _, rest = line.partition(" ")
         if word == "session":
             return connection
@@ -64,7 +78,9 @@ class KnockTransport(RequestTransport):
                 mine, theirs = trio.testing.memory_stream_pair()
                 part = ByteConnection(theirs, peer=connection.peer, options=TransportOptions())
                 answers.append(host.adopt(part) or "adopted")
-                self.parts.append(ByteConnection(mine, peer=connection.peer, options=TransportOptions()))
+                self.parts.append(
+                    ByteConnection(mine, peer=connection.peer, options=TransportOptions())
+                )
             await connection.send(f"{' '.join(answers)}\n".encode())
             await host.wait_draining()
         elif word == "stay":

@@ -1,6 +1,7 @@
 """A program whose publishers do not end: `python -m tests.runtime.server._stubborn_program DRAIN`.
 
-It writes its address to standard error, and a line when a publisher has got to the point from which it does not end.
+It writes its address to standard error, and a line when a publisher has got to the point from
+which it does not end.
 """
 
 import sys

@@ -4,14 +4,24 @@ import errno
 
 import pytest
 
-from penstock.runtime.server._accept_failures import MAX_KINDS, QUIET_SECONDS, AcceptFailures, is_out_of_files
+from penstock.runtime.server._accept_failures import (
+    MAX_KINDS,
+    QUIET_SECONDS,
+    AcceptFailures,
+    is_out_of_files,
+)
 
 
 @pytest.mark.parametrize(
-    ("number", "advice"), [(errno.EMFILE, "ulimit -n"), (errno.ENFILE, "fs.file-max"), (errno.ENOMEM, "max_connections")]
+    ("number", "advice"),
+    [(errno.EMFILE, "ulimit -n"), (errno.ENFILE, "fs.file-max"), (errno.ENOMEM, "max_connections")],
 )
-def test_a_lack_of_files_or_memory_is_reported_once_with_what_to_do(number: int, advice: str) -> None:
-    """Ten failures a second for ten minutes are one report. After a quiet minute there is another one."""
+def test_a_lack_of_files_or_memory_is_reported_once_with_what_to_do(
+    number: int, advice: str
+) -> None:
+    """Ten failures a second for ten minutes are one report.
+    After a quiet minute there is another one.
+    """
     told: list[Exception] = []
     failures = AcceptFailures(told.append)
     for tenth in range(6000):
@@ -27,7 +37,12 @@ def test_each_kind_is_reported_by_itself() -> None:
     """An exception without advice is reported as it is."""
     told: list[Exception] = []
     failures = AcceptFailures(told.append)
-    broken = [ValueError("a listener of a plugin"), OSError(errno.EMFILE, "none left"), OSError("without a number"), ValueError("again")]
+    broken = [
+        ValueError("a listener of a plugin"),
+        OSError(errno.EMFILE, "none left"),
+        OSError("without a number"),
+        ValueError("again"),
+    ]
     for error in broken:
         failures.add(error, 0.0)
     assert [type(error) for error in told] == [ValueError, OSError, OSError]

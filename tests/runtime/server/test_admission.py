@@ -1,4 +1,6 @@
-"""How many connections a server keeps, which one makes room for a new one, and how fast they are accepted."""
+"""How many connections a server keeps, which one makes room for a new one,
+and how fast they are accepted.
+"""
 
 from dataclasses import replace
 from typing import Any
@@ -30,23 +32,33 @@ class ListeningAddress:
         self.cuts: list[tuple[Slot, str]] = []
         self.admission.on_cut = lambda place, reason: self.cuts.append((place, reason))
 
-    def admit(self, host: str | None = None, *, says_hello: bool = False, uid: int | None = None) -> Slot | str:
+    def admit(
+        self, host: str | None = None, *, says_hello: bool = False, uid: int | None = None
+    ) -> Slot | str:
         connection: Any = FakeConnection(host, uid)
         place = self.admission.admit(connection, "tcp://here")
         if says_hello and isinstance(place, Slot):
             self.admission.on_hello(place)
         return place
 
-    def place(self, host: str | None = None, *, says_hello: bool = False, uid: int | None = None) -> Slot:
+    def place(
+        self, host: str | None = None, *, says_hello: bool = False, uid: int | None = None
+    ) -> Slot:
         place = self.admit(host, says_hello=says_hello, uid=uid)
         assert isinstance(place, Slot), place
         return place
 
 
 @pytest.mark.parametrize(
-    ("limit", "host", "reason"), [("max_connections", None, "places:connections"), ("max_connections_per_address", HOST, "places:address")]
+    ("limit", "host", "reason"),
+    [
+        ("max_connections", None, "places:connections"),
+        ("max_connections_per_address", HOST, "places:address"),
+    ],
 )
-def test_a_limit_refuses_the_new_one_if_all_have_said_hello(limit: str, host: str | None, reason: str) -> None:
+def test_a_limit_refuses_the_new_one_if_all_have_said_hello(
+    limit: str, host: str | None, reason: str
+) -> None:
     """A connection that is removed makes room for another one."""
     door = ListeningAddress(**{limit: 2})
     kept = [door.place(host, says_hello=True) for _ in range(2)]
@@ -64,10 +76,15 @@ def test_a_limit_refuses_the_new_one_if_all_have_said_hello(limit: str, host: st
         ("max_connections_per_address", HOST, "places:address"),
     ],
 )
-def test_a_limit_cuts_the_oldest_silent_connection(limit: str, host: str | None, reason: str) -> None:
+def test_a_limit_cuts_the_oldest_silent_connection(
+    limit: str, host: str | None, reason: str
+) -> None:
     """Not the new one, which may have something to say, and none that has said hello."""
     door = ListeningAddress(**{limit: 3})
-    places = [door.place(host, says_hello=limit != "max_pending_handshakes"), *(door.place(host) for _ in range(2))]
+    places = [
+        door.place(host, says_hello=limit != "max_pending_handshakes"),
+        *(door.place(host) for _ in range(2)),
+    ]
     victim = places[0 if limit == "max_pending_handshakes" else 1]
     newest = door.place(host)
     assert door.cuts == [(victim, reason)]
@@ -76,7 +93,9 @@ def test_a_limit_cuts_the_oldest_silent_connection(limit: str, host: str | None,
 
 
 def test_silent_connections_of_three_addresses_keep_no_other_address_out() -> None:
-    """520 of them, with the default limits: each new one costs an older one of the same address, and an honest client is never cut."""
+    """520 of them, with the default limits: each new one costs an older one of the same address,
+    and an honest client is never cut.
+    """
     door = ListeningAddress()
     honest = door.place("198.51.100.1")
     for number in range(520):
@@ -143,7 +162,13 @@ def test_no_table_grows_with_connections_that_have_gone() -> None:
         door.admission.remove(place)
         door.admission.remove(place)
     admission = door.admission
-    tables = (admission._origins, admission._places, admission._handshaking, admission._crowds, admission.open)
+    tables = (
+        admission._origins,
+        admission._places,
+        admission._handshaking,
+        admission._crowds,
+        admission.open,
+    )
     assert not any(tables)
 
 

@@ -1,4 +1,6 @@
-"""`Service(authenticate=…, authorize=…)` and `credentials=`, over both protocols and real connections."""
+"""`Service(authenticate=…, authorize=…)` and `credentials=`, over both protocols
+and real connections.
+"""
 
 import os
 from collections.abc import AsyncIterator
@@ -47,7 +49,9 @@ async def read(url: str, name: str = "me", **options: Any) -> list[str]:
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("authenticate", [known, known_later])
-async def test_a_publisher_and_a_handler_see_the_principal(autojump_clock: object, protocol: str, authenticate: Any) -> None:
+async def test_a_publisher_and_a_handler_see_the_principal(
+    autojump_clock: object, protocol: str, authenticate: Any
+) -> None:
     """By a plain and by an async function."""
     async with penstock.serve(service_with(authenticate), "memory://a") as server:
         url = protocol + server.addresses[0]
@@ -59,7 +63,9 @@ async def test_a_publisher_and_a_handler_see_the_principal(autojump_clock: objec
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 @pytest.mark.parametrize("authenticate", [known, known_later])
-@pytest.mark.parametrize("credentials", [None, Credentials.bearer("guess"), Credentials.basic("alice", "swordfish")])
+@pytest.mark.parametrize(
+    "credentials", [None, Credentials.bearer("guess"), Credentials.basic("alice", "swordfish")]
+)
 async def test_wrong_and_missing_credentials_are_refused_after_250_ms(
     autojump_clock: object, protocol: str, authenticate: Any, credentials: Credentials | None
 ) -> None:
@@ -72,7 +78,9 @@ async def test_wrong_and_missing_credentials_are_refused_after_250_ms(
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_authorize_decides_by_the_principal_and_hides_names(autojump_clock: object, protocol: str) -> None:
+async def test_authorize_decides_by_the_principal_and_hides_names(
+    autojump_clock: object, protocol: str
+) -> None:
     """Sync and async; a function that raises refuses; the answer is that to an unknown name."""
     asked: list[tuple[Any, Any]] = []
 
@@ -89,7 +97,9 @@ async def test_authorize_decides_by_the_principal_and_hides_names(autojump_clock
 
     for authorize in (plain, later, broken):
         told: list[Exception] = []
-        async with penstock.serve(service_with(known, authorize), "memory://a", on_violation=told.append) as server:
+        async with penstock.serve(
+            service_with(known, authorize), "memory://a", on_violation=told.append
+        ) as server:
             url = protocol + server.addresses[0]
             for token, may in (("swordfish", authorize is not broken), ("tuna", False)):
                 if may:
@@ -109,7 +119,9 @@ async def test_authorize_decides_by_the_principal_and_hides_names(autojump_clock
 async def test_messages_without_an_answer_are_authorized_too(autojump_clock: object) -> None:
     """One that is refused is dropped."""
     heard: list[bytes] = []
-    service = penstock.Service(authenticate=known, authorize=lambda principal, _: principal == "alice")
+    service = penstock.Service(
+        authenticate=known, authorize=lambda principal, _: principal == "alice"
+    )
 
     @service.fire_and_forget
     async def note(data: bytes) -> None:
@@ -117,7 +129,9 @@ async def test_messages_without_an_answer_are_authorized_too(autojump_clock: obj
 
     async with penstock.serve(service, "memory://a") as server:
         for token in ("swordfish", "tuna"):
-            async with penstock.connect("reactivesocket+" + server.addresses[0], credentials=Credentials.bearer(token)) as peer:
+            async with penstock.connect(
+                "reactivesocket+" + server.addresses[0], credentials=Credentials.bearer(token)
+            ) as peer:
                 await peer.fire_and_forget(token)
                 await trio.sleep(1)
     assert heard == [b"swordfish"]
@@ -136,24 +150,33 @@ async def test_a_client_that_leaves_cancels_the_examination(autojump_clock: obje
 
     async with penstock.serve(service_with(slow), "memory://a") as server:
         began = trio.current_time()
-        async with penstock.connect(server.addresses[0], credentials=Credentials.bearer("swordfish")):
+        async with penstock.connect(
+            server.addresses[0], credentials=Credentials.bearer("swordfish")
+        ):
             await trio.sleep(1)
         await trio.sleep(1)
         assert len(ended) == 1
         assert ended[0] - began < 2
 
 
-async def test_a_reconnecting_client_shows_its_credentials_each_time(autojump_clock: object) -> None:
+async def test_a_reconnecting_client_shows_its_credentials_each_time(
+    autojump_clock: object,
+) -> None:
     """The second connection has the principal, too."""
     async with penstock.serve(service_with(known), "memory://a") as server:
-        options: Any = {"credentials": Credentials.bearer("swordfish"), "reconnect": penstock.Reconnect()}
+        options: Any = {
+            "credentials": Credentials.bearer("swordfish"),
+            "reconnect": penstock.Reconnect(),
+        }
         async with penstock.connect(server.addresses[0], **options) as peer:
             assert await peer.request("whoami", type=str) == "alice"
             await server.peers[0].wait_accepted()
         assert await read(server.addresses[0], credentials=Credentials.bearer("tuna")) == ["bob"]
 
 
-@pytest.mark.parametrize("extra", [{"credentials": "swordfish"}, {"credentials": Credentials.bearer("x" * 70000)}])
+@pytest.mark.parametrize(
+    "extra", [{"credentials": "swordfish"}, {"credentials": Credentials.bearer("x" * 70000)}]
+)
 def test_credentials_that_cannot_arrive_are_refused_at_the_call(extra: Any) -> None:
     """No error repeats them."""
     with pytest.raises(UsageError) as wrong:
@@ -165,7 +188,9 @@ def test_credentials_that_cannot_arrive_are_refused_at_the_call(extra: Any) -> N
 def test_setup_and_credentials_exclude_each_other() -> None:
     """A client cannot give both, and a service cannot examine both."""
     with pytest.raises(UsageError, match="one place"):
-        penstock.connect("reactivesocket+memory://a", setup=b"x", credentials=Credentials.bearer("y"))
+        penstock.connect(
+            "reactivesocket+memory://a", setup=b"x", credentials=Credentials.bearer("y")
+        )
     with pytest.raises(UsageError, match="give one of them"):
         penstock.Service(setup=lambda data: None, authenticate=known)
 
@@ -181,7 +206,9 @@ async def test_what_the_setup_function_returns_is_the_principal() -> None:
 
         async with (
             penstock.serve(service, "reactivesocket+memory://a") as server,
-            penstock.subscribe(f"{server.addresses[0]}#me", serializer="json", setup=b"x") as stream,
+            penstock.subscribe(
+                f"{server.addresses[0]}#me", serializer="json", setup=b"x"
+            ) as stream,
         ):
             assert [element async for element in stream] == [[principal]]
 
@@ -206,8 +233,12 @@ def anybody(scheme: str, data: bytes, peer: PeerIdentity) -> str:
 
 @pytest.mark.parametrize("examine", [the_server, the_server_later])
 @pytest.mark.parametrize("own", [None, Credentials.bearer("swordfish")])
-async def test_a_client_knows_its_server_by_the_credentials_of_the_server(autojump_clock: object, examine: Any, own: Any) -> None:
-    """The publishers of the client see the principal of the server, and its `authorize` decides by it."""
+async def test_a_client_knows_its_server_by_the_credentials_of_the_server(
+    autojump_clock: object, examine: Any, own: Any
+) -> None:
+    """The publishers of the client see the principal of the server,
+    and its `authorize` decides by it.
+    """
     seen: list[Any] = []
     offered = penstock.Service(authorize=lambda principal, name: principal == "the lighthouse")
 
@@ -223,7 +254,9 @@ async def test_a_client_knows_its_server_by_the_credentials_of_the_server(autoju
             assert peer.identity.principal == "the lighthouse"
             async with server.peers[0].subscribe("report", serializer="text") as stream:
                 assert [each async for each in stream] == ["calm"]
-        assert await read(server.addresses[0], credentials=own, authenticate=examine) == ["somebody"]
+        assert await read(server.addresses[0], credentials=own, authenticate=examine) == [
+            "somebody"
+        ]
     assert seen == ["the lighthouse"]
 
 
@@ -236,7 +269,9 @@ async def test_a_client_refuses_a_server_with_wrong_credentials_after_250_ms(
     service = service_with(anybody)
     async with penstock.serve(service, "memory://a", credentials=shown) as server:
         began = trio.current_time()
-        with pytest.raises(AuthRefused, match="refused the credentials of the other side") as refused:
+        with pytest.raises(
+            AuthRefused, match="refused the credentials of the other side"
+        ) as refused:
             await read(server.addresses[0], authenticate=examine)
         assert refused.value.processed is False
         assert trio.current_time() - began == pytest.approx(0.25, abs=0.06)
@@ -258,10 +293,16 @@ async def test_both_sides_of_a_unix_socket_know_each_other_by_their_users(tmp_pa
     """The scheme is ``unix`` in both directions, without credentials."""
 
     def same_user(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
-        return f"uid {peer.credentials.uid}" if scheme == "unix" and peer.credentials is not None and not data else None
+        return (
+            f"uid {peer.credentials.uid}"
+            if scheme == "unix" and peer.credentials is not None and not data
+            else None
+        )
 
     me = f"uid {os.getuid()}"
-    async with penstock.serve(service_with(same_user), f"unix://{tmp_path}/s", credentials=Credentials("unix")) as server:
+    async with penstock.serve(
+        service_with(same_user), f"unix://{tmp_path}/s", credentials=Credentials("unix")
+    ) as server:
         assert await read(server.addresses[0], authenticate=same_user) == [me]
         async with penstock.connect(server.addresses[0], authenticate=lambda *_: "it") as peer:
             await peer.wait_accepted()
@@ -270,22 +311,36 @@ async def test_both_sides_of_a_unix_socket_know_each_other_by_their_users(tmp_pa
 
 @pytest.mark.parametrize("own", [None, Credentials("mtls")])
 async def test_both_sides_know_each_other_by_their_certificates(tmp_path: Any, own: Any) -> None:
-    """The scheme is ``mtls`` in both directions, whether the server shows it or has no credentials."""
+    """The scheme is ``mtls`` in both directions, whether the server shows it
+    or has no credentials.
+    """
     authority = trustme.CA()
     authority.cert_pem.write_to_path(tmp_path / "ca.pem")
     for name in ("127.0.0.1", "alice@example.org"):
-        authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(tmp_path / f"{name}.pem")
+        authority.issue_cert(name).private_key_and_cert_chain_pem.write_to_path(
+            tmp_path / f"{name}.pem"
+        )
 
     def by_name(scheme: str, data: bytes, peer: PeerIdentity) -> Any:
-        return peer.certificate is not None and (scheme, data) == ("mtls", b"") and peer.certificate.names[0]
+        return (
+            peer.certificate is not None
+            and (scheme, data) == ("mtls", b"")
+            and peer.certificate.names[0]
+        )
 
     def options(name: str) -> TransportOptions:
-        return TransportOptions(tls=Tls(certificate=tmp_path / f"{name}.pem", authorities=tmp_path / "ca.pem"))
+        return TransportOptions(
+            tls=Tls(certificate=tmp_path / f"{name}.pem", authorities=tmp_path / "ca.pem")
+        )
 
     service = service_with(by_name)
-    async with penstock.serve(service, "tls://127.0.0.1:0", options=options("127.0.0.1"), credentials=own) as server:
+    async with penstock.serve(
+        service, "tls://127.0.0.1:0", options=options("127.0.0.1"), credentials=own
+    ) as server:
         url, examine = server.addresses[0], by_name if own else None
-        async with penstock.connect(url, authenticate=examine, options=options("alice@example.org")) as peer:
+        async with penstock.connect(
+            url, authenticate=examine, options=options("alice@example.org")
+        ) as peer:
             assert await peer.request("whoami", type=str) == "email:alice@example.org"
             assert peer.identity.principal == ("IP Address:127.0.0.1" if own else None)
 

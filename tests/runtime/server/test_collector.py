@@ -36,7 +36,9 @@ def test_what_exists_at_the_start_is_in_no_later_collection() -> None:
 
 
 def test_new_objects_start_no_full_collection() -> None:
-    """200,000 objects that stay are fewer than a full collection waits for; by default they cause several."""
+    """200,000 objects that stay are fewer than a full collection waits for;
+    by default they cause several.
+    """
     tune_collector()
     full = gc.get_stats()[2]["collections"]
     kept = [[number] for number in range(200_000)]

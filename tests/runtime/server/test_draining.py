@@ -1,4 +1,6 @@
-"""`Server.drain`: new streams go elsewhere, running ones end, and clients that reconnect notice nothing."""
+"""`Server.drain`: new streams go elsewhere, running ones end, and clients
+that reconnect notice nothing.
+"""
 
 from collections.abc import AsyncIterator
 from functools import partial
@@ -48,10 +50,15 @@ async def start_drain(server: Any, nursery: trio.Nursery) -> trio.Event:
 
 @pytest.mark.parametrize("extensions", [None, ()], ids=["told", "not told"])
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_running_streams_end_and_new_ones_are_refused(autojump_clock: object, protocol: str, extensions: Any) -> None:
+async def test_running_streams_end_and_new_ones_are_refused(
+    autojump_clock: object, protocol: str, extensions: Any
+) -> None:
     """To each peer, with the extension and without; the connection ends when nothing runs."""
     async with penstock.serve(service_of(), "memory://a") as server, trio.open_nursery() as nursery:
-        async with penstock.connect(f"{protocol}memory://a", extensions=extensions) as peer, peer.subscribe("count/5") as stream:
+        async with (
+            penstock.connect(f"{protocol}memory://a", extensions=extensions) as peer,
+            peer.subscribe("count/5") as stream,
+        ):
             assert await anext(stream) == b"0"
             done = await start_drain(server, nursery)
             with pytest.raises((Rejected, PublisherFailed), match="draining") as refused:
@@ -68,7 +75,9 @@ async def test_running_streams_end_and_new_ones_are_refused(autojump_clock: obje
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_streams_that_do_not_end_get_the_goodbye_shutdown_at_the_deadline(autojump_clock: object, protocol: str) -> None:
+async def test_streams_that_do_not_end_get_the_goodbye_shutdown_at_the_deadline(
+    autojump_clock: object, protocol: str
+) -> None:
     """`Limits.drain` has the goodbyes in it."""
     async with penstock.serve(service_of(), "memory://a") as server, trio.open_nursery() as nursery:
         async with penstock.subscribe(f"{protocol}memory://a#count/1000") as stream:
@@ -104,7 +113,12 @@ async def test_a_drain_reports_what_it_waits_for(autojump_clock: object) -> None
     async with penstock.serve(service_of(), "memory://a") as server, trio.open_nursery() as nursery:
         async with penstock.subscribe("memory://a#count/9") as stream:
             await anext(stream)
-            nursery.start_soon(partial(server.drain, on_waiting=lambda streams, left: reports.append((dict(streams), round(left)))))
+            nursery.start_soon(
+                partial(
+                    server.drain,
+                    on_waiting=lambda streams, left: reports.append((dict(streams), round(left))),
+                )
+            )
             async for _ in stream:
                 pass
     assert reports == [({"count/{most}": 1}, 22), ({"count/{most}": 1}, 17)]
@@ -122,7 +136,9 @@ async def test_a_server_that_drains_accepts_no_connection(autojump_clock: object
             assert await penstock.request("memory://a#who") == b"b"
 
 
-async def test_a_connection_without_the_extension_is_left_as_soon_as_nothing_runs(autojump_clock: object) -> None:
+async def test_a_connection_without_the_extension_is_left_as_soon_as_nothing_runs(
+    autojump_clock: object,
+) -> None:
     """One with it has the time of a round trip to leave by itself."""
     for extensions, seconds in (((), 0.0), ((Drain(),), 2.0)):
         async with penstock.serve(service_of(), "memory://a") as server:
@@ -134,7 +150,9 @@ async def test_a_connection_without_the_extension_is_left_as_soon_as_nothing_run
                 assert not peer.is_connected
 
 
-async def test_a_drain_that_is_cancelled_ends_with_the_block_of_the_server(autojump_clock: object) -> None:
+async def test_a_drain_that_is_cancelled_ends_with_the_block_of_the_server(
+    autojump_clock: object,
+) -> None:
     """Streams that run get their goodbye then."""
     async with penstock.serve(service_of(), "memory://a") as server:
         async with penstock.subscribe("memory://a#count/1000") as stream:
@@ -149,11 +167,15 @@ async def test_a_drain_that_is_cancelled_ends_with_the_block_of_the_server(autoj
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_what_a_client_asks_for_goes_over_the_next_connection(autojump_clock: object, protocol: str) -> None:
+async def test_what_a_client_asks_for_goes_over_the_next_connection(
+    autojump_clock: object, protocol: str
+) -> None:
     """A running stream goes on over the old connection."""
     async with trio.open_nursery() as nursery:
         async with penstock.serve(service_of("a"), "memory://a") as old:
-            async with penstock.connect(f"{protocol}memory://a", reconnect=penstock.Reconnect()) as peer:
+            async with penstock.connect(
+                f"{protocol}memory://a", reconnect=penstock.Reconnect()
+            ) as peer:
                 assert await peer.request("who") == b"a"
                 async with peer.subscribe("count/5") as stream:
                     assert await anext(stream) == b"0"
@@ -168,13 +190,18 @@ async def test_what_a_client_asks_for_goes_over_the_next_connection(autojump_clo
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_what_crosses_the_drain_is_asked_again(autojump_clock: object, protocol: str) -> None:
-    """A request, a stream of a block and one of a source, sent before the client hears of the drain."""
+    """A request, a stream of a block and one of a source,
+    sent before the client hears of the drain.
+    """
     answers: list[Any] = []
     async with trio.open_nursery() as nursery:
         async with penstock.serve(service_of("a"), "memory://a") as old:
-            async with penstock.connect(f"{protocol}memory://a", reconnect=penstock.Reconnect()) as peer:
+            async with penstock.connect(
+                f"{protocol}memory://a", reconnect=penstock.Reconnect()
+            ) as peer:
                 assert await peer.request("who") == b"a"
-                # In one pass of the run loop: the server begins to refuse, and the client has not read the message.
+                # In one pass of the run loop: the server begins to refuse,
+                # and the client has not read the message.
                 for connection in old._connections.running:
                     connection.session.streams.drain.begin(trio.current_time(), 1000.0)
 
@@ -195,11 +222,15 @@ async def test_what_crosses_the_drain_is_asked_again(autojump_clock: object, pro
                 await trio.sleep(0.1)
                 async with penstock.serve(service_of("b"), "memory://a"):
                     await trio.sleep(60)
-                    assert sorted(map(repr, answers)) == sorted(map(repr, [b"b"] * 3 + [[b"0", b"1"]] * 2))
+                    assert sorted(map(repr, answers)) == sorted(
+                        map(repr, [b"b"] * 3 + [[b"0", b"1"]] * 2)
+                    )
                     await old.wait_over()
 
 
-async def test_a_stream_that_no_connection_comes_for_gets_the_end_of_the_attempts(autojump_clock: object) -> None:
+async def test_a_stream_that_no_connection_comes_for_gets_the_end_of_the_attempts(
+    autojump_clock: object,
+) -> None:
     """The policy gives up."""
     async with penstock.serve(service_of("a"), "memory://a") as old, trio.open_nursery() as nursery:
         async with penstock.connect("memory://a", reconnect=penstock.Reconnect(attempts=2)) as peer:
@@ -215,7 +246,10 @@ async def test_a_stream_that_no_connection_comes_for_gets_the_end_of_the_attempt
 async def test_leaving_the_block_leaves_a_server_that_drains(autojump_clock: object) -> None:
     """And the streams on it."""
     async with penstock.serve(service_of("a"), "memory://a") as old, trio.open_nursery() as nursery:
-        async with penstock.connect("memory://a", reconnect=penstock.Reconnect()) as peer, peer.subscribe("count/1000") as stream:
+        async with (
+            penstock.connect("memory://a", reconnect=penstock.Reconnect()) as peer,
+            peer.subscribe("count/1000") as stream,
+        ):
             await anext(stream)
             done = await start_drain(old, nursery)
         await done.wait()

@@ -18,7 +18,12 @@ from tests.runtime.server._knock import KnockPlugin
 class Fixture:
     """A server at ``knock://test``, and its clients."""
 
-    def __init__(self, service: Service | None = None, limits: Limits | None = None, observers: tuple[object, ...] = ()) -> None:
+    def __init__(
+        self,
+        service: Service | None = None,
+        limits: Limits | None = None,
+        observers: tuple[object, ...] = (),
+    ) -> None:
         self.plugin = KnockPlugin()
         self.transport = self.plugin.transport
         self.told: list[Exception] = []
@@ -27,7 +32,13 @@ class Fixture:
         self.limits = limits
 
     def serve(self) -> Any:
-        return serve(self.service, "knock://test", registry=self.registry, limits=self.limits, on_violation=self.told.append)
+        return serve(
+            self.service,
+            "knock://test",
+            registry=self.registry,
+            limits=self.limits,
+            on_violation=self.told.append,
+        )
 
     async def ask(self, nursery: trio.Nursery, line: str) -> Connection:
         client = await raw_connection(nursery)
@@ -43,7 +54,9 @@ async def read_all(client: Connection) -> bytes:
 
 
 async def test_a_transport_answers_a_client_itself(autojump_clock: trio.testing.MockClock) -> None:
-    """It opens a publisher by its name; the elements come with their serializer, and a failure has its public text."""
+    """It opens a publisher by its name;
+    the elements come with their serializer, and a failure has its public text.
+    """
     fixture = Fixture()
     async with fixture.serve(), trio.open_nursery() as nursery:
         for line, answer in (
@@ -55,20 +68,28 @@ async def test_a_transport_answers_a_client_itself(autojump_clock: trio.testing.
             client = await fixture.ask(nursery, line)
             assert await read_all(client) == answer
             await client.aclose()
-    # The exception of a publisher is reported here. A name that leads nowhere is no fault of this side.
+    # The exception of a publisher is reported here.
+    # A name that leads nowhere is no fault of this side.
     assert [str(error) for error in fixture.told] == ["a secret", "out of stock"]
 
 
-async def test_a_session_talks_on_a_connection_that_is_handed_over(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_session_talks_on_a_connection_that_is_handed_over(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The client's first line is read by the transport, and all that follows by the session."""
     fixture = Fixture()
 
-    async with fixture.serve(), subscribe("knock://test/numbers/3", registry=fixture.registry, serializer="json") as stream:
+    async with (
+        fixture.serve(),
+        subscribe("knock://test/numbers/3", registry=fixture.registry, serializer="json") as stream,
+    ):
         assert [number async for number in stream] == [0, 1, 2]
     assert fixture.told == []
 
 
-async def test_parts_of_a_connection_are_connections(autojump_clock: trio.testing.MockClock) -> None:
+async def test_parts_of_a_connection_are_connections(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Each has its own session and place, and a shutdown says goodbye on each."""
     fixture = Fixture(limits=Limits(handshake_timeout=3.0))
     async with fixture.serve() as server, trio.open_nursery() as nursery:
@@ -76,13 +97,16 @@ async def test_parts_of_a_connection_are_connections(autojump_clock: trio.testin
         assert await client.receive() == b"adopted adopted\n"
         await trio.testing.wait_all_tasks_blocked()
         assert server.statistics().handshaking == 2
-        # Silent strangers, as every connection that says no hello. Their goodbye has its deadline too.
+        # Silent strangers, as every connection that says no hello.
+        # Their goodbye has its deadline too.
         await trio.sleep(10)
         assert server.statistics().handshaking == 0
         assert sum(server.refused.values()) == 2
 
 
-async def test_without_a_place_a_part_is_refused_with_the_reason(autojump_clock: trio.testing.MockClock) -> None:
+async def test_without_a_place_a_part_is_refused_with_the_reason(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The carrier has one place, its first part the other."""
     fixture = Fixture(limits=Limits(max_connections=2))
     async with fixture.serve() as server, trio.open_nursery() as nursery:
@@ -94,7 +118,9 @@ async def test_without_a_place_a_part_is_refused_with_the_reason(autojump_clock:
         assert server.refused == {"places:silent": 1}
 
 
-async def test_a_silent_client_is_cut_after_the_time_for_a_handshake(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_silent_client_is_cut_after_the_time_for_a_handshake(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """It counts as a stranger until the transport has recognised it; a recognised one may stay."""
     fixture = Fixture(limits=Limits(handshake_timeout=3.0))
     async with fixture.serve() as server, trio.open_nursery() as nursery:
@@ -113,7 +139,9 @@ async def test_a_silent_client_is_cut_after_the_time_for_a_handshake(autojump_cl
     await staying.aclose()
 
 
-async def test_a_stranger_makes_room_and_a_recognised_client_does_not(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_stranger_makes_room_and_a_recognised_client_does_not(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The oldest connection that has not made itself known is cut when the places are taken."""
     fixture = Fixture(limits=Limits(max_connections=2))
     async with fixture.serve() as server, trio.open_nursery() as nursery:
@@ -128,7 +156,9 @@ async def test_a_stranger_makes_room_and_a_recognised_client_does_not(autojump_c
             await client.aclose()
 
 
-async def test_a_shutdown_waits_for_a_transport_that_drains_and_no_longer(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_shutdown_waits_for_a_transport_that_drains_and_no_longer(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A transport that ignores the shutdown is cancelled after `Limits.drain`."""
     fixture = Fixture(limits=Limits(drain=7.0))
     async with trio.open_nursery() as nursery:
@@ -141,7 +171,9 @@ async def test_a_shutdown_waits_for_a_transport_that_drains_and_no_longer(autoju
     assert fixture.told == []
 
 
-async def test_a_transport_that_raises_ends_its_connection_only(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_transport_that_raises_ends_its_connection_only(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The exception is reported."""
     fixture = Fixture()
     async with fixture.serve(), trio.open_nursery() as nursery:
@@ -154,8 +186,12 @@ async def test_a_transport_that_raises_ends_its_connection_only(autojump_clock: 
         await other.aclose()
 
 
-async def test_a_client_is_authenticated_as_on_any_connection(autojump_clock: trio.testing.MockClock) -> None:
-    """A refusal takes a quarter of a second for each cause; publishers see the principal, and `authorize` decides by it."""
+async def test_a_client_is_authenticated_as_on_any_connection(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A refusal takes a quarter of a second for each cause;
+    publishers see the principal, and `authorize` decides by it.
+    """
 
     async def authenticate(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
         if data == b"crash":
@@ -191,8 +227,12 @@ async def test_a_client_is_authenticated_as_on_any_connection(autojump_clock: tr
     assert sorted(map(str, fixture.told)) == ["in authenticate", "in authorize"]
 
 
-async def test_a_transport_that_forgets_to_authenticate_opens_nothing(autojump_clock: trio.testing.MockClock) -> None:
-    """A service that examines its clients is not opened to a client without a principal, nor one with setup= at all."""
+async def test_a_transport_that_forgets_to_authenticate_opens_nothing(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A service that examines its clients is not opened to a client without a principal,
+    nor one with setup= at all.
+    """
     for service in (Service(authenticate=lambda *_: "x"), Service(setup=lambda data: True)):
         service.publish("open", [b"secret"])
         fixture = Fixture(service)
@@ -213,7 +253,9 @@ async def test_the_access_log_has_the_lines_of_the_transport(
     fixture = Fixture()
     async with trio.open_nursery() as nursery:
         for is_on in (False, True):
-            with caplog.at_level(logging.INFO if is_on else logging.CRITICAL + 1, logger="penstock.access"):
+            with caplog.at_level(
+                logging.INFO if is_on else logging.CRITICAL + 1, logger="penstock.access"
+            ):
                 async with fixture.serve():
                     client = await fixture.ask(nursery, "read no\nwhere")
                     await read_all(client)
@@ -224,7 +266,9 @@ async def test_the_access_log_has_the_lines_of_the_transport(
     assert 'name="no" outcome=refused' in lines[1]
 
 
-async def test_tasks_of_a_transport_outlive_the_connection(autojump_clock: trio.testing.MockClock) -> None:
+async def test_tasks_of_a_transport_outlive_the_connection(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """They end when the server stops; one that raises is reported."""
     fixture = Fixture()
     ended: list[str] = []
@@ -252,14 +296,20 @@ async def test_tasks_of_a_transport_outlive_the_connection(autojump_clock: trio.
     assert [str(error) for error in fixture.told] == ["broken"]
 
 
-async def test_the_host_tells_the_limits_and_the_address_of_its_server(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_host_tells_the_limits_and_the_address_of_its_server(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """And reserves places for the clients of the transport."""
     fixture = Fixture(limits=Limits(max_subscriptions=1))
     async with fixture.serve(), trio.open_nursery() as nursery:
         client = await fixture.ask(nursery, "stay")
         await trio.testing.wait_all_tasks_blocked()
         [host] = fixture.transport.hosts
-        assert (host.limits.max_subscriptions, host.address, host.is_draining) == (1, "memory://test", False)
+        assert (host.limits.max_subscriptions, host.address, host.is_draining) == (
+            1,
+            "memory://test",
+            False,
+        )
         host.recognise()
         end = host.reserve(client.peer, lambda: 0, lambda: None)
         with pytest.raises(LimitExceeded):

@@ -1,4 +1,6 @@
-"""Streams that belong to a server: places, memory, elements that cannot be sent, observers, and the shutdown."""
+"""Streams that belong to a server:
+places, memory, elements that cannot be sent, observers, and the shutdown.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from typing import Any
@@ -11,7 +13,15 @@ from penstock.api import LimitExceeded, Limits, NotAvailable, PublicError, Publi
 from penstock.runtime import Service
 from penstock.runtime.connection import ConnectionSettings, MemoryBudget
 from penstock.runtime.server._hosted_streams import HostedStreams
-from penstock.spi import ConnectionClosed, ConnectionOpened, PeerIdentity, StreamEnded, StreamOpened, build_registry, hookimpl
+from penstock.spi import (
+    ConnectionClosed,
+    ConnectionOpened,
+    PeerIdentity,
+    StreamEnded,
+    StreamOpened,
+    build_registry,
+    hookimpl,
+)
 from tests.runtime._plain_subscriber import PlainSubscriber
 from tests.runtime.server._knock import STRANGER
 
@@ -68,14 +78,20 @@ class Fixture:
             while True:
                 yield b"x" * 1000
 
-    async def open(self, name: str, subscriber: PlainSubscriber | None = None, peer: PeerIdentity = STRANGER) -> PlainSubscriber:
+    async def open(
+        self, name: str, subscriber: PlainSubscriber | None = None, peer: PeerIdentity = STRANGER
+    ) -> PlainSubscriber:
         subscriber = subscriber or PlainSubscriber()
         await self.streams.open(name, peer, subscriber, protocol="knock", address="knock://test")
         return subscriber
 
 
-async def test_a_client_has_a_bounded_number_of_streams(autojump_clock: trio.testing.MockClock) -> None:
-    """Counted by principal, or by address; a stream that has ended makes room; another client is not affected."""
+async def test_a_client_has_a_bounded_number_of_streams(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Counted by principal, or by address; a stream that has ended makes room;
+    another client is not affected.
+    """
     async with trio.open_nursery() as nursery:
         fixture = Fixture(nursery, max_subscriptions=2)
         first, _ = [await fixture.open("endless") for _ in range(2)]
@@ -83,7 +99,9 @@ async def test_a_client_has_a_bounded_number_of_streams(autojump_clock: trio.tes
             await fixture.open("endless")
         await fixture.open("endless", peer=PeerIdentity(address="a", host="192.0.2.2"))
         for principal in ("alice", "bob"):
-            await fixture.open("endless", peer=PeerIdentity(address="a", host="192.0.2.1", principal=principal))
+            await fixture.open(
+                "endless", peer=PeerIdentity(address="a", host="192.0.2.1", principal=principal)
+            )
         first.cancel()
         await trio.testing.wait_all_tasks_blocked()
         await fixture.open("endless")
@@ -94,7 +112,9 @@ async def test_a_client_has_a_bounded_number_of_streams(autojump_clock: trio.tes
     assert not fixture.streams.is_used
 
 
-async def test_all_clients_together_have_a_bounded_number_of_streams(autojump_clock: trio.testing.MockClock) -> None:
+async def test_all_clients_together_have_a_bounded_number_of_streams(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """`Limits.max_connections`: a client with many addresses gets no more."""
     async with trio.open_nursery() as nursery:
         fixture = Fixture(nursery, max_connections=3)
@@ -105,11 +125,16 @@ async def test_all_clients_together_have_a_bounded_number_of_streams(autojump_cl
         fixture.streams.stop()
 
 
-async def test_the_stream_that_holds_most_ends_when_the_memory_is_full(autojump_clock: trio.testing.MockClock) -> None:
+async def test_the_stream_that_holds_most_ends_when_the_memory_is_full(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Its subscriber gets the reason, its publisher is cancelled, and the other stream goes on."""
     async with trio.open_nursery() as nursery:
         fixture = Fixture(nursery, memory_budget=100_000)
-        greedy, modest = await fixture.open("endless", Holding()), await fixture.open("endless", Holding())
+        greedy, modest = (
+            await fixture.open("endless", Holding()),
+            await fixture.open("endless", Holding()),
+        )
         modest.request(3)
         greedy.request(1000)
         await trio.testing.wait_all_tasks_blocked()
@@ -127,7 +152,9 @@ async def test_the_stream_that_holds_most_ends_when_the_memory_is_full(autojump_
 async def test_an_element_that_cannot_be_sent_ends_its_stream(
     element: object, observers: tuple[object, ...], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The elements before it arrive; the type and the size are reported here, and the client is told less."""
+    """The elements before it arrive;
+    the type and the size are reported here, and the client is told less.
+    """
     async with trio.open_nursery() as nursery:
         fixture = Fixture(nursery, *observers, max_element=100)
         fixture.service.publish("wrong", [b"1", bytearray(b"2"), element, b"4"])
@@ -152,7 +179,9 @@ async def test_a_shutdown_ends_each_stream(autojump_clock: trio.testing.MockCloc
     assert not fixture.streams.is_used
 
 
-async def test_a_name_that_is_too_long_leads_nowhere(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_name_that_is_too_long_leads_nowhere(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """It is not looked up. A factory that fails tells the client its public text only."""
     async with trio.open_nursery() as nursery:
         fixture = Fixture(nursery, max_name=64)
@@ -169,7 +198,9 @@ async def test_a_name_that_is_too_long_leads_nowhere(autojump_clock: trio.testin
 
 
 async def test_what_outlives_its_stream_is_counted(autojump_clock: trio.testing.MockClock) -> None:
-    """It has a place of its own client, and goes when the memory is full. A reservation that has ended counts no more."""
+    """It has a place of its own client, and goes when the memory is full.
+    A reservation that has ended counts no more.
+    """
     async with trio.open_nursery() as nursery:
         fixture = Fixture(nursery, memory_budget=100_000, max_subscriptions=2)
         sizes, gone = {"large": 60_000, "small": 1_000}, list[str]()
@@ -200,8 +231,12 @@ async def test_what_outlives_its_stream_is_counted(autojump_clock: trio.testing.
         nursery.cancel_scope.cancel()
 
 
-async def test_observers_see_a_stream_as_a_connection_of_its_own(autojump_clock: trio.testing.MockClock) -> None:
-    """It is opened before its stream and closed after it, with the numbers of elements and bytes. One that is refused is not reported."""
+async def test_observers_see_a_stream_as_a_connection_of_its_own(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """It is opened before its stream and closed after it, with the numbers of elements and
+    bytes. One that is refused is not reported.
+    """
     observer = Observer()
     async with trio.open_nursery() as nursery:
         fixture = Fixture(nursery, observer)
@@ -223,7 +258,9 @@ async def test_observers_see_a_stream_as_a_connection_of_its_own(autojump_clock:
     assert opened.connection == began.connection == ended.connection == closed.connection
 
 
-async def test_elements_that_are_at_hand_come_in_batches(autojump_clock: trio.testing.MockClock) -> None:
+async def test_elements_that_are_at_hand_come_in_batches(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Also through the observers: a call for each element would cost more than the element."""
 
     class Batches(PlainSubscriber):

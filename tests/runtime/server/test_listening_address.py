@@ -39,7 +39,13 @@ PUBLIC = [
     "rsio+tcp://host.example:7000",
     "tcp://127.example.org:7000",
 ]
-LOCAL = ["tcp://127.0.0.1:0", "tcp://127.9.9.9:0", "tcp://[::1]:0", "tcp://[::ffff:127.0.0.1]:0", "tcp://localhost:0"]
+LOCAL = [
+    "tcp://127.0.0.1:0",
+    "tcp://127.9.9.9:0",
+    "tcp://[::1]:0",
+    "tcp://[::ffff:127.0.0.1]:0",
+    "tcp://localhost:0",
+]
 ELSEWHERE = ["tls://0.0.0.0:7443", "unix:///run/a.sock", "memory://name", "pipe:"]
 
 
@@ -47,7 +53,9 @@ ELSEWHERE = ["tls://0.0.0.0:7443", "unix:///run/a.sock", "memory://name", "pipe:
 def test_an_address_that_others_reach_needs_tls_or_authentication(url: str) -> None:
     """Or the word of the program. The error says all three ways."""
     registry = build_registry()
-    with pytest.raises(UsageError, match=r"(?s)127\.0\.0\.1.*TLS.*authenticate=.*insecure=True \(--insecure\)"):
+    with pytest.raises(
+        UsageError, match=r"(?s)127\.0\.0\.1.*TLS.*authenticate=.*insecure=True \(--insecure\)"
+    ):
         check_exposed(Service(), url, registry)
     check_exposed(Service(authenticate=lambda *_: "somebody"), url, registry)
     check_exposed(Service(setup=lambda _: True), url, registry)

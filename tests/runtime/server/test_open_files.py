@@ -13,7 +13,11 @@ import penstock
 from penstock.api import Rejected
 from penstock.runtime import connect, serve
 from penstock.runtime.server import _open_files as module
-from penstock.runtime.server._open_files import connections_within, count_open_files, raise_open_files
+from penstock.runtime.server._open_files import (
+    connections_within,
+    count_open_files,
+    raise_open_files,
+)
 from tests.runtime._services import numbers_service
 
 
@@ -71,7 +75,9 @@ def test_raise_open_files_raises_the_soft_limit_to_the_hard_one(few_files: int) 
     assert resource.getrlimit(resource.RLIMIT_NOFILE) == (hard, hard)
 
 
-def test_raise_open_files_tries_a_lower_number_where_the_hard_limit_is_refused(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_raise_open_files_tries_a_lower_number_where_the_hard_limit_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """As on macOS; and never raises."""
     soft = [256]
     tried: list[Any] = []
@@ -88,10 +94,17 @@ def test_raise_open_files_tries_a_lower_number_where_the_hard_limit_is_refused(m
     assert tried == [resource.RLIM_INFINITY, 10_240]
 
 
-async def test_a_server_with_few_files_accepts_connections_and_warns_at_the_start(few_files: int, caplog: pytest.LogCaptureFixture) -> None:
-    """Each connection here takes two files, one for each side: no file runs out with both sides of eight."""
+async def test_a_server_with_few_files_accepts_connections_and_warns_at_the_start(
+    few_files: int, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Each connection here takes two files, one for each side:
+    no file runs out with both sides of eight.
+    """
     with caplog.at_level(logging.INFO, "penstock.server"):
-        async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, trio.open_nursery() as nursery:
+        async with (
+            serve(numbers_service(), "tcp://127.0.0.1:0") as server,
+            trio.open_nursery() as nursery,
+        ):
             accepted: list[None] = []
             all_accepted = trio.Event()
 
@@ -114,11 +127,16 @@ async def test_a_server_with_few_files_accepts_connections_and_warns_at_the_star
     assert "LimitNOFILE=10288" in line.getMessage()
 
 
-async def test_connections_beyond_the_files_are_refused_and_the_reserve_stays(few_files: int, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_connections_beyond_the_files_are_refused_and_the_reserve_stays(
+    few_files: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The server refuses the connection that would take a file of the reserve."""
     monkeypatch.setattr(module, "LEAST_CONNECTIONS", 1)
     monkeypatch.setattr(module, "count_open_files", lambda: few_files - few_files // 8 - 1)
-    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "tcp://127.0.0.1:0") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         await peer.wait_accepted()
         with pytest.raises(Rejected, match="places:"):
             async with connect(server.addresses[0]) as refused:
@@ -134,7 +152,9 @@ def test_a_process_with_enough_files_says_nothing(caplog: pytest.LogCaptureFixtu
         assert caplog.records == []
 
 
-def test_more_than_512_connections_are_no_reason_for_a_warning(monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture) -> None:
+def test_more_than_512_connections_are_no_reason_for_a_warning(
+    monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
     """The usual 1,024 files: an information, with what to do."""
     monkeypatch.setattr(resource, "getrlimit", lambda _: (1024, 1024))
     with caplog.at_level(logging.INFO, "penstock.server"):
@@ -145,6 +165,8 @@ def test_more_than_512_connections_are_no_reason_for_a_warning(monkeypatch: pyte
 
 
 @pytest.mark.parametrize(("files", "spare"), [(None, 16), (1024, 16), (256, 8), (64, 2), (16, 0)])
-def test_answers_to_refused_clients_take_a_quarter_of_the_reserve_at_most(files: int | None, spare: int) -> None:
+def test_answers_to_refused_clients_take_a_quarter_of_the_reserve_at_most(
+    files: int | None, spare: int
+) -> None:
     """The rest of the process needs the reserve, and so do connections that are about to close."""
     assert module.spare_files(files, 16) == spare

@@ -31,7 +31,10 @@ def test_an_ipv6_host_counts_by_its_network_of_64_bits(host: str, network: str) 
 
 def test_a_unix_peer_counts_by_its_user() -> None:
     """Two processes of one user are one origin."""
-    peers = [PeerIdentity(address="unix", credentials=UnixCredentials(pid=pid, uid=uid, gid=0)) for pid, uid in ((1, 7), (2, 7), (3, 8))]
+    peers = [
+        PeerIdentity(address="unix", credentials=UnixCredentials(pid=pid, uid=uid, gid=0))
+        for pid, uid in ((1, 7), (2, 7), (3, 8))
+    ]
     assert [origin_of(peer) for peer in peers] == ["uid 7", "uid 7", "uid 8"]
 
 

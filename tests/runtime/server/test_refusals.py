@@ -18,7 +18,9 @@ PEER = PeerIdentity(address="192.0.2.1:5", host="192.0.2.1", port=5)
 
 
 def events_to(observer: Observer) -> Events:
-    return Events.of([("observer", "penstock_connection_refused", observer.penstock_connection_refused)])  # type: ignore[list-item]  # one kind
+    return Events.of(
+        [("observer", "penstock_connection_refused", observer.penstock_connection_refused)]
+    )  # type: ignore[list-item]  # one kind
 
 
 @pytest.mark.parametrize(
@@ -35,7 +37,9 @@ def events_to(observer: Observer) -> Events:
         ("the words of a setup function", "refused", logging.INFO),
     ],
 )
-async def test_a_refusal_is_counted_reported_and_logged(reason: str, token: str, level: int, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_refusal_is_counted_reported_and_logged(
+    reason: str, token: str, level: int, caplog: pytest.LogCaptureFixture
+) -> None:
     """By its token: neither numbers nor texts of a peer become keys of the table."""
     observer = Observer()
     refusals = Refusals(events_to(observer))
@@ -51,7 +55,9 @@ async def test_a_refusal_is_counted_reported_and_logged(reason: str, token: str,
 async def test_a_flood_of_refusals_is_counted_and_logged_in_part(
     autojump_clock: trio.testing.MockClock, caplog: pytest.LogCaptureFixture
 ) -> None:
-    """100,000 in ten seconds: all are counted, a dozen lines are written, and the last one says how many were left out."""
+    """100,000 in ten seconds: all are counted, a dozen lines are written,
+    and the last one says how many were left out.
+    """
     refusals = Refusals(Events())
     with caplog.at_level(logging.INFO, "penstock.server"):
         async with trio.open_nursery() as nursery:
@@ -70,10 +76,17 @@ async def test_a_flood_of_refusals_is_counted_and_logged_in_part(
     assert len(caplog.records) == before
 
 
-async def test_a_server_reports_each_refusal_before_the_hello(autojump_clock: trio.testing.MockClock) -> None:
-    """HTTP, a faulty hello, silence. A client that leaves by itself was not refused, and neither was one that was served."""
+async def test_a_server_reports_each_refusal_before_the_hello(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """HTTP, a faulty hello, silence.
+    A client that leaves by itself was not refused, and neither was one that was served.
+    """
     observer = Observer()
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", registry=observer.registry()) as server:
+    async with (
+        trio.open_nursery() as nursery,
+        serve(numbers_service(), "memory://test", registry=observer.registry()) as server,
+    ):
         for said in (b"GET / HTTP/1.1\r\n\r\n", b"\x21\x00\x05early", b"SSH-2.0-x\r\n", b""):
             raw = await raw_connection(nursery)
             if said:
@@ -89,13 +102,25 @@ async def test_a_server_reports_each_refusal_before_the_hello(autojump_clock: tr
         async with connect("memory://test") as peer:
             await peer.wait_accepted()
         await trio.sleep(5)
-        assert dict(server.refused) == {"protocol:http": 1, "protocol:hello": 1, "protocol:text": 1, "limit:handshake": 1}
-    assert [event.reason for event in observer.refused] == ["protocol:http", "protocol:hello", "protocol:text", "limit:handshake"]
+        assert dict(server.refused) == {
+            "protocol:http": 1,
+            "protocol:hello": 1,
+            "protocol:text": 1,
+            "limit:handshake": 1,
+        }
+    assert [event.reason for event in observer.refused] == [
+        "protocol:http",
+        "protocol:hello",
+        "protocol:text",
+        "limit:handshake",
+    ]
     assert {event.address for event in observer.refused} == {"memory://test"}
     assert len(observer.opened) == 1
 
 
-async def test_a_client_that_the_setup_function_refuses_is_counted(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_that_the_setup_function_refuses_is_counted(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Under one token, for any text of the function."""
 
     async def examine(data: bytes) -> None:

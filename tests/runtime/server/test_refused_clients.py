@@ -26,7 +26,10 @@ ERROR = reactivesocket.encode(reactivesocket.Error(stream_id=0, data=b"places:co
 @asynccontextmanager
 async def full_server(url: str = "memory://test", **options: Any) -> AsyncIterator[Server]:
     """Serve one client, which has the only place."""
-    async with serve(numbers_service(), url, limits=FULL, **options) as server, connect(server.addresses[0]) as first:
+    async with (
+        serve(numbers_service(), url, limits=FULL, **options) as server,
+        connect(server.addresses[0]) as first,
+    ):
         await first.wait_accepted()
         yield server
 
@@ -47,7 +50,9 @@ async def all_of(connection: Connection) -> bytes:
 async def test_a_refused_client_reads_what_to_try(
     protocol: str, processed: bool, transport: str, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Its requests, its streams, `wait_accepted` and the block itself raise `Rejected`. Only RS.io says that nothing was done."""
+    """Its requests, its streams, `wait_accepted` and the block itself raise `Rejected`. Only
+    RS.io says that nothing was done.
+    """
     async with full_server(f"{transport}://test") as server:
         with pytest.raises(Rejected, match=r"places:connections.*no room.*try again later") as told:
             async with connect(f"{protocol}+{server.addresses[0]}") as refused:
@@ -79,7 +84,9 @@ async def test_the_answer_is_all_that_a_refused_client_gets(
         await raw.abort()
 
 
-async def test_an_http_client_without_a_place_gets_http(autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_http_client_without_a_place_gets_http(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """As it would from a server with room."""
     async with full_server(), trio.open_nursery() as nursery:
         raw = await raw_connection(nursery)
@@ -89,7 +96,9 @@ async def test_an_http_client_without_a_place_gets_http(autojump_clock: trio.tes
 
 
 @pytest.mark.parametrize("said", [b"", b"GET", HELLO], ids=["nothing", "half a method", "hello"])
-async def test_a_refused_client_has_two_seconds(said: bytes, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_refused_client_has_two_seconds(
+    said: bytes, autojump_clock: trio.testing.MockClock
+) -> None:
     """It says nothing, or not enough, or does not leave after the answer."""
     async with full_server(), trio.open_nursery() as nursery:
         raw = await raw_connection(nursery)
@@ -104,7 +113,9 @@ async def test_a_refused_client_has_two_seconds(said: bytes, autojump_clock: tri
         await raw.abort()
 
 
-async def test_behind_the_answer_a_bounded_number_of_bytes_is_read(autojump_clock: trio.testing.MockClock) -> None:
+async def test_behind_the_answer_a_bounded_number_of_bytes_is_read(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A client may have sent requests behind its hello. One that goes on sending is cut."""
     async with full_server(), trio.open_nursery() as nursery:
         raw = await raw_connection(nursery)
@@ -120,7 +131,9 @@ async def test_behind_the_answer_a_bounded_number_of_bytes_is_read(autojump_cloc
         await raw.abort()
 
 
-async def test_more_than_the_bound_at_a_time_are_closed_at_once(autojump_clock: trio.testing.MockClock) -> None:
+async def test_more_than_the_bound_at_a_time_are_closed_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Silent ones keep their places for two seconds; then others are answered again."""
     async with full_server() as server, trio.open_nursery() as nursery:
         silent = [await raw_connection(nursery) for _ in range(MOST)]
@@ -138,7 +151,9 @@ async def test_more_than_the_bound_at_a_time_are_closed_at_once(autojump_clock: 
             await each.abort()
 
 
-async def test_no_more_than_the_rate_are_answered_in_a_second(autojump_clock: trio.testing.MockClock) -> None:
+async def test_no_more_than_the_rate_are_answered_in_a_second(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A flood of refused clients that leave at once costs what it did without answers."""
     async with full_server(), trio.open_nursery() as nursery:
         await trio.sleep(10)
@@ -155,7 +170,9 @@ async def test_no_more_than_the_rate_are_answered_in_a_second(autojump_clock: tr
         assert MOST <= answered <= MOST + 2 * RATE + 1
 
 
-async def test_a_shutdown_does_not_wait_for_refused_clients(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_shutdown_does_not_wait_for_refused_clients(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """They have no stream that a goodbye would end."""
     async with trio.open_nursery() as nursery:
         async with full_server():
@@ -193,13 +210,19 @@ class FailingConnection(MessageConnection):
 
 @pytest.mark.parametrize(
     ("error", "reported"),
-    [(ConnectionLost("not TLS"), 0), (trio.BrokenResourceError(), 0), (ZeroDivisionError("a fault of the transport"), 1)],
+    [
+        (ConnectionLost("not TLS"), 0),
+        (trio.BrokenResourceError(), 0),
+        (ZeroDivisionError("a fault of the transport"), 1),
+    ],
     ids=["lost", "reset", "fault"],
 )
 async def test_a_handshake_that_fails_ends_only_its_connection(
     error: Exception, reported: int, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """A fault of the transport is reported, and the mistake of a client is not. The place is free again."""
+    """A fault of the transport is reported, and the mistake of a client is not.
+    The place is free again.
+    """
     told: list[Exception] = []
     turned_away = RefusedClients(told.append, build_registry())
     turned_away.most = 1
@@ -213,14 +236,18 @@ async def test_a_handshake_that_fails_ends_only_its_connection(
 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
-async def test_a_client_that_reconnects_backs_off_until_there_is_room(protocol: str, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_that_reconnects_backs_off_until_there_is_room(
+    protocol: str, autojump_clock: trio.testing.MockClock
+) -> None:
     """With waits that double up to 30 s: ten minutes take less than 30 attempts."""
     policy = Reconnect(chance=lambda: 1.0)
     async with serve(numbers_service(), "memory://test", limits=FULL) as server:
         async with trio.open_nursery() as nursery:
 
             async def read() -> None:
-                async with subscribe(f"{protocol}+memory://test/endless", reconnect=policy) as stream:
+                async with subscribe(
+                    f"{protocol}+memory://test/endless", reconnect=policy
+                ) as stream:
                     await anext(stream)
                     taken.append(trio.current_time())
 
@@ -235,7 +262,9 @@ async def test_a_client_that_reconnects_backs_off_until_there_is_room(protocol: 
 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
-async def test_a_connection_that_reconnects_backs_off_until_there_is_room(protocol: str, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_connection_that_reconnects_backs_off_until_there_is_room(
+    protocol: str, autojump_clock: trio.testing.MockClock
+) -> None:
     """What is asked for waits, or fails with the refusal of the connection that it was sent on."""
     policy = Reconnect(chance=lambda: 1.0)
     async with serve(numbers_service(), "memory://test", limits=FULL) as server:
@@ -245,7 +274,10 @@ async def test_a_connection_that_reconnects_backs_off_until_there_is_room(protoc
                 await trio.sleep(600)
         assert 10 <= server.refused["places:connections"] < 30
         await trio.sleep(1)  # until the server has seen that the first client has left
-        async with connect(f"{protocol}+memory://test", reconnect=policy) as peer, peer.subscribe("endless") as stream:
+        async with (
+            connect(f"{protocol}+memory://test", reconnect=policy) as peer,
+            peer.subscribe("endless") as stream,
+        ):
             await anext(stream)
 
 
@@ -253,7 +285,9 @@ async def test_a_client_gives_up_after_its_attempts(autojump_clock: trio.testing
     """The stream gets the refusal, and not a lost connection."""
     async with full_server() as server:
         with pytest.raises(Rejected, match="places:connections"):
-            async with subscribe("memory://test/endless", reconnect=Reconnect(attempts=3)) as stream:
+            async with subscribe(
+                "memory://test/endless", reconnect=Reconnect(attempts=3)
+            ) as stream:
                 await anext(stream)
         assert server.refused["places:connections"] == 3
         with pytest.raises(ConnectionLost, match=r"no further attempt.*places:connections"):

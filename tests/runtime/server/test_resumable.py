@@ -29,9 +29,16 @@ from tests.runtime._resuming import (
 SUBSCRIBE = rsio.Subscribe(publisher="numbers", subscriber=0, demand=2)
 
 
-async def test_a_client_goes_on_with_its_token_where_it_was(autojump_clock: trio.testing.MockClock) -> None:
-    """The server sends from the byte that the client has not received, and counts on from the bytes that it has received itself."""
-    async with serve(numbers_service(), URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
+async def test_a_client_goes_on_with_its_token_where_it_was(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The server sends from the byte that the client has not received, and counts on from the
+    bytes that it has received itself.
+    """
+    async with (
+        serve(numbers_service(), URL, limits=LIMITS, resume=True) as server,
+        raw_clients() as raw,
+    ):
         first = await raw()
         token = await first.begin(SUBSCRIBE)
         assert first.received > 0
@@ -52,8 +59,12 @@ async def test_a_client_goes_on_with_its_token_where_it_was(autojump_clock: trio
 
 
 @pytest.mark.parametrize("seconds", [LIMITS.resume_timeout - 1, LIMITS.resume_timeout + 1])
-async def test_a_connection_is_kept_for_its_time(autojump_clock: trio.testing.MockClock, seconds: float) -> None:
-    """After that its streams are cancelled, its place is free, and the token is good for nothing."""
+async def test_a_connection_is_kept_for_its_time(
+    autojump_clock: trio.testing.MockClock, seconds: float
+) -> None:
+    """After that its streams are cancelled, its place is free,
+    and the token is good for nothing.
+    """
     ended: list[float] = []
     service = numbers_service(on_end=lambda: ended.append(trio.current_time()))
     async with serve(service, URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
@@ -63,17 +74,25 @@ async def test_a_connection_is_kept_for_its_time(autojump_clock: trio.testing.Mo
         began = trio.current_time()
         await trio.sleep(seconds)
         is_late = seconds > LIMITS.resume_timeout
-        assert [time - began for time in ended] == pytest.approx([LIMITS.resume_timeout] if is_late else [])
+        assert [time - began for time in ended] == pytest.approx(
+            [LIMITS.resume_timeout] if is_late else []
+        )
         assert len(server.peers) == (0 if is_late else 1)
         second = await raw()
         *_, last = await second.ask(token, first.received)
-        assert last == rsio.Goodbye(reason="resume") if is_late else isinstance(last, rsio.ExtensionMessage)
+        assert (
+            last == rsio.Goodbye(reason="resume")
+            if is_late
+            else isinstance(last, rsio.ExtensionMessage)
+        )
 
 
 async def test_bytes_that_come_right_behind_the_answer_belong_to_the_lost_connection(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if the transport has sent the answer some passes of the loop before its `send` returns, as that of WebSocket does."""
+    """Also if the transport has sent the answer some passes of the loop before its `send`
+    returns, as that of WebSocket does.
+    """
     original = MemoryStream.send_all
 
     async def send(self: MemoryStream, data: Any) -> None:
@@ -96,7 +115,9 @@ async def test_bytes_that_come_right_behind_the_answer_belong_to_the_lost_connec
 
 
 async def test_a_token_has_one_use(autojump_clock: trio.testing.MockClock) -> None:
-    """Once the client has sent something behind the answer, the token that it used is refused; the next one is good."""
+    """Once the client has sent something behind the answer, the token that it used is refused;
+    the next one is good.
+    """
     async with serve(numbers_service(), URL, limits=LIMITS, resume=True), raw_clients() as raw:
         first = await raw()
         old = await first.begin()
@@ -112,7 +133,9 @@ async def test_a_token_has_one_use(autojump_clock: trio.testing.MockClock) -> No
         assert body_of(await fourth.ask(following, first.received), ANSWER)
 
 
-async def test_a_token_is_good_again_if_its_answer_was_lost(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_token_is_good_again_if_its_answer_was_lost(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The client does not know the next one then. Each answer has another."""
     async with serve(numbers_service(), URL, limits=LIMITS, resume=True), raw_clients() as raw:
         first = await raw()
@@ -131,9 +154,14 @@ async def test_a_token_is_good_again_if_its_answer_was_lost(autojump_clock: trio
         assert (await other.ask(answers[0], first.received))[-1] == rsio.Goodbye(reason="resume")
 
 
-async def test_of_two_clients_with_one_token_the_later_one_goes_on(autojump_clock: trio.testing.MockClock) -> None:
+async def test_of_two_clients_with_one_token_the_later_one_goes_on(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The transport of the other is ended, and no byte of the connection goes there."""
-    async with serve(numbers_service(), URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
+    async with (
+        serve(numbers_service(), URL, limits=LIMITS, resume=True) as server,
+        raw_clients() as raw,
+    ):
         first = await raw()
         token = await first.begin()
         await first.connection.abort()
@@ -143,16 +171,24 @@ async def test_of_two_clients_with_one_token_the_later_one_goes_on(autojump_cloc
             await client.read()
         async with trio.open_nursery() as nursery:
             for client in clients:
-                nursery.start_soon(client.send, rsio.ExtensionMessage(type=ASK, body=token + first.received.to_bytes(8)))
+                nursery.start_soon(
+                    client.send,
+                    rsio.ExtensionMessage(type=ASK, body=token + first.received.to_bytes(8)),
+                )
         for client in clients:
             await client.read()
         assert sorted(client.is_over for client in clients) == [False, True]
         assert len(server.peers) == 1
 
 
-async def test_a_client_may_be_back_before_the_loss_is_noticed(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_may_be_back_before_the_loss_is_noticed(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The transport that the server still has is ended, and bytes that arrived on it count."""
-    async with serve(numbers_service(), URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
+    async with (
+        serve(numbers_service(), URL, limits=LIMITS, resume=True) as server,
+        raw_clients() as raw,
+    ):
         first = await raw()
         token = await first.begin()
         await first.send(SUBSCRIBE)
@@ -166,8 +202,12 @@ async def test_a_client_may_be_back_before_the_loss_is_noticed(autojump_clock: t
 
 
 @pytest.mark.parametrize("wrong", [-1, 1])
-async def test_counts_that_do_not_fit_end_both_connections(autojump_clock: trio.testing.MockClock, wrong: int) -> None:
-    """A client cannot have received what was never sent, and cannot have lost what it has acknowledged."""
+async def test_counts_that_do_not_fit_end_both_connections(
+    autojump_clock: trio.testing.MockClock, wrong: int
+) -> None:
+    """A client cannot have received what was never sent,
+    and cannot have lost what it has acknowledged.
+    """
     ended: list[float] = []
     service = numbers_service(on_end=lambda: ended.append(trio.current_time()))
     async with serve(service, URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
@@ -190,15 +230,22 @@ async def test_counts_that_do_not_fit_end_both_connections(autojump_clock: trio.
         assert server.peers == ()
 
 
-async def test_an_acknowledgement_of_what_was_never_sent_ends_the_connection(autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_acknowledgement_of_what_was_never_sent_ends_the_connection(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The error has both counts, and the peer gets its own."""
-    async with serve(numbers_service(), URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
+    async with (
+        serve(numbers_service(), URL, limits=LIMITS, resume=True) as server,
+        raw_clients() as raw,
+    ):
         client = await raw()
         await client.begin()
         (task,) = server._connections.running
         await client.send(rsio.ExtensionMessage(type=ACKNOWLEDGE, body=(1 << 40).to_bytes(8)))
         assert await client.until_goodbye() == f"protocol:resume {1 << 40}"
-        assert f"has received {1 << 40} bytes; this side has sent " in str(task.session.close_reason[1])
+        assert f"has received {1 << 40} bytes; this side has sent " in str(
+            task.session.close_reason[1]
+        )
 
 
 @pytest.mark.parametrize(
@@ -210,7 +257,9 @@ async def test_an_acknowledgement_of_what_was_never_sent_ends_the_connection(aut
         rsio.ExtensionMessage(type=TOKEN, body=bytes(36)),  # a client has no token to give
     ],
 )
-async def test_a_malformed_message_ends_the_connection(autojump_clock: trio.testing.MockClock, message: rsio.Message | bytes) -> None:
+async def test_a_malformed_message_ends_the_connection(
+    autojump_clock: trio.testing.MockClock, message: rsio.Message | bytes
+) -> None:
     """On its length, if that is wrong."""
     async with serve(numbers_service(), URL, limits=LIMITS, resume=True), raw_clients() as raw:
         client = await raw()
@@ -220,9 +269,14 @@ async def test_a_malformed_message_ends_the_connection(autojump_clock: trio.test
 
 
 @pytest.mark.parametrize("body", [bytes(39), bytes(41), b""])
-async def test_a_malformed_question_ends_its_connection_alone(autojump_clock: trio.testing.MockClock, body: bytes) -> None:
+async def test_a_malformed_question_ends_its_connection_alone(
+    autojump_clock: trio.testing.MockClock, body: bytes
+) -> None:
     """The connection that was lost stays."""
-    async with serve(numbers_service(), URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
+    async with (
+        serve(numbers_service(), URL, limits=LIMITS, resume=True) as server,
+        raw_clients() as raw,
+    ):
         first = await raw()
         await first.begin()
         await first.connection.abort()
@@ -234,9 +288,14 @@ async def test_a_malformed_question_ends_its_connection_alone(autojump_clock: tr
         assert server.statistics().suspended == 1
 
 
-async def test_a_client_that_resumes_has_the_time_of_a_handshake_and_no_streams(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_that_resumes_has_the_time_of_a_handshake_and_no_streams(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """It holds a place before the hello, as any stranger does; and requests on it are refused."""
-    async with serve(numbers_service(), URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
+    async with (
+        serve(numbers_service(), URL, limits=LIMITS, resume=True) as server,
+        raw_clients() as raw,
+    ):
         first = await raw()
         token = await first.begin()
         await first.connection.abort()
@@ -256,7 +315,9 @@ async def test_a_client_that_resumes_has_the_time_of_a_handshake_and_no_streams(
 
 
 async def test_a_token_belongs_to_its_principal(autojump_clock: trio.testing.MockClock) -> None:
-    """With the credentials of another user it is refused, in the words of a token that is unknown; and it stays good."""
+    """With the credentials of another user it is refused, in the words of a token that is
+    unknown; and it stays good.
+    """
 
     def authenticate(_scheme: str, data: bytes, _peer: Any) -> str | None:
         return data.decode() if data in (b"anna", b"bert") else None
@@ -284,7 +345,9 @@ async def test_a_token_belongs_to_its_principal(autojump_clock: trio.testing.Moc
         assert body_of(await own.read(), ANSWER)
 
 
-async def test_a_client_with_credentials_shows_them_again(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_with_credentials_shows_them_again(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Its principal is the same, so it goes on."""
     seen: list[str] = []
 
@@ -336,10 +399,17 @@ async def test_both_sides_examine_each_other_again(autojump_clock: trio.testing.
     assert seen == ["anna", "server"] * 2
 
 
-async def test_a_suspended_connection_keeps_its_place_and_its_client_is_let_in(autojump_clock: trio.testing.MockClock) -> None:
-    """A server that is full takes no other client meanwhile. The one that comes back needs no second place."""
+async def test_a_suspended_connection_keeps_its_place_and_its_client_is_let_in(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A server that is full takes no other client meanwhile.
+    The one that comes back needs no second place.
+    """
     limits = replace(LIMITS, max_connections=1)
-    async with serve(numbers_service(), URL, limits=limits, resume=True) as server, raw_clients() as raw:
+    async with (
+        serve(numbers_service(), URL, limits=limits, resume=True) as server,
+        raw_clients() as raw,
+    ):
         first = await raw()
         token = await first.begin()
         await first.connection.abort()
@@ -364,9 +434,14 @@ async def test_a_suspended_connection_keeps_its_place_and_its_client_is_let_in(a
         assert await last.begin()
 
 
-async def test_many_resumed_connections_do_not_stop_the_server_from_accepting(autojump_clock: trio.testing.MockClock) -> None:
+async def test_many_resumed_connections_do_not_stop_the_server_from_accepting(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """The places of their new transports are given back."""
-    async with serve(numbers_service(), URL, limits=LIMITS, resume=True) as server, raw_clients() as raw:
+    async with (
+        serve(numbers_service(), URL, limits=LIMITS, resume=True) as server,
+        raw_clients() as raw,
+    ):
         for _ in range(10):
             first = await raw()
             token = await first.begin()
@@ -379,7 +454,9 @@ async def test_many_resumed_connections_do_not_stop_the_server_from_accepting(au
         assert len(server._admission.open) == 10
 
 
-async def test_leaving_a_server_ends_suspended_connections_at_once(autojump_clock: trio.testing.MockClock) -> None:
+async def test_leaving_a_server_ends_suspended_connections_at_once(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """No goodbye can reach their clients."""
     async with raw_clients() as raw:
         async with serve(numbers_service(), URL, limits=LIMITS, resume=True):
@@ -391,8 +468,12 @@ async def test_leaving_a_server_ends_suspended_connections_at_once(autojump_cloc
         assert trio.current_time() - began < 1
 
 
-async def test_a_resumed_connection_gets_the_goodbye_of_its_server(autojump_clock: trio.testing.MockClock) -> None:
-    """The transport belongs to another place than the connection, and the shutdown reaches the connection."""
+async def test_a_resumed_connection_gets_the_goodbye_of_its_server(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The transport belongs to another place than the connection,
+    and the shutdown reaches the connection.
+    """
     async with raw_clients() as raw, trio.open_nursery() as nursery:
         async with serve(numbers_service(), URL, limits=LIMITS, resume=True):
             first = await raw()
@@ -415,12 +496,17 @@ async def test_a_resumed_connection_gets_the_goodbye_of_its_server(autojump_cloc
 
 async def test_a_url_of_another_protocol_cannot_resume() -> None:
     """ReactiveSocket has no acknowledgements; the error says what would work."""
-    with pytest.raises(UsageError, match=r"resume=True: 'reactivesocket\+memory://x' speaks reactivesocket, which cannot"):
+    with pytest.raises(
+        UsageError,
+        match=r"resume=True: 'reactivesocket\+memory://x' speaks reactivesocket, which cannot",
+    ):
         serve(Service(), "reactivesocket+memory://x", resume=True)
 
 
 async def test_publishers_wait_for_acknowledgements(autojump_clock: trio.testing.MockClock) -> None:
-    """Above `resume_bytes` no element is asked for, although the client reads and requests; and behind an acknowledgement they go on."""
+    """Above `resume_bytes` no element is asked for, although the client reads and requests; and
+    behind an acknowledgement they go on.
+    """
     made: list[int] = []
     service = Service()
 
@@ -443,6 +529,8 @@ async def test_publishers_wait_for_acknowledgements(autojump_clock: trio.testing
             before = len(made)
             await client.read()
             assert len(made) == before
-            await client.send(rsio.ExtensionMessage(type=ACKNOWLEDGE, body=client.received.to_bytes(8)))
+            await client.send(
+                rsio.ExtensionMessage(type=ACKNOWLEDGE, body=client.received.to_bytes(8))
+            )
             await client.read()
             assert len(made) > before + 30

@@ -1,4 +1,6 @@
-"""A rolling restart over real sockets: clients with `Reconnect` under load, and one server after another behind a switch."""
+"""A rolling restart over real sockets:
+clients with `Reconnect` under load, and one server after another behind a switch.
+"""
 
 from collections.abc import AsyncIterator
 from contextlib import suppress
@@ -29,7 +31,8 @@ class Switch:
 
     async def _carry(self, client: trio.SocketStream) -> None:
         while True:
-            with suppress(OSError):  # that server has just closed its listener: another one is in charge
+            # That server has just closed its listener: another one is in charge.
+            with suppress(OSError):
                 server = await trio.open_tcp_stream("127.0.0.1", self.port)
                 break
         async with client, server, trio.open_nursery() as nursery:
@@ -71,7 +74,9 @@ class Load:
         """Make a connection for each stream."""
         self.running += 1
         while not self.is_over:
-            async with penstock.subscribe(f"{self.url}/count/{ELEMENTS}", reconnect=POLICY) as stream:
+            async with penstock.subscribe(
+                f"{self.url}/count/{ELEMENTS}", reconnect=POLICY
+            ) as stream:
                 self._check([element async for element in stream])
                 assert stream.restarts == 0
             self._finish(name, self.server)
@@ -127,12 +132,15 @@ async def run_server(name: str, leave: trio.Event, *, task_status: trio.TaskStat
         await leave.wait()
         began = trio.current_time()
         await server.drain()
-        assert trio.current_time() - began < Limits().drain / 2  # it has not waited for its deadline
+        # It has not waited for its deadline.
+        assert trio.current_time() - began < Limits().drain / 2
 
 
 @pytest.mark.parametrize("protocol", ["", "reactivesocket+"])
 async def test_a_rolling_restart_under_load_loses_nothing(protocol: str) -> None:
-    """Each stream has all of its elements, no request fails, and each server ends without waiting for its deadline."""
+    """Each stream has all of its elements, no request fails,
+    and each server ends without waiting for its deadline.
+    """
     switch = Switch()
     async with trio.open_nursery() as nursery:
         load = Load(f"{protocol}tcp://127.0.0.1:{await nursery.start(switch.serve)}")

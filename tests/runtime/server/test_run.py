@@ -1,4 +1,6 @@
-"""`penstock.run`: a service as a program, which ends in good order at the first signal, and at once at the second."""
+"""`penstock.run`: a service as a program, which ends in good order at the first signal,
+and at once at the second.
+"""
 
 import logging
 import signal
@@ -14,7 +16,15 @@ import trio.testing
 
 from penstock.api import ConnectionLost, UsageError
 from penstock.core import Topic
-from penstock.runtime import Server, Service, describe_streams, run, serve, serve_until_signal, subscribe
+from penstock.runtime import (
+    Server,
+    Service,
+    describe_streams,
+    run,
+    serve,
+    serve_until_signal,
+    subscribe,
+)
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import interruptible, signal_until_it_ends
 from tests.runtime._services import numbers_service
@@ -31,7 +41,10 @@ STUBBORN = ["shielding", "shielded", "blocking", "spinning", "threaded"]
 def program(drain: float) -> Iterator[tuple["subprocess.Popen[str]", str]]:
     """Run the program with publishers that do not end. Yield it and its address."""
     command = [sys.executable, "-m", "tests.runtime.server._stubborn_program", str(drain)]
-    with interruptible(), subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as started:
+    with (
+        interruptible(),
+        subprocess.Popen(command, cwd=ROOT, stderr=subprocess.PIPE, text=True) as started,
+    ):
         try:
             assert started.stderr is not None
             yield started, started.stderr.readline().strip()
@@ -39,7 +52,9 @@ def program(drain: float) -> Iterator[tuple["subprocess.Popen[str]", str]]:
             started.kill()
 
 
-async def read_until_signalled(name: str, drain: float, first: signal.Signals, again: signal.Signals | None = None) -> tuple[int, str, str]:
+async def read_until_signalled(
+    name: str, drain: float, first: signal.Signals, again: signal.Signals | None = None
+) -> tuple[int, str, str]:
     """Subscribe to `name`, send `first`, and `again` until the program has ended.
 
     Return the exit status, the error of the stream, and the messages of the program.
@@ -64,8 +79,12 @@ async def read_until_signalled(name: str, drain: float, first: signal.Signals, a
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT], ids=["SIGTERM", "SIGINT"])
 async def test_the_first_signal_ends_the_program_in_good_order(number: signal.Signals) -> None:
-    """The peer gets a goodbye with the reason, the status is 0, and nothing is written. SIGTERM gives the stream its time before."""
-    status, error, messages = await read_until_signalled("polite", LATE if number is signal.SIGTERM else NEVER, number)
+    """The peer gets a goodbye with the reason, the status is 0, and nothing is written. SIGTERM
+    gives the stream its time before.
+    """
+    status, error, messages = await read_until_signalled(
+        "polite", LATE if number is signal.SIGTERM else NEVER, number
+    )
     assert (status, messages) == (0, "")
     assert "'shutdown'" in error
 
@@ -213,5 +232,8 @@ async def test_serving_ends_without_a_signal_when_no_client_can_come() -> None:
     assert isinstance(server, Server)
     server.__class__ = Over
     seen: list[object] = []
-    assert await serve_until_signal(server, drain=1.0, on_serving=seen.append, on_signal=seen.append) == 0
+    assert (
+        await serve_until_signal(server, drain=1.0, on_serving=seen.append, on_signal=seen.append)
+        == 0
+    )
     assert seen == [server]

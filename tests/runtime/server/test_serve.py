@@ -22,7 +22,9 @@ from tests.runtime._services import Census, numbers_service, raw_connection
 
 
 async def test_a_server_that_leaves_says_goodbye(url: str) -> None:
-    """The subscriber gets the reason; the block of the server ends, although a client still reads."""
+    """The subscriber gets the reason;
+    the block of the server ends, although a client still reads.
+    """
     reading = trio.Event()
     left = trio.Event()
 
@@ -45,7 +47,9 @@ async def test_a_server_that_leaves_says_goodbye(url: str) -> None:
             await left.wait()
 
 
-async def test_a_shutdown_reports_no_publisher_that_it_stops(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_shutdown_reports_no_publisher_that_it_stops(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """In every order in which the tasks may be cancelled."""
     told: list[BaseException] = []
     async with trio.open_nursery() as nursery:
@@ -57,7 +61,9 @@ async def test_a_shutdown_reports_no_publisher_that_it_stops(autojump_clock: tri
                         await trio.sleep(1)
 
         for _ in range(20):
-            async with serve(numbers_service(), "memory://test", on_violation=told.append) as server:
+            async with serve(
+                numbers_service(), "memory://test", on_violation=told.append
+            ) as server:
                 nursery.start_soon(read, server.addresses[0])
                 await trio.sleep(3)
     assert told == []
@@ -85,7 +91,9 @@ class OneGuest(Listener):
 async def test_wait_over_returns_when_no_client_is_left_and_none_can_come(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Not at an address that clients may use at any time; not while the only client is connected."""
+    """Not at an address that clients may use at any time;
+    not while the only client is connected.
+    """
     listen = MemoryTransport.listen
 
     async def listen_for_one(*arguments: Any, **named: Any) -> Listener:
@@ -106,7 +114,9 @@ async def test_wait_over_returns_when_no_client_is_left_and_none_can_come(
         assert server.peers == ()
 
 
-async def test_a_cancelled_server_ends_within_its_deadline(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_cancelled_server_ends_within_its_deadline(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Even if a peer never answers the goodbye: in virtual time, to the second."""
     census = Census()
     async with trio.open_nursery() as nursery:
@@ -122,10 +132,17 @@ async def test_a_cancelled_server_ends_within_its_deadline(autojump_clock: trio.
         await raw.abort()
 
 
-async def test_connections_without_a_hello_are_bounded(autojump_clock: trio.testing.MockClock) -> None:
-    """Of three, the oldest is cut without a word, and the newest is served. When one has said hello, its place is free."""
+async def test_connections_without_a_hello_are_bounded(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Of three, the oldest is cut without a word, and the newest is served.
+    When one has said hello, its place is free.
+    """
     limits = replace(Limits(), max_pending_handshakes=2)
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", limits=limits) as server:
+    async with (
+        trio.open_nursery() as nursery,
+        serve(numbers_service(), "memory://test", limits=limits) as server,
+    ):
         first, second, third = [await raw_connection(nursery) for _ in range(3)]
         with trio.fail_after(1):
             assert await first.receive() is None
@@ -142,9 +159,14 @@ async def test_connections_without_a_hello_are_bounded(autojump_clock: trio.test
 
 
 async def test_a_refused_connection_costs_no_pace(autojump_clock: trio.testing.MockClock) -> None:
-    """At one connection in ten seconds, 50 are refused within a second: a flood that is refused delays no client behind it."""
+    """At one connection in ten seconds, 50 are refused within a second: a flood that is refused
+    delays no client behind it.
+    """
     limits = replace(Limits(), max_connections=1, accept_rate=0.1)
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", limits=limits) as server:
+    async with (
+        trio.open_nursery() as nursery,
+        serve(numbers_service(), "memory://test", limits=limits) as server,
+    ):
         async with connect("memory://test") as peer:
             await peer.wait_accepted()
             await trio.sleep(20)
@@ -155,7 +177,9 @@ async def test_a_refused_connection_costs_no_pace(autojump_clock: trio.testing.M
                 await raw.abort()
 
 
-async def test_a_silent_client_is_closed_by_the_deadline(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_silent_client_is_closed_by_the_deadline(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """With a goodbye that gives the reason."""
     async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test"):
         silent = await raw_connection(nursery)
@@ -182,7 +206,10 @@ async def test_connections_are_bounded_in_number(autojump_clock: trio.testing.Mo
 async def test_connections_from_one_address_are_bounded() -> None:
     """One address cannot take all the places."""
     limits = replace(Limits(), max_connections_per_address=1)
-    async with serve(numbers_service(), "tcp://127.0.0.1:0", limits=limits) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "tcp://127.0.0.1:0", limits=limits) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         await peer.wait_accepted()
         with pytest.raises(Rejected, match="places:"):
             async with connect(server.addresses[0]) as refused:
@@ -200,13 +227,19 @@ class CountPasses(trio.abc.Instrument):
 
 
 async def test_many_refused_clients_cost_few_passes_of_the_run_loop() -> None:
-    """64 of one address: one or two passes for 8 of them. With three for each, a busy server refused more slowly than clients came."""
+    """64 of one address: one or two passes for 8 of them. With three for each, a busy server
+    refused more slowly than clients came.
+    """
     limits = replace(Limits(), max_connections_per_address=1)
     counted = CountPasses()
-    async with serve(numbers_service(), "tcp://127.0.0.1:0", limits=limits) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "tcp://127.0.0.1:0", limits=limits) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         await peer.wait_accepted()
         port = int(server.addresses[0].rpartition(":")[2])
-        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(64)]  # no checkpoint in between
+        # No checkpoint in between.
+        clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(64)]
         trio.lowlevel.add_instrument(counted)
         with trio.fail_after(HANGS_AFTER):
             while server.refused.get("places:address", 0) < 64:
@@ -218,7 +251,9 @@ async def test_many_refused_clients_cost_few_passes_of_the_run_loop() -> None:
 
 
 def test_connections_are_accepted_at_a_rate() -> None:
-    """The number of one second at once, then one after the other; and that number again after a quiet second."""
+    """The number of one second at once, then one after the other;
+    and that number again after a quiet second.
+    """
     pace = AcceptRate(10)
     assert sum(pace.count(0.0) for _ in range(10)) == pytest.approx(0)
     assert pace.count(0.0) == pytest.approx(0.1)
@@ -244,8 +279,12 @@ class Odd(Listener):
         self.is_closed = True
 
 
-async def test_a_system_that_is_out_of_files_gets_a_pause(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The error is reported, the loop goes on; a listener without further connections ends quietly."""
+async def test_a_system_that_is_out_of_files_gets_a_pause(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The error is reported, the loop goes on;
+    a listener without further connections ends quietly.
+    """
     told: list[Exception] = []
     made: list[Odd] = []
 
@@ -264,7 +303,9 @@ async def test_a_system_that_is_out_of_files_gets_a_pause(autojump_clock: trio.t
 async def test_a_lack_of_files_is_reported_once_and_costs_silent_clients_their_place(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Ten seconds of failures are one report. Each failure frees the file of the oldest client that has said nothing."""
+    """Ten seconds of failures are one report.
+    Each failure frees the file of the oldest client that has said nothing.
+    """
     told: list[Exception] = []
     original = MemoryTransport.listen
     is_out = False
@@ -283,7 +324,10 @@ async def test_a_lack_of_files_is_reported_once_and_costs_silent_clients_their_p
         return listener
 
     monkeypatch.setattr(MemoryTransport, "listen", listen)
-    async with trio.open_nursery() as nursery, serve(numbers_service(), "memory://test", on_violation=told.append) as server:
+    async with (
+        trio.open_nursery() as nursery,
+        serve(numbers_service(), "memory://test", on_violation=told.append) as server,
+    ):
         silent = [await raw_connection(nursery) for _ in range(3)]
         await trio.sleep(0.1)
         is_out = True
@@ -300,8 +344,12 @@ async def test_a_lack_of_files_is_reported_once_and_costs_silent_clients_their_p
             await raw.abort()
 
 
-async def test_a_broken_listener_ends_no_other(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Its exceptions in accept and in close are reported; the listener at another URL accepts, and is closed."""
+async def test_a_broken_listener_ends_no_other(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its exceptions in accept and in close are reported;
+    the listener at another URL accepts, and is closed.
+    """
     told: list[Exception] = []
     original = MemoryTransport.listen
 
@@ -311,10 +359,16 @@ async def test_a_broken_listener_ends_no_other(autojump_clock: trio.testing.Mock
             raise KeyError("closing")
 
     async def listen(self: Any, url: Any, **options: Any) -> Listener:
-        return Broken(url, ValueError("accepting")) if url.host == "broken" else await original(self, url, **options)
+        return (
+            Broken(url, ValueError("accepting"))
+            if url.host == "broken"
+            else await original(self, url, **options)
+        )
 
     monkeypatch.setattr(MemoryTransport, "listen", listen)
-    async with serve(numbers_service(), "memory://broken", "memory://test", on_violation=told.append) as server:
+    async with serve(
+        numbers_service(), "memory://broken", "memory://test", on_violation=told.append
+    ) as server:
         await trio.sleep(1)
         async with subscribe(f"{server.addresses[1]}/endless", demand=2) as stream:
             assert await anext(stream)
@@ -346,10 +400,15 @@ async def test_a_fault_of_one_connection_ends_nothing_else(monkeypatch: pytest.M
     assert len(told) == 1
 
 
-async def test_a_failed_handshake_is_not_reported(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_failed_handshake_is_not_reported(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Nothing is left of it, and its time is bounded."""
     told: list[Exception] = []
-    async with serve(numbers_service(), "memory://test", on_violation=told.append) as server, trio.open_nursery() as nursery:
+    async with (
+        serve(numbers_service(), "memory://test", on_violation=told.append) as server,
+        trio.open_nursery() as nursery,
+    ):
         for shake in (_refuse, _hang):
             raw = await raw_connection(nursery)
             monkeypatch.setattr(ByteConnection, "handshake", shake)
@@ -379,7 +438,9 @@ async def test_a_server_that_cannot_listen_everywhere_listens_nowhere() -> None:
             pass
 
 
-async def test_a_server_keeps_nothing_of_a_connection_that_is_over(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_server_keeps_nothing_of_a_connection_that_is_over(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Not even of the last one, while it waits for the next: a TLS connection has large buffers."""
     async with serve(numbers_service(), "memory://test") as server:
         async with connect("memory://test") as peer:
@@ -390,7 +451,9 @@ async def test_a_server_keeps_nothing_of_a_connection_that_is_over(autojump_cloc
         assert is_dropped(connection)
 
 
-async def test_a_client_without_a_hello_is_not_among_the_peers(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_without_a_hello_is_not_among_the_peers(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """A subscribe before the hello would end the connection, by the server's fault."""
     async with trio.open_nursery() as nursery, serve(Service(), "memory://test") as server:
         raw = await raw_connection(nursery)
@@ -404,7 +467,9 @@ async def test_a_client_without_a_hello_is_not_among_the_peers(autojump_clock: t
         await raw.abort()
 
 
-async def test_the_goodbyes_of_a_shutdown_begin_in_turns(autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_goodbyes_of_a_shutdown_begin_in_turns(
+    autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """In each pass of the run loop a few connections begin; all of them said goodbye in the end."""
     begun = [0]
 

@@ -1,4 +1,6 @@
-"""The first signal asks for an end in good order; a second one, or the end of the time, ends the process."""
+"""The first signal asks for an end in good order;
+a second one, or the end of the time, ends the process.
+"""
 
 import queue
 import signal
@@ -40,13 +42,16 @@ async def test_the_second_signal_ends_the_process(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(_stop_signals, "REPEAT_SECONDS", 0.0)
     process = FakeProcess()
     with StopSignals(lambda _: None, drain=NEVER, end=process.end):
-        # Not SIGINT: a shell that starts the tests in its background ignores it, and so does this program then.
+        # Not SIGINT: a shell that starts the tests in its background ignores it, and
+        # so does this program then.
         signal.raise_signal(signal.SIGTERM)
         signal.raise_signal(signal.SIGTERM)
         assert process.statuses.get(timeout=HANGS_AFTER) == 143
 
 
-async def test_a_signal_that_follows_at_once_is_the_same_one(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_signal_that_follows_at_once_is_the_same_one(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """`timeout` sends a signal to the program and to its group, which has the program in it."""
     monkeypatch.setattr(_stop_signals, "REPEAT_SECONDS", NEVER)
     process = FakeProcess()
@@ -56,7 +61,9 @@ async def test_a_signal_that_follows_at_once_is_the_same_one(monkeypatch: pytest
     assert process.statuses.empty()
 
 
-async def test_the_process_ends_when_the_time_is_over(capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_process_ends_when_the_time_is_over(
+    capfd: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A line on standard error says what to look for."""
     monkeypatch.setattr(_stop_signals, "GRACE", 0.0)
     process = FakeProcess()
@@ -90,7 +97,9 @@ def test_outside_the_main_thread_no_signal_is_handled() -> None:
     assert trio.run(main) is before
 
 
-async def test_a_blocked_standard_output_does_not_delay_the_end(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_blocked_standard_output_does_not_delay_the_end(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The program that reads it may have stopped reading; then what is in the buffer is lost."""
     monkeypatch.setattr(_stop_signals, "REPEAT_SECONDS", 0.0)
     release, process = queue.SimpleQueue[None](), FakeProcess()

@@ -24,7 +24,9 @@ def service_with(**options: Any) -> penstock.Service:
     service = penstock.Service(**{"describe": True, **options})
 
     @service.publisher("ticks/{symbol}")
-    async def ticks(symbol: str, peer: PeerIdentity, most: int = 3, kinds: list[str] | None = None) -> AsyncIterator[list[Quote]]:
+    async def ticks(
+        symbol: str, peer: PeerIdentity, most: int = 3, kinds: list[str] | None = None
+    ) -> AsyncIterator[list[Quote]]:
         """Prices of a symbol.
 
         The rest is for readers of the code.
@@ -57,7 +59,9 @@ async def described(service: penstock.Service, protocol: str = "") -> list[dict[
 
 @pytest.mark.parametrize("protocol", ["", "reactivesocket+"])
 async def test_each_publisher_and_request_has_an_entry(protocol: str) -> None:
-    """With parameters, types and the first line of the docstring. What penstock gives to a function is no parameter of a peer."""
+    """With parameters, types and the first line of the docstring. What penstock gives to a
+    function is no parameter of a peer.
+    """
     entries = {entry["name"]: entry for entry in await described(service_with(), protocol)}
     assert sorted(entries) == ["odd", "order/{symbol}", DESCRIPTION, "raw", "ticks/{symbol}"]
     symbol = {"name": "symbol", "type": "str", "in": "name", "required": True}
@@ -82,12 +86,18 @@ async def test_each_publisher_and_request_has_an_entry(protocol: str) -> None:
         "answer": "Quote",
         "summary": "Place an order.",
     }
-    assert (entries["raw"]["elements"], entries["raw"]["serializer"], entries["raw"]["summary"]) == ("bytes", "bytes", "")
+    assert (
+        entries["raw"]["elements"],
+        entries["raw"]["serializer"],
+        entries["raw"]["summary"],
+    ) == ("bytes", "bytes", "")
     assert (entries["odd"]["elements"], entries["odd"]["serializer"]) == ("", "json")
 
 
 async def test_a_published_log_says_that_its_elements_have_positions() -> None:
-    """Its elements are bytes. An entry without `positions` is that of a publisher that keeps none."""
+    """Its elements are bytes. An entry without `positions` is that of a publisher
+    that keeps none.
+    """
     service = penstock.Service(describe=True)
     service.publish("orders", RingLog(retention=Retention(max_count=10)))
     [entry] = [each for each in await described(service) if each["name"] == "orders"]
@@ -124,7 +134,10 @@ def deny_the_rest(principal: Any, name: str) -> bool:
 )
 async def test_a_peer_sees_what_it_may_open(options: Any) -> None:
     """By the functions of the service, which get the pattern."""
-    assert [entry["name"] for entry in await described(service_with(**options))] == [DESCRIPTION, "raw"]
+    assert [entry["name"] for entry in await described(service_with(**options))] == [
+        DESCRIPTION,
+        "raw",
+    ]
 
 
 async def test_a_peer_that_may_not_see_the_description_gets_the_answer_to_an_unknown_name() -> None:
@@ -142,7 +155,9 @@ async def test_a_function_that_fails_ends_the_description() -> None:
         return True
 
     told: list[Exception] = []
-    async with penstock.serve(service_with(authorize=broken), "memory://a", on_violation=told.append):
+    async with penstock.serve(
+        service_with(authorize=broken), "memory://a", on_violation=told.append
+    ):
         with pytest.raises(PublisherFailed) as failed:
             async with penstock.subscribe(f"memory://a#{DESCRIPTION}") as stream:
                 async for _ in stream:

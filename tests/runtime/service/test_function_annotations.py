@@ -9,7 +9,11 @@ import pytest
 
 from penstock.api import UsageError
 from penstock.core import Source, Topic
-from penstock.runtime.service._function_annotations import Annotations, called_function, element_type_of
+from penstock.runtime.service._function_annotations import (
+    Annotations,
+    called_function,
+    element_type_of,
+)
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
@@ -88,8 +92,12 @@ class Called:
     ],
     ids=lambda each: getattr(each, "__name__", ""),
 )
-def test_the_type_of_the_elements_is_read_from_the_return_annotation(function: Any, kind: Any) -> None:
-    """Also if the name of the stream is imported for type checkers only. A mapping does not count as a stream of its keys."""
+def test_the_type_of_the_elements_is_read_from_the_return_annotation(
+    function: Any, kind: Any
+) -> None:
+    """Also if the name of the stream is imported for type checkers only. A mapping does not
+    count as a stream of its keys.
+    """
     assert element_type_of(function, "x") == kind
 
 
@@ -103,11 +111,21 @@ def test_a_name_that_is_not_known_at_run_time_is_refused_with_what_to_do() -> No
     annotations = Annotations(function, "'quotes'")
     assert annotations.of("known") is int
     assert annotations.of("absent", str) is str
-    with pytest.raises(UsageError, match="'quotes': the annotation of the parameter 'unknown' names 'Fraction', which is not known when"):
+    with pytest.raises(
+        UsageError,
+        match=(
+            "'quotes': the annotation of the parameter 'unknown' names 'Fraction', which is not "
+            "known when"
+        ),
+    ):
         annotations.of("unknown")
-    with pytest.raises(UsageError, match=r"the annotation of the parameter 'wrong' is .* which is no type"):
+    with pytest.raises(
+        UsageError, match=r"the annotation of the parameter 'wrong' is .* which is no type"
+    ):
         annotations.of("wrong")
-    with pytest.raises(UsageError, match=r"x: the return annotation names 'Fraction'.*TYPE_CHECKING"):
+    with pytest.raises(
+        UsageError, match=r"x: the return annotation names 'Fraction'.*TYPE_CHECKING"
+    ):
         element_type_of(function, "x")
 
 

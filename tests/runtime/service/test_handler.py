@@ -31,7 +31,10 @@ def test_a_handler_may_take_the_identity_of_the_peer() -> None:
     assert made(b"to ", PEER) == b"to test"
 
 
-@pytest.mark.parametrize(("function", "says"), [(3, "is not callable"), (lambda: b"", "give it one parameter for the data")])
+@pytest.mark.parametrize(
+    ("function", "says"),
+    [(3, "is not callable"), (lambda: b"", "give it one parameter for the data")],
+)
 def test_what_cannot_take_data_is_refused(function: object, says: str) -> None:
     """When it is added."""
     with pytest.raises(UsageError, match=says):

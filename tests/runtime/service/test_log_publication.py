@@ -20,7 +20,9 @@ KEEP_ALL = Retention(max_count=1_000_000)
 PROTOCOLS = ("rsio", "reactivesocket")
 
 
-async def filled(count: int = 10, *, retention: Retention = KEEP_ALL, partitions: tuple[str, ...] = ("0",)) -> RingLog:
+async def filled(
+    count: int = 10, *, retention: Retention = KEEP_ALL, partitions: tuple[str, ...] = ("0",)
+) -> RingLog:
     """Return a log with the elements 0, 1, 2, … in each partition."""
     log = RingLog(retention=retention, partitions=partitions)
     for partition in partitions:
@@ -48,9 +50,14 @@ def service_of(log: Log) -> Service:
 
 
 @asynccontextmanager
-async def peer_of(service: Service, protocol: str = "rsio", **options: object) -> AsyncIterator[Peer]:
+async def peer_of(
+    service: Service, protocol: str = "rsio", **options: object
+) -> AsyncIterator[Peer]:
     """Serve, and connect with one protocol."""
-    async with serve(service, "memory://logs"), connect(f"{protocol}+memory://logs", **options) as peer:  # type: ignore[arg-type]  # any options
+    async with (
+        serve(service, "memory://logs"),
+        connect(f"{protocol}+memory://logs", **options) as peer,
+    ):  # type: ignore[arg-type]  # any options
         await peer.wait_accepted()
         yield peer
 
@@ -60,7 +67,9 @@ async def numbers_of(peer: Peer, name: str, **places: object) -> list[int]:
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_a_subscriber_chooses_where_it_starts_and_stops(protocol: str, autojump_clock: MockClock) -> None:
+async def test_a_subscriber_chooses_where_it_starts_and_stops(
+    protocol: str, autojump_clock: MockClock
+) -> None:
     """As options and in the name, over both protocols: the same elements."""
     log = await filled()
     async with peer_of(service_of(log), protocol) as peer:
@@ -74,10 +83,17 @@ async def test_a_subscriber_chooses_where_it_starts_and_stops(protocol: str, aut
 
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
-async def test_a_stream_follows_the_log_and_knows_its_position(protocol: str, autojump_clock: MockClock) -> None:
-    """Without stop the stream waits for the next element; `position` is that of the element that the reader gets next."""
+async def test_a_stream_follows_the_log_and_knows_its_position(
+    protocol: str, autojump_clock: MockClock
+) -> None:
+    """Without stop the stream waits for the next element;
+    `position` is that of the element that the reader gets next.
+    """
     log = await filled()
-    async with peer_of(service_of(log), protocol) as peer, peer.subscribe("orders", start=8) as stream:
+    async with (
+        peer_of(service_of(log), protocol) as peer,
+        peer.subscribe("orders", start=8) as stream,
+    ):
         assert [await anext(stream), await anext(stream)] == [b"8", b"9"]
         assert stream.position == 10
         await log.append([b"10", b"11"])
@@ -85,8 +101,12 @@ async def test_a_stream_follows_the_log_and_knows_its_position(protocol: str, au
         assert stream.position == 11
 
 
-async def test_words_become_positions_by_the_answer_of_the_publisher(autojump_clock: MockClock) -> None:
-    """The extension tells the first position also for words, and to a subscriber that names no place."""
+async def test_words_become_positions_by_the_answer_of_the_publisher(
+    autojump_clock: MockClock,
+) -> None:
+    """The extension tells the first position also for words, and to a subscriber
+    that names no place.
+    """
     log = await filled(100, retention=Retention(max_count=40))
     earliest = log.earliest()["0"]
     assert earliest > 0
@@ -102,27 +122,39 @@ async def test_words_become_positions_by_the_answer_of_the_publisher(autojump_cl
             assert stream.position == 101
 
 
-async def test_the_word_subscription_is_seen_by_the_service_and_ignored_by_the_log(autojump_clock: MockClock) -> None:
-    """A reader has a name, so `may_open` and the access log know it; elements and positions are the same."""
+async def test_the_word_subscription_is_seen_by_the_service_and_ignored_by_the_log(
+    autojump_clock: MockClock,
+) -> None:
+    """A reader has a name, so `may_open` and the access log know it;
+    elements and positions are the same.
+    """
     seen: list[str] = []
     service = Service(may_open=lambda name, peer: not seen.append(str(name)))  # type: ignore[func-returns-value]  # append, and allow
     service.publish("orders", await filled())
     async with peer_of(service) as peer:
         async with peer.subscribe("orders?start=8&subscription=nightly") as stream:
             assert await anext(stream) == b"8"
-        assert json.loads(await peer.request("orders?positions&subscription=nightly"))["0"]["latest"] == 10
+        assert (
+            json.loads(await peer.request("orders?positions&subscription=nightly"))["0"]["latest"]
+            == 10
+        )
     assert seen == ["orders?start=8&subscription=nightly", "orders?positions=&subscription=nightly"]
 
 
 async def test_a_stream_without_positions_has_none(autojump_clock: MockClock) -> None:
-    """Over ReactiveSocket no answer comes for a word, and a publisher without a log has no positions."""
+    """Over ReactiveSocket no answer comes for a word,
+    and a publisher without a log has no positions.
+    """
     service = service_of(await filled())
 
     @service.publisher("plain")
     async def plain() -> AsyncIterator[bytes]:
         yield b"element"
 
-    async with peer_of(service, "reactivesocket") as peer, peer.subscribe("orders", start="earliest") as stream:
+    async with (
+        peer_of(service, "reactivesocket") as peer,
+        peer.subscribe("orders", start="earliest") as stream,
+    ):
         assert await anext(stream) == b"0"
         assert stream.position is None
     async with peer_of(service) as peer, peer.subscribe("plain") as stream:
@@ -139,7 +171,9 @@ class Observer:
 
 
 async def test_positions_pass_a_serializer_and_an_observer(autojump_clock: MockClock) -> None:
-    """The elements are read from JSON, and a plugin counts them; the stream knows its position too."""
+    """The elements are read from JSON, and a plugin counts them;
+    the stream knows its position too.
+    """
     async with peer_of(service_of(await filled()), registry=build_registry([Observer()])) as peer:
         async with peer.subscribe("orders", start="earliest", type=int) as stream:
             assert [await anext(stream), await anext(stream)] == [0, 1]
@@ -147,8 +181,12 @@ async def test_positions_pass_a_serializer_and_an_observer(autojump_clock: MockC
         assert await collect(peer.source("orders", start=3, stop=5, type=int)) == [3, 4]
 
 
-async def test_the_function_of_a_publisher_chooses_the_partition_or_the_log(autojump_clock: MockClock) -> None:
-    """A text is the partition, None leaves the choice to the subscriber, and with log=True the function returns the log."""
+async def test_the_function_of_a_publisher_chooses_the_partition_or_the_log(
+    autojump_clock: MockClock,
+) -> None:
+    """A text is the partition, None leaves the choice to the subscriber,
+    and with log=True the function returns the log.
+    """
     log = await filled(3, partitions=("east", "west"))
     await log.append([b"3"], partition="west")
     async with peer_of(service_of(log)) as peer:
@@ -158,13 +196,31 @@ async def test_the_function_of_a_publisher_chooses_the_partition_or_the_log(auto
 
 
 REFUSED = [
-    ("orders/east", {"start": 4}, "partition 'east' does not have position 4; it has 0 up to, and not with, 3. It does not exist yet"),
-    ("orders/west", {"start": 2}, "partition 'west' does not have position 2; it has 7 up to, and not with, 10. It was dropped"),
+    (
+        "orders/east",
+        {"start": 4},
+        (
+            "partition 'east' does not have position 4; it has 0 up to, and not with, 3. It does "
+            "not exist yet"
+        ),
+    ),
+    (
+        "orders/west",
+        {"start": 2},
+        (
+            "partition 'west' does not have position 2; it has 7 up to, and not with, 10. It was "
+            "dropped"
+        ),
+    ),
     ("orders/east?start=-1", {}, "start=-1 is negative; positions begin at 0"),
     ("orders/east?start=soon", {}, "start='soon' is no position, 'earliest' or 'latest'"),
     ("orders/east?start=1&start=2", {}, "start is given 2 times"),
     ("orders/east?start=3&stop=1", {}, "the stream would start at 3, behind its stop at 1"),
-    ("orders/east?partition=west", {}, "partition='west', and this name leads to partition 'east' only"),
+    (
+        "orders/east?partition=west",
+        {},
+        "partition='west', and this name leads to partition 'east' only",
+    ),
     ("orders/any?partition=north", {}, "the log has no partition 'north'; it has ['east', 'west']"),
     ("orders/any", {}, "name one, as in ?partition=east"),
     ("orders/east?start=99999999999999999999", {}, "is no position"),
@@ -172,9 +228,21 @@ REFUSED = [
     ("orders/any?positions&after=1", {}, "the log has no partition ''"),
     ("orders/any?positions&after=east:x", {}, "after='x' is no position"),
     ("orders/any?positions&timeout=1", {}, "timeout bounds the wait of after="),
-    ("orders/any?positions&after=east:1&timeout=soon", {}, "timeout='soon'; give seconds from 0 to 3600"),
-    ("orders/any?positions&after=east:1&timeout=3601", {}, "timeout='3601'; give seconds from 0 to 3600"),
-    ("orders/any?positions&after=east:1&timeout=nan", {}, "timeout='nan'; give seconds from 0 to 3600"),
+    (
+        "orders/any?positions&after=east:1&timeout=soon",
+        {},
+        "timeout='soon'; give seconds from 0 to 3600",
+    ),
+    (
+        "orders/any?positions&after=east:1&timeout=3601",
+        {},
+        "timeout='3601'; give seconds from 0 to 3600",
+    ),
+    (
+        "orders/any?positions&after=east:1&timeout=nan",
+        {},
+        "timeout='nan'; give seconds from 0 to 3600",
+    ),
     ("orders/any?partition=east&after=1", {}, "after belongs to ?positions"),
 ]
 
@@ -184,7 +252,9 @@ REFUSED = [
 async def test_a_place_that_does_not_fit_is_refused_with_the_figures_of_the_log(
     protocol: str, name: str, places: dict[str, int], text: str, autojump_clock: MockClock
 ) -> None:
-    """The subscriber learns its mistake and the positions of the log; nothing is reported at the server."""
+    """The subscriber learns its mistake and the positions of the log;
+    nothing is reported at the server.
+    """
     log = await filled(3, retention=Retention(max_count=3), partitions=("east", "west"))
     for number in range(7):
         await log.append([b"%d" % number], partition="west")
@@ -201,20 +271,31 @@ async def test_a_denied_name_says_nothing_about_its_words(autojump_clock: MockCl
             await numbers_of(peer, "orders/secret?start=soon")
 
 
-async def test_a_reader_that_falls_behind_learns_what_is_retained(autojump_clock: MockClock) -> None:
-    """The log drops elements that the stream has not requested yet: it fails with the retained range."""
+async def test_a_reader_that_falls_behind_learns_what_is_retained(
+    autojump_clock: MockClock,
+) -> None:
+    """The log drops elements that the stream has not requested yet:
+    it fails with the retained range.
+    """
     log = await filled(10, retention=Retention(max_count=64))
-    async with peer_of(service_of(log)) as peer, peer.subscribe("orders", demand=1, start=0) as stream:
+    async with (
+        peer_of(service_of(log)) as peer,
+        peer.subscribe("orders", demand=1, start=0) as stream,
+    ):
         assert await anext(stream) == b"0"
         for number in range(10_000):
             await log.append([b"%d" % number])
-        with pytest.raises(PublisherFailed, match=r"it has [\d,]+ up to, and not with, 10,010. It was dropped"):
+        with pytest.raises(
+            PublisherFailed, match=r"it has [\d,]+ up to, and not with, 10,010. It was dropped"
+        ):
             async for _ in stream:
                 pass
 
 
 async def test_positions_of_all_partitions_in_one_element(autojump_clock: MockClock) -> None:
-    """`?positions` is one JSON element, and with after= it waits for an element, or for its timeout."""
+    """`?positions` is one JSON element, and with after= it waits for an element,
+    or for its timeout.
+    """
     log = await filled(3, partitions=("east", "west"))
     async with peer_of(service_of(log)) as peer:
 
@@ -224,8 +305,13 @@ async def test_positions_of_all_partitions_in_one_element(autojump_clock: MockCl
         east = {"earliest": 0, "latest": 3, "addresses": []}
         assert await positions("orders/any?positions") == {"east": east, "west": east}
         assert await positions("orders/east?positions") == {"east": east}
-        assert (await positions("made/x?positions&partition=west")) == {"west": {**east, "addresses": ["tcp://10.0.0.5:7000"]}}
-        assert await positions("orders/any?positions&after=east:2,west:9") == {"east": east, "west": east}
+        assert (await positions("made/x?positions&partition=west")) == {
+            "west": {**east, "addresses": ["tcp://10.0.0.5:7000"]}
+        }
+        assert await positions("orders/any?positions&after=east:2,west:9") == {
+            "east": east,
+            "west": east,
+        }
         async with trio.open_nursery() as nursery:
 
             @nursery.start_soon
@@ -233,9 +319,13 @@ async def test_positions_of_all_partitions_in_one_element(autojump_clock: MockCl
                 await trio.sleep(5)
                 await log.append([b"3"], partition="east")
 
-            assert await positions("orders/east?positions&after=3") == {"east": {**east, "latest": 4}}
+            assert await positions("orders/east?positions&after=3") == {
+                "east": {**east, "latest": 4}
+            }
             assert trio.current_time() == pytest.approx(5)
-        assert await positions("orders/east?positions&after=4&timeout=7") == {"east": {**east, "latest": 4}}
+        assert await positions("orders/east?positions&after=4&timeout=7") == {
+            "east": {**east, "latest": 4}
+        }
         assert trio.current_time() == pytest.approx(12)
 
 
@@ -256,7 +346,9 @@ async def test_a_log_is_read_in_the_process_in_the_same_way(autojump_clock: Mock
 
 
 async def test_places_that_are_none_are_refused_at_the_call(autojump_clock: MockClock) -> None:
-    """Before anything is sent: a negative number, another word, a place that the name has as well."""
+    """Before anything is sent: a negative number, another word, a place
+    that the name has as well.
+    """
     async with peer_of(service_of(await filled())) as peer:
         for wrong in (-1, "soon", True, 1.5):
             with pytest.raises(UsageError, match="give a position from 0"):
@@ -290,7 +382,9 @@ def test_what_a_publisher_with_a_log_cannot_have() -> None:
     assert service.names() == []
 
 
-async def test_a_function_that_returns_something_else_is_a_fault_of_the_program(autojump_clock: MockClock) -> None:
+async def test_a_function_that_returns_something_else_is_a_fault_of_the_program(
+    autojump_clock: MockClock,
+) -> None:
     """The peer is told no more than that the publisher failed; the program gets the error."""
     faults: list[Exception] = []
     service = Service()
@@ -303,7 +397,10 @@ async def test_a_function_that_returns_something_else_is_a_fault_of_the_program(
     def unknown() -> str:
         return "north"
 
-    async with serve(service, "memory://logs", on_violation=faults.append), connect("memory://logs") as peer:
+    async with (
+        serve(service, "memory://logs", on_violation=faults.append),
+        connect("memory://logs") as peer,
+    ):
         for name in ("a", "b"):
             with pytest.raises((Rejected, PublisherFailed)):
                 await numbers_of(peer, name)

@@ -26,7 +26,10 @@ async def call(service: Service, name: str, payload: bytes | None = None) -> Any
 async def test_the_payload_and_the_parameters_of_the_name_are_converted() -> None:
     """By their annotations; the answer becomes bytes by its own."""
     service = named_service()
-    assert await call(service, "price/EURUSD?cents=7", b'{"lots": 2}') == b'{"symbol": "EURUSD", "cents": 14}'
+    assert (
+        await call(service, "price/EURUSD?cents=7", b'{"lots": 2}')
+        == b'{"symbol": "EURUSD", "cents": 14}'
+    )
     assert await call(service, "upper", b"a") == b"A"
     assert await call(service, "whoami") == b"test"
 
@@ -40,9 +43,15 @@ async def test_a_default_stands_for_no_payload() -> None:
 
 @pytest.mark.parametrize(
     ("name", "payload", "says"),
-    [("upper", None, "needs a payload"), ("time", b"", "takes no payload"), ("numbers", b"", "is a publisher")],
+    [
+        ("upper", None, "needs a payload"),
+        ("time", b"", "takes no payload"),
+        ("numbers", b"", "is a publisher"),
+    ],
 )
-def test_a_payload_that_does_not_fit_opens_nothing(name: str, payload: bytes | None, says: str) -> None:
+def test_a_payload_that_does_not_fit_opens_nothing(
+    name: str, payload: bytes | None, says: str
+) -> None:
     """The text names the pattern, and not what the peer sent."""
     with pytest.raises(UnfitPayload, match=says):
         named_service().find(name, PEER, payload)
@@ -57,7 +66,9 @@ def test_parameters_that_do_not_fit_are_an_unknown_name() -> None:
 
 async def test_a_payload_that_cannot_be_read_is_a_public_error() -> None:
     """With the pattern, the length and the reason; the serializer's own error is its cause."""
-    with pytest.raises(PublicError, match=r"price/\{symbol\}, 2 bytes, .* 'records': at byte 1") as raised:
+    with pytest.raises(
+        PublicError, match=r"price/\{symbol\}, 2 bytes, .* 'records': at byte 1"
+    ) as raised:
         await call(named_service(), "price/a", b"[x")
     assert raised.value.__cause__ is not None
 
@@ -126,10 +137,21 @@ def plain() -> bytes:
             perhaps,
             r"annotated to return .*Price \| None, and None is never an answer \(rule 2.13\). For no value return one that",
         ),
-        ("a", optionally, "or raise PublicError with the reason; then leave `| None` out".replace("|", r"\|")),
+        (
+            "a",
+            optionally,
+            "or raise PublicError with the reason; then leave `| None` out".replace("|", r"\|"),
+        ),
         ("a", by_another_name, "None is never an answer"),
         ("a", streams, "returns a stream"),
-        ("a", order_by_another_name, "no text can become the parameter 'order'.*gets the payload of a request is called 'payload'"),
+        (
+            "a",
+            order_by_another_name,
+            (
+                "no text can become the parameter 'order'.*gets the payload of a request is "
+                "called 'payload'"
+            ),
+        ),
         ("a", positional, "'payload' of its function cannot be given by name"),
         ("a", identity, "give the one for the PeerIdentity another name"),
         ("a/{payload}", one, "cannot be called 'payload'"),
@@ -137,7 +159,9 @@ def plain() -> bytes:
         ("/a", one, "cannot be a publisher's name"),
     ],
 )
-def test_a_function_that_no_request_could_call_is_refused(name: str, function: Callable[..., Awaitable[bytes]], says: str) -> None:
+def test_a_function_that_no_request_could_call_is_refused(
+    name: str, function: Callable[..., Awaitable[bytes]], says: str
+) -> None:
     """When it is decorated."""
     with pytest.raises(UsageError, match=says):
         Service().request(name)(function)

@@ -1,4 +1,6 @@
-"""`PublishedStreams.open` with no session and no connection: a plain subscriber, and the scope of a nursery."""
+"""`PublishedStreams.open` with no session and no connection:
+a plain subscriber, and the scope of a nursery.
+"""
 
 from collections.abc import AsyncIterator
 from typing import Any
@@ -7,7 +9,16 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import PRIVATE, TAKEN, Model, PublicError, PublisherFailed, Request, Subscriber, UsageError
+from penstock.api import (
+    PRIVATE,
+    TAKEN,
+    Model,
+    PublicError,
+    PublisherFailed,
+    Request,
+    Subscriber,
+    UsageError,
+)
 from penstock.core import Scope, Source
 from penstock.runtime.service import (
     FactoryFailed,
@@ -39,7 +50,9 @@ class Fixture:
             places=PlaceLimit(2),
             on_violation=self.told.append,
             may_open=lambda target, peer: str(target) != "secret",
-            observe=lambda _: StreamCount(lambda count: self.ended.append((count.outcome, count.elements))),
+            observe=lambda _: StreamCount(
+                lambda count: self.ended.append((count.outcome, count.elements))
+            ),
         )
 
         @self.service.publisher("numbers/{count}", serializer="json")
@@ -71,7 +84,9 @@ def fixture() -> Fixture:
 
 
 async def test_elements_arrive_as_bytes_with_demand_and_in_order(fixture: Fixture) -> None:
-    """The serializer stands between the publisher and the subscriber, and no element comes that was not requested."""
+    """The serializer stands between the publisher and the subscriber, and no element comes
+    that was not requested.
+    """
     async with trio.open_nursery() as nursery:
         subscriber = PlainSubscriber()
         fixture.streams.open("numbers/3", PEER, subscriber, Scope(nursery))
@@ -105,7 +120,9 @@ async def test_each_way_not_to_open_is_an_exception_of_its_own(fixture: Fixture)
 
 
 async def test_a_place_is_free_only_when_the_publisher_has_stopped(fixture: Fixture) -> None:
-    """A cancelled stream keeps its place while its generator cleans up; a refused one takes none."""
+    """A cancelled stream keeps its place while its generator cleans up;
+    a refused one takes none.
+    """
     async with trio.open_nursery() as nursery:
         first, second = PlainSubscriber(), PlainSubscriber()
         for subscriber in (first, second):
@@ -125,7 +142,9 @@ async def test_a_place_is_free_only_when_the_publisher_has_stopped(fixture: Fixt
     assert [outcome for outcome, _ in fixture.ended] == [None] * 3
 
 
-async def test_a_scope_that_is_cancelled_stops_the_publisher_in_its_own_way(fixture: Fixture) -> None:
+async def test_a_scope_that_is_cancelled_stops_the_publisher_in_its_own_way(
+    fixture: Fixture,
+) -> None:
     """A generator that rests at a `yield` is closed: its cleanup may wait."""
     async with trio.open_nursery() as nursery:
         subscriber, scope = PlainSubscriber(), Scope(nursery)
@@ -156,7 +175,9 @@ async def test_a_handler_answers_a_request_and_can_be_cancelled(fixture: Fixture
     assert fixture.told == []
 
 
-async def test_a_source_that_cannot_be_attached_fails_its_stream_and_frees_the_place(fixture: Fixture) -> None:
+async def test_a_source_that_cannot_be_attached_fails_its_stream_and_frees_the_place(
+    fixture: Fixture,
+) -> None:
     """The subscriber gets on_subscribe first (rule 1.9), and then the error."""
 
     class Unattachable(Source[Any]):
@@ -196,8 +217,12 @@ async def _secret_handler(data: bytes) -> bytes:
 
 
 @pytest.mark.parametrize("name", ["generator", "source", "handler", "element"])
-async def test_the_subscriber_gets_no_private_text_and_the_report_is_whole(name: str, fixture: Fixture) -> None:
-    """The subscriber sends its error to a peer. The exception itself, its notes and its cause stay on this side."""
+async def test_the_subscriber_gets_no_private_text_and_the_report_is_whole(
+    name: str, fixture: Fixture
+) -> None:
+    """The subscriber sends its error to a peer.
+    The exception itself, its notes and its cause stay on this side.
+    """
     fixture.service.publisher("generator")(_secret_generator)
     fixture.service.publish("source", SecretSource())
     fixture.service.publish("element", [object()], type=int)
@@ -205,7 +230,9 @@ async def test_the_subscriber_gets_no_private_text_and_the_report_is_whole(name:
     service.request_response(_secret_handler)
     streams = fixture.streams
     if name == "handler":
-        streams = PublishedStreams(service, build_registry(), places=PlaceLimit(2), on_violation=fixture.told.append)
+        streams = PublishedStreams(
+            service, build_registry(), places=PlaceLimit(2), on_violation=fixture.told.append
+        )
     target = Request(Model.RESPONSE, b"x") if name == "handler" else name
     async with trio.open_nursery() as nursery:
         subscriber = PlainSubscriber()
@@ -217,7 +244,9 @@ async def test_the_subscriber_gets_no_private_text_and_the_report_is_whole(name:
         assert getattr(subscriber.error, "__notes__", []) == []
         assert subscriber.error.__context__ is None
     (told,) = fixture.told
-    assert ("the element is of type object" if name == "element" else "the key is 1234") in str(told)
+    assert ("the element is of type object" if name == "element" else "the key is 1234") in str(
+        told
+    )
     assert told.__notes__ == [f"This was raised while '{target}' was served to a peer."]
 
 
@@ -230,7 +259,13 @@ async def test_an_observer_gets_the_error_itself(fixture: Fixture) -> None:
         return counts[0]
 
     fixture.service.publisher("generator")(_secret_generator)
-    streams = PublishedStreams(fixture.service, build_registry(), places=PlaceLimit(2), on_violation=fixture.told.append, observe=observe)
+    streams = PublishedStreams(
+        fixture.service,
+        build_registry(),
+        places=PlaceLimit(2),
+        on_violation=fixture.told.append,
+        observe=observe,
+    )
     async with trio.open_nursery() as nursery:
         subscriber = PlainSubscriber()
         streams.open("generator", PEER, subscriber, Scope(nursery))
@@ -262,7 +297,9 @@ async def test_the_text_of_a_public_error_reaches_the_subscriber(fixture: Fixtur
 
 
 def test_the_refusal_of_a_function_that_raises_has_no_private_text(fixture: Fixture) -> None:
-    """A caller that sends `str(refusal)` sends no secret. The exception is in `error`, and was reported."""
+    """A caller that sends `str(refusal)` sends no secret.
+    The exception is in `error`, and was reported.
+    """
     fixture.service.publisher("raising")(_raise_secret)
     with pytest.raises(FactoryFailed) as failed:
         fixture.streams.find("raising", PEER)

@@ -13,7 +13,9 @@ from penstock.testing import ManualPublisher
 from tests.runtime._plain_subscriber import PlainSubscriber
 
 
-async def test_each_element_of_a_piece_is_delivered_on_demand(autojump_clock: trio.testing.MockClock) -> None:
+async def test_each_element_of_a_piece_is_delivered_on_demand(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """One piece is kept at most, and the completion comes behind its last element."""
     pieces = [b"aabbcc", bytearray(b"dd"), memoryview(b"eeff")]
     async with trio.open_nursery() as nursery:
@@ -34,7 +36,9 @@ async def test_each_element_of_a_piece_is_delivered_on_demand(autojump_clock: tr
 
 
 @pytest.mark.parametrize("piece", [b"", b"abc", "ab", 4, [b"ab"]])
-async def test_a_piece_that_has_no_whole_elements_fails_the_stream(piece: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_piece_that_has_no_whole_elements_fails_the_stream(
+    piece: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """The publisher is cancelled, and the error says what it has published."""
     async with trio.open_nursery() as nursery:
         subscriber, publisher = PlainSubscriber(), ManualPublisher()

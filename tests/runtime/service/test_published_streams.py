@@ -1,4 +1,6 @@
-"""A service as its peer sees it: refusals in the same words, failures without secrets, serializers."""
+"""A service as its peer sees it: refusals in the same words, failures without secrets,
+serializers.
+"""
 
 from typing import Any
 
@@ -6,7 +8,15 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import ProtocolError, PublicError, PublisherFailed, Rejected, Subscriber, Subscription, UsageError
+from penstock.api import (
+    ProtocolError,
+    PublicError,
+    PublisherFailed,
+    Rejected,
+    Subscriber,
+    Subscription,
+    UsageError,
+)
 from penstock.core import Scope, Source
 from penstock.runtime import Service, connect, serve
 from penstock.testing import ManualPublisher
@@ -15,14 +25,20 @@ from tests.runtime._services import numbers_service
 
 async def test_a_publisher_may_get_the_identity_of_the_peer() -> None:
     """In a parameter annotated PeerIdentity."""
-    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         async with peer.subscribe("who", serializer="text") as stream:
             assert "memory" in await anext(stream)
 
 
 async def test_a_wrong_serializer_fails_that_stream_only() -> None:
     """The connection goes on."""
-    async with serve(numbers_service(), "memory://test") as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(numbers_service(), "memory://test") as server,
+        connect(server.addresses[0]) as peer,
+    ):
         with pytest.raises(ProtocolError, match="not JSON"):
             async with peer.subscribe("endless", serializer="json") as stream:
                 await anext(stream)
@@ -63,7 +79,10 @@ async def test_an_element_that_is_not_bytes_fails_the_request(element: object, s
     async def answer(data: bytes) -> Any:
         return element
 
-    async with serve(service, "memory://r", on_violation=told.append) as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+    async with (
+        serve(service, "memory://r", on_violation=told.append) as server,
+        connect("reactivesocket+" + server.addresses[0]) as peer,
+    ):
         for data in ("plain", "the handler"):
             with pytest.raises(PublisherFailed, match="the publisher failed"):
                 await peer.request_response(data)
@@ -80,7 +99,10 @@ async def test_an_element_that_raises_when_cut_fails_the_request() -> None:
     told: list[BaseException] = []
     service = Service()
     service.publish("thorny", Plain(Thorny(b"1234")), element_size=4)
-    async with serve(service, "memory://r", on_violation=told.append) as server, connect("reactivesocket+" + server.addresses[0]) as peer:
+    async with (
+        serve(service, "memory://r", on_violation=told.append) as server,
+        connect("reactivesocket+" + server.addresses[0]) as peer,
+    ):
         with pytest.raises(PublisherFailed):
             await peer.request_response("thorny")
     assert [str(error) for error in told] == ["no part of me"]
@@ -97,7 +119,10 @@ async def test_a_failure_and_an_empty_stream_end_a_request(serializer: str) -> N
         service.publish(name, publisher, serializer=serializer)
     failing, empty, slow = subscriber_side
     async with serve(service, "memory://r", on_violation=lambda _: None) as server:
-        async with connect("reactivesocket+" + server.addresses[0]) as peer, trio.open_nursery() as nursery:
+        async with (
+            connect("reactivesocket+" + server.addresses[0]) as peer,
+            trio.open_nursery() as nursery,
+        ):
 
             async def ask(name: str, says: str) -> None:
                 with pytest.raises(PublisherFailed, match=says):
@@ -136,7 +161,11 @@ async def test_a_source_that_raises_in_attach_fails_its_stream_only() -> None:
 
 
 @pytest.mark.parametrize(
-    ("raised", "heard"), [(PublicError("closed on Sundays"), "closed on Sundays"), (ValueError("a secret"), "the publisher failed")]
+    ("raised", "heard"),
+    [
+        (PublicError("closed on Sundays"), "closed on Sundays"),
+        (ValueError("a secret"), "the publisher failed"),
+    ],
 )
 async def test_a_publisher_function_refuses_by_raising(raised: Exception, heard: str) -> None:
     """The peer gets the public text, this side reports everything, and the connection goes on."""
@@ -146,7 +175,10 @@ async def test_a_publisher_function_refuses_by_raising(raised: Exception, heard:
     def shop() -> list[bytes]:
         raise raised
 
-    async with serve(service, "memory://test", on_violation=told.append) as server, connect(server.addresses[0]) as peer:
+    async with (
+        serve(service, "memory://test", on_violation=told.append) as server,
+        connect(server.addresses[0]) as peer,
+    ):
         with pytest.raises(Rejected, match=heard) as refused:
             async with peer.subscribe("shop") as stream:
                 await anext(stream)

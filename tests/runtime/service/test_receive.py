@@ -28,13 +28,17 @@ class Writer:
             for row in self.rows:
                 yield row
 
-    async def stage(self, *rows: bytes, batch: int = 0, partition: int = 0, attempt: str = "a", more: str = "") -> Any:
+    async def stage(
+        self, *rows: bytes, batch: int = 0, partition: int = 0, attempt: str = "a", more: str = ""
+    ) -> Any:
         self.rows = rows
         name = f"orders/stage?query=q&run=r&batch={batch}&partition={partition}&attempt={attempt}{more}"
         return await self.peer.request(name, serializer="json")
 
     async def commit(self, *attempts: tuple[int, str, int], batch: int = 0) -> Any:
-        return await self.peer.request("orders/commit", {"query": "q", "batch": batch, "attempts": attempts}, serializer="json")
+        return await self.peer.request(
+            "orders/commit", {"query": "q", "batch": batch, "attempts": attempts}, serializer="json"
+        )
 
 
 async def contents(log: Log, partition: str = "0") -> list[bytes]:
@@ -101,14 +105,19 @@ async def test_a_batch_that_is_committed_again_is_appended_once(autojump_clock: 
 async def test_a_batch_is_appended_once_across_a_restart_of_the_receiver(tmp_path: Path) -> None:
     """The log knows the id of the batch."""
     for _ in range(2):
-        async with DiskLog(tmp_path / "orders", retention=Retention(max_count=1_000)) as log, Meeting(log) as writer:
+        async with (
+            DiskLog(tmp_path / "orders", retention=Retention(max_count=1_000)) as log,
+            Meeting(log) as writer,
+        ):
             await writer.stage(b"1")
             await writer.commit((0, "a", 1))
             assert await contents(log) == [b"1"]
 
 
 async def test_a_commit_after_a_restart_of_the_receiver_fails(autojump_clock: object) -> None:
-    """The staged elements are gone, so nothing is appended, and the text says to repeat the batch."""
+    """The staged elements are gone, so nothing is appended,
+    and the text says to repeat the batch.
+    """
     log = ring()
     async with Meeting(log) as writer:
         await writer.stage(b"1")
@@ -123,12 +132,16 @@ async def test_an_aborted_batch_cannot_be_committed(autojump_clock: object) -> N
     log = ring()
     async with Meeting(log) as writer:
         await writer.stage(b"1")
-        await writer.peer.request("orders/abort", {"query": "q", "batch": 0, "run": "r"}, serializer="json")
+        await writer.peer.request(
+            "orders/abort", {"query": "q", "batch": 0, "run": "r"}, serializer="json"
+        )
         with pytest.raises(PublisherFailed, match="is not staged here"):
             await writer.commit((0, "a", 1))
 
 
-async def test_partitions_of_the_writer_are_spread_over_those_of_the_log(autojump_clock: object) -> None:
+async def test_partitions_of_the_writer_are_spread_over_those_of_the_log(
+    autojump_clock: object,
+) -> None:
     """If the writer names one, all elements go there."""
     log = ring("east", "west")
     async with Meeting(log) as writer:
@@ -137,7 +150,10 @@ async def test_partitions_of_the_writer_are_spread_over_those_of_the_log(autojum
         await writer.commit((0, "a", 1), (1, "a", 1), (2, "a", 1))
         await writer.stage(b"named", batch=1, more="&into=west")
         await writer.commit((0, "a", 1), batch=1)
-        assert (await contents(log, "east"), await contents(log, "west")) == ([b"0", b"2"], [b"1", b"named"])
+        assert (await contents(log, "east"), await contents(log, "west")) == (
+            [b"0", b"2"],
+            [b"1", b"named"],
+        )
         with pytest.raises(PublisherFailed, match="has no partition"):
             await writer.stage(b"x", more="&into=north")
 
@@ -154,7 +170,10 @@ async def test_staged_elements_are_bounded(autojump_clock: object) -> None:
 async def test_a_batch_may_be_larger_than_one_append(tmp_path: Path) -> None:
     """65 MiB, in one transaction of the log. Its bound is that of the receiver."""
     rows = [bytes(2**20) for _ in range(65)]
-    async with DiskLog(tmp_path / "orders", retention=Retention(max_count=1_000)) as log, Meeting(log) as writer:
+    async with (
+        DiskLog(tmp_path / "orders", retention=Retention(max_count=1_000)) as log,
+        Meeting(log) as writer,
+    ):
         await writer.stage(*rows)
         assert await writer.commit((0, "a", 65)) == {"is_first": True}
         assert log.latest() == {"0": 65}
@@ -169,15 +188,22 @@ def test_elements_are_given_to_a_transaction_in_pieces_that_it_takes() -> None:
     assert list(pieces([])) == []
 
 
-async def test_a_batch_that_the_log_cannot_keep_is_refused_with_what_to_do(autojump_clock: object) -> None:
+async def test_a_batch_that_the_log_cannot_keep_is_refused_with_what_to_do(
+    autojump_clock: object,
+) -> None:
     """Its retention is lower than the batch."""
     async with Meeting(RingLog(retention=Retention(max_count=2))) as writer:
         await writer.stage(b"1", b"2", b"3")
-        with pytest.raises(PublisherFailed, match=r"Retention\(max_count=2\).*open the log with a higher bound.*maxElementsPerTrigger"):
+        with pytest.raises(
+            PublisherFailed,
+            match=r"Retention\(max_count=2\).*open the log with a higher bound.*maxElementsPerTrigger",
+        ):
             await writer.commit((0, "a", 3))
 
 
-async def test_the_demand_of_the_receiver_sets_the_pace_of_the_writer(autojump_clock: object) -> None:
+async def test_the_demand_of_the_receiver_sets_the_pace_of_the_writer(
+    autojump_clock: object,
+) -> None:
     """A function that does not return holds the writer up."""
     pulled = 0
     go_on = trio.Event()
@@ -203,7 +229,10 @@ async def test_the_demand_of_the_receiver_sets_the_pace_of_the_writer(autojump_c
         async def stage() -> None:
             writer.rows = Counted()
             name = "orders/stage?query=q&run=r&batch=3&partition=2&attempt=a"
-            assert await writer.peer.request(name, serializer="json") == {"elements": 100_000, "is_staged": False}
+            assert await writer.peer.request(name, serializer="json") == {
+                "elements": 100_000,
+                "is_staged": False,
+            }
 
         nursery.start_soon(stage)
         await trio.sleep(30)
@@ -239,7 +268,9 @@ async def test_a_full_log_fails_the_commit_with_its_text(autojump_clock: object)
             return await real(work)
 
         log._submit = submit  # type: ignore[method-assign]  # a disk that is full for one call
-        with pytest.raises(PublisherFailed, match="batch 0 was not committed: there is no room on the disk"):
+        with pytest.raises(
+            PublisherFailed, match="batch 0 was not committed: there is no room on the disk"
+        ):
             await writer.commit((0, "a", 1))
         fails = False
         assert await writer.commit((0, "a", 1)) == {"is_first": True}
@@ -254,7 +285,9 @@ async def test_a_full_log_fails_the_commit_with_its_text(autojump_clock: object)
         ("query=q&run=r&batch=-1&partition=0&attempt=a", "the number of a batch"),
     ],
 )
-async def test_ids_that_cannot_be_kept_are_refused(query: str, text: str, autojump_clock: object) -> None:
+async def test_ids_that_cannot_be_kept_are_refused(
+    query: str, text: str, autojump_clock: object
+) -> None:
     """With what is allowed."""
     async with Meeting(ring()) as writer:
         with pytest.raises(PublisherFailed, match=text):
@@ -268,7 +301,9 @@ def test_a_target_is_a_log_or_an_async_function(target: Any) -> None:
         receive(Service(), "orders", target)
 
 
-@pytest.mark.parametrize("options", [{"max_staged_bytes": 0}, {"max_staged_bytes": 1.5}, {"max_staged_seconds": 0}])
+@pytest.mark.parametrize(
+    "options", [{"max_staged_bytes": 0}, {"max_staged_bytes": 1.5}, {"max_staged_seconds": 0}]
+)
 def test_bounds_are_positive(options: dict[str, Any]) -> None:
     """Zero would refuse everything."""
     with pytest.raises(UsageError, match="max_staged"):
@@ -291,6 +326,9 @@ async def test_a_handler_subscribes_to_the_peer_that_asks(autojump_clock: object
         connect("memory://shop", service=first.service) as one,
         connect("memory://shop", service=second.service) as two,
     ):
-        assert (await one.request("count", type=str), await two.request("count", type=str)) == ("1", "2")
+        assert (await one.request("count", type=str), await two.request("count", type=str)) == (
+            "1",
+            "2",
+        )
     with pytest.raises(UsageError, match="cannot be subscribed to"):
         PeerIdentity(address="test").connected()

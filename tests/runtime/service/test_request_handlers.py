@@ -13,7 +13,14 @@ from penstock.core import Scope
 from penstock.runtime import Peer, Service, connect, serve
 from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
-from penstock.runtime.service import Forbidden, Handler, HandlerCall, HandlerCalls, RequestHandlers, StreamSlots
+from penstock.runtime.service import (
+    Forbidden,
+    Handler,
+    HandlerCall,
+    HandlerCalls,
+    RequestHandlers,
+    StreamSlots,
+)
 from penstock.spi import PeerIdentity
 from penstock.testing import ManualSubscriber
 
@@ -27,12 +34,19 @@ class Meeting:
 
 
 @asynccontextmanager
-async def answering(handler: Callable[..., Awaitable[Any]], *, limits: Limits | None = None) -> AsyncIterator[Meeting]:
+async def answering(
+    handler: Callable[..., Awaitable[Any]], *, limits: Limits | None = None
+) -> AsyncIterator[Meeting]:
     """Serve requests for one value with `handler`."""
     service, meeting = Service(), Meeting()
     service.request_response(handler)
     async with (
-        serve(service, "reactivesocket+memory://test", on_violation=meeting.told.append, limits=limits or Limits()),
+        serve(
+            service,
+            "reactivesocket+memory://test",
+            on_violation=meeting.told.append,
+            limits=limits or Limits(),
+        ),
         connect("reactivesocket+memory://test") as meeting.peer,
     ):
         yield meeting
@@ -91,7 +105,10 @@ async def test_none_is_not_a_value() -> None:
     async with answering(handler) as meeting:
         with pytest.raises(PublisherFailed):
             await meeting.peer.request_response(b"")
-    assert "handler returned None, which is never an answer (rule 2.13). For no value return one that says so" in str(meeting.told[0])
+    assert (
+        "handler returned None, which is never an answer (rule 2.13). For no value return one "
+        "that says so"
+    ) in str(meeting.told[0])
 
 
 async def test_a_cancel_cancels_the_handler_and_only_that() -> None:
@@ -234,7 +251,13 @@ async def test_a_cancelled_nursery_stops_the_handler_and_fails_its_subscriber() 
         nursery.start_soon(runner.run, nursery)
         await trio.testing.wait_all_tasks_blocked()
         subscriber = Hears()
-        reply = HandlerCall(calls, Handler(handler, "the handler"), b"data", PeerIdentity(address="test"), subscriber)
+        reply = HandlerCall(
+            calls,
+            Handler(handler, "the handler"),
+            b"data",
+            PeerIdentity(address="test"),
+            subscriber,
+        )
         subscriber.on_subscribe(reply)
         reply.request(1)
         reply.request(1)
@@ -246,7 +269,9 @@ async def test_a_cancelled_nursery_stops_the_handler_and_fails_its_subscriber() 
 
 
 async def test_a_cancelled_call_keeps_its_place_until_its_handler_has_stopped() -> None:
-    """Once, however often it is cancelled. A handler may shield itself, and a peer must not start another one meanwhile."""
+    """Once, however often it is cancelled. A handler may shield itself, and a peer must not
+    start another one meanwhile.
+    """
     may_stop, places = trio.Event(), CountedPlaces()
 
     async def handler(data: bytes) -> bytes:
@@ -263,7 +288,13 @@ async def test_a_cancelled_call_keeps_its_place_until_its_handler_has_stopped() 
     async with trio.open_nursery() as nursery:
         nursery.start_soon(runner.run, nursery)
         await trio.testing.wait_all_tasks_blocked()
-        reply = HandlerCall(calls, Handler(handler, "the handler"), b"data", PeerIdentity(address="test"), ManualSubscriber())
+        reply = HandlerCall(
+            calls,
+            Handler(handler, "the handler"),
+            b"data",
+            PeerIdentity(address="test"),
+            ManualSubscriber(),
+        )
         reply.request(1)
         await trio.testing.wait_all_tasks_blocked()
         reply.cancel()
@@ -281,7 +312,14 @@ async def test_a_call_that_has_not_begun_frees_its_place_with_the_cancel() -> No
     async with trio.open_nursery() as nursery:
         calls = HandlerCalls(_Starts(nursery), Scope(nursery, on_violation=lambda _: None), places)
         waits, answers = (
-            HandlerCall(calls, Handler(reverse, "the handler"), b"data", PeerIdentity(address="test"), ManualSubscriber()) for _ in range(2)
+            HandlerCall(
+                calls,
+                Handler(reverse, "the handler"),
+                b"data",
+                PeerIdentity(address="test"),
+                ManualSubscriber(),
+            )
+            for _ in range(2)
         )
         waits.cancel()
         waits.cancel()
@@ -326,7 +364,13 @@ async def test_a_call_that_is_cancelled_before_its_turn_is_not_made() -> None:
         nursery.start_soon(runner.run, nursery)
         await trio.testing.wait_all_tasks_blocked()
         for cancelled in (True, False):
-            reply = HandlerCall(calls, Handler(handler, "the handler"), b"data", PeerIdentity(address="test"), ManualSubscriber())
+            reply = HandlerCall(
+                calls,
+                Handler(handler, "the handler"),
+                b"data",
+                PeerIdentity(address="test"),
+                ManualSubscriber(),
+            )
             reply.request(1)
             if cancelled:
                 reply.cancel()
@@ -364,12 +408,19 @@ def test_data_that_may_be_a_name_is_left_to_the_publishers() -> None:
     for name in ("ticks/all", "ticks/all?x=1", "größe", "ticks/ACME", "any/thing", "größe?"):
         assert handlers.find(Request(Model.RESPONSE, name.encode()), peer) is None, name
     for data in (b"", b"ticks", b"ticks/all/of", bytes(64), b"\xff"):
-        assert handlers.find(Request(Model.RESPONSE, data), peer) is service.handlers[Model.RESPONSE], data
+        assert (
+            handlers.find(Request(Model.RESPONSE, data), peer) is service.handlers[Model.RESPONSE]
+        ), data
 
 
 def test_a_request_of_another_kind_is_left_to_the_publishers() -> None:
     """Only requests for one value have this shorter look-up."""
-    assert RequestHandlers(named_service()).find(Request(Model.STREAM, b""), PeerIdentity(address="test")) is None
+    assert (
+        RequestHandlers(named_service()).find(
+            Request(Model.STREAM, b""), PeerIdentity(address="test")
+        )
+        is None
+    )
 
 
 def test_a_peer_that_may_not_open_a_request_does_not_reach_its_handler() -> None:
@@ -377,4 +428,6 @@ def test_a_peer_that_may_not_open_a_request_does_not_reach_its_handler() -> None
     handlers = RequestHandlers(named_service(), may_open=lambda target, _: str(target) != "secret")
     with pytest.raises(Forbidden):
         handlers.find(Request(Model.RESPONSE, b"secret"), PeerIdentity(address="test"))
-    assert handlers.find(Request(Model.RESPONSE, b"public"), PeerIdentity(address="test")) is not None
+    assert (
+        handlers.find(Request(Model.RESPONSE, b"public"), PeerIdentity(address="test")) is not None
+    )

@@ -38,7 +38,9 @@ def ask(made: Router, name: str, peer: object = None) -> Any:
     return route.bind(given, query, peer)()
 
 
-@pytest.mark.parametrize("text", ["", "/a", "a?b", "a{b}", "{a}{b}", "{1}", "{}", "x/{a", "{a}/{a}"])
+@pytest.mark.parametrize(
+    "text", ["", "/a", "a?b", "a{b}", "{a}{b}", "{1}", "{}", "x/{a", "{a}/{a}"]
+)
 def test_a_malformed_pattern_is_refused(text: str) -> None:
     """When it is given, not when a peer subscribes."""
     with pytest.raises(UsageError):
@@ -51,7 +53,19 @@ def test_a_parameter_is_one_segment_with_its_escapes_undone() -> None:
     assert ask(made, "ticks/EUR%2FUSD") == "EUR/USD"
 
 
-@pytest.mark.parametrize("name", ["ticks", "ticks/", "ticks/a/b", "", "Ticks/a", "/ticks/a", "ticks/a?other=1", "ticks/a?symbol=b"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ticks",
+        "ticks/",
+        "ticks/a/b",
+        "",
+        "Ticks/a",
+        "/ticks/a",
+        "ticks/a?other=1",
+        "ticks/a?symbol=b",
+    ],
+)
 def test_a_name_that_fits_no_pattern_does_not_match(name: str) -> None:
     """Too short, too long, empty, in another spelling, with unknown or repeated parameters."""
     made = router(("ticks/{symbol}", lambda symbol: symbol))
@@ -61,7 +75,11 @@ def test_a_name_that_fits_no_pattern_does_not_match(name: str) -> None:
 
 def test_the_most_literal_pattern_wins_in_every_order() -> None:
     """A literal name goes before a parameter."""
-    made = router(("{kind}/{symbol}", lambda kind, symbol: "any"), ("ticks/{symbol}", lambda symbol: "one"), ("ticks/all", lambda: "all"))
+    made = router(
+        ("{kind}/{symbol}", lambda kind, symbol: "any"),
+        ("ticks/{symbol}", lambda symbol: "one"),
+        ("ticks/all", lambda: "all"),
+    )
     assert [ask(made, name) for name in ("ticks/all", "ticks/a", "bars/a")] == ["all", "one", "any"]
     assert made.names() == ["ticks/all", "ticks/{symbol}", "{kind}/{symbol}"]
 
@@ -99,23 +117,39 @@ def taking(kind: Any) -> Any:
     return function
 
 
-@pytest.mark.parametrize(("kind", "text", "value"), CONVERTED, ids=[f"{case[0]}-{case[1]}" for case in CONVERTED])
+@pytest.mark.parametrize(
+    ("kind", "text", "value"), CONVERTED, ids=[f"{case[0]}-{case[1]}" for case in CONVERTED]
+)
 def test_a_parameter_is_converted_by_its_annotation(kind: Any, text: str, value: object) -> None:
     """For types that can be made of one text."""
     assert ask(router(("x/{value}", taking(kind))), f"x/{text}") == value
 
 
-BAD = [(int, "1_000"), (int, "+1"), (int, "1.0"), (int, "٣"), (int, "1" * 41), (bool, "maybe"), (float, "x"), (UUID, "x"), (Side, "hold")]
+BAD = [
+    (int, "1_000"),
+    (int, "+1"),
+    (int, "1.0"),
+    (int, "٣"),
+    (int, "1" * 41),
+    (bool, "maybe"),
+    (float, "x"),
+    (UUID, "x"),
+    (Side, "hold"),
+]
 
 
-@pytest.mark.parametrize(("kind", "text"), BAD, ids=[f"{kind.__name__}-{text[:5]}" for kind, text in BAD])
+@pytest.mark.parametrize(
+    ("kind", "text"), BAD, ids=[f"{kind.__name__}-{text[:5]}" for kind, text in BAD]
+)
 def test_a_parameter_that_cannot_be_converted_does_not_match(kind: Any, text: str) -> None:
     """The answer is that of an unknown name."""
     with pytest.raises(NoMatch):
         ask(router(("x/{value}", taking(kind))), f"x/{text}")
 
 
-@pytest.mark.parametrize("kind", [int | str, list[int], "not a type", "Missing", list[int | str]], ids=str)
+@pytest.mark.parametrize(
+    "kind", [int | str, list[int], "not a type", "Missing", list[int | str]], ids=str
+)
 def test_an_annotation_that_is_not_a_type_is_refused(kind: Any) -> None:
     """When the route is made, with the name of the pattern and the parameter."""
     with pytest.raises(UsageError, match=r"'x/\{value\}': .*the parameter 'value'"):
@@ -143,7 +177,10 @@ def test_what_a_partial_has_set_cannot_be_given_by_a_peer() -> None:
         return of, name, admin
 
     mine = Asker()
-    for function in (partial(partial(secrets, mine), admin=False), partial(secrets, of=mine, admin=False)):
+    for function in (
+        partial(partial(secrets, mine), admin=False),
+        partial(secrets, of=mine, admin=False),
+    ):
         made = router(("secrets/{name}", function))
         assert ask(made, "secrets/a", Asker()) == (mine, "a", False)
         with pytest.raises(NoMatch):
@@ -163,7 +200,11 @@ def test_a_partial_may_hold_a_connected_peer() -> None:
 
 
 @pytest.mark.parametrize(
-    ("function", "says"), [(5, "5 is not callable; put the decorator directly above"), (dict.get, "cannot be given by name")]
+    ("function", "says"),
+    [
+        (5, "5 is not callable; put the decorator directly above"),
+        (dict.get, "cannot be given by name"),
+    ],
 )
 def test_an_object_that_is_no_usual_function_is_refused(function: Any, says: str) -> None:
     """With what to write."""
@@ -180,7 +221,12 @@ def test_parameters_with_defaults_may_come_behind_a_question_mark() -> None:
     made = router(("bars/{symbol}", bars))
     assert ask(made, "bars/a") == ("a", 5, False)
     assert ask(made, "bars/a?minutes=1&live=1") == ("a", 1, True)
-    for name in ("bars/a?minutes=1&minutes=2", "bars/a?minutes=", "bars/a?live=perhaps", "bars/a?symbol=a"):
+    for name in (
+        "bars/a?minutes=1&minutes=2",
+        "bars/a?minutes=",
+        "bars/a?live=perhaps",
+        "bars/a?symbol=a",
+    ):
         with pytest.raises(NoMatch):
             ask(made, name)
 
@@ -243,7 +289,9 @@ def test_a_partial_and_a_callable_object_are_functions_too() -> None:
 @pytest.mark.parametrize("annotation", [Peer, Peer | None], ids=["Peer", "Peer or None"])
 @pytest.mark.parametrize("default", [True, False])
 def test_the_wrong_peer_is_refused_when_it_is_added(annotation: Any, default: bool) -> None:
-    """`penstock.Peer` is a connection's other side; the text says to write `penstock.spi.PeerIdentity`."""
+    """`penstock.Peer` is a connection's other side; the text says to write
+    `penstock.spi.PeerIdentity`.
+    """
     service = Service()
 
     async def ticks(symbol: str, peer: Any = None) -> AsyncIterator[bytes]:
@@ -299,8 +347,12 @@ class Pair:
         (Token, "annotate it with str, and encode it"),
     ],
 )
-def test_a_required_parameter_that_no_text_can_become_is_refused_when_it_is_added(annotation: Any, advice: str) -> None:
-    """Every subscribe would be refused otherwise, without a word on this side. The text says what to write."""
+def test_a_required_parameter_that_no_text_can_become_is_refused_when_it_is_added(
+    annotation: Any, advice: str
+) -> None:
+    """Every subscribe would be refused otherwise, without a word on this side.
+    The text says what to write.
+    """
 
     def required(when: Any) -> list[bytes]:
         return []
@@ -339,7 +391,9 @@ class Color(Enum):
         (None, "a", "a"),
     ],
 )
-def test_a_parameter_of_a_usual_type_is_made_of_its_text(annotation: Any, text: str, value: object) -> None:
+def test_a_parameter_of_a_usual_type_is_made_of_its_text(
+    annotation: Any, text: str, value: object
+) -> None:
     """Without an annotation it is a str."""
     seen: list[object] = []
 
@@ -366,7 +420,9 @@ def test_a_parameter_of_the_pattern_is_a_text_also_with_a_default() -> None:
 
 
 def test_a_converter_that_raises_anything_does_not_match() -> None:
-    """A peer gets the same answer as for an unknown name, so it cannot find out which names exist."""
+    """A peer gets the same answer as for an unknown name, so it cannot find out
+    which names exist.
+    """
 
     class Fussy:
         def __init__(self, text: str) -> None:
@@ -380,7 +436,9 @@ def test_a_converter_that_raises_anything_does_not_match() -> None:
 
 
 def test_a_class_is_refused_as_a_publisher() -> None:
-    """The annotations of its constructor are not those of the class, so a peer could name its own identity."""
+    """The annotations of its constructor are not those of the class,
+    so a peer could name its own identity.
+    """
 
     class Stream:
         def __init__(self, peer: Asker) -> None: ...
@@ -401,7 +459,9 @@ def test_an_optional_identity_gets_the_identity_of_the_peer() -> None:
 
 @pytest.mark.parametrize("name", ["numbers", "orders/7"])
 def test_a_name_with_too_many_parameters_does_not_match(name: str) -> None:
-    """A request can hold 2,000 parameters, which take some milliseconds. So they are counted before they are parsed."""
+    """A request can hold 2,000 parameters, which take some milliseconds.
+    So they are counted before they are parsed.
+    """
 
     def numbers(value: list[int], order: int = 0) -> int:
         return len(value)

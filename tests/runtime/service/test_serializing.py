@@ -27,7 +27,9 @@ def test_an_element_that_cannot_be_serialized_cancels_the_publisher_and_fails_th
 
 @pytest.mark.parametrize(("size", "arrives"), [(0, b"abcd"), (2, b"ab")])
 def test_the_first_element_completes_the_answer(size: int, arrives: bytes) -> None:
-    """A piece of several elements of fixed size is cut; the publisher is cancelled, and its later signals are dropped."""
+    """A piece of several elements of fixed size is cut;
+    the publisher is cancelled, and its later signals are dropped.
+    """
     publisher, subscriber = ManualPublisher(), PlainSubscriber()
     first = FirstElementOnly(subscriber, size)
     publisher.subscribe(first)
@@ -37,7 +39,11 @@ def test_the_first_element_completes_the_answer(size: int, arrives: bytes) -> No
     first.on_next(b"late")
     first.on_complete()
     first.on_error(ValueError("late"))
-    assert (subscriber.elements, subscriber.is_completed, subscriber.error) == ([arrives], True, None)
+    assert (subscriber.elements, subscriber.is_completed, subscriber.error) == (
+        [arrives],
+        True,
+        None,
+    )
     assert publisher.cancelled
 
 
@@ -65,8 +71,12 @@ class ManySubscriber(PlainSubscriber):
         self.lists.append(len(elements))
 
 
-@pytest.mark.parametrize(("subscriber", "lists"), [(PlainSubscriber(), None), (ManySubscriber(), [2])])
-def test_elements_that_are_at_hand_are_serialized_together(subscriber: PlainSubscriber, lists: list[int] | None) -> None:
+@pytest.mark.parametrize(
+    ("subscriber", "lists"), [(PlainSubscriber(), None), (ManySubscriber(), [2])]
+)
+def test_elements_that_are_at_hand_are_serialized_together(
+    subscriber: PlainSubscriber, lists: list[int] | None
+) -> None:
     """One call for the subscriber if it takes lists, else one for each element."""
     serializing = Serializing(subscriber, build_registry().serializer("json"), "")
     serializing.on_next_many([{"a": 1}, [2]])
@@ -74,7 +84,9 @@ def test_elements_that_are_at_hand_are_serialized_together(subscriber: PlainSubs
     assert getattr(subscriber, "lists", None) == lists
 
 
-def test_an_element_of_a_list_that_cannot_be_serialized_fails_the_stream_behind_those_before_it() -> None:
+def test_an_element_of_a_list_that_cannot_be_serialized_fails_the_stream_behind_those_before_it() -> (
+    None
+):
     """The publisher is cancelled, and the elements behind it are dropped."""
     publisher, subscriber = ManualPublisher(), ManySubscriber()
     serializing = Serializing(subscriber, build_registry().serializer("json"), "")
@@ -87,7 +99,9 @@ def test_an_element_of_a_list_that_cannot_be_serialized_fails_the_stream_behind_
 
 
 async def test_a_serializer_converts_into_the_batch_of_the_stream() -> None:
-    """Each object is converted when it is yielded, because the generator may change it. One that fails ends the stream in its place."""
+    """Each object is converted when it is yielded, because the generator may change it. One that
+    fails ends the stream in its place.
+    """
     service = Service()
 
     @service.publisher("objects", serializer="json")

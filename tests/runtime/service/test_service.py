@@ -68,7 +68,9 @@ def test_a_coroutine_function_is_refused_with_advice() -> None:
             return 1
 
     for function in (one, partial(one), Called()):
-        with pytest.raises(UsageError, match=r"'one': its function is a coroutine function.*`yield` the elements"):
+        with pytest.raises(
+            UsageError, match=r"'one': its function is a coroutine function.*`yield` the elements"
+        ):
             service.publisher("one")(function)
     service.publisher("one")(lambda value=0: one())  # only a call can tell
     with pytest.raises(UsageError, match="yield"):
@@ -108,7 +110,9 @@ def test_the_names_of_a_service_are_listed() -> None:
 
 
 async def refusal_by(setup: object) -> str:
-    async with serve(Service(setup=setup), "reactivesocket+memory://s", on_violation=lambda _: None) as server:  # type: ignore[arg-type]  # what is tried
+    async with serve(
+        Service(setup=setup), "reactivesocket+memory://s", on_violation=lambda _: None
+    ) as server:  # type: ignore[arg-type]  # what is tried
         with pytest.raises(Rejected) as refused:
             async with connect(server.addresses[0], setup=b"me"):
                 pass
@@ -139,7 +143,9 @@ def raising(error: Exception) -> Callable[[bytes], None]:
     ids=["public-error", "rejected", "any-other", "false", "async"],
 )
 async def test_a_refusal_by_the_setup_function_reaches_the_client(setup: object, says: str) -> None:
-    """It is raised from the block of the connection, because the client may have made no request."""
+    """It is raised from the block of the connection,
+    because the client may have made no request.
+    """
     assert says in await refusal_by(setup)
 
 
@@ -153,13 +159,18 @@ async def test_a_setup_function_gets_the_data_and_accepts() -> None:
 
     service = Service(setup=setup)
     service.publish("one", [b"1"])
-    async with serve(service, "reactivesocket+memory://s") as server, connect(server.addresses[0], setup=b"me") as peer:
+    async with (
+        serve(service, "reactivesocket+memory://s") as server,
+        connect(server.addresses[0], setup=b"me") as peer,
+    ):
         assert await peer.request_response("one") == b"1"
         await peer.wait_accepted()
     assert seen == [b"me", "reactivesocket+memory://s"]
 
 
-async def test_a_setup_function_that_takes_too_long_is_cancelled(autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_setup_function_that_takes_too_long_is_cancelled(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
     """Its deadline is that of the handshake."""
     ended = []
 
@@ -169,7 +180,11 @@ async def test_a_setup_function_that_takes_too_long_is_cancelled(autojump_clock:
         finally:
             ended.append(data)
 
-    async with serve(Service(setup=setup), "reactivesocket+memory://s", limits=replace(Limits(), handshake_timeout=5)) as server:
+    async with serve(
+        Service(setup=setup),
+        "reactivesocket+memory://s",
+        limits=replace(Limits(), handshake_timeout=5),
+    ) as server:
         with pytest.raises(Rejected, match="limit:handshake"):
             async with connect(server.addresses[0], setup=b"me") as peer:
                 await peer.request_response(b"x")
@@ -198,7 +213,10 @@ def test_a_second_handler_and_a_wrong_signature_are_refused() -> None:
     with pytest.raises(UsageError, match="the setup function: 5 is not callable"):
         Service(setup=5)  # type: ignore[arg-type]  # what is tried
     for decorate in (Service().request_stream, Service().request_subscription):
-        with pytest.raises(UsageError, match="'name' is not callable; put the decorator directly above the function"):
+        with pytest.raises(
+            UsageError,
+            match="'name' is not callable; put the decorator directly above the function",
+        ):
             decorate("name")  # type: ignore[type-var]  # what is tried
     for streaming in (service.request_stream, service.request_subscription):
         with pytest.raises(UsageError, match="to stream, `yield` the elements instead"):
@@ -263,7 +281,10 @@ async def test_a_serializer_may_be_an_object_wherever_a_name_may_be() -> None:
         yield b"eno"
 
     for protocol in ("rsio", "reactivesocket"):
-        async with serve(service, f"{protocol}+memory://s") as server, connect(server.addresses[0]) as peer:
+        async with (
+            serve(service, f"{protocol}+memory://s") as server,
+            connect(server.addresses[0]) as peer,
+        ):
             words, one = f"{server.addresses[0]}/words", Reversed()
             async with penstock.subscribe(words, serializer=one) as stream:
                 assert [word async for word in stream] == ["one", "two"]
@@ -283,7 +304,10 @@ def test_a_value_that_is_no_serializer_is_refused_by_the_decorator() -> None:
         lambda: Service().publisher("x", serializer=Reversed),  # type: ignore[arg-type]  # the mistake that is tried
         lambda: Service().publish("x", [], serializer=Reversed),  # type: ignore[arg-type]  # the same
     ):
-        with pytest.raises(UsageError, match=r"serializer=Reversed is a class; give an object: serializer=Reversed\(\)"):
+        with pytest.raises(
+            UsageError,
+            match=r"serializer=Reversed is a class; give an object: serializer=Reversed\(\)",
+        ):
             add()
 
 
@@ -296,14 +320,19 @@ NEWEST_ONLY: dict[str, Callable[[], penstock.Source[int]]] = {
 
 
 @pytest.mark.parametrize("make", NEWEST_ONLY.values(), ids=NEWEST_ONLY)
-def test_a_source_of_the_newest_element_is_published_with_a_warning(make: Callable[[], penstock.Source[int]]) -> None:
-    """It stands at the call, and says what a subscriber must do: the subscriber's own buffer would hold older elements."""
+def test_a_source_of_the_newest_element_is_published_with_a_warning(
+    make: Callable[[], penstock.Source[int]],
+) -> None:
+    """It stands at the call, and says what a subscriber must do:
+    the subscriber's own buffer would hold older elements.
+    """
     service = Service()
     with pytest.warns(penstock.StaleElementsWarning) as warned:
         service.publish("newest", make(), serializer="json")
     assert str(warned[0].message) == (
-        "the publisher 'newest' keeps the newest element only, and a subscriber over a connection requests 256 elements ahead, which its "
-        "reader gets first. A subscriber that needs the newest must say so: pipe(remote(url), ops.latest()), or demand=1"
+        "the publisher 'newest' keeps the newest element only, and a subscriber over a connection "
+        "requests 256 elements ahead, which its reader gets first. A subscriber that needs the "
+        "newest must say so: pipe(remote(url), ops.latest()), or demand=1"
     )
     assert warned[0].filename == __file__
 
@@ -311,8 +340,12 @@ def test_a_source_of_the_newest_element_is_published_with_a_warning(make: Callab
 def test_a_function_that_returns_the_newest_element_warns_once() -> None:
     """When its source is known: it is called for each subscriber."""
     service = Service()
-    service.publisher("newest/{symbol}", serializer="json")(lambda symbol: penstock.Topic[str]().latest())
-    with pytest.warns(penstock.StaleElementsWarning, match=r"the publisher 'newest/\{symbol\}'") as warned:
+    service.publisher("newest/{symbol}", serializer="json")(
+        lambda symbol: penstock.Topic[str]().latest()
+    )
+    with pytest.warns(
+        penstock.StaleElementsWarning, match=r"the publisher 'newest/\{symbol\}'"
+    ) as warned:
         found = [service.find(f"newest/{symbol}", PEER) for symbol in "ab"]
     assert None not in found
     assert len(warned) == 1

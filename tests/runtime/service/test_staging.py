@@ -1,15 +1,30 @@
-"""What writers have staged: bounded, found by its names, and forgotten when no commit will name it."""
+"""What writers have staged: bounded, found by its names, and forgotten
+when no commit will name it.
+"""
 
 import pytest
 
 from penstock.api import LimitExceeded, PublicError
 from penstock.runtime.service import _staging
-from penstock.runtime.service._staging import ATTEMPT_BYTES, ELEMENT_BYTES, Attempt, BatchId, Staging
+from penstock.runtime.service._staging import (
+    ATTEMPT_BYTES,
+    ELEMENT_BYTES,
+    Attempt,
+    BatchId,
+    Staging,
+)
 
 BATCH = BatchId("q", 7)
 
 
-def attempt(name: str = "a", *, batch: BatchId = BATCH, run: str = "r", partition: int = 0, began: float = 0.0) -> Attempt:
+def attempt(
+    name: str = "a",
+    *,
+    batch: BatchId = BATCH,
+    run: str = "r",
+    partition: int = 0,
+    began: float = 0.0,
+) -> Attempt:
     return Attempt(batch, run, partition, name, "0", began)
 
 
@@ -120,4 +135,8 @@ def test_committed_batches_are_remembered_up_to_a_bound(monkeypatch: pytest.Monk
     staging = Staging(1_000, 60)
     for number in range(3):
         staging.commit(BatchId("q", number))
-    assert [staging.is_committed(BatchId("q", number)) for number in range(3)] == [False, True, True]
+    assert [staging.is_committed(BatchId("q", number)) for number in range(3)] == [
+        False,
+        True,
+        True,
+    ]

@@ -30,7 +30,9 @@ async def test_a_slot_without_tasks_is_free_at_the_end_of_its_stream() -> None:
 
 
 async def test_a_slot_with_tasks_is_free_once_when_they_have_stopped() -> None:
-    """Tasks that stop before the end of the stream free nothing, and neither do tasks that start after it."""
+    """Tasks that stop before the end of the stream free nothing, and neither do tasks
+    that start after it.
+    """
     places: Any = PlaceLimit(1)
     assert places.take()
     async with trio.open_nursery() as nursery:

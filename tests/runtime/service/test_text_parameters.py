@@ -9,7 +9,13 @@ from uuid import UUID
 import pytest
 
 from penstock.api import UsageError
-from penstock.runtime.service._text_parameters import is_list, text_type, texts_reader, why_never_from_text, without_none
+from penstock.runtime.service._text_parameters import (
+    is_list,
+    text_type,
+    texts_reader,
+    why_never_from_text,
+    without_none,
+)
 
 
 class Side(Enum):
@@ -63,8 +69,12 @@ GOOD: list[tuple[Any, list[str], Any]] = [
 ]
 
 
-@pytest.mark.parametrize(("kind", "texts", "value"), GOOD, ids=[f"{case[0]}-{case[1]}" for case in GOOD])
-def test_texts_become_a_value_of_the_annotated_type(kind: Any, texts: list[str], value: object) -> None:
+@pytest.mark.parametrize(
+    ("kind", "texts", "value"), GOOD, ids=[f"{case[0]}-{case[1]}" for case in GOOD]
+)
+def test_texts_become_a_value_of_the_annotated_type(
+    kind: Any, texts: list[str], value: object
+) -> None:
     """And no advice is needed."""
     assert why_never_from_text(kind) == ""
     read = texts_reader(kind, "x")(texts)
@@ -73,11 +83,24 @@ def test_texts_become_a_value_of_the_annotated_type(kind: Any, texts: list[str],
 
 BAD: list[tuple[Any, list[str]]] = [
     *((int, [text]) for text in ("", "1_0", "+1", " 1", "1.0", "٣", "1" * 41)),
-    *((float, [text]) for text in ("", "1_0", "+1", "nan", "inf", "1e999", "٣", " 1", ".", "1e1000")),
-    *((Decimal, [text]) for text in ("", "1_0", "NaN", "sNaN", "Infinity", "1e1000", "٣", "1" * 41)),
+    *(
+        (float, [text])
+        for text in ("", "1_0", "+1", "nan", "inf", "1e999", "٣", " 1", ".", "1e1000")
+    ),
+    *(
+        (Decimal, [text])
+        for text in ("", "1_0", "NaN", "sNaN", "Infinity", "1e1000", "٣", "1" * 41)
+    ),
     *((date, [text]) for text in ("2026-1-31", "20260131", "2026-02-30", "2026-W05-6")),
     *((datetime, [text]) for text in ("2026-01-31", "2026-01-31T12", "0")),
-    *((UUID, [text]) for text in ("x", "{12345678123456781234567812345678}", "urn:uuid:12345678123456781234567812345678")),
+    *(
+        (UUID, [text])
+        for text in (
+            "x",
+            "{12345678123456781234567812345678}",
+            "urn:uuid:12345678123456781234567812345678",
+        )
+    ),
     *((Literal["1m", 5, True], [text]) for text in ("", "2m", "05", "no")),
     *((Side, [text]) for text in ("BUY", "")),
     *((Level, [text]) for text in ("2", "LOW", "1_0")),
@@ -94,16 +117,30 @@ def test_a_text_that_is_no_usual_spelling_is_refused(kind: Any, texts: list[str]
         texts_reader(kind, "x")(texts)
 
 
-@pytest.mark.parametrize("kind", [int | str, list[int | str], dict[str, int], tuple[int, str], list[list[int]], 5, "int"], ids=str)
+@pytest.mark.parametrize(
+    "kind",
+    [int | str, list[int | str], dict[str, int], tuple[int, str], list[list[int]], 5, "int"],
+    ids=str,
+)
 def test_an_annotation_that_no_text_fits_is_refused(kind: Any) -> None:
     """With the types that do."""
-    with pytest.raises(UsageError, match=r"x is annotated with .*; annotate it with a type that takes a text: str, int"):
+    with pytest.raises(
+        UsageError,
+        match=r"x is annotated with .*; annotate it with a type that takes a text: str, int",
+    ):
         texts_reader(kind, "x")
 
 
 @pytest.mark.parametrize(
     ("kind", "advice"),
-    [(bytes, "encode it"), (timedelta, "timedelta"), (list[bytes], "encode it"), (dict, "apart"), (ValueError, "apart"), (object, "str")],
+    [
+        (bytes, "encode it"),
+        (timedelta, "timedelta"),
+        (list[bytes], "encode it"),
+        (dict, "apart"),
+        (ValueError, "apart"),
+        (object, "str"),
+    ],
 )
 def test_a_type_that_a_text_fits_by_accident_has_advice(kind: Any, advice: str) -> None:
     """dict("") is an empty dict."""
@@ -115,7 +152,10 @@ def test_a_type_without_its_names() -> None:
     assert text_type(Annotated[UserId | None, "an id"]) is int
     assert without_none(int | None) is int
     assert without_none(int | str | None) == int | str | None
-    assert [is_list(kind) for kind in (list, list[int] | None, tuple[int, ...], tuple[int, str], str, dict)] == [
+    assert [
+        is_list(kind)
+        for kind in (list, list[int] | None, tuple[int, ...], tuple[int, str], str, dict)
+    ] == [
         True,
         True,
         True,

@@ -1,6 +1,8 @@
-"""The metadata of an IPC message, as far as it tells that buffers are compressed. pyarrow does not show that before it inflates them.
+"""The metadata of an IPC message, as far as it tells that buffers are compressed. pyarrow does not
+show that before it inflates them.
 
-The metadata is a flatbuffer. A table begins with the distance back to its vtable, which has the place of each field, or 0 for none.
+The metadata is a flatbuffer. A table begins with the distance back to its vtable, which has the
+place of each field, or 0 for none.
 """
 
 from struct import error, unpack_from
@@ -16,7 +18,9 @@ COMPRESSION = 3
 
 
 def is_compressed(metadata: memoryview) -> bool:
-    """Return whether the record batch in a message, or in a dictionary, has compressed buffers. Raises ValueError for broken metadata."""
+    """Return whether the record batch in a message, or in a dictionary, has compressed buffers.
+    Raises ValueError for broken metadata.
+    """
     try:
         message = _table(metadata, 0)
         kind = _place(metadata, message, HEADER_TYPE)

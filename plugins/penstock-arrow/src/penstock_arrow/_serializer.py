@@ -1,11 +1,14 @@
-"""The serializer ``arrow``: an element is a record batch, and its bytes are one stream of Arrow's IPC format.
+"""The serializer ``arrow``: an element is a record batch,
+and its bytes are one stream of Arrow's IPC format.
 
 Rules of this file:
 
 * Each element has its schema: it can be read by itself, and a publisher may change the schema.
-* The bytes come from a peer, and pyarrow trusts them: it follows offsets that lead out of a buffer, and inflates what is compressed. So
-  compressed buffers are refused before the batch is read, and the batch is validated in full.
-* A batch refers to the received bytes. Its rows are bounded by them, too: a column of nulls would have 2^63 rows and no bytes.
+* The bytes come from a peer, and pyarrow trusts them: it follows offsets that lead out of a buffer,
+  and inflates what is compressed. So compressed buffers are refused before the batch is read, and
+  the batch is validated in full.
+* A batch refers to the received bytes. Its rows are bounded by them, too: a column of nulls would
+  have 2^63 rows and no bytes.
 """
 
 from typing import Any, Final
@@ -17,9 +20,19 @@ from penstock.spi import Serializer, WrongElementType
 from penstock_arrow._messages import is_compressed
 
 ROWS_PER_BYTE: Final = 8
-"""A column of bools has a bit for each row. No column with values has less, but for one whose values are run-end encoded."""
+"""A column of bools has a bit for each row. No column with values has less, but for one whose
+values are run-end encoded.
+"""
 
-BROKEN: Final = (pa.ArrowException, OSError, ValueError, TypeError, LookupError, MemoryError, OverflowError)
+BROKEN: Final = (
+    pa.ArrowException,
+    OSError,
+    ValueError,
+    TypeError,
+    LookupError,
+    MemoryError,
+    OverflowError,
+)
 """Raised by pyarrow for bytes that it cannot read."""
 
 _WRITING: Final = pa.ipc.IpcWriteOptions(compression=None)
@@ -27,7 +40,9 @@ _READING: Final = pa.ipc.IpcReadOptions(use_threads=False)
 
 
 class ArrowSerializer(Serializer):
-    """Elements are `pyarrow.RecordBatch`. `loads` raises ProtocolError for anything that is not one whole batch."""
+    """Elements are `pyarrow.RecordBatch`.
+    `loads` raises ProtocolError for anything that is not one whole batch.
+    """
 
     name = "arrow"
 
@@ -42,11 +57,14 @@ class ArrowSerializer(Serializer):
             with pa.ipc.new_stream(sink, element.schema, options=_WRITING) as writer:
                 writer.write_batch(element)
         except BROKEN as error:
-            raise UsageError(f"the serializer 'arrow' cannot write the record batch: {error}") from error
+            raise UsageError(
+                f"the serializer 'arrow' cannot write the record batch: {error}"
+            ) from error
         data: bytes = sink.getvalue().to_pybytes()
         if element.num_rows > len(data) * ROWS_PER_BYTE:
             raise UsageError(
-                f"a record batch of {element.num_rows:,} rows in {len(data):,} bytes would be refused; send fewer rows in each"
+                f"a record batch of {element.num_rows:,} rows in {len(data):,} bytes would be "
+                "refused; send fewer rows in each"
             )
         return data
 
@@ -70,7 +88,9 @@ class ArrowSerializer(Serializer):
 
 
 def _check_names(schema: Any) -> None:
-    """Raise UnicodeDecodeError if the name of a column, or of a field in one, is not UTF-8. It would be raised where the name is used."""
+    """Raise UnicodeDecodeError if the name of a column, or of a field in one, is not UTF-8. It
+    would be raised where the name is used.
+    """
     left = [*schema]
     while left:
         field = left.pop()

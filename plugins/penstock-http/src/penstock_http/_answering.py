@@ -4,7 +4,8 @@ Rules of this file:
 
 * A front end reads requests and writes answers. It gives an `Outlet` with each request.
 * An answer with elements counts as lost if it was not written to its end.
-* A request that waits is looked at again when its subscription reports something, when its time has come, and in a shutdown.
+* A request that waits is looked at again when its subscription reports something,
+  when its time has come, and in a shutdown.
 """
 
 import re
@@ -38,7 +39,9 @@ class Outlet(ABC):
     """The answer to one request, as a version of HTTP writes it. The writes raise one of `GONE`."""
 
     bodies: AbstractAsyncContextManager[Any] = nullcontext()
-    """Entered while the elements of an answer are in memory: bounds them, if several answers of a connection are written at a time."""
+    """Entered while the elements of an answer are in memory: bounds them, if several answers of
+    a connection are written at a time.
+    """
 
     outcome: Outcome | None = None
     """Learns that the answer was written."""
@@ -49,8 +52,9 @@ class Outlet(ABC):
     def on_written(self) -> None:
         """Note that the system has taken the whole answer. It may be called again.
 
-        Called before the write returns, if other requests of the client are served meanwhile: the next one may come, or the client may
-        end the connection, before the task of this one runs again.
+        Called before the write returns, if other requests of the client are served meanwhile: the
+        next one may come, or the client may end the connection, before the task of this one runs
+        again.
         """
         if not self.is_written:
             self.is_written = True
@@ -75,7 +79,8 @@ class Outlet(ABC):
         """End such a body."""
 
     def promise(self, path: str) -> AbstractContextManager["Outlet"]:
-        """Promise the answer to a GET of `path`, behind `begin`, and return its outlet. The push ends with the block.
+        """Promise the answer to a GET of `path`, behind `begin`, and return its outlet.
+        The push ends with the block.
 
         Called only if the request accepts pushes, which HTTP/2 alone has.
         """
@@ -83,11 +88,15 @@ class Outlet(ABC):
 
     @abstractmethod
     def note_written(self, outcome: Outcome) -> None:
-        """Remember elements that were written to their end: if the connection breaks soon, they are lost."""
+        """Remember elements that were written to their end:
+        if the connection breaks soon, they are lost.
+        """
 
     @abstractmethod
     async def wait_gone(self) -> None:
-        """Return when the client has gone. Called while the request waits, and cancelled at its end: it may read what the client sends."""
+        """Return when the client has gone. Called while the request waits, and cancelled at its
+        end: it may read what the client sends.
+        """
 
 
 class Answering:
@@ -97,7 +106,8 @@ class Answering:
         self._host = host
         self._site = site
         self._is_loopback = is_loopback
-        self._waits: set[_Wait] = set()  # one for each request that waits; the front end bounds them
+        # One for each request that waits; the front end bounds them.
+        self._waits: set[_Wait] = set()
         self._idle: trio.Event | None = None
 
     def on_draining(self) -> None:
@@ -143,24 +153,36 @@ class Answering:
 
     async def _receive(self, head: Head, peer: PeerIdentity) -> Response | Waiting:
         request, engine = head.request, self._site.engine
-        response = self._site.judge(head, is_loopback=self._is_loopback, draining=self._host.is_draining)
+        response = self._site.judge(
+            head, is_loopback=self._is_loopback, draining=self._host.is_draining
+        )
         if response is None:
-            response = await self._site.pages.answer(request, engine.credentials_of(request), peer, self._host)
+            response = await self._site.pages.answer(
+                request, engine.credentials_of(request), peer, self._host
+            )
         if response is None and engine.needs_credentials(request):
             response = await self._check_owner(request, peer)
         if response is not None:
             return response
         exchange: Exchange = engine.receive(request, trio.current_time())
-        return await self._subscribe(exchange, request, peer) if isinstance(exchange, Subscribe) else exchange
+        return (
+            await self._subscribe(exchange, request, peer)
+            if isinstance(exchange, Subscribe)
+            else exchange
+        )
 
-    async def _subscribe(self, subscribe: Subscribe, request: Request, peer: PeerIdentity) -> Response:
+    async def _subscribe(
+        self, subscribe: Subscribe, request: Request, peer: PeerIdentity
+    ) -> Response:
         if self._host.is_draining:
             return answer(503, ("Retry-After", "1"), text="the server shuts down")
         subscription, release = subscribe.subscription, None
         try:
             peer = await self._host.authenticate(*self._site.engine.credentials_of(request), peer)
             # The elements of a stream that has ended wait for the client, and must count too.
-            release = self._host.reserve(peer, subscription.kept_bytes, partial(subscription.cancel, FULL))
+            release = self._host.reserve(
+                peer, subscription.kept_bytes, partial(subscription.cancel, FULL)
+            )
             await self._host.open(subscribe.name, peer, subscription, protocol="http")
             response = self._site.engine.opened(subscribe, request, peer.principal, release)
             release = None
@@ -178,7 +200,11 @@ class Answering:
         except AuthRefused as error:
             return refused(error)
         # The answer to a wrong secret: another principal must not learn that this one is right.
-        return None if self._site.engine.belongs_to(request, peer.principal) else refusal(404, "no such subscription")
+        return (
+            None
+            if self._site.engine.belongs_to(request, peer.principal)
+            else refusal(404, "no such subscription")
+        )
 
     # --- requests that wait
 
@@ -219,7 +245,9 @@ class Answering:
         wait.check()
         return stream.head.status
 
-    async def _write_parts(self, stream: StreamedBatch | Events, outlet: Outlet, wait: "_Wait") -> bool:
+    async def _write_parts(
+        self, stream: StreamedBatch | Events, outlet: Outlet, wait: "_Wait"
+    ) -> bool:
         """Write the parts of a body; return False if the client has gone."""
         while not wait.is_gone:
             async with outlet.bodies:
@@ -238,7 +266,9 @@ class Answering:
         # The secret of a subscription opens it, and a query may have a token: neither is written.
         path = quoted_text(_SECRET.sub("/s/...", request.path))
         method = quoted_text(request.method)
-        self._host.write_access(peer, "http", f"method={method} path={path} status={status} seconds={seconds:.3f}")
+        self._host.write_access(
+            peer, "http", f"method={method} path={path} status={status} seconds={seconds:.3f}"
+        )
 
 
 class _Wait:
@@ -259,7 +289,9 @@ class _Wait:
             self._scope.cancel()
 
     async def until(self, due: float) -> None:
-        """Wait until there is something new, the client has gone, the server shuts down, or it is `due`."""
+        """Wait until there is something new, the client has gone, the server shuts down,
+        or it is `due`.
+        """
         if not self._is_woken:
             with trio.CancelScope(deadline=due) as self._scope:
                 await self._outlet.wait_gone()
@@ -299,12 +331,18 @@ async def _write_push(path: str, response: Response, outlet: Outlet) -> bool:
 Write = Callable[[memoryview], Awaitable[None]]
 
 
-async def write_in_pieces(data: bytes, write: Write, stall: float, *, write_last: Write | None = None) -> None:
-    """Write `data`, the last piece with `write_last` if that is given. Raises ConnectionLost if a piece takes more than `stall` seconds."""
+async def write_in_pieces(
+    data: bytes, write: Write, stall: float, *, write_last: Write | None = None
+) -> None:
+    """Write `data`, the last piece with `write_last` if that is given. Raises ConnectionLost if
+    a piece takes more than `stall` seconds.
+    """
     view = memoryview(data)
     for start in range(0, len(data), PIECE):
         with trio.move_on_after(stall) as scope:
             is_last = start + PIECE >= len(data)
             await (write_last if write_last and is_last else write)(view[start : start + PIECE])
         if scope.cancelled_caught:
-            raise ConnectionLost(f"the client has read nothing for {stall:g} s (Limits.write_stall)")
+            raise ConnectionLost(
+                f"the client has read nothing for {stall:g} s (Limits.write_stall)"
+            )

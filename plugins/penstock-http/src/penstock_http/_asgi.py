@@ -1,10 +1,13 @@
-"""The mapping as an ASGI application, for a web server on trio: `AsgiApp`, and the transport ``asgi://name`` that serves behind it.
+"""The mapping as an ASGI application, for a web server on trio: `AsgiApp`, and the transport
+``asgi://name`` that serves behind it.
 
 Rules of this file:
 
-* ``serve(service, "asgi://name")`` has one connection, which is attended for as long as the server serves. Its host opens the streams of
-  all requests, so places, limits, authentication and the shutdown are those of the server.
-* The web server owns the connections: their deadlines, their number, and the bytes that a slow client leaves unread.
+* ``serve(service, "asgi://name")`` has one connection, which is attended for as long as the server
+  serves. Its host opens the streams of all requests, so places, limits, authentication and the
+  shutdown are those of the server.
+* The web server owns the connections:
+  their deadlines, their number, and the bytes that a slow client leaves unread.
 * A body is read to its end before anything is answered: some web servers fail otherwise.
 """
 
@@ -38,24 +41,33 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
 Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
 
-WHY_NO_CONNECTION: Final = "an ASGI application is reached through its web server; read its streams with subscribe() or remote()"
+WHY_NO_CONNECTION: Final = (
+    "an ASGI application is reached through its web server; read its streams with subscribe() or "
+    "remote()"
+)
 
 _NOT_SERVING: Final = answer(503, ("Retry-After", "1"), text="the streams are not served now")
-_listeners: Final[trio.lowlevel.RunVar["dict[str, AsgiListener]"]] = trio.lowlevel.RunVar("penstock_http_asgi")
+_listeners: Final[trio.lowlevel.RunVar["dict[str, AsgiListener]"]] = trio.lowlevel.RunVar(
+    "penstock_http_asgi"
+)
 
 
 class AsgiApp:
-    """The streams of a service as an ASGI application, to mount in a program on trio. Its paths are those of ``http://``.
+    """The streams of a service as an ASGI application, to mount in a program on trio.
+    Its paths are those of ``http://``.
 
-    Give it the URL that is served: ``AsgiApp("asgi://streams")`` and ``serve(service, "asgi://streams")``. While nothing is served there,
-    each request gets 503.
+    Give it the URL that is served: ``AsgiApp("asgi://streams")`` and
+    ``serve(service, "asgi://streams")``. While nothing is served there, each request gets 503.
     """
 
     def __init__(self, url: str) -> None:
         """Raises UsageError for a URL of another scheme."""
         self._url: Url = parse_url(url)
         if self._url.transport != "asgi":
-            raise UsageError(f"{url!r} is no URL of an ASGI application; write for example asgi://streams, here and in serve()")
+            raise UsageError(
+                f"{url!r} is no URL of an ASGI application; write for example asgi://streams, here "
+                "and in serve()"
+            )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answer a request. Called by the web server."""
@@ -70,7 +82,9 @@ class AsgiApp:
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
         listener = _listeners_of_run().get(self._url.host or "")
-        outlet = _Answer(scope["method"], receive, send, None if listener is None else listener.site)
+        outlet = _Answer(
+            scope["method"], receive, send, None if listener is None else listener.site
+        )
         try:
             head = head_of(scope)
             outlet.head = head
@@ -93,18 +107,28 @@ class AsgiTransport(RequestTransport):
 
     schemes: ClassVar[tuple[str, ...]] = ("asgi",)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         await trio.lowlevel.checkpoint()
         raise UsageError(f"{str(url)!r} cannot be connected to: {WHY_NO_CONNECTION}")
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
         await trio.lowlevel.checkpoint()
         name = url.host or ""
         if not name or url.port is not None or url.path:
-            raise UsageError(f"{str(url)!r} is no name of an ASGI application; write for example asgi://streams")
+            raise UsageError(
+                f"{str(url)!r} is no name of an ASGI application; write for example asgi://streams"
+            )
         if name in _listeners_of_run():
-            raise UsageError(f"another server has {url.address} in this run loop already; choose another name")
-        listener = _listeners_of_run()[name] = AsgiListener(url, Site(settings_of(options), secure=False))
+            raise UsageError(
+                f"another server has {url.address} in this run loop already; choose another name"
+            )
+        listener = _listeners_of_run()[name] = AsgiListener(
+            url, Site(settings_of(options), secure=False)
+        )
         return listener
 
     async def serve_connection(self, connection: Connection, host: ConnectionHost, /) -> None:
@@ -123,7 +147,9 @@ class AsgiListener(Listener):
         self._is_accepted = False
         self.site: Site = site
         self.served: tuple[Answering, Answering] | None = None
-        """While requests are answered: for clients of other addresses, and of those at a loopback address."""
+        """While requests are answered:
+        for clients of other addresses, and of those at a loopback address.
+        """
 
     async def accept(self) -> Connection:
         await trio.lowlevel.checkpoint()
@@ -137,9 +163,14 @@ class AsgiListener(Listener):
         _listeners_of_run().pop(self._name, None)
 
     async def serve(self, host: ConnectionHost) -> None:
-        """Answer requests with `host`. Returns at a shutdown, behind the last request that waits."""
+        """Answer requests with `host`.
+        Returns at a shutdown, behind the last request that waits.
+        """
         host.recognise()
-        self.served = Answering(host, self.site, is_loopback=False), Answering(host, self.site, is_loopback=True)
+        self.served = (
+            Answering(host, self.site, is_loopback=False),
+            Answering(host, self.site, is_loopback=True),
+        )
         try:
             await host.wait_draining()
             for answering in self.served:
@@ -191,7 +222,8 @@ class _Answer(Outlet):
         body = b"" if self._method == "HEAD" else response.body
         length = () if response.status == 204 else (("content-length", str(len(response.body))),)
         await self._start(response, length)
-        # Before the send: the client may have the answer, and send the next request, before it returns.
+        # Before the send: the client may have the answer, and send the next request,
+        # before it returns.
         self.on_written()
         await self._send({"type": "http.response.body", "body": body, "more_body": False})
 
@@ -213,11 +245,21 @@ class _Answer(Outlet):
             pass
 
     async def _start(self, response: Response, more: tuple[tuple[str, str], ...]) -> None:
-        shared = () if self._site is None or self.head is None else self._site.shared_headers(self.head.request)
+        shared = (
+            ()
+            if self._site is None or self.head is None
+            else self._site.shared_headers(self.head.request)
+        )
         # The web server adds the date.
-        fields = [(name.lower(), value) for name, value in (*response.headers, *more, *shared) if name != "Date"]
+        fields = [
+            (name.lower(), value)
+            for name, value in (*response.headers, *more, *shared)
+            if name != "Date"
+        ]
         headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
-        await self._send({"type": "http.response.start", "status": response.status, "headers": headers})
+        await self._send(
+            {"type": "http.response.start", "status": response.status, "headers": headers}
+        )
 
 
 def head_of(scope: Scope) -> Head:
@@ -229,7 +271,10 @@ def head_of(scope: Scope) -> Head:
         name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
         headers[name] = (*headers.get(name, ()), value)
     request = Request(
-        method=scope["method"], path=path_of(scope), query=(scope.get("query_string") or b"").decode("latin-1"), headers=headers
+        method=scope["method"],
+        path=path_of(scope),
+        query=(scope.get("query_string") or b"").decode("latin-1"),
+        headers=headers,
     )
     return Head(
         request=request,
@@ -243,7 +288,9 @@ def head_of(scope: Scope) -> Head:
 
 
 def path_of(scope: Scope) -> str:
-    """Return the path below the place where the application is mounted, percent-encoded as it came."""
+    """Return the path below the place where the application is mounted,
+    percent-encoded as it came.
+    """
     path, root = scope["path"], (scope.get("root_path") or "").rstrip("/")
     raw = (scope.get("raw_path") or quote(path).encode()).partition(b"?")[0].decode("latin-1")
     if not root or not path.startswith(f"{root}/"):
@@ -253,7 +300,9 @@ def path_of(scope: Scope) -> str:
 
 
 async def _read_body(receive: Receive) -> None:
-    """Read and drop the body: it means nothing here. Raises BadRequest, and ConnectionLost if the client goes."""
+    """Read and drop the body: it means nothing here.
+    Raises BadRequest, and ConnectionLost if the client goes.
+    """
     size = 0
     while True:
         message = await receive()
@@ -277,7 +326,11 @@ async def _answer_lifespan(receive: Receive, send: Send) -> None:
 def _peer_of(scope: Scope) -> PeerIdentity:
     host, port = scope.get("client") or (None, None)
     name = f"[{host}]" if host and ":" in host else host
-    return PeerIdentity(address="a client of the web server" if host is None else f"{name}:{port}", host=host, port=port)
+    return PeerIdentity(
+        address="a client of the web server" if host is None else f"{name}:{port}",
+        host=host,
+        port=port,
+    )
 
 
 def _listeners_of_run() -> dict[str, AsgiListener]:

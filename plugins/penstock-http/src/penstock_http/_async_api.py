@@ -1,4 +1,6 @@
-"""The description of a service as a document of AsyncAPI 3, made of the entries that ``Service(describe=True)`` publishes."""
+"""The description of a service as a document of AsyncAPI 3, made of the entries that
+``Service(describe=True)`` publishes.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -7,7 +9,11 @@ from typing import Any, Final
 VERSION: Final = "3.0.0"
 PATH: Final = "/asyncapi.json"
 
-CONTENT_TYPES: Final = {"json": "application/json", "text": "text/plain", "msgpack": "application/vnd.msgpack"}
+CONTENT_TYPES: Final = {
+    "json": "application/json",
+    "text": "text/plain",
+    "msgpack": "application/vnd.msgpack",
+}
 _TYPES: Final[Mapping[str, dict[str, str]]] = {
     "int": {"type": "integer"},
     "float": {"type": "number"},
@@ -16,11 +22,19 @@ _TYPES: Final[Mapping[str, dict[str, str]]] = {
     "bytes": {"type": "string", "format": "binary"},
 }
 _NO_KEY: Final = re.compile(r"[^A-Za-z0-9_.-]")
-_DEMAND: Final = {"type": "integer", "minimum": 0, "description": "the demand: how many elements may be sent"}
+_DEMAND: Final = {
+    "type": "integer",
+    "minimum": 0,
+    "description": "the demand: how many elements may be sent",
+}
 
 
-def document(entries: Iterable[Mapping[str, Any]], *, host: str, path: str, protocol: str) -> dict[str, Any]:
-    """Return the document for a server at `host` whose publishers are below `path`. Requests by name are not served over HTTP."""
+def document(
+    entries: Iterable[Mapping[str, Any]], *, host: str, path: str, protocol: str
+) -> dict[str, Any]:
+    """Return the document for a server at `host` whose publishers are below `path`. Requests by
+    name are not served over HTTP.
+    """
     channels: dict[str, Any] = {}
     operations: dict[str, Any] = {}
     for entry in entries:
@@ -49,7 +63,11 @@ def _channel(entry: Mapping[str, Any]) -> dict[str, Any]:
     }
     if entry["summary"]:
         channel["description"] = entry["summary"]
-    parameters = {each["name"]: {"description": each["type"]} for each in entry["parameters"] if each["in"] == "name"}
+    parameters = {
+        each["name"]: {"description": each["type"]}
+        for each in entry["parameters"]
+        if each["in"] == "name"
+    }
     if parameters:
         channel["parameters"] = parameters
     return channel
@@ -60,7 +78,10 @@ def _operation(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
     arguments = [each for each in entry["parameters"] if each["in"] != "name"]
     query: dict[str, Any] = {
         "type": "object",
-        "properties": {**{each["name"]: _schema(each["type"]) for each in arguments}, "request": _DEMAND},
+        "properties": {
+            **{each["name"]: _schema(each["type"]) for each in arguments},
+            "request": _DEMAND,
+        },
     }
     required = [each["name"] for each in arguments if each["required"]]
     if required:
@@ -73,14 +94,18 @@ def _operation(entry: Mapping[str, Any], key: str) -> dict[str, Any]:
 
 
 def _schema(type_text: str) -> dict[str, Any]:
-    """Return the JSON Schema of a type by its name; its name alone if it is a class of the program."""
+    """Return the JSON Schema of a type by its name;
+    its name alone if it is a class of the program.
+    """
     if type_text in _TYPES:
         return dict(_TYPES[type_text])
     return {"title": type_text} if type_text else {}
 
 
 def _key(name: str, taken: Mapping[str, Any]) -> str:
-    """Return a key for a channel: the specification permits letters, digits and ``_.-`` in references."""
+    """Return a key for a channel:
+    the specification permits letters, digits and ``_.-`` in references.
+    """
     key = _NO_KEY.sub("_", name)
     while key in taken:
         key += "_"

@@ -1,6 +1,7 @@
 """The two codings of several elements in one body, written and read.
 
-* ``X-Rsio-LengthPrefixedElements``: the length of each element in four bytes, big-endian, before it.
+* ``X-Rsio-LengthPrefixedElements``:
+  the length of each element in four bytes, big-endian, before it.
 * ``X-Rsio-FixedSizeElements``: the size of all elements in four bytes, then the elements.
 """
 
@@ -38,7 +39,9 @@ class LengthPrefixedReader:
         self._max_element = max_element
 
     def receive(self, data: bytes) -> list[bytes]:
-        """Return the elements that are complete. Raises LimitExceeded for a longer one, before it has arrived."""
+        """Return the elements that are complete.
+        Raises LimitExceeded for a longer one, before it has arrived.
+        """
         buffer = self._buffer
         buffer += data
         elements, at, end = [], 0, len(buffer)
@@ -61,10 +64,16 @@ class LengthPrefixedReader:
 def read_fixed_size(body: bytes, max_element: int) -> list[bytes]:
     """Return the elements of a whole body. Raises ProtocolError if it cannot be one."""
     if len(body) < SIZE:
-        raise ProtocolError("a body of X-Rsio-FixedSizeElements lacks the size of its elements", reason="protocol:http")
+        raise ProtocolError(
+            "a body of X-Rsio-FixedSizeElements lacks the size of its elements",
+            reason="protocol:http",
+        )
     (size,) = _LENGTH.unpack_from(body)
     if size < 1 or (len(body) - SIZE) % size:
-        raise ProtocolError(f"a body of {len(body) - SIZE} bytes is no whole number of elements of {size} bytes", reason="protocol:http")
+        raise ProtocolError(
+            f"a body of {len(body) - SIZE} bytes is no whole number of elements of {size} bytes",
+            reason="protocol:http",
+        )
     check_size(size, max_element)
     return [body[at : at + size] for at in range(SIZE, len(body), size)]
 

@@ -1,4 +1,5 @@
-"""One connection of a client of HTTP/1.1: a request, the head of its answer, its body part by part, then the next request.
+"""One connection of a client of HTTP/1.1:
+a request, the head of its answer, its body part by part, then the next request.
 
 Rules of this file:
 
@@ -16,18 +17,31 @@ import h11
 import trio
 
 from penstock.api import AuthRefused, ConnectionLost, LimitExceeded, Rejected
-from penstock.spi import ByteConnection, ConnectionFacts, SocketConnection, Tls, TlsConnection, TransportOptions, Url, open_tcp
+from penstock.spi import (
+    ByteConnection,
+    ConnectionFacts,
+    SocketConnection,
+    Tls,
+    TlsConnection,
+    TransportOptions,
+    Url,
+    open_tcp,
+)
 from penstock_http._client_proxy import Proxy
 
 READ_SECONDS: Final = 90.0
-"""Seconds without a byte after which an answer counts as lost. Servers hold a poll for 25 s, and proxies for 60 s."""
+"""Seconds without a byte after which an answer counts as lost.
+Servers hold a poll for 25 s, and proxies for 60 s.
+"""
 
 MAX_HEAD: Final = 64 << 10
 _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 _PORTS: Final = {"http": 80, "https": 443}
 
 RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
-"""Statuses after which a request is repeated if the answer has no X-Rsio-Error: a proxy, or a server, is busy."""
+"""Statuses after which a request is repeated if the answer has no X-Rsio-Error:
+a proxy, or a server, is busy.
+"""
 
 
 @attrs.frozen
@@ -39,21 +53,34 @@ class Answer:
     """By name, in small letters; the last value of each."""
 
 
-Open = Callable[[SplitResult, Proxy | None, TransportOptions, trio.Nursery], Awaitable[ByteConnection]]
+Open = Callable[
+    [SplitResult, Proxy | None, TransportOptions, trio.Nursery], Awaitable[ByteConnection]
+]
 
 
-async def open_connection(url: SplitResult, proxy: Proxy | None, options: TransportOptions, nursery: trio.Nursery) -> ByteConnection:
-    """Connect to the server of `url`, or to the proxy; through the proxy for https://. Raises ConnectionLost, and what a proxy refuses."""
+async def open_connection(
+    url: SplitResult, proxy: Proxy | None, options: TransportOptions, nursery: trio.Nursery
+) -> ByteConnection:
+    """Connect to the server of `url`, or to the proxy; through the proxy for https://. Raises
+    ConnectionLost, and what a proxy refuses.
+    """
     host, port = url.hostname or "", url.port or _PORTS[url.scheme]
     first = (host, port) if proxy is None else (proxy.host, proxy.port)
     stream, peer = await open_tcp(Url(transport="tcp", host=first[0], port=first[1]), options)
-    plain = SocketConnection(stream, peer=peer, options=options, facts=ConnectionFacts(half_close=True, local=peer.is_loopback))
+    plain = SocketConnection(
+        stream,
+        peer=peer,
+        options=options,
+        facts=ConnectionFacts(half_close=True, local=peer.is_loopback),
+    )
     if url.scheme == "http":
         return plain
     tls = options.tls or Tls()
     try:
         if proxy is not None:
-            await _open_tunnel(plain, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", proxy)
+            await _open_tunnel(
+                plain, f"[{host}]:{port}" if ":" in host else f"{host}:{port}", proxy
+            )
         # In a thread: reading the system's authorities takes 50 ms, and would block every task.
         context = await trio.to_thread.run_sync(tls.client_context, ("http/1.1",))
         secured = trio.SSLStream(stream, context, server_hostname=tls.server_name or host)
@@ -69,11 +96,19 @@ async def _open_tunnel(connection: ByteConnection, server: str, proxy: Proxy) ->
     """Ask the proxy to pass all that follows to `server`."""
     answer = await ClientConnection(connection, server).ask(server, proxy.headers, method="CONNECT")
     if answer.status == 407:
-        raise AuthRefused(f"the proxy {proxy.name} wants other credentials than it got (HTTP 407)", processed=False)
+        raise AuthRefused(
+            f"the proxy {proxy.name} wants other credentials than it got (HTTP 407)",
+            processed=False,
+        )
     if answer.status in RETRIED:
-        raise ConnectionLost(f"the proxy {proxy.name} has not reached {server} (HTTP {answer.status})")
+        raise ConnectionLost(
+            f"the proxy {proxy.name} has not reached {server} (HTTP {answer.status})"
+        )
     if not 200 <= answer.status < 300:
-        raise Rejected(f"the proxy {proxy.name} refuses to connect to {server} (HTTP {answer.status})", processed=False)
+        raise Rejected(
+            f"the proxy {proxy.name} refuses to connect to {server} (HTTP {answer.status})",
+            processed=False,
+        )
 
 
 class ClientConnection:
@@ -86,13 +121,19 @@ class ClientConnection:
 
     @property
     def is_ready(self) -> bool:
-        """Whether another request may be sent: the last answer was read to its end, and its connection stays."""
+        """Whether another request may be sent:
+        the last answer was read to its end, and its connection stays.
+        """
         return self._parser.our_state is h11.IDLE
 
-    async def ask(self, target: str, headers: list[tuple[str, str]], *, method: str = "PUT") -> Answer:
+    async def ask(
+        self, target: str, headers: list[tuple[str, str]], *, method: str = "PUT"
+    ) -> Answer:
         """Send a request without a body, and return the head of its answer."""
         length = [("Content-Length", "0")] if method == "PUT" else []
-        request = h11.Request(method=method, target=target, headers=[("Host", self._host), *length, *headers])
+        request = h11.Request(
+            method=method, target=target, headers=[("Host", self._host), *length, *headers]
+        )
         data = (self._parser.send(request) or b"") + (self._parser.send(h11.EndOfMessage()) or b"")
         try:
             await self._connection.send(data)
@@ -101,7 +142,9 @@ class ClientConnection:
         while True:
             event = await self._next()
             if isinstance(event, h11.Response):
-                pairs = ((name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers)
+                pairs = (
+                    (name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers
+                )
                 return Answer(event.status_code, dict(pairs))
 
     async def body(self) -> AsyncIterator[bytes]:
@@ -123,7 +166,11 @@ class ClientConnection:
             async for part in parts:
                 body += part
                 if len(body) > most:
-                    raise LimitExceeded(f"an answer of more than {most:,} bytes arrived", limit="max_element", value=most)
+                    raise LimitExceeded(
+                        f"an answer of more than {most:,} bytes arrived",
+                        limit="max_element",
+                        value=most,
+                    )
         finally:
             await parts.aclose()  # type: ignore[attr-defined]  # an async generator
         return bytes(body)

@@ -1,9 +1,11 @@
-"""The proxy between the client and the servers it reads: the option ``http.proxy``, or the environment, as for curl and other programs.
+"""The proxy between the client and the servers it reads: the option ``http.proxy``, or the
+environment, as for curl and other programs.
 
 Rules of this file:
 
 * The user and the password of a proxy go to that proxy alone, and are in no message.
-* ``https://`` goes through a tunnel (CONNECT), so the proxy sees the name of the server and no bytes of the stream.
+* ``https://`` goes through a tunnel (CONNECT), so the proxy sees the name of the server
+  and no bytes of the stream.
 """
 
 import base64
@@ -37,10 +39,12 @@ class Proxy:
 
 
 def proxy_for(url: SplitResult, options: TransportOptions) -> Proxy | None:
-    """Return the proxy for `url`, or None to connect to its server. Raises UsageError for a proxy whose URL is not http://.
+    """Return the proxy for `url`, or None to connect to its server.
+    Raises UsageError for a proxy whose URL is not http://.
 
-    The option holds for every server; an empty one means no proxy. Without the option ``http_proxy``, ``https_proxy``, ``all_proxy`` and
-    ``no_proxy`` hold, in small or capital letters, or else the settings of macOS or Windows. HTTP_PROXY does not hold in a program of CGI,
+    The option holds for every server; an empty one means no proxy. Without the option
+    ``http_proxy``, ``https_proxy``, ``all_proxy`` and ``no_proxy`` hold, in small or capital
+    letters, or else the settings of macOS or Windows. HTTP_PROXY does not hold in a program of CGI,
     where it is a header of the client.
     """
     if OPTION in options.extra:
@@ -66,7 +70,10 @@ def _read(text: object, where: str) -> Proxy | None:
         host, port, parts = None, 0, urlsplit("")
     if parts.scheme != "http" or not host or parts.path not in ("", "/") or not host.isascii():
         # The text is not repeated: it may have a password.
-        raise UsageError(f"{where} is no proxy that can be used; write http://proxy.example:3128, with http:// for https:// streams too")
+        raise UsageError(
+            f"{where} is no proxy that can be used; write http://proxy.example:3128, with http:// "
+            "for https:// streams too"
+        )
     headers = []
     if parts.username is not None:
         secret = f"{unquote(parts.username)}:{unquote(parts.password or '')}".encode()

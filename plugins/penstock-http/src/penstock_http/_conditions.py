@@ -1,12 +1,27 @@
-"""The headers and arguments of a request that the mapping gives a meaning, read by plain functions."""
+"""The headers and arguments of a request that the mapping gives a meaning,
+read by plain functions.
+"""
 
 import re
 from typing import Final
 
 from penstock.api import UNBOUNDED
-from penstock_http._messages import FIXED_SIZE, LENGTH_PREFIXED, POSITION, REQUESTED, Malformed, Request
+from penstock_http._messages import (
+    FIXED_SIZE,
+    LENGTH_PREFIXED,
+    POSITION,
+    REQUESTED,
+    Malformed,
+    Request,
+)
 
-CONDITIONAL: Final = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range")
+CONDITIONAL: Final = (
+    "if-match",
+    "if-none-match",
+    "if-modified-since",
+    "if-unmodified-since",
+    "if-range",
+)
 _NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 _WAIT: Final = re.compile(r"\s*wait\s*=\s*\"?([0-9]{1,6})\"?\s*", re.ASCII | re.IGNORECASE)
 
@@ -25,7 +40,9 @@ def number(text: str, what: str, *, least: int = 0) -> int:
 
 
 def demand_of(arguments: list[tuple[str, str]], name: str = "request", *, least: int = 0) -> int:
-    """Return the argument `name` of a query, 0 if it is missing. Raises Malformed if it is wrong, or given twice."""
+    """Return the argument `name` of a query, 0 if it is missing.
+    Raises Malformed if it is wrong, or given twice.
+    """
     values = [value for key, value in arguments if key == name]
     if len(values) > 1:
         raise Malformed(f"the query has {name!r} more than once")
@@ -54,8 +71,9 @@ def _header_number(request: Request, name: str) -> int | None:
 def accepts(request: Request, coding: str) -> bool:
     """Return whether the client reads a coding.
 
-    A page cannot set Accept-Encoding, so a coding that the header does not mention is read, unless the header permits nothing but
-    ``identity``. A client that reads no batch requests one element at a time, or says so.
+    A page cannot set Accept-Encoding, so a coding that the header does not mention is read, unless
+    the header permits nothing but ``identity``. A client that reads no batch requests one element
+    at a time, or says so.
     """
     header = request.header("accept-encoding")
     weights = {} if header is None else _weights(header)
@@ -68,12 +86,16 @@ def accepts(request: Request, coding: str) -> bool:
 
 
 def names_fixed_size(request: Request) -> bool:
-    """Return whether the client asks for the coding of elements of one size: without that, all batches have one coding."""
+    """Return whether the client asks for the coding of elements of one size:
+    without that, all batches have one coding.
+    """
     return _names(request, FIXED_SIZE)
 
 
 def names_batches(request: Request) -> bool:
-    """Return whether the client asks for the coding of batches: an answer that it has not asked for should need no knowledge of it."""
+    """Return whether the client asks for the coding of batches: an answer that it has not asked
+    for should need no knowledge of it.
+    """
     return _names(request, LENGTH_PREFIXED)
 
 
@@ -87,7 +109,9 @@ def reads_batches(request: Request) -> bool:
 
 
 def wait_of(request: Request, most: float) -> float:
-    """Return how many seconds a poll may be held: `most`, or less if the client prefers that (RFC 7240)."""
+    """Return how many seconds a poll may be held:
+    `most`, or less if the client prefers that (RFC 7240).
+    """
     for preference in (request.header("prefer") or "").split(","):
         found = _WAIT.fullmatch(preference.partition(";")[0])
         if found:

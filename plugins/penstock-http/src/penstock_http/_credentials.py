@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* The header Authorization comes first. A page cannot set it for `EventSource`; a cookie goes with every request of a page by itself.
+* The header Authorization comes first. A page cannot set it for `EventSource`; a cookie goes with
+  every request of a page by itself.
 * A cookie counts only if the option ``http.cookie`` names it: other cookies of a site are ignored.
 """
 
@@ -16,7 +17,9 @@ COOKIE = "cookie"
 
 
 def credentials_of(request: Request, cookie: str = "") -> tuple[str, bytes]:
-    """Return a scheme and its data: ``bearer`` or ``basic``, ``cookie`` with the value of `cookie`, or two empty ones."""
+    """Return a scheme and its data: ``bearer`` or ``basic``, ``cookie`` with the value of
+    `cookie`, or two empty ones.
+    """
     header = request.header("authorization")
     if header is None:
         return _from_cookie(request, cookie) if cookie else NONE

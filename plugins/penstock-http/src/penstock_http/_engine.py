@@ -1,11 +1,15 @@
-"""The mapping of RS.io to HTTP without I/O: a request goes in; an answer, or something that waits for one, comes out.
+"""The mapping of RS.io to HTTP without I/O: a request goes in;
+an answer, or something that waits for one, comes out.
 
 Rules of this file:
 
-* It reads no clock and draws no random numbers: the time is passed in, and so is the function that makes secrets.
+* It reads no clock and draws no random numbers:
+  the time is passed in, and so is the function that makes secrets.
 * A request that is refused changes nothing, unless its answer says that the stream has ended.
-* The URL of a subscription is a secret: 128 random bits. A request with other credentials than those of the subscribe does not find it.
-* A subscription that has ended answers in the same way for `Settings.idle` seconds: an answer may have been lost.
+* The URL of a subscription is a secret: 128 random bits. A request with other credentials than
+  those of the subscribe does not find it.
+* A subscription that has ended answers in the same way for `Settings.idle` seconds:
+  an answer may have been lost.
 """
 
 import re
@@ -19,15 +23,29 @@ from penstock.api import AuthRefused, LimitExceeded, NotAvailable, PenstockError
 from penstock_http._conditions import demand_of, is_conditional, number, position_of, requested_of
 from penstock_http._credentials import NONE, credentials_of
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
-from penstock_http._messages import DELIVERY, ERROR, NO_STORE, POSITION, Malformed, Request, Response, answer, refusal
+from penstock_http._messages import (
+    DELIVERY,
+    ERROR,
+    NO_STORE,
+    POSITION,
+    Malformed,
+    Request,
+    Response,
+    answer,
+    refusal,
+)
 from penstock_http._settings import Settings
 from penstock_http._subscription import COMPLETED, ClientSubscription, Ended, Unfit
 
 MAX_TOMBSTONES: Final = 10_000
-"""Ended subscriptions that are remembered, about. The others are bounded by the places of the server."""
+"""Ended subscriptions that are remembered, about.
+The others are bounded by the places of the server.
+"""
 
 METHODS: Final = ("PUT", "POST")
-_SUBSCRIPTION: Final = re.compile(r"/s/([A-Za-z0-9_-]{22,64})(/element/[0-9]{1,19}|/[^/]*)?", re.ASCII)
+_SUBSCRIPTION: Final = re.compile(
+    r"/s/([A-Za-z0-9_-]{22,64})(/element/[0-9]{1,19}|/[^/]*)?", re.ASCII
+)
 REQUEST_MORE: Final = "/requestMore="
 ELEMENT: Final = "/element/"
 _UNKNOWN: Final = "no such subscription"
@@ -35,7 +53,9 @@ _UNKNOWN: Final = "no such subscription"
 
 @attrs.frozen
 class Subscribe:
-    """A request for a new subscription: the server looks up the name, and then calls `Engine.opened` or `Engine.refused`."""
+    """A request for a new subscription: the server looks up the name, and then calls
+    `Engine.opened` or `Engine.refused`.
+    """
 
     name: str
     subscription: ClientSubscription
@@ -76,19 +96,31 @@ class Engine:
         except Malformed as error:
             return refusal(400, str(error))
 
-    def opened(self, subscribe: Subscribe, request: Request, principal: object, release: Callable[[], None]) -> Response:
-        """Return the answer to a subscribe that has succeeded. `release` is called when the server holds nothing more for it."""
+    def opened(
+        self, subscribe: Subscribe, request: Request, principal: object, release: Callable[[], None]
+    ) -> Response:
+        """Return the answer to a subscribe that has succeeded. `release` is called when the
+        server holds nothing more for it.
+        """
         self._bury()
         secret = self._make_secret()
-        self._entries[secret] = _Entry(subscribe.subscription, self.credentials_of(request), principal, release)
+        self._entries[secret] = _Entry(
+            subscribe.subscription, self.credentials_of(request), principal, release
+        )
         public = self._settings.public
         # Relative: a prefix that a proxy has taken off the path is not known here.
-        location = f"{public}/s/{secret}" if public else f"{'../' * (subscribe.path.count('/') - 1)}s/{secret}"
+        location = (
+            f"{public}/s/{secret}"
+            if public
+            else f"{'../' * (subscribe.path.count('/') - 1)}s/{secret}"
+        )
         idle = ("X-Rsio-Idle-Timeout", f"{self._settings.idle:g}")
         return answer(201, ("Location", location), idle)
 
     def expire(self, now: float) -> float | None:
-        """Forget subscriptions that no client has used for `Settings.idle` seconds. Return when to call again, None if there is none."""
+        """Forget subscriptions that no client has used for `Settings.idle` seconds. Return when
+        to call again, None if there is none.
+        """
         idle = self._settings.idle
         next_due: float | None = None
         for secret, entry in tuple(self._entries.items()):
@@ -107,7 +139,9 @@ class Engine:
         return credentials_of(request, self._settings.cookie)
 
     def needs_credentials(self, request: Request) -> bool:
-        """Return whether a request to a subscription has other credentials than those of its subscribe: they must be examined."""
+        """Return whether a request to a subscription has other credentials than those of its
+        subscribe: they must be examined.
+        """
         entry = self._entry_of(request.path)
         given = self.credentials_of(request)
         return entry is not None and given not in (NONE, entry.credentials)
@@ -142,13 +176,19 @@ class Engine:
         demand = demand_of(arguments)
         in_all = requested_of(request)
         rest = [(key, value) for key, value in arguments if key != "request"]
-        name = "/".join(_escaped(unquote(segment)) for segment in request.path.removeprefix("/p/").split("/"))
+        name = "/".join(
+            _escaped(unquote(segment)) for segment in request.path.removeprefix("/p/").split("/")
+        )
         settings = self._settings
-        subscription = ClientSubscription(max_elements=settings.max_elements, max_bytes=settings.max_bytes, now=now)
+        subscription = ClientSubscription(
+            max_elements=settings.max_elements, max_bytes=settings.max_bytes, now=now
+        )
         subscription.request(demand, in_all)
         return Subscribe(f"{name}?{urlencode(rest)}" if rest else name, subscription, request.path)
 
-    def _act(self, request: Request, subscription: ClientSubscription, action: str, now: float) -> Exchange:
+    def _act(
+        self, request: Request, subscription: ClientSubscription, action: str, now: float
+    ) -> Exchange:
         ended = subscription.ended
         if ended is not None and ended is not COMPLETED and subscription.is_over:
             return refusal(ended.status, ended.text)
@@ -160,21 +200,34 @@ class Engine:
         except Unfit as error:
             return self._fail(subscription, error.status, str(error))
 
-    def _act_on_open(self, request: Request, subscription: ClientSubscription, action: str, now: float) -> Exchange:
+    def _act_on_open(
+        self, request: Request, subscription: ClientSubscription, action: str, now: float
+    ) -> Exchange:
         arguments = request.arguments()
         if action.startswith(REQUEST_MORE):
-            return self._request_more(request, subscription, number(action.removeprefix(REQUEST_MORE), "requestMore", least=1), now)
+            return self._request_more(
+                request,
+                subscription,
+                number(action.removeprefix(REQUEST_MORE), "requestMore", least=1),
+                now,
+            )
         if not action and any(key == "requestMore" for key, _ in arguments):
-            return self._request_more(request, subscription, demand_of(arguments, "requestMore", least=1), now)
+            return self._request_more(
+                request, subscription, demand_of(arguments, "requestMore", least=1), now
+            )
         if not action:
             return self._poll(request, subscription, demand_of(arguments), now)
         if action == "/cancel":
             return self._cancel(subscription)
         if action.startswith(ELEMENT):
-            return _element(subscription, number(action.removeprefix(ELEMENT), "the position of an element"))
+            return _element(
+                subscription, number(action.removeprefix(ELEMENT), "the position of an element")
+            )
         return self._events(request, subscription, now)
 
-    def _poll(self, request: Request, subscription: ClientSubscription, demand: int, now: float) -> Exchange:
+    def _poll(
+        self, request: Request, subscription: ClientSubscription, demand: int, now: float
+    ) -> Exchange:
         position, in_all = position_of(request), requested_of(request)
         subscription.go_to(position)
         subscription.request(demand, in_all)
@@ -182,13 +235,17 @@ class Engine:
             return StreamedBatch(subscription, request, self._settings, now)
         return Poll(subscription, request, self._settings, now)
 
-    def _request_more(self, request: Request, subscription: ClientSubscription, demand: int, now: float) -> Exchange:
+    def _request_more(
+        self, request: Request, subscription: ClientSubscription, demand: int, now: float
+    ) -> Exchange:
         position, in_all = position_of(request), requested_of(request)
         # A request that waits already gets what is requested here.
         if request.accepts_pushes and subscription.on_change is None:
             subscription.go_to(position)
             subscription.request(demand, in_all)
-            return Pushes(subscription, request, self._settings, now, request.path.partition(REQUEST_MORE)[0])
+            return Pushes(
+                subscription, request, self._settings, now, request.path.partition(REQUEST_MORE)[0]
+            )
         if position is not None:
             subscription.acknowledge(position)
         subscription.request(demand, in_all)
@@ -216,7 +273,9 @@ class Engine:
         return refusal(status, text)
 
     def _bury(self) -> None:
-        """Forget the oldest ended subscriptions if there are too many, several at a time: each look at all of them costs."""
+        """Forget the oldest ended subscriptions if there are too many, several at a time:
+        each look at all of them costs.
+        """
         if len(self._entries) < 2 * MAX_TOMBSTONES:
             return
         ended = [
@@ -239,9 +298,16 @@ def refused(error: PenstockError) -> Response:
     """Return the answer to a subscribe that has failed with `error`."""
     if isinstance(error, AuthRefused):
         # No X-Rsio-Error: the client may come again with credentials.
-        return answer(401, ("WWW-Authenticate", "Bearer"), ("WWW-Authenticate", "Basic"), text="credentials are needed, or were refused")
+        return answer(
+            401,
+            ("WWW-Authenticate", "Bearer"),
+            ("WWW-Authenticate", "Basic"),
+            text="credentials are needed, or were refused",
+        )
     if isinstance(error, LimitExceeded):
-        return answer(429, ERROR, ("Retry-After", "5"), text="this client has as many streams as it may have")
+        return answer(
+            429, ERROR, ("Retry-After", "5"), text="this client has as many streams as it may have"
+        )
     if isinstance(error, NotAvailable):
         return refusal(404, "no such publisher")
     return refusal(500, str(error))
@@ -256,15 +322,23 @@ def _element(subscription: ClientSubscription, position: int) -> Response:
 
 
 def _misplaced(request: Request, found: re.Match[str] | None) -> Response | None:
-    """Return the answer to a request with a wrong path, a wrong method or a condition; None for all others."""
+    """Return the answer to a request with a wrong path, a wrong method or a condition;
+    None for all others.
+    """
     action = None if found is None else found[2] or ""
     if not request.path.startswith("/p/") if action is None else not _is_action(action):
         return refusal(404, "nothing is served at this path")
-    allowed = ("GET",) if action is not None and action.startswith(("/events", ELEMENT)) else METHODS
+    allowed = (
+        ("GET",) if action is not None and action.startswith(("/events", ELEMENT)) else METHODS
+    )
     if request.method not in allowed:
         return answer(405, ("Allow", ", ".join(allowed)), text=f"the method here is {allowed[0]}")
     # After the method, and before everything that has an effect.
-    return answer(412, text="a stream has no versions: send no If-* header") if is_conditional(request) else None
+    return (
+        answer(412, text="a stream has no versions: send no If-* header")
+        if is_conditional(request)
+        else None
+    )
 
 
 def _is_action(action: str) -> bool:
@@ -272,5 +346,6 @@ def _is_action(action: str) -> bool:
 
 
 def _escaped(segment: str) -> str:
-    # Unescaped, these would end the segment, or begin an escape: names are matched segment by segment.
+    # Unescaped, these would end the segment, or begin an escape:
+    # names are matched segment by segment.
     return segment.replace("%", "%25").replace("/", "%2F").replace("?", "%3F")

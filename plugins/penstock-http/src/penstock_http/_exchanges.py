@@ -1,8 +1,10 @@
-"""Requests that wait for elements: a poll, pushes, a streamed batch, server-sent events. Still without I/O.
+"""Requests that wait for elements: a poll, pushes, a streamed batch, server-sent events.
+Still without I/O.
 
-Each is used in the same way: `begin` with a function that is called when there may be something new, `advance` with the time until it is
-over, and `release` at last. `due` is when to call `advance` again if nothing happens. The newest request of a subscription wins: an older
-one is answered at once.
+Each is used in the same way: `begin` with a function that is called when there may be something
+new, `advance` with the time until it is over, and `release` at last. `due` is when to call
+`advance` again if nothing happens. The newest request of a subscription wins: an older one is
+answered at once.
 """
 
 import base64
@@ -49,7 +51,9 @@ class _Exchange:
         """When to call `advance` again, if nothing is reported before."""
 
     def begin(self, wake: Callable[[], None]) -> None:
-        """Let `wake` be called when there may be something new. An older request of the same subscription is called a last time."""
+        """Let `wake` be called when there may be something new. An older request of the same
+        subscription is called a last time.
+        """
         older, self._subscription.on_change = self._subscription.on_change, self._on_change
         self._wake = wake
         self._is_current = True
@@ -72,7 +76,10 @@ class _Exchange:
         self._wake()
 
     def _positions(self) -> tuple[tuple[str, str], ...]:
-        return (POSITION, str(self._subscription.cursor)), (REQUESTED, str(self._subscription.requested))
+        return (POSITION, str(self._subscription.cursor)), (
+            REQUESTED,
+            str(self._subscription.requested),
+        )
 
     def _final(self) -> Response | None:
         """Return the answer behind the last element, or None if the stream goes on."""
@@ -88,7 +95,9 @@ class _Exchange:
 class Poll(_Exchange):
     """A request for elements that are answered together."""
 
-    def __init__(self, subscription: ClientSubscription, request: Request, settings: Settings, now: float) -> None:
+    def __init__(
+        self, subscription: ClientSubscription, request: Request, settings: Settings, now: float
+    ) -> None:
         super().__init__(subscription, now + wait_of(request, settings.hold))
         self._settings = settings
         self._most = settings.max_elements if reads_batches(request) else 1
@@ -116,15 +125,24 @@ class Poll(_Exchange):
 
 
 class Pushes(_Exchange):
-    """A request for more elements, over HTTP/2: they are pushed on its stream as they come, until the demand is used up.
+    """A request for more elements, over HTTP/2:
+    they are pushed on its stream as they come, until the demand is used up.
 
-    A client that reads batches gets them if its Accept-Encoding names their coding; others get one element in each push.
+    A client that reads batches gets them if its Accept-Encoding names their coding;
+    others get one element in each push.
     """
 
     head: Final = answer(200)
     """The answer to the request itself. It has no body, and ends behind the last push."""
 
-    def __init__(self, subscription: ClientSubscription, request: Request, settings: Settings, now: float, path: str) -> None:
+    def __init__(
+        self,
+        subscription: ClientSubscription,
+        request: Request,
+        settings: Settings,
+        now: float,
+        path: str,
+    ) -> None:
         """`path` is the one of the subscription, as the client knows it."""
         super().__init__(subscription, now + settings.stream)
         self._settings = settings
@@ -138,7 +156,8 @@ class Pushes(_Exchange):
         """Return the path and the answer to push, or None if there is none now."""
         subscription = self._subscription
         path, positions = f"{self._path}/element/{subscription.cursor}", self._positions()
-        # Elements that are to be sent again were in a push that the client has reset: it may reset each.
+        # Elements that are to be sent again were in a push that the client has reset:
+        # it may reset each.
         is_late = now >= self.due or not self.is_current or subscription.cursor < self._next
         if subscription.has_elements and not is_late:
             elements, delivery = subscription.take(self._most, self._settings.max_bytes, apart=True)
@@ -152,7 +171,13 @@ class Pushes(_Exchange):
         return None if final is None else (path, final)
 
 
-def _elements_response(elements: list[bytes], delivery: Delivery, positions: tuple[tuple[str, str], ...], *, takes_fixed: bool) -> Response:
+def _elements_response(
+    elements: list[bytes],
+    delivery: Delivery,
+    positions: tuple[tuple[str, str], ...],
+    *,
+    takes_fixed: bool,
+) -> Response:
     """Return an answer with `elements`."""
     headers: tuple[tuple[str, str], ...] = (NO_STORE, *positions)
     size = len(elements[0])
@@ -178,7 +203,9 @@ class _Streaming(_Exchange, ABC):
 
     @abstractmethod
     def advance(self, now: float, *, draining: bool = False) -> bytes | None:
-        """Return the next part of the body, an empty one if there is nothing now, or None if the answer is over."""
+        """Return the next part of the body, an empty one if there is nothing now, or None
+        if the answer is over.
+        """
 
     def on_lost(self) -> None:
         """The answer was not written to its end, or its connection was reset."""
@@ -194,7 +221,9 @@ class _Streaming(_Exchange, ABC):
 class StreamedBatch(_Streaming):
     """A batch that is written as its elements come."""
 
-    def __init__(self, subscription: ClientSubscription, request: Request, settings: Settings, now: float) -> None:
+    def __init__(
+        self, subscription: ClientSubscription, request: Request, settings: Settings, now: float
+    ) -> None:
         self._hold = wait_of(request, settings.hold)
         super().__init__(subscription, now + self._hold)
         self._until = now + settings.stream
@@ -203,29 +232,43 @@ class StreamedBatch(_Streaming):
         self.head = Response(status=200, headers=(NO_STORE, UNBUFFERED, coding, *self._positions()))
 
     def first(self, now: float) -> Response | None:
-        """Return an answer without elements, if that is due at once: the stream has ended, or nothing is requested."""
+        """Return an answer without elements, if that is due at once:
+        the stream has ended, or nothing is requested.
+        """
         final = self._final()
         if final is not None:
             return final
         subscription = self._subscription
-        return None if subscription.cursor < subscription.requested else answer(204, *self._positions())
+        return (
+            None
+            if subscription.cursor < subscription.requested
+            else answer(204, *self._positions())
+        )
 
     def advance(self, now: float, *, draining: bool = False) -> bytes | None:
         subscription = self._subscription
         if not self.is_current:
             return None
         if subscription.has_elements and now < self._until:
-            elements, self.delivery = subscription.take(self._settings.max_elements, self._settings.max_bytes)
+            elements, self.delivery = subscription.take(
+                self._settings.max_elements, self._settings.max_bytes
+            )
             self.due = min(now + self._hold, self._until)
             return length_prefixed(elements)
-        is_waiting = subscription.cursor < subscription.requested and subscription.ended is None and not subscription.is_full
+        is_waiting = (
+            subscription.cursor < subscription.requested
+            and subscription.ended is None
+            and not subscription.is_full
+        )
         return b"" if is_waiting and now < self.due and not draining else None
 
 
 class Events(_Streaming):
     """Server-sent events: one for each element, with its position as the id."""
 
-    def __init__(self, subscription: ClientSubscription, settings: Settings, now: float, *, text: bool) -> None:
+    def __init__(
+        self, subscription: ClientSubscription, settings: Settings, now: float, *, text: bool
+    ) -> None:
         super().__init__(subscription, now)
         self._settings = settings
         self._text = text
@@ -248,7 +291,11 @@ class Events(_Streaming):
         ended = subscription.ended
         if ended is not None and subscription.is_over:
             self._is_over = True
-            return b"event: rsio-complete\ndata:\n\n" if ended is COMPLETED else self._error(ended.text)
+            return (
+                b"event: rsio-complete\ndata:\n\n"
+                if ended is COMPLETED
+                else self._error(ended.text)
+            )
         if now < self.due:
             return b""
         # The first comes at once, so that the page learns that the stream is open.

@@ -1,4 +1,6 @@
-"""The values of `TransportOptions.extra`, read by plain functions: texts, origins of pages, seconds, and names that are not known."""
+"""The values of `TransportOptions.extra`, read by plain functions: texts, origins of pages,
+seconds, and names that are not known.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -6,7 +8,9 @@ from typing import Final
 
 from penstock.api import UsageError
 
-_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[^\s/?#@:\[\]]+)(?::[0-9]{1,5})?", re.ASCII)
+_ORIGIN: Final = re.compile(
+    r"[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[^\s/?#@:\[\]]+)(?::[0-9]{1,5})?", re.ASCII
+)
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -29,16 +33,23 @@ def is_origin(text: str) -> bool:
 
 
 def origins_of(extra: Mapping[str, object], name: str) -> frozenset[str]:
-    """Return the origins of pages that an option names. Raises UsageError for a text that is none."""
+    """Return the origins of pages that an option names.
+    Raises UsageError for a text that is none.
+    """
     origins = frozenset(map(normal_origin, texts_of(extra, name)))
     for origin in origins:
         if not is_origin(origin):
-            raise UsageError(f"{name} has {origin!r}, which is no origin; write for example https://app.example or http://localhost:8000")
+            raise UsageError(
+                f"{name} has {origin!r}, which is no origin; write for example https://app.example "
+                "or http://localhost:8000"
+            )
     return origins
 
 
 def texts_of(extra: Mapping[str, object], name: str) -> list[str]:
-    """Return the values of an option: a text with commas, as on the command line, or several texts."""
+    """Return the values of an option:
+    a text with commas, as on the command line, or several texts.
+    """
     value = extra.get(name, ())
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]
@@ -50,7 +61,9 @@ def texts_of(extra: Mapping[str, object], name: str) -> list[str]:
 
 
 def seconds_of(extra: Mapping[str, object], name: str, default: float) -> float:
-    """Return the seconds that an option gives, or `default`. Raises UsageError unless they are more than 0."""
+    """Return the seconds that an option gives, or `default`.
+    Raises UsageError unless they are more than 0.
+    """
     value = extra.get(name, default)
     try:
         seconds = float(value)  # type: ignore[arg-type]  # anything else raises TypeError

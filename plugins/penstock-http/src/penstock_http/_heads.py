@@ -2,10 +2,11 @@
 
 Rules of this file:
 
-* A head is judged before h11 sees it: it has at most `MAX_HEAD` bytes, and each of its lines ends with CR LF. A bare LF is where a proxy
-  and a server may see two different requests.
+* A head is judged before h11 sees it: it has at most `MAX_HEAD` bytes, and each of its lines ends
+  with CR LF. A bare LF is where a proxy and a server may see two different requests.
 * A request with a Content-Length and a Transfer-Encoding is refused, for the same reason.
-* A body means nothing here. At most `MAX_BODY` bytes of it are read, and the connection ends after the answer.
+* A body means nothing here. At most `MAX_BODY` bytes of it are read,
+  and the connection ends after the answer.
 """
 
 import re
@@ -27,7 +28,9 @@ _ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
 class BadRequest(Exception):
-    """A request that cannot be served. The connection ends after the answer: where the next request begins is not known."""
+    """A request that cannot be served. The connection ends after the answer: where the next
+    request begins is not known.
+    """
 
     def __init__(self, status: int, text: str) -> None:
         super().__init__(text)
@@ -55,7 +58,8 @@ class HeadReader:
     """Collects received bytes, and cuts requests out of them."""
 
     def __init__(self) -> None:
-        self._buffer = bytearray()  # bounded by MAX_HEAD and one chunk of the connection; `has_room` says when to stop reading
+        # Bounded by MAX_HEAD and one chunk of the connection; `has_room` says when to stop reading.
+        self._buffer = bytearray()
         self._body: h11.Connection | None = None
         self._body_bytes = 0
 
@@ -112,7 +116,9 @@ class HeadReader:
         return data
 
     def discard_body(self) -> bool:
-        """Read the bytes of a body that have come; return whether it has ended. Raises BadRequest."""
+        """Read the bytes of a body that have come; return whether it has ended.
+        Raises BadRequest.
+        """
         body = self._body
         if body is None:
             return True
@@ -131,7 +137,9 @@ class HeadReader:
                 if isinstance(event, h11.EndOfMessage) or event is h11.PAUSED:
                     return True
         except h11.RemoteProtocolError as error:
-            raise BadRequest(error.error_status_hint, "the body of the request cannot be read") from None
+            raise BadRequest(
+                error.error_status_hint, "the body of the request cannot be read"
+            ) from None
 
 
 def _head_of(event: h11.Request) -> Head:
@@ -145,12 +153,22 @@ def _head_of(event: h11.Request) -> Head:
         raise BadRequest(400, "a request has one length: Content-Length or Transfer-Encoding")
     target = event.target.decode("ascii")
     path, _, query = _ABSOLUTE.sub("", target, count=1).partition("?")
-    connection = {token.strip().lower() for value in headers.get("connection", ()) for token in value.split(",")}
-    upgrades = {token.strip().lower() for value in headers.get("upgrade", ()) for token in value.split(",")}
-    has_body = "transfer-encoding" in headers or headers.get("content-length", ("0",))[0].strip("0") != ""
+    connection = {
+        token.strip().lower()
+        for value in headers.get("connection", ())
+        for token in value.split(",")
+    }
+    upgrades = {
+        token.strip().lower() for value in headers.get("upgrade", ()) for token in value.split(",")
+    }
+    has_body = (
+        "transfer-encoding" in headers or headers.get("content-length", ("0",))[0].strip("0") != ""
+    )
     is_modern = event.http_version == b"1.1"
     return Head(
-        request=Request(method=event.method.decode("ascii"), path=path or "/", query=query, headers=headers),
+        request=Request(
+            method=event.method.decode("ascii"), path=path or "/", query=query, headers=headers
+        ),
         host=headers.get("host", ("",))[0].strip().lower(),
         keeps_alive=is_modern and "close" not in connection and not has_body,
         is_chunkable=is_modern,

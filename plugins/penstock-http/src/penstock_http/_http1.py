@@ -1,10 +1,14 @@
-"""One connection of HTTP/1.1: it reads requests, lets the engine answer them, and writes the answers.
+"""One connection of HTTP/1.1: it reads requests, lets the engine answer them,
+and writes the answers.
 
 Rules of this file:
 
-* One task serves the connection. While a request waits for elements, it reads: so the end of the connection is seen at once.
-* No write waits longer than `Limits.write_stall` for a client that does not read, and no more than one answer is in memory.
-* An answer with elements counts as lost if it was not written to its end, or if the connection is reset before the next request.
+* One task serves the connection. While a request waits for elements, it reads: so the end of the
+  connection is seen at once.
+* No write waits longer than `Limits.write_stall` for a client that does not read,
+  and no more than one answer is in memory.
+* An answer with elements counts as lost if it was not written to its end, or if the connection is
+  reset before the next request.
 """
 
 from contextlib import suppress
@@ -28,7 +32,12 @@ LINGER_SECONDS: Final = 1.0
 LINGER: Final = 64 << 10
 
 _UNREADABLE: Final = Head(
-    request=Request(method="", path="/"), host="", keeps_alive=False, is_chunkable=False, has_body=False, expects_continue=False
+    request=Request(method="", path="/"),
+    host="",
+    keeps_alive=False,
+    is_chunkable=False,
+    has_body=False,
+    expects_continue=False,
 )
 """In place of a request that cannot be read."""
 
@@ -36,7 +45,9 @@ _UNREADABLE: Final = Head(
 class Http1Connection:
     """One connection."""
 
-    def __init__(self, connection: SiteConnection, host: ConnectionHost, site: Site, *, is_loopback: bool) -> None:
+    def __init__(
+        self, connection: SiteConnection, host: ConnectionHost, site: Site, *, is_loopback: bool
+    ) -> None:
         self._connection = connection
         self._host = host
         self._site = site
@@ -75,14 +86,19 @@ class Http1Connection:
                     return self._upgrade()
                 await self._read_body(head)
             except BadRequest as error:
-                await _Answer(self, _UNREADABLE, closes=True).write(answer(error.status, text=str(error)))
+                await _Answer(self, _UNREADABLE, closes=True).write(
+                    answer(error.status, text=str(error))
+                )
                 await self._read_out()
                 return b""
             self._last = None
-            # A whole request: the client is not a stranger, and has no more than the time for one next.
+            # A whole request: the client is not a stranger,
+            # and has no more than the time for one next.
             self._host.recognise()
             closes = not head.keeps_alive or self._host.is_draining
-            await self._answering.answer(head, self._connection.client, _Answer(self, head, closes=closes))
+            await self._answering.answer(
+                head, self._connection.client, _Answer(self, head, closes=closes)
+            )
             if closes or self._host.is_draining:
                 await self._read_out()
                 return b""
@@ -101,7 +117,9 @@ class Http1Connection:
         return head
 
     async def _wait_for_bytes(self) -> bool:
-        """Return whether something of the next request has come; False at the end of the connection, and in a shutdown."""
+        """Return whether something of the next request has come; False at the end of the
+        connection, and in a shutdown.
+        """
         if self._reader.is_empty:
             self._idle = trio.CancelScope(deadline=trio.current_time() + IDLE_SECONDS)
             # The shutdown cancels this wait.
@@ -111,7 +129,9 @@ class Http1Connection:
         return True
 
     def _upgrade(self) -> bytes:
-        """Return all bytes from the request on, for the plugin of WebSocket. Raises BadRequest without that."""
+        """Return all bytes from the request on, for the plugin of WebSocket.
+        Raises BadRequest without that.
+        """
         if not is_installed():
             raise BadRequest(501, NOT_INSTALLED)
         return self._reader.take()
@@ -135,7 +155,9 @@ class Http1Connection:
         return True
 
     async def _read_out(self) -> None:
-        """Say that nothing follows, and read until the client ends too: closed over unread bytes, TCP would take the answer away."""
+        """Say that nothing follows, and read until the client ends too: closed over unread
+        bytes, TCP would take the answer away.
+        """
         most = LINGER
         with trio.move_on_after(LINGER_SECONDS):
             await self._connection.send_eof()
@@ -188,7 +210,10 @@ class _Answer(Outlet):
         self._closes = closes
 
     async def write(self, response: Response) -> None:
-        headers = (*response.headers, *self._connection.headers(self._head.request, closes=self._closes))
+        headers = (
+            *response.headers,
+            *self._connection.headers(self._head.request, closes=self._closes),
+        )
         # A 204 has no body, and so no length.
         if response.status != 204:
             headers = (*headers, ("Content-Length", str(len(response.body))))
@@ -199,7 +224,9 @@ class _Answer(Outlet):
         is_chunked = self._head.is_chunkable
         framing = (("Transfer-Encoding", "chunked"),) if is_chunked else ()
         shared = self._connection.headers(self._head.request, closes=self._closes or not is_chunked)
-        await self._connection.send(response_head(response.status, (*response.headers, *framing, *shared)))
+        await self._connection.send(
+            response_head(response.status, (*response.headers, *framing, *shared))
+        )
 
     async def write_part(self, part: bytes) -> None:
         await self._connection.send(chunk(part) if self._head.is_chunkable else part)

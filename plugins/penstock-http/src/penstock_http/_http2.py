@@ -1,11 +1,16 @@
-"""One connection of HTTP/2: it reads requests, lets the engine answer them, and writes the answers, many at a time.
+"""One connection of HTTP/2: it reads requests, lets the engine answer them, and writes the answers,
+many at a time.
 
 Rules of this file:
 
-* Each request has a task, which is cancelled when its stream breaks. A fault in it resets its stream, and no other.
-* The elements of at most `MAX_BODIES` answers are in memory at a time. No write waits longer than `Limits.write_stall` for the client.
-* An answer with elements counts as lost if it was not written to its end, or if the connection breaks soon.
-* A request with the content type of RS.io or ReactiveSocket opens a stream of bytes, as at ``h2://``.
+* Each request has a task, which is cancelled when its stream breaks.
+  A fault in it resets its stream, and no other.
+* The elements of at most `MAX_BODIES` answers are in memory at a time. No write waits longer than
+  `Limits.write_stall` for the client.
+* An answer with elements counts as lost if it was not written to its end, or
+  if the connection breaks soon.
+* A request with the content type of RS.io or ReactiveSocket opens a stream of bytes,
+  as at ``h2://``.
 """
 
 from collections.abc import Iterator
@@ -22,10 +27,20 @@ from penstock_http._heads import MAX_BODY, BadRequest, Head
 from penstock_http._messages import Outcome, Request, Response, answer
 from penstock_http._site import Site
 from penstock_http._site_connection import SiteConnection
-from penstock_http.multiplex import MAX_HEADERS, MAX_STREAMS, Attendance, Headers, Http2Stream, Mount, asks_for_bytes
+from penstock_http.multiplex import (
+    MAX_HEADERS,
+    MAX_STREAMS,
+    Attendance,
+    Headers,
+    Http2Stream,
+    Mount,
+    asks_for_bytes,
+)
 
 MAX_BODIES: Final = 4
-"""Answers whose elements are in memory at a time: with 100 streams, a client that reads slowly would make a server hold 100 MiB."""
+"""Answers whose elements are in memory at a time: with 100 streams, a client that reads slowly
+would make a server hold 100 MiB.
+"""
 
 
 class Http2Connection:
@@ -45,7 +60,15 @@ class Http2Connection:
         self._connection = connection
         self._host = host
         self._answering = Answering(host, site, is_loopback=is_loopback)
-        self._attendance = Attendance(connection, options, host, place=place, ping=ping, on_http=self._receive, on_reset=self._lose)
+        self._attendance = Attendance(
+            connection,
+            options,
+            host,
+            place=place,
+            ping=ping,
+            on_http=self._receive,
+            on_reset=self._lose,
+        )
         self._written: dict[int, Outcome] = {}
         """The elements of the last `MAX_STREAMS` answers, by stream."""
         self._nursery: trio.Nursery
@@ -76,7 +99,9 @@ class Http2Connection:
     # --- inside
 
     def _lose(self, stream_id: int) -> None:
-        """Note that the client has not read an answer: it has reset the stream, or the connection broke."""
+        """Note that the client has not read an answer:
+        it has reset the stream, or the connection broke.
+        """
         outcome = self._written.pop(stream_id, None)
         if outcome is not None:
             outcome.on_lost()
@@ -175,7 +200,12 @@ class _Answer(Outlet):
     @contextmanager
     def promise(self, path: str) -> Iterator[Outlet]:
         head = self._head
-        request = [(":method", "GET"), (":scheme", head.scheme), (":authority", head.host), (":path", path)]
+        request = [
+            (":method", "GET"),
+            (":scheme", head.scheme),
+            (":authority", head.host),
+            (":path", path),
+        ]
         stream = self._mux.streams.push(self._stream, request)
         try:
             yield _Answer(self._connection, stream, head)
@@ -189,14 +219,21 @@ class _Answer(Outlet):
         """Wait: the task of the request is cancelled when its stream breaks."""
         await trio.sleep_forever()
 
-    def _fields(self, response: Response, more: tuple[tuple[str, str], ...]) -> list[tuple[str, str]]:
+    def _fields(
+        self, response: Response, more: tuple[tuple[str, str], ...]
+    ) -> list[tuple[str, str]]:
         shared = self._connection.site.shared_headers(self._head.request)
         fields = [(name.lower(), value) for name, value in (*response.headers, *more, *shared)]
         return [(":status", str(response.status)), *fields]
 
 
 _UNREADABLE: Final = Head(
-    request=Request(method="", path="/"), host="", keeps_alive=True, is_chunkable=True, has_body=False, expects_continue=False
+    request=Request(method="", path="/"),
+    host="",
+    keeps_alive=True,
+    is_chunkable=True,
+    has_body=False,
+    expects_continue=False,
 )
 """In place of a request that cannot be read."""
 
@@ -209,14 +246,24 @@ def head_of(headers: Headers, *, accepts_pushes: bool = False) -> Head:
     for raw_name, raw_value in headers:
         name, value = raw_name.decode("latin-1"), raw_value.decode("latin-1")
         named[name] = (*named.get(name, ()), value)
-    pseudo = {name: named.pop(name)[0] for name in (":method", ":path", ":authority", ":scheme") if name in named}
+    pseudo = {
+        name: named.pop(name)[0]
+        for name in (":method", ":path", ":authority", ":scheme")
+        if name in named
+    }
     # Browsers send each cookie in its own field (RFC 9113, 8.2.3).
     if "cookie" in named:
         named["cookie"] = ("; ".join(named["cookie"]),)
     path, _, query = pseudo.get(":path", "").partition("?")
     host = pseudo.get(":authority") or named.get("host", ("",))[0]
     return Head(
-        request=Request(method=pseudo.get(":method", ""), path=path or "/", query=query, headers=named, accepts_pushes=accepts_pushes),
+        request=Request(
+            method=pseudo.get(":method", ""),
+            path=path or "/",
+            query=query,
+            headers=named,
+            accepts_pushes=accepts_pushes,
+        ),
         host=host.strip().lower(),
         keeps_alive=True,
         is_chunkable=True,

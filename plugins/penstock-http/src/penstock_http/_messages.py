@@ -1,6 +1,8 @@
-"""Requests and responses of HTTP, as the engine sees them: no socket, no version of HTTP, no framing.
+"""Requests and responses of HTTP, as the engine sees them:
+no socket, no version of HTTP, no framing.
 
-The rules of the mapping that concern every answer are here: the caches keep none, and a text says what was wrong.
+The rules of the mapping that concern every answer are here:
+the caches keep none, and a text says what was wrong.
 """
 
 from collections.abc import Mapping
@@ -10,7 +12,9 @@ from urllib.parse import parse_qsl
 import attrs
 
 NO_STORE: Final = ("Cache-Control", "no-store")
-"""Of every answer: caches may keep a 204, a 404 or a 410 that does not forbid it (RFC 9110, 15.1)."""
+"""Of every answer: caches may keep a 204, a 404 or a 410 that does not forbid it (RFC 9110,
+15.1).
+"""
 
 ERROR: Final = ("X-Rsio-Error", "true")
 """Says that the stream has ended with an error, and that its subscription is gone."""
@@ -39,10 +43,14 @@ class Request:
     headers: Mapping[str, tuple[str, ...]] = attrs.field(factory=dict)
     """By name, in small letters."""
     accepts_pushes: bool = False
-    """Whether elements can be pushed on the stream of the request: over HTTP/2, if the client permits it."""
+    """Whether elements can be pushed on the stream of the request:
+    over HTTP/2, if the client permits it.
+    """
 
     def header(self, name: str) -> str | None:
-        """Return the value of a header, all of its values with commas between them; None if it is missing."""
+        """Return the value of a header, all of its values with commas between them;
+        None if it is missing.
+        """
         values = self.headers.get(name.lower())
         return None if values is None else ", ".join(values)
 
@@ -77,7 +85,11 @@ class Response:
 def answer(status: int, *headers: tuple[str, str], text: str = "") -> Response:
     """Return an answer without elements; `text` is for a person."""
     kind = (("Content-Type", "text/plain; charset=utf-8"),) if text else ()
-    return Response(status=status, headers=(NO_STORE, *kind, *headers), body=f"{text}\n".encode() if text else b"")
+    return Response(
+        status=status,
+        headers=(NO_STORE, *kind, *headers),
+        body=f"{text}\n".encode() if text else b"",
+    )
 
 
 def refusal(status: int, text: str, *headers: tuple[str, str]) -> Response:

@@ -2,8 +2,10 @@
 
 Rules of this file:
 
-* ``/metrics`` is for the networks in ``http.metrics``. To all others, and without that option, there is no such page.
-* ``/asyncapi.json`` shows what the service describes to this client, with its credentials; nothing without ``Service(describe=True)``.
+* ``/metrics`` is for the networks in ``http.metrics``.
+  To all others, and without that option, there is no such page.
+* ``/asyncapi.json`` shows what the service describes to this client, with its credentials; nothing
+  without ``Service(describe=True)``.
 """
 
 import importlib
@@ -14,7 +16,14 @@ from typing import Any, Final
 
 import trio
 
-from penstock.api import AuthRefused, LimitExceeded, PenstockError, Subscriber, Subscription, UsageError
+from penstock.api import (
+    AuthRefused,
+    LimitExceeded,
+    PenstockError,
+    Subscriber,
+    Subscription,
+    UsageError,
+)
 from penstock.spi import ConnectionHost, PeerIdentity
 from penstock_http._async_api import PATH, document
 from penstock_http._engine import refused
@@ -37,8 +46,16 @@ class Pages:
         self._secure = secure
         self._is_measured = False
 
-    async def answer(self, request: Request, credentials: tuple[str, bytes], client: PeerIdentity, host: ConnectionHost) -> Response | None:
-        """Return the answer to a request for a page; None for a request that is for none. May checkpoint."""
+    async def answer(
+        self,
+        request: Request,
+        credentials: tuple[str, bytes],
+        client: PeerIdentity,
+        host: ConnectionHost,
+    ) -> Response | None:
+        """Return the answer to a request for a page; None for a request that is for none.
+        May checkpoint.
+        """
         if request.path not in (METRICS, PATH):
             return None
         if request.method not in ("GET", "HEAD"):
@@ -59,12 +76,27 @@ class Pages:
         if not self._is_measured:
             self._is_measured = True
             # The server is collected while it runs, so that its counters never fall.
-            host.start_soon(_keep, _module("penstock_metrics").collect(host), name="penstock http metrics")
+            host.start_soon(
+                _keep, _module("penstock_metrics").collect(host), name="penstock http metrics"
+            )
         prometheus = _module("prometheus_client")
         text: bytes = prometheus.generate_latest()
-        return Response(status=200, headers=(("Cache-Control", "no-store"), ("Content-Type", prometheus.CONTENT_TYPE_LATEST)), body=text)
+        return Response(
+            status=200,
+            headers=(
+                ("Cache-Control", "no-store"),
+                ("Content-Type", prometheus.CONTENT_TYPE_LATEST),
+            ),
+            body=text,
+        )
 
-    async def _description(self, request: Request, credentials: tuple[str, bytes], client: PeerIdentity, host: ConnectionHost) -> Response:
+    async def _description(
+        self,
+        request: Request,
+        credentials: tuple[str, bytes],
+        client: PeerIdentity,
+        host: ConnectionHost,
+    ) -> Response:
         peer = await host.authenticate(*credentials, client)
         entries = _Entries()
         with trio.move_on_after(DESCRIPTION_SECONDS):
@@ -74,10 +106,23 @@ class Pages:
         if not entries.is_complete:
             return answer(503, text="the description could not be made")
         public = self._settings.public.partition("://")
-        name, _, path = public[2].partition("/") if public[2] else (request.header("host") or "localhost", "", "")
+        name, _, path = (
+            public[2].partition("/")
+            if public[2]
+            else (request.header("host") or "localhost", "", "")
+        )
         protocol = public[0] or ("https" if self._secure else "http")
-        body = json.dumps(document(map(json.loads, entries.elements), host=name, path=f"/{path}", protocol=protocol), indent=1)
-        return Response(status=200, headers=(("Cache-Control", "no-store"), ("Content-Type", "application/json")), body=body.encode())
+        body = json.dumps(
+            document(
+                map(json.loads, entries.elements), host=name, path=f"/{path}", protocol=protocol
+            ),
+            indent=1,
+        )
+        return Response(
+            status=200,
+            headers=(("Cache-Control", "no-store"), ("Content-Type", "application/json")),
+            body=body.encode(),
+        )
 
 
 def check_metrics(settings: Settings) -> None:
@@ -86,7 +131,10 @@ def check_metrics(settings: Settings) -> None:
         try:
             _module("penstock_metrics")
         except ImportError:
-            raise UsageError("http.metrics needs the plugin penstock-metrics; install it: pip install penstock-metrics") from None
+            raise UsageError(
+                "http.metrics needs the plugin penstock-metrics; install it: pip install "
+                "penstock-metrics"
+            ) from None
 
 
 class _Entries(Subscriber[bytes]):

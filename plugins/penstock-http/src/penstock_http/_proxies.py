@@ -2,11 +2,14 @@
 
 Rules of this file:
 
-* Only a proxy whose address is in ``http.trusted`` is believed, and only in the way that ``http.forwarded`` names. A client can send every
-  other header itself.
-* The last address that no trusted proxy has is the client. Addresses before it were written by the client, and prove nothing.
-* An address that cannot be read hides the client. Then the proxy that wrote it counts as the client.
-* A connection of a trusted proxy has the requests of many users, so it does not count against `Limits.max_connections_per_address`.
+* Only a proxy whose address is in ``http.trusted`` is believed, and only in the way that
+  ``http.forwarded`` names. A client can send every other header itself.
+* The last address that no trusted proxy has is the client.
+  Addresses before it were written by the client, and prove nothing.
+* An address that cannot be read hides the client.
+  Then the proxy that wrote it counts as the client.
+* A connection of a trusted proxy has the requests of many users, so it does not count against
+  `Limits.max_connections_per_address`.
 """
 
 import ipaddress
@@ -51,7 +54,9 @@ class Proxies:
         return self.way == PROXY_PROTOCOL and self.are_trusted(peer.host)
 
     def counted(self, peer: PeerIdentity) -> PeerIdentity:
-        """Return the peer of a connection for the limits of the server: without an address, if it is a trusted proxy."""
+        """Return the peer of a connection for the limits of the server:
+        without an address, if it is a trusted proxy.
+        """
         return attrs.evolve(peer, host=None, port=None) if self.are_trusted(peer.host) else peer
 
     def client_of(self, request: Request, peer: PeerIdentity) -> PeerIdentity:
@@ -72,7 +77,9 @@ class Proxies:
 def behind(proxy: PeerIdentity, client: Address, port: int | None = None) -> PeerIdentity:
     """Return the identity of a client at an address, whose requests come by `proxy`."""
     shown = f"[{client}]" if client.version == 6 and port is not None else str(client)
-    return attrs.evolve(proxy, host=str(client), port=port, address=shown if port is None else f"{shown}:{port}")
+    return attrs.evolve(
+        proxy, host=str(client), port=port, address=shown if port is None else f"{shown}:{port}"
+    )
 
 
 def read_networks(texts: Iterable[str], option: str) -> tuple[Network, ...]:
@@ -82,7 +89,10 @@ def read_networks(texts: Iterable[str], option: str) -> tuple[Network, ...]:
         try:
             networks.append(ipaddress.ip_network(text))
         except ValueError:
-            raise UsageError(f"{option} has {text!r}, which is no network; write for example 10.0.0.0/8 or 127.0.0.1") from None
+            raise UsageError(
+                f"{option} has {text!r}, which is no network; write for example 10.0.0.0/8 or "
+                "127.0.0.1"
+            ) from None
     return tuple(networks)
 
 
@@ -92,7 +102,9 @@ def is_within(address: Address, networks: tuple[Network, ...]) -> bool:
 
 
 def read_address(text: str) -> Address | None:
-    """Return the address in ``1.2.3.4``, ``1.2.3.4:567``, ``::1`` or ``[::1]:567``; None for anything else."""
+    """Return the address in ``1.2.3.4``, ``1.2.3.4:567``, ``::1`` or ``[::1]:567``;
+    None for anything else.
+    """
     found = _WITH_PORT.fullmatch(text)
     try:
         address = ipaddress.ip_address((found[1] or found[2]) if found else text.partition("%")[0])

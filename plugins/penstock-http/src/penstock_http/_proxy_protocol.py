@@ -1,4 +1,6 @@
-"""The PROXY protocol, version 2: a header before the first byte of a connection, in which a proxy names its client."""
+"""The PROXY protocol, version 2: a header before the first byte of a connection, in
+which a proxy names its client.
+"""
 
 import ipaddress
 import struct
@@ -28,12 +30,17 @@ def length_of(fixed: bytes) -> int:
     """Return the number of bytes that follow the first `FIXED` ones. Raises NoHeader."""
     length = int.from_bytes(fixed[14:16])
     if fixed[:12] != SIGNATURE or fixed[12] not in (_LOCAL, _PROXY) or length > MAX_LENGTH:
-        raise NoHeader("the connection of a trusted proxy does not begin with a header of the PROXY protocol, version 2")
+        raise NoHeader(
+            "the connection of a trusted proxy does not begin with a header of the PROXY protocol, "
+            "version 2"
+        )
     return length
 
 
 def read_client(fixed: bytes, rest: bytes) -> tuple[Address, int] | None:
-    """Return the address and the port of the client; None if the proxy speaks for itself, or names none. Raises NoHeader."""
+    """Return the address and the port of the client; None if the proxy speaks for itself, or
+    names none. Raises NoHeader.
+    """
     family = fixed[13]
     size = 4 if family == _TCP4 else 16 if family == _TCP6 else 0
     if fixed[12] == _LOCAL or not size:
@@ -45,7 +52,9 @@ def read_client(fixed: bytes, rest: bytes) -> tuple[Address, int] | None:
 
 
 async def receive_header(stream: trio.abc.ReceiveStream) -> tuple[Address, int] | None:
-    """Read the header from `stream`, and no byte more. Return the client as `read_client` does. Raises NoHeader."""
+    """Read the header from `stream`, and no byte more. Return the client as `read_client` does.
+    Raises NoHeader.
+    """
     fixed = await _receive(stream, FIXED)
     return read_client(fixed, await _receive(stream, length_of(fixed)))
 

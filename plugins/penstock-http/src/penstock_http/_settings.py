@@ -13,8 +13,8 @@ from penstock_http._extra import check_names, normal_origin, origins_of, seconds
 from penstock_http._proxies import WAYS, X_FORWARDED_FOR, Network, Proxies, read_networks
 
 KNOWN: Final = (
-    "http.origins", "http.hosts", "http.public", "http.hold", "http.idle", "http.trusted", "http.forwarded", "http.metrics", "http.cookie",
-    "http.proxy",
+    "http.origins", "http.hosts", "http.public", "http.hold", "http.idle", "http.trusted",
+    "http.forwarded", "http.metrics", "http.cookie", "http.proxy",
 )  # fmt: skip
 HOLD: Final = 25.0
 """Seconds. Proxies often give up after 60 s; RFC 6202 advises 30 s."""
@@ -29,10 +29,14 @@ class Settings:
     """Origins of pages that may send requests, beside the one of the server itself."""
 
     hosts: frozenset[str] = frozenset()
-    """Names that a client may have in its Host header at an address of this machine, beside ``localhost``."""
+    """Names that a client may have in its Host header at an address of this machine,
+    beside ``localhost``.
+    """
 
     public: str = ""
-    """The URL under which clients reach the server, for absolute URLs of subscriptions; empty for relative ones."""
+    """The URL under which clients reach the server, for absolute URLs of subscriptions;
+    empty for relative ones.
+    """
 
     proxies: Proxies = attrs.field(factory=Proxies)
     """Proxies whose word on the address of a client is believed."""
@@ -47,7 +51,9 @@ class Settings:
     """Seconds for which a poll is held while no element is there."""
 
     idle: float = IDLE
-    """Seconds without a request after which a subscription ends, and for which it answers after its end."""
+    """Seconds without a request after which a subscription ends, and for
+    which it answers after its end.
+    """
 
     max_elements: int = 1024
     """Elements that are kept for a client, and the elements of one batch."""
@@ -60,19 +66,29 @@ class Settings:
 
 
 def settings_of(options: TransportOptions) -> Settings:
-    """Return the options of this plugin. Raises UsageError for an option that is not known, or that has a wrong value."""
+    """Return the options of this plugin.
+    Raises UsageError for an option that is not known, or that has a wrong value.
+    """
     extra = options.extra
     check_names(extra, "http.", KNOWN)
     origins = origins_of(extra, "http.origins")
     public = extra.get("http.public", "")
-    if not isinstance(public, str) or (public and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", public)):
-        raise UsageError(f"http.public={public!r}; give the URL of the server, for example https://streams.example/live")
+    if not isinstance(public, str) or (
+        public and not re.fullmatch(r"https?://[^\s/?#]+(/[^\s?#]*)?", public)
+    ):
+        raise UsageError(
+            f"http.public={public!r}; give the URL of the server, for example "
+            "https://streams.example/live"
+        )
     way = extra.get("http.forwarded", X_FORWARDED_FOR)
     if way not in WAYS:
         raise UsageError(f"http.forwarded={way!r}; give {', '.join(WAYS)}")
     trusted = read_networks(texts_of(extra, "http.trusted"), "http.trusted")
     if "http.forwarded" in extra and not trusted:
-        raise UsageError("http.forwarded says how proxies name their clients; give their addresses with http.trusted")
+        raise UsageError(
+            "http.forwarded says how proxies name their clients; give their addresses with "
+            "http.trusted"
+        )
     hosts = {host.lower() for host in texts_of(extra, "http.hosts")}
     if public:
         # The URL that clients are told is one that they may use.

@@ -2,8 +2,10 @@
 
 Rules of this file:
 
-* A browser tells the page's origin, and any page can send requests to any host. So an origin is refused unless it is known.
-* A page can let one of its names lead to 127.0.0.1 (DNS rebinding). So at an address of this machine the Host must be known too.
+* A browser tells the page's origin, and any page can send requests to any host. So an origin is
+  refused unless it is known.
+* A page can let one of its names lead to 127.0.0.1 (DNS rebinding). So at an address of this
+  machine the Host must be known too.
 * Pages of other origins read the answers only if the option ``http.origins`` names them.
 """
 
@@ -24,8 +26,13 @@ from penstock_http._pages import Pages
 from penstock_http._settings import Settings
 
 SECRET_BYTES: Final = 24
-EXPOSED: Final = f"Content-Encoding, Location, Retry-After, X-Rsio-Error, X-Rsio-Idle-Timeout, {POSITION}, {REQUESTED}"
-SENT: Final = f"Authorization, Accept-Encoding, Content-Type, Prefer, {DELIVERY}, {POSITION}, {REQUESTED}"
+EXPOSED: Final = (
+    f"Content-Encoding, Location, Retry-After, X-Rsio-Error, X-Rsio-Idle-Timeout, {POSITION}, "
+    f"{REQUESTED}"
+)
+SENT: Final = (
+    f"Authorization, Accept-Encoding, Content-Type, Prefer, {DELIVERY}, {POSITION}, {REQUESTED}"
+)
 PREFLIGHT_SECONDS: Final = "7200"
 """Chromium keeps no preflight for longer."""
 
@@ -44,23 +51,42 @@ class Site:
         self._date = (0, "")
 
     def judge(self, head: Head, *, is_loopback: bool, draining: bool) -> Response | None:
-        """Return the answer to a request that concerns no stream, or that may not be sent; None for all others."""
+        """Return the answer to a request that concerns no stream, or that may not be sent;
+        None for all others.
+        """
         request = head.request
         host = _host_name(head.host)
-        if is_loopback and not (host == "localhost" or _is_loopback(host) or host in self.settings.hosts):
-            return answer(421, text="this host is not served here; name it with the option http.hosts")
+        if is_loopback and not (
+            host == "localhost" or _is_loopback(host) or host in self.settings.hosts
+        ):
+            return answer(
+                421, text="this host is not served here; name it with the option http.hosts"
+            )
         origin = self._origin(request)
         if origin is not None and not self._is_known(origin, head):
-            return answer(403, text="pages of this origin may not send requests; name it with the option http.origins")
+            return answer(
+                403,
+                text=(
+                    "pages of this origin may not send requests; name it with the option "
+                    "http.origins"
+                ),
+            )
         if request.path in HEALTH:
             return _health(request, draining=draining)
         if request.method == "OPTIONS" and origin in self.settings.origins and origin is not None:
             methods = ("Access-Control-Allow-Methods", ", ".join((*METHODS, "GET")))
-            return answer(204, methods, ("Access-Control-Allow-Headers", SENT), ("Access-Control-Max-Age", PREFLIGHT_SECONDS))
+            return answer(
+                204,
+                methods,
+                ("Access-Control-Allow-Headers", SENT),
+                ("Access-Control-Max-Age", PREFLIGHT_SECONDS),
+            )
         return None
 
     def shared_headers(self, request: Request) -> tuple[tuple[str, str], ...]:
-        """Return the headers of every answer to `request`: the date, and what lets a page of a known origin read it."""
+        """Return the headers of every answer to `request`:
+        the date, and what lets a page of a known origin read it.
+        """
         now = int(time())
         if self._date[0] != now:
             self._date = now, formatdate(now, usegmt=True)

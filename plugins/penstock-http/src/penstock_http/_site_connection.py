@@ -3,7 +3,14 @@
 import attrs
 import trio
 
-from penstock.spi import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, TransportOptions
+from penstock.spi import (
+    ByteConnection,
+    Bytes,
+    Connection,
+    ConnectionFacts,
+    PeerIdentity,
+    TransportOptions,
+)
 from penstock_http._proxies import behind
 from penstock_http._proxy_protocol import receive_header
 from penstock_http._site import Site
@@ -12,7 +19,9 @@ from penstock_http.multiplex import Mount
 
 
 class SiteConnection(Connection):
-    """An accepted connection, the listener that it belongs to, and its first bytes, which can be put back."""
+    """An accepted connection, the listener that it belongs to, and its first bytes,
+    which can be put back.
+    """
 
     framed = False
 
@@ -35,7 +44,9 @@ class SiteConnection(Connection):
         self._first: bytes | bytearray | None = None
         self._stream = stream
         self.client: PeerIdentity = below.peer
-        """The peer with its address: the proxy if there is one, unless it has named its client for the whole connection."""
+        """The peer with its address:
+        the proxy if there is one, unless it has named its client for the whole connection.
+        """
         self.peer: PeerIdentity = site.settings.proxies.counted(below.peer)
         self.facts: ConnectionFacts = below.facts
         self.site: Site = site
@@ -47,9 +58,16 @@ class SiteConnection(Connection):
         self._first = data
 
     async def upgrade(self, request: bytes) -> Connection:
-        """Answer `request`, which asks for a WebSocket, and return the connection on it. Raises ConnectionLost if it is refused."""
+        """Answer `request`, which asks for a WebSocket, and return the connection on it. Raises
+        ConnectionLost if it is refused.
+        """
         websocket = websocket_on(
-            self.below, request, self.options, peer=self.peer, secure=self.site.is_secure, is_loopback=self.is_loopback
+            self.below,
+            request,
+            self.options,
+            peer=self.peer,
+            secure=self.site.is_secure,
+            is_loopback=self.is_loopback,
         )
         await websocket.handshake(self._nursery)
         return websocket

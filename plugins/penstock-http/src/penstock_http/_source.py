@@ -2,9 +2,11 @@
 
 Rules of this file:
 
-* Each request says which elements are there and how many were requested in all, so repeating it loses nothing and repeats nothing.
-* A server that knows the draft alone sends no positions. Then an answer counts when it has come to its end, and elements beyond the demand
-  of a request that was repeated are kept until they are requested here.
+* Each request says which elements are there and how many were requested in all, so repeating it
+  loses nothing and repeats nothing.
+* A server that knows the draft alone sends no positions. Then an answer counts when it has come to
+  its end, and elements beyond the demand of a request that was repeated are kept until they are
+  requested here.
 * Credentials go to the origin of the URL alone. A redirect to another one loses them.
 * A stream that ends early is cancelled at the server, within `TransportOptions.close_timeout`.
 """
@@ -33,14 +35,22 @@ from penstock.api import (
 )
 from penstock.spi import ElementSink, SourceOptions, UrlSource
 from penstock_http._batches import LengthPrefixedReader, check_size, read_fixed_size
-from penstock_http._client_connection import RETRIED, Answer, ClientConnection, Open, open_connection
+from penstock_http._client_connection import (
+    RETRIED,
+    Answer,
+    ClientConnection,
+    Open,
+    open_connection,
+)
 from penstock_http._client_proxy import proxy_for
 from penstock_http._messages import DELIVERY, FIXED_SIZE, LENGTH_PREFIXED, POSITION, REQUESTED
 from penstock_http._settings import settings_of
 from penstock_http._transport import WHY_NO_CONNECTION
 
 PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
-"""Seconds before each attempt to repeat a request. Together they are well below the 60 s after which a server forgets a subscription."""
+"""Seconds before each attempt to repeat a request. Together they are well below the 60 s after
+which a server forgets a subscription.
+"""
 
 MAX_REDIRECTS: Final = 5
 MAX_PAUSE: Final = 300.0
@@ -67,12 +77,21 @@ class HttpSource(UrlSource):
         except ValueError as error:
             raise UsageError(f"the URL is none of HTTP: {error}") from None
         if parts.username is not None:
-            # The message does not repeat the text: it may contain a password, and messages are logged.
-            raise UsageError("a URL must not hold a user or a password (the part before '@'): URLs are logged; pass them as credentials")
+            # The message does not repeat the text:
+            # it may contain a password, and messages are logged.
+            raise UsageError(
+                "a URL must not hold a user or a password (the part before '@'): URLs are logged; "
+                "pass them as credentials"
+            )
         if not parts.hostname or parts.path in ("", "/") or parts.fragment:
-            raise UsageError(f"{url!r} names no publisher; write its URL, for example http://127.0.0.1:7002/p/ticks/EURUSD")
+            raise UsageError(
+                f"{url!r} names no publisher; write its URL, for example "
+                "http://127.0.0.1:7002/p/ticks/EURUSD"
+            )
         if any(part.partition("=")[0] == "request" for part in parts.query.split("&")):
-            raise UsageError(f"{url!r} has the argument 'request', which is the demand; leave it out")
+            raise UsageError(
+                f"{url!r} has the argument 'request', which is the demand; leave it out"
+            )
         authorization_of(options.credentials)
         settings_of(options.transport)  # raises for a wrong option
         proxy_for(parts, options.transport)
@@ -94,20 +113,32 @@ class HttpSource(UrlSource):
 
 
 def authorization_of(credentials: Credentials | None) -> list[tuple[str, str]]:
-    """Return the header for `credentials`. Raises UsageError for a scheme that HTTP does not have."""
+    """Return the header for `credentials`.
+    Raises UsageError for a scheme that HTTP does not have.
+    """
     if credentials is None:
         return []
     if credentials.scheme == "bearer":
         return [("Authorization", f"Bearer {credentials.data.decode('latin-1')}")]
     if credentials.scheme == "basic":
         return [("Authorization", f"Basic {base64.b64encode(credentials.data).decode()}")]
-    raise UsageError(f"credentials of the scheme {credentials.scheme!r}; over HTTP give Credentials.bearer(…) or Credentials.basic(…)")
+    raise UsageError(
+        f"credentials of the scheme {credentials.scheme!r}; over HTTP give Credentials.bearer(…) "
+        "or Credentials.basic(…)"
+    )
 
 
 class _Reading:
     """One subscription."""
 
-    def __init__(self, url: str, sink: ElementSink, options: SourceOptions, open_at: Open, nursery: trio.Nursery) -> None:
+    def __init__(
+        self,
+        url: str,
+        sink: ElementSink,
+        options: SourceOptions,
+        open_at: Open,
+        nursery: trio.Nursery,
+    ) -> None:
         self._sink = sink
         self._options = options
         self._open = open_at
@@ -158,7 +189,9 @@ class _Reading:
         while True:
             demand = self._demand()
             separator = "&" if urlsplit(url).query else "?"
-            answer = await self._repeat(f"{url}{separator}request={demand}", [(REQUESTED, str(demand))])
+            answer = await self._repeat(
+                f"{url}{separator}request={demand}", [(REQUESTED, str(demand))]
+            )
             if answer.status == 201 and "location" in answer.headers:
                 self._stream = _followed(url, answer)
                 self._requested = demand
@@ -168,10 +201,13 @@ class _Reading:
                 raise await self._refusal(answer)
             redirects += 1
             if redirects > MAX_REDIRECTS:
-                raise ConnectionLost(f"{self._publisher} was redirected more than {MAX_REDIRECTS} times")
+                raise ConnectionLost(
+                    f"{self._publisher} was redirected more than {MAX_REDIRECTS} times"
+                )
             before, url = url, _followed(url, answer)
             if _origin_of(urlsplit(url)) != _origin_of(urlsplit(before)):
-                # The credentials were given for the origin of the URL, and a server must not send them elsewhere.
+                # The credentials were given for the origin of the URL,
+                # and a server must not send them elsewhere.
                 self._authorization = []
             await self._drop()
 
@@ -209,7 +245,9 @@ class _Reading:
         return min(UNBOUNDED, self._sink.demand)
 
     async def _repeat(self, url: str, headers: list[tuple[str, str]]) -> Answer:
-        """Send a request until it is answered; give up after as many attempts as there are `PAUSES`."""
+        """Send a request until it is answered;
+        give up after as many attempts as there are `PAUSES`.
+        """
         for pause in (*PAUSES, None):
             try:
                 answer = await self._ask(url, headers)
@@ -228,7 +266,9 @@ class _Reading:
     async def _ask(self, url: str, headers: list[tuple[str, str]]) -> Answer:
         parts = urlsplit(url)
         origin = _origin_of(parts)
-        if self._connection is not None and not (self._connection.is_ready and self._origin == origin):
+        if self._connection is not None and not (
+            self._connection.is_ready and self._origin == origin
+        ):
             await self._drop()
         proxy = proxy_for(parts, self._options.transport)
         connection = self._connection
@@ -238,7 +278,9 @@ class _Reading:
                 with trio.fail_after(limit):
                     below = await self._open(parts, proxy, self._options.transport, self._nursery)
             except trio.TooSlowError:
-                raise ConnectionLost(f"{proxy.name if proxy else origin} did not answer within {limit} s") from None
+                raise ConnectionLost(
+                    f"{proxy.name if proxy else origin} did not answer within {limit} s"
+                ) from None
             connection = self._connection = ClientConnection(below, _authority_of(parts))
             self._origin = origin
         target = parts.path + (f"?{parts.query}" if parts.query else "")
@@ -258,7 +300,9 @@ class _Reading:
         try:
             at = self._position if position is None else int(position)
         except ValueError:
-            raise ProtocolError(f"the server has sent the position {printable(position or '')!r}") from None
+            raise ProtocolError(
+                f"the server has sent the position {printable(position or '')!r}"
+            ) from None
         if connection is None:
             return
         before = self._position
@@ -273,14 +317,18 @@ class _Reading:
             elif coding == LENGTH_PREFIXED.lower():
                 await self._read_batch(connection, at, is_final=position is None)
             else:
-                raise ProtocolError(f"the server has sent the coding {printable(coding)!r}, which was not accepted")
+                raise ProtocolError(
+                    f"the server has sent the coding {printable(coding)!r}, which was not accepted"
+                )
             self._broken = 0
         except ConnectionLost:
             await self._drop()
             await self._pause_after_break(has_progress=self._position > before)
 
     async def _pause_after_break(self, *, has_progress: bool) -> None:
-        """Wait before the next poll, if an answer broke before its first new element. Raises ConnectionLost, as `_repeat` does."""
+        """Wait before the next poll, if an answer broke before its first new element. Raises
+        ConnectionLost, as `_repeat` does.
+        """
         if has_progress:
             self._broken = 0
             return
@@ -291,7 +339,9 @@ class _Reading:
         self._broken += 1
 
     async def _read_batch(self, connection: ClientConnection, at: int, *, is_final: bool) -> None:
-        """Deliver the elements of a batch as they come; or, if it has no position, when it is complete."""
+        """Deliver the elements of a batch as they come;
+        or, if it has no position, when it is complete.
+        """
         reader, whole = LengthPrefixedReader(self._options.limits.max_element), list[bytes]()
         parts = connection.body()
         try:
@@ -309,7 +359,9 @@ class _Reading:
             self._take(whole, at)
 
     def _take(self, elements: Sequence[bytes], at: int) -> None:
-        """Deliver elements whose first one has the position `at`, without those that have come before."""
+        """Deliver elements whose first one has the position `at`, without those
+        that have come before.
+        """
         if at > self._position:
             raise ProtocolError(f"the server has left out elements: {at} follows {self._position}")
         new = elements[self._position - at :]
@@ -322,7 +374,9 @@ class _Reading:
         """Return the error that an answer stands for."""
         text = ""
         if self._connection is not None:
-            text = printable((await self._connection.whole_body(MAX_TEXT)).decode(errors="replace").strip())
+            text = printable(
+                (await self._connection.whole_body(MAX_TEXT)).decode(errors="replace").strip()
+            )
         what = f"{text or 'the server gave no reason'} (HTTP {answer.status})"
         if answer.status in {401, 407}:  # of the server, or of a proxy
             return AuthRefused(what, processed=False)
@@ -351,18 +405,24 @@ def _parts_of(url: str) -> SplitResult:
 
 
 def _followed(url: str, answer: Answer) -> str:
-    """Return the URL that the Location of an answer leads to. Raises ProtocolError if it is none of HTTP."""
+    """Return the URL that the Location of an answer leads to.
+    Raises ProtocolError if it is none of HTTP.
+    """
     location = answer.headers["location"]
     try:
         found = urljoin(url, location)
         _parts_of(found)
     except ValueError:
-        raise ProtocolError(f"the server has sent the URL {printable(location)!r}, which is none of HTTP") from None
+        raise ProtocolError(
+            f"the server has sent the URL {printable(location)!r}, which is none of HTTP"
+        ) from None
     return found
 
 
 def _authority_of(parts: SplitResult) -> str:
-    """Return the host and the port, as the URL writes them: a user that a redirect names is left out."""
+    """Return the host and the port, as the URL writes them:
+    a user that a redirect names is left out.
+    """
     return parts.netloc.rpartition("@")[2]
 
 
@@ -371,12 +431,18 @@ def _origin_of(parts: SplitResult) -> str:
 
 
 def _seconds(text: str | None) -> float:
-    """Return a Retry-After in seconds; 0 for none, for a date that has passed, and for a text that is neither."""
+    """Return a Retry-After in seconds;
+    0 for none, for a date that has passed, and for a text that is neither.
+    """
     if text is None:
         return 0.0
     try:
         # A date of HTTP is one of the clock on the wall.
-        seconds = float(text) if text.isdecimal() else parsedate_to_datetime(text).timestamp() - time.time()
+        seconds = (
+            float(text)
+            if text.isdecimal()
+            else parsedate_to_datetime(text).timestamp() - time.time()
+        )
     except ValueError:
         return 0.0
     return min(MAX_PAUSE, max(0.0, seconds))

@@ -1,12 +1,16 @@
-"""One subscription of a client: its demand, the elements that the client may not have yet, and how it has ended.
+"""One subscription of a client: its demand, the elements that the client may not have yet,
+and how it has ended.
 
 Rules of this file:
 
-* A position is the number of an element, counted from 0. The elements from `base` on are kept until the client has them for certain.
-* A client that sends positions says so itself. For a client that sends none, the next poll says that the last answer has arrived, unless
-  that answer was not written to its end, or its connection was reset.
+* A position is the number of an element, counted from 0. The elements from `base` on are kept until
+  the client has them for certain.
+* A client that sends positions says so itself. For a client that sends none, the next poll says
+  that the last answer has arrived, unless that answer was not written to its end, or its connection
+  was reset.
 * Demand is counted in all, and not as a rest: an answer that is sent again uses up none.
-* No more is requested from the publisher than may be kept. So a client that requests much, and polls never, costs a bounded amount.
+* No more is requested from the publisher than may be kept. So a client that requests much, and
+  polls never, costs a bounded amount.
 """
 
 from collections.abc import Callable, Sequence
@@ -59,7 +63,9 @@ class Delivery:
         self.is_written = True
 
     def on_lost(self) -> None:
-        """The answer was not written to its end, or its connection was reset before another request came."""
+        """The answer was not written to its end,
+        or its connection was reset before another request came.
+        """
         self._kept.resend(self)
 
 
@@ -67,7 +73,9 @@ class ClientSubscription(Subscriber[bytes]):
     """The subscriber of a publisher, for a client that asks again and again."""
 
     def __init__(self, *, max_elements: int, max_bytes: int, now: float) -> None:
-        """At most `max_elements` are kept, and `max_bytes` of them if elements have about one size."""
+        """At most `max_elements` are kept, and `max_bytes` of them
+        if elements have about one size.
+        """
         self._max_elements = max_elements
         self._max_bytes = max_bytes
         self._upstream: Subscription | None = None
@@ -89,7 +97,9 @@ class ClientSubscription(Subscriber[bytes]):
         self.used_at: float = now
         """When the client was last seen."""
         self.on_change: Callable[[], None] | None = None
-        """Called when there may be something to answer. Set while a request waits; another request takes its place."""
+        """Called when there may be something to answer. Set while a request waits;
+        another request takes its place.
+        """
 
     # --- the subscriber
 
@@ -119,7 +129,9 @@ class ClientSubscription(Subscriber[bytes]):
         self._end(COMPLETED)
 
     def kept_bytes(self) -> int:
-        """Return the bytes that wait for the client. Not named `held`: the front end reserves them, and they must not count twice."""
+        """Return the bytes that wait for the client. Not named `held`: the front end reserves
+        them, and they must not count twice.
+        """
         return self._bytes + ELEMENT_BYTES * len(self._kept)
 
     # --- the client
@@ -145,21 +157,37 @@ class ClientSubscription(Subscriber[bytes]):
         return self._room() <= 0 and self.end >= self._asked
 
     def request(self, n: int, in_all: int | None) -> None:
-        """Add `n` to the demand; or let it be `in_all`, if that is given: then a request that is repeated adds nothing."""
-        self.requested = add_demand(self.requested, n) if in_all is None else max(self.requested, in_all)
+        """Add `n` to the demand; or let it be `in_all`, if that is given:
+        then a request that is repeated adds nothing.
+        """
+        self.requested = (
+            add_demand(self.requested, n) if in_all is None else max(self.requested, in_all)
+        )
         self._ask()
 
     def acknowledge(self, position: int) -> None:
-        """Forget the elements below `position`: the client has them. Raises Unfit for a position that cannot be."""
+        """Forget the elements below `position`: the client has them.
+        Raises Unfit for a position that cannot be.
+        """
         if position > self.sent:
-            raise Unfit(400, f"the position {position} was not reached: the next one is {self.sent}")
+            raise Unfit(
+                400, f"the position {position} was not reached: the next one is {self.sent}"
+            )
         if position < self.base:
-            raise Unfit(409, f"the elements from position {position} on are not kept any more; those from {self.base} on are")
+            raise Unfit(
+                409,
+                (
+                    f"the elements from position {position} on are not kept any more; those from "
+                    f"{self.base} on are"
+                ),
+            )
         self._forget(position)
         self._ask()
 
     def go_to(self, position: int | None) -> None:
-        """Begin the next answer at `position`. None: behind the last answer, or at its beginning again if that was lost."""
+        """Begin the next answer at `position`. None:
+        behind the last answer, or at its beginning again if that was lost.
+        """
         last = self._deliveries[-1] if self._deliveries else None
         if position is not None:
             self.acknowledge(position)
@@ -171,8 +199,11 @@ class ClientSubscription(Subscriber[bytes]):
             self._ask()
         self._deliveries = []
 
-    def take(self, most: int, most_bytes: int, *, apart: bool = False) -> tuple[list[bytes], Delivery]:
-        """Take elements for an answer: `most` at most, and no more than `most_bytes`, unless the first one alone is longer.
+    def take(
+        self, most: int, most_bytes: int, *, apart: bool = False
+    ) -> tuple[list[bytes], Delivery]:
+        """Take elements for an answer:
+        `most` at most, and no more than `most_bytes`, unless the first one alone is longer.
 
         If `apart` is True, they are written, and lost, apart from those that were taken before.
         """
@@ -195,14 +226,18 @@ class ClientSubscription(Subscriber[bytes]):
         return self._kept[position - self.base] if self.base <= position < self.sent else None
 
     def forget_sent(self, keep: int) -> None:
-        """Forget elements that were sent, but for the last `keep`: the client reads them from an answer that does not end."""
+        """Forget elements that were sent, but for the last `keep`:
+        the client reads them from an answer that does not end.
+        """
         position = self.cursor - keep
         if position > self.base:
             self._forget(position)
             self._ask()
 
     def resend(self, delivery: Delivery) -> None:
-        """Send the elements of `delivery` again, and those behind it, if no later request has said more."""
+        """Send the elements of `delivery` again, and those behind it,
+        if no later request has said more.
+        """
         if delivery in self._deliveries and self.base <= delivery.start:
             self.cursor = delivery.start
             del self._deliveries[self._deliveries.index(delivery) :]
@@ -253,7 +288,8 @@ class ClientSubscription(Subscriber[bytes]):
             return FIRST - under_way
         size = max(1, self._all_bytes // end)
         room = min(self._max_elements - len(self._kept), (self._max_bytes - self._bytes) // size)
-        # One at least if nothing is kept: an element may be larger than everything that may be kept.
+        # One at least if nothing is kept:
+        # an element may be larger than everything that may be kept.
         return (max(room, 1) if not self._kept else room) - under_way
 
 

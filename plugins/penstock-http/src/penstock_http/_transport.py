@@ -1,7 +1,9 @@
-"""The transports ``http://host:port`` and ``https://host:port``, for `serve`: HTTP/1.1 and HTTP/2 on the TCP and TLS of penstock.
+"""The transports ``http://host:port`` and ``https://host:port``, for `serve`: HTTP/1.1 and HTTP/2
+on the TCP and TLS of penstock.
 
-The first bytes decide: the preface of HTTP/2, a request of HTTP/1.1, or neither. Then a session begins: RS.io and ReactiveSocket are
-served at the same port, and so are their WebSockets and their streams of HTTP/2.
+The first bytes decide: the preface of HTTP/2, a request of HTTP/1.1, or neither. Then a session
+begins: RS.io and ReactiveSocket are served at the same port, and so are their WebSockets and their
+streams of HTTP/2.
 """
 
 from typing import ClassVar, Final
@@ -32,57 +34,102 @@ from penstock_http._site_connection import SiteConnection
 from penstock_http.multiplex import PREFACE, Mount, subprotocols_of
 from penstock_http.multiplex import settings_of as http2_settings_of
 
-WHY_NO_CONNECTION: Final = "HTTP has requests, and no connection that both sides use; read its streams with subscribe() or remote()"
+WHY_NO_CONNECTION: Final = (
+    "HTTP has requests, and no connection that both sides use; read its streams with subscribe() "
+    "or remote()"
+)
 _ALPN: Final = ("h2", "http/1.1")
 
 
 class HttpTransport(RequestTransport):
-    """HTTP. The options in `TransportOptions.extra` begin with ``http.``; those with ``h2.`` are for HTTP/2."""
+    """HTTP. The options in `TransportOptions.extra` begin with ``http.``; those with ``h2.``
+    are for HTTP/2.
+    """
 
     schemes: ClassVar[tuple[str, ...]] = ("http", "https")
     needs_certificate: ClassVar[tuple[str, ...]] = ("https",)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         await trio.lowlevel.checkpoint()
         raise UsageError(f"{str(url)!r} cannot be connected to: {WHY_NO_CONNECTION}")
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
         if url.path:
-            raise UsageError(f"{str(url)!r} has the path {url.path!r}; a server has paths of its own (/p/NAME): leave it out")
+            raise UsageError(
+                f"{str(url)!r} has the path {url.path!r}; a server has paths of its own (/p/NAME): "
+                "leave it out"
+            )
         secure = url.transport == "https"
         if secure and options.tls is None:
-            raise UsageError(f"to listen at {url.address}, give a certificate: tls=Tls(certificate='server.pem', key='server.key')")
+            raise UsageError(
+                f"to listen at {url.address}, give a certificate: "
+                "tls=Tls(certificate='server.pem', key='server.key')"
+            )
         # In a thread: reading files would block every task.
-        context = await trio.to_thread.run_sync(options.tls.server_context, _ALPN) if secure and options.tls else None
+        context = (
+            await trio.to_thread.run_sync(options.tls.server_context, _ALPN)
+            if secure and options.tls
+            else None
+        )
         settings = settings_of(options)
         check_metrics(settings)
         site = Site(settings, secure=secure)
         http2 = http2_settings_of(options)
-        place = Mount(protocols=subprotocols_of(options.protocols), origins=http2.origins | site.settings.origins)
+        place = Mount(
+            protocols=subprotocols_of(options.protocols),
+            origins=http2.origins | site.settings.origins,
+        )
 
         def accepted(stream: trio.SocketStream, peer: PeerIdentity) -> Connection:
             facts = ConnectionFacts(half_close=True, local=peer.is_loopback)
-            below: ByteConnection = SocketConnection(stream, peer=peer, options=options, facts=facts)
+            below: ByteConnection = SocketConnection(
+                stream, peer=peer, options=options, facts=facts
+            )
             if context is not None:
-                below = TlsConnection(trio.SSLStream(stream, context, server_side=True), peer=peer, options=options)
-            return SiteConnection(below, site, options, place=place, ping=http2.ping, is_loopback=_is_local(stream), stream=stream)
+                below = TlsConnection(
+                    trio.SSLStream(stream, context, server_side=True), peer=peer, options=options
+                )
+            return SiteConnection(
+                below,
+                site,
+                options,
+                place=place,
+                ping=http2.ping,
+                is_loopback=_is_local(stream),
+                stream=stream,
+            )
 
         return await listen_tcp(url, options, accepted)
 
-    async def serve_connection(self, connection: Connection, host: ConnectionHost, /) -> Connection | None:
+    async def serve_connection(
+        self, connection: Connection, host: ConnectionHost, /
+    ) -> Connection | None:
         if not isinstance(connection, SiteConnection):
             return connection
         first = await _first_bytes(connection)
         if first is None:
             return None
-        # Every method of HTTP begins with a capital letter, and no hello of RS.io or ReactiveSocket does.
+        # Every method of HTTP begins with a capital letter, and no hello of RS.io
+        # or ReactiveSocket does.
         if not first[:1].isupper():
             connection.unread(first)
             return connection
         site, is_loopback = connection.site, connection.is_loopback
         if first.startswith(PREFACE):
             place, ping = connection.place, connection.ping
-            served = Http2Connection(connection, host, site, connection.options, place=place, ping=ping, is_loopback=is_loopback)
+            served = Http2Connection(
+                connection,
+                host,
+                site,
+                connection.options,
+                place=place,
+                ping=ping,
+                is_loopback=is_loopback,
+            )
             await served.run(bytes(first))
             return None
         request = await Http1Connection(connection, host, site, is_loopback=is_loopback).run(first)
@@ -90,7 +137,9 @@ class HttpTransport(RequestTransport):
 
 
 async def _first_bytes(connection: Connection) -> bytes | bytearray | None:
-    """Return the first bytes of a client: enough of them to know whether they are the preface of HTTP/2."""
+    """Return the first bytes of a client:
+    enough of them to know whether they are the preface of HTTP/2.
+    """
     first = await connection.receive()
     while first is not None and len(first) < len(PREFACE) and PREFACE.startswith(first):
         more = await connection.receive()

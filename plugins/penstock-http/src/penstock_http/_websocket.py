@@ -1,6 +1,7 @@
 """WebSockets at the port of HTTP: penstock-websocket serves them, where it is installed.
 
-A request of HTTP/1.1 asks for the upgrade, and may be any request of its connection. Its bytes are read again, by that plugin.
+A request of HTTP/1.1 asks for the upgrade, and may be any request of its connection. Its bytes are
+read again, by that plugin.
 """
 
 from collections.abc import Mapping
@@ -25,24 +26,47 @@ def is_installed() -> bool:
 
 
 def websocket_on(
-    below: ByteConnection, request: bytes, options: TransportOptions, *, peer: PeerIdentity, secure: bool, is_loopback: bool
+    below: ByteConnection,
+    request: bytes,
+    options: TransportOptions,
+    *,
+    peer: PeerIdentity,
+    secure: bool,
+    is_loopback: bool,
 ) -> Connection:
-    """Return the server's side of a WebSocket on `below`, whose client has sent `request`. Its handshake answers that."""
+    """Return the server's side of a WebSocket on `below`, whose client has sent `request`.
+    Its handshake answers that.
+    """
     options = replace(options, extra=_with_origins(options.extra))
-    return served_websocket(Replayed(below, request, options, peer=peer), options, secure=secure, is_loopback=is_loopback)
+    return served_websocket(
+        Replayed(below, request, options, peer=peer),
+        options,
+        secure=secure,
+        is_loopback=is_loopback,
+    )
 
 
 def _with_origins(extra: Mapping[str, object]) -> dict[str, object]:
-    """Return options in which pages and hosts that may send requests may open WebSockets too, if there are no other ones for these."""
-    inherited = {f"ws.{name}": extra[f"http.{name}"] for name in ("origins", "hosts") if f"http.{name}" in extra}
+    """Return options in which pages and hosts that may send requests may open WebSockets too, if
+    there are no other ones for these.
+    """
+    inherited = {
+        f"ws.{name}": extra[f"http.{name}"]
+        for name in ("origins", "hosts")
+        if f"http.{name}" in extra
+    }
     return {**inherited, **extra}
 
 
 class Replayed(ByteConnection):
     """A connection whose handshake is over, with bytes that were read from it already."""
 
-    def __init__(self, below: ByteConnection, first: bytes, options: TransportOptions, *, peer: PeerIdentity) -> None:
-        super().__init__(_ReplayedStream(below.stream, first), peer=peer, options=options, facts=below.facts)
+    def __init__(
+        self, below: ByteConnection, first: bytes, options: TransportOptions, *, peer: PeerIdentity
+    ) -> None:
+        super().__init__(
+            _ReplayedStream(below.stream, first), peer=peer, options=options, facts=below.facts
+        )
         self._below = below
 
     async def send(self, data: Bytes, /) -> None:

@@ -1,4 +1,6 @@
-"""A small scripted server of the mapping, with a switch for each fault. It uses no code of penstock-http; h11 reads the requests."""
+"""A small scripted server of the mapping, with a switch for each fault. It uses no code of
+penstock-http; h11 reads the requests.
+"""
 
 import base64
 from collections.abc import Iterable
@@ -72,14 +74,17 @@ class MappingServer:
             parser = h11.Connection(h11.SERVER)
             request = await self._next(parser, connection)
             if request is None:
-                # Memory has no reset. The checks close a connection between two requests only to lose an answer.
+                # Memory has no reset. The checks close a connection between two requests only to
+                # lose an answer.
                 self.resend(last)
                 return
             headers = {name.decode(): value.decode() for name, value in request.headers}
             path, _, query = request.target.decode().partition("?")
             last = self.streams.get("/".join(path.split("/")[:3]))
             try:
-                answer = await self.answer(request.method.decode(), path, parse_qsl(query, keep_blank_values=True), headers)
+                answer = await self.answer(
+                    request.method.decode(), path, parse_qsl(query, keep_blank_values=True), headers
+                )
             except Refused:
                 if last is not None and self.fault != "malformed-goes-on":
                     last.ended = self.error(404)
@@ -115,7 +120,11 @@ class MappingServer:
                 parser.receive_data(bytes(data))
 
     def encode(self, answer: Answer, path: str) -> bytes:
-        headers = [("Date", "Sun, 06 Nov 1994 08:49:37 GMT"), ("Cache-Control", "no-store"), *answer.headers]
+        headers = [
+            ("Date", "Sun, 06 Nov 1994 08:49:37 GMT"),
+            ("Cache-Control", "no-store"),
+            *answer.headers,
+        ]
         if self.fault == "no-date":
             del headers[0]
         if self.fault == "cacheable":
@@ -125,7 +134,9 @@ class MappingServer:
         body = answer.body
         if self.fault == "trailers" and answer.status == 200:
             headers.append(("Transfer-Encoding", "chunked"))
-            body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\nX-Rsio-Error: true\r\n\r\n"
+            body = (
+                b"%x\r\n%b\r\n" % (len(body), body) if body else b""
+            ) + b"0\r\nX-Rsio-Error: true\r\n\r\n"
         elif answer.status != 204:
             headers.append(("Content-Length", str(len(body))))
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
@@ -134,9 +145,15 @@ class MappingServer:
     # --- answers
 
     def error(self, status: int) -> Answer:
-        kind = {"error-html": "text/html", "error-json": "application/json"}.get(self.fault, "text/plain")
+        kind = {"error-html": "text/html", "error-json": "application/json"}.get(
+            self.fault, "text/plain"
+        )
         marked = [] if self.fault == "error-unmarked" else [("X-Rsio-Error", "true")]
-        return Answer(status, [*marked, ("Content-Type", kind)], b"" if self.fault == "error-silent" else b"failed\n")
+        return Answer(
+            status,
+            [*marked, ("Content-Type", kind)],
+            b"" if self.fault == "error-silent" else b"failed\n",
+        )
 
     async def answer(  # noqa: PLR0911 (one for each kind of answer)
         self, method: str, path: str, arguments: list[tuple[str, str]], headers: dict[str, str]
@@ -146,7 +163,10 @@ class MappingServer:
         if self.fault == "negotiates" and "image" in headers.get("accept", ""):
             return Answer(406)
         is_events = path.endswith("/events")
-        if method not in (("GET",) if is_events else ("PUT", "POST")) and self.fault != "any-method":
+        if (
+            method not in (("GET",) if is_events else ("PUT", "POST"))
+            and self.fault != "any-method"
+        ):
             return Answer(405, [("Allow", "GET" if is_events else "PUT, POST")])
         if method == "POST" and self.fault == "post-refused":
             return Answer(500)
@@ -171,7 +191,9 @@ class MappingServer:
             return Answer(404)
         return self.error(500 if self.fault == "unknown-500" else 404)
 
-    def subscribe(self, path: str, arguments: list[tuple[str, str]], headers: dict[str, str]) -> Answer:
+    def subscribe(
+        self, path: str, arguments: list[tuple[str, str]], headers: dict[str, str]
+    ) -> Answer:
         name = path.removeprefix("/p/")
         if name not in PUBLISHERS:
             return Answer(404) if self.fault == "missing-unmarked" else self.error(404)
@@ -187,9 +209,19 @@ class MappingServer:
         url = f"/s/{number:022}"
         self.streams[url] = stream
         location = url + ("?request=1" if self.fault == "url-with-request" else "")
-        return Answer(201, [("Location", location)], b"created\n" if self.fault == "created-with-body" else b"")
+        return Answer(
+            201,
+            [("Location", location)],
+            b"created\n" if self.fault == "created-with-body" else b"",
+        )
 
-    def request(self, stream: Stream, arguments: list[tuple[str, str]], headers: dict[str, str], name: str = "request") -> None:
+    def request(
+        self,
+        stream: Stream,
+        arguments: list[tuple[str, str]],
+        headers: dict[str, str],
+        name: str = "request",
+    ) -> None:
         values = [value for key, value in arguments if key == name]
         if len(values) > 1 and self.fault != "malformed-taken":
             raise Refused
@@ -212,7 +244,9 @@ class MappingServer:
 
     # --- one subscription
 
-    async def act(self, stream: Stream, action: str, arguments: list[tuple[str, str]], headers: dict[str, str]) -> Answer:
+    async def act(
+        self, stream: Stream, action: str, arguments: list[tuple[str, str]], headers: dict[str, str]
+    ) -> Answer:
         if stream.ended is not None and stream.ended.status != 410:
             if self.fault == "lives-after-error" and stream.name == "failing":
                 return Answer(204)
@@ -232,25 +266,38 @@ class MappingServer:
         return Answer(204 if self.fault == "cancel-204" else 200)
 
     def request_more(self, stream: Stream, text: str, headers: dict[str, str]) -> Answer:
-        demand = 0 if self.fault == "request-more-any" and not text.isdigit() else self.number(text, least=self.fault != "request-more-any")
+        demand = (
+            0
+            if self.fault == "request-more-any" and not text.isdigit()
+            else self.number(text, least=self.fault != "request-more-any")
+        )
         if self.fault != "request-more-lost":
             self.request(stream, [("request", str(demand))], headers)
         return Answer(204 if self.fault == "request-more-204" else 200)
 
     def events(self, stream: Stream) -> Answer:
         first = 1 if self.fault == "events-from-1" else 0
-        lines = [b"id: %d\ndata: %b\n\n" % (at, base64.b64encode(element)) for at, element in enumerate(stream.elements, first)]
+        lines = [
+            b"id: %d\ndata: %b\n\n" % (at, base64.b64encode(element))
+            for at, element in enumerate(stream.elements, first)
+        ]
         end = b"" if self.fault == "events-endless" else b"event: rsio-complete\ndata:\n\n"
         return Answer(200, [("Content-Type", "text/event-stream")], b"".join(lines) + end)
 
-    async def poll(self, stream: Stream, arguments: list[tuple[str, str]], headers: dict[str, str]) -> Answer:
+    async def poll(
+        self, stream: Stream, arguments: list[tuple[str, str]], headers: dict[str, str]
+    ) -> Answer:
         stream.newest += 1
         number = stream.newest
         refused = self.go_to(stream, headers)
         if refused is not None:
             return refused
         self.request(stream, arguments, headers)
-        wait = 0.0 if "wait=0" in headers.get("prefer", "") and self.fault != "prefer-ignored" else 25.0
+        wait = (
+            0.0
+            if "wait=0" in headers.get("prefer", "") and self.fault != "prefer-ignored"
+            else 25.0
+        )
         until = trio.current_time() + wait
         if stream.newest == 1 and self.fault == "hangs-up" and stream.name == "slow":
             return Answer(0)
@@ -263,7 +310,9 @@ class MappingServer:
             if trio.current_time() >= until:
                 return Answer(204, self.positions(stream))
             changed = stream.changed
-            with trio.move_on_at(min(until, stream.ready_at if stream.ready_at > trio.current_time() else until)):
+            with trio.move_on_at(
+                min(until, stream.ready_at if stream.ready_at > trio.current_time() else until)
+            ):
                 await changed.wait()
 
     def go_to(self, stream: Stream, headers: dict[str, str]) -> Answer | None:
@@ -294,7 +343,9 @@ class MappingServer:
             return Answer(204, self.positions(stream))
         rest = len(stream.elements) - stream.cursor
         is_there = rest > 0 and trio.current_time() >= stream.ready_at
-        if is_there and (stream.cursor < stream.demand or (self.fault == "demand-ignored" and stream.demand)):
+        if is_there and (
+            stream.cursor < stream.demand or (self.fault == "demand-ignored" and stream.demand)
+        ):
             return self.elements(stream, headers)
         if self.fault == "twice" and stream.name == "slow" and not rest:
             return Answer(200, self.positions(stream), b"late")
@@ -314,14 +365,18 @@ class MappingServer:
             return Answer(410) if self.fault == "failure-completes" else stream.ended
         if self.fault == "completion-forgotten" and stream.ended is not None:
             return self.error(404)
-        stream.ended = Answer(204 if self.fault == "completion-204" else 410, self.positions(stream))
+        stream.ended = Answer(
+            204 if self.fault == "completion-204" else 410, self.positions(stream)
+        )
         if self.fault == "completion-fails":
             return self.error(500)
         return stream.ended
 
     def elements(self, stream: Stream, headers: dict[str, str]) -> Answer:
         accepted = headers.get("accept-encoding", PREFIXED).lower()
-        batches = (PREFIXED.lower() in accepted or FIXED.lower() in accepted) and "q=0" not in accepted
+        batches = (
+            PREFIXED.lower() in accepted or FIXED.lower() in accepted
+        ) and "q=0" not in accepted
         batches = batches or (self.fault == "batches-unasked" and "x-rsio-position" not in headers)
         most = stream.demand - stream.cursor if self.fault != "demand-ignored" else 1
         if headers.get("x-rsio-delivery") == "stream" and self.fault == "streamed-too-long":

@@ -1,4 +1,6 @@
-"""A server of streams without a service, a client that sends any frames, and both ends of a connection in memory."""
+"""A server of streams without a service, a client that sends any frames,
+and both ends of a connection in memory.
+"""
 
 from collections.abc import AsyncIterator, Awaitable, Callable
 from contextlib import asynccontextmanager, suppress
@@ -17,7 +19,17 @@ from trio.testing import lockstep_stream_pair, wait_all_tasks_blocked
 import penstock
 from penstock import Service
 from penstock.api import ConnectionLost, Limits
-from penstock.spi import ByteConnection, Connection, ConnectionHost, Listener, PeerIdentity, TransportOptions, Url, open_tcp, parse_url
+from penstock.spi import (
+    ByteConnection,
+    Connection,
+    ConnectionHost,
+    Listener,
+    PeerIdentity,
+    TransportOptions,
+    Url,
+    open_tcp,
+    parse_url,
+)
 
 TRANSPORT = Http2Transport()
 LIMITS = Limits(goodbye_timeout=0.5, linger=0.3)
@@ -70,7 +82,9 @@ class Host(ConnectionHost):
     async def open(self, *_: Any, **__: Any) -> None:
         """Not called, as above."""
 
-    def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
+    def reserve(
+        self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]
+    ) -> Callable[[], None]:
         """Refuse: a stream of this transport is a connection and reserves nothing."""
         raise AssertionError("not used here")
 
@@ -199,7 +213,9 @@ def serving() -> Callable[..., object]:
         return payload
 
     @asynccontextmanager
-    async def start(url: str = "h2://127.0.0.1:0", **changes: object) -> AsyncIterator[penstock.Server]:
+    async def start(
+        url: str = "h2://127.0.0.1:0", **changes: object
+    ) -> AsyncIterator[penstock.Server]:
         given: dict[str, Any] = {"limits": LIMITS, "on_violation": lambda _: None} | changes
         async with penstock.serve(service, url, **given) as server:
             yield server
@@ -222,14 +238,18 @@ class Ends:
         self.requests: list[Http2Stream] = []
         self.below = [ByteConnection(stream, peer=PEER, options=options) for stream in (one, two)]
         self.client = Multiplexer(self.below[0], is_client=True, ping=20.0)
-        self.server = Multiplexer(self.below[1], is_client=False, ping=20.0, on_request=self._accept)
+        self.server = Multiplexer(
+            self.below[1], is_client=False, ping=20.0, on_request=self._accept
+        )
 
     def _accept(self, stream: Http2Stream, headers: Any) -> None:
         self.requests.append(stream)
         self.server.streams.answer(stream, answer_headers(Agreed(None)))
 
     async def open(self, *, hello: bool = True) -> tuple[Http2Stream, Http2Stream]:
-        """Open a stream and return both of its ends; with `hello`, the windows are the full ones."""
+        """Open a stream and return both of its ends;
+        with `hello`, the windows are the full ones.
+        """
         stream = self.client.streams.open(POST)
         await stream.answered.wait()
         if hello:
@@ -239,7 +259,9 @@ class Ends:
 
 
 @pytest.fixture
-async def ends(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> AsyncIterator[Ends]:
+async def ends(
+    options: TransportOptions, autojump_clock: trio.testing.MockClock
+) -> AsyncIterator[Ends]:
     """Both sides, with their tasks."""
     both = Ends(options)
     async with trio.open_nursery() as nursery:

@@ -1,4 +1,6 @@
-"""The connections of penstock on streams in memory: deadlines, cancels, and the words of their ends. The time is virtual."""
+"""The connections of penstock on streams in memory:
+deadlines, cancels, and the words of their ends. The time is virtual.
+"""
 
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -33,7 +35,14 @@ async def _pair(ends_type: Any, options: TransportOptions) -> AsyncIterator[Pair
 
     def accept(stream: Http2Stream, _: Any) -> None:
         served.append(
-            ServedStream(server, ends.below[1], options, stream=stream, agreed=Agreed("rsio.v0"), on_hello=lambda: None),
+            ServedStream(
+                server,
+                ends.below[1],
+                options,
+                stream=stream,
+                agreed=Agreed("rsio.v0"),
+                on_hello=lambda: None,
+            ),
         )
         nursery.start_soon(served[0].handshake, nursery)
 
@@ -69,7 +78,9 @@ async def test_closing_ends_within_its_time_if_the_peer_reads_nothing(
 async def test_cancelling_ends_at_once_whatever_the_peer_does(
     ends_type: Any, options: TransportOptions, autojump_clock: trio.testing.MockClock, call: str
 ) -> None:
-    """The peer reads nothing and sends nothing. Neither the call nor the abort behind it waits for it."""
+    """The peer reads nothing and sends nothing.
+    Neither the call nor the abort behind it waits for it.
+    """
     patient = replace(options, close_timeout=100.0)
     async with _pair(ends_type, patient) as (client, server):
         server._mux.stop()
@@ -91,10 +102,18 @@ async def test_cancelling_ends_at_once_whatever_the_peer_does(
         assert trio.current_time() - began == 2
 
 
-async def test_cancelling_a_handshake_ends_at_once(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> None:
+async def test_cancelling_a_handshake_ends_at_once(
+    options: TransportOptions, autojump_clock: trio.testing.MockClock
+) -> None:
     """The server accepts the connection and does nothing."""
     one, _ = lockstep_stream_pair()
-    client = ClientConnection(ByteConnection(one, peer=PEER, options=options), options, request=POST, protocol=None, ping=20.0)
+    client = ClientConnection(
+        ByteConnection(one, peer=PEER, options=options),
+        options,
+        request=POST,
+        protocol=None,
+        ping=20.0,
+    )
     began = trio.current_time()
     with trio.move_on_after(2):
         async with trio.open_nursery() as nursery:
@@ -107,7 +126,12 @@ async def test_cancelling_the_service_of_a_client_ends_at_once(
 ) -> None:
     """With a stream on which a send waits."""
     one, two = lockstep_stream_pair()
-    accepted = AcceptedConnection(ByteConnection(two, peer=PEER, options=options), options, place=Mount(protocols=("rsio.v0",)), ping=20.0)
+    accepted = AcceptedConnection(
+        ByteConnection(two, peer=PEER, options=options),
+        options,
+        place=Mount(protocols=("rsio.v0",)),
+        ping=20.0,
+    )
     below = ByteConnection(one, peer=PEER, options=options)
     mux = Multiplexer(below, is_client=True, ping=20.0)
     async with trio.open_nursery() as nursery:
@@ -116,7 +140,15 @@ async def test_cancelling_the_service_of_a_client_ends_at_once(
         nursery.start_soon(mux.run)
         with trio.CancelScope() as scope:
             async with trio.open_nursery() as serving:
-                serving.start_soon(Attendance(accepted.below, accepted.options, host, place=accepted.place, ping=accepted.ping).run)
+                serving.start_soon(
+                    Attendance(
+                        accepted.below,
+                        accepted.options,
+                        host,
+                        place=accepted.place,
+                        ping=accepted.ping,
+                    ).run
+                )
                 mux.streams.open(POST)
                 connection = await host.wait_adopted()
                 mux.stop()
@@ -133,10 +165,18 @@ async def _broken_send(connection: ServedStream) -> None:
         await connection.send(bytes(8 << 20))
 
 
-async def test_a_handshake_without_an_answer_has_a_deadline(options: TransportOptions, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_handshake_without_an_answer_has_a_deadline(
+    options: TransportOptions, autojump_clock: trio.testing.MockClock
+) -> None:
     """The connection below is closed then."""
     one, two = lockstep_stream_pair()
-    client = ClientConnection(ByteConnection(one, peer=PEER, options=options), options, request=POST, protocol=None, ping=20.0)
+    client = ClientConnection(
+        ByteConnection(one, peer=PEER, options=options),
+        options,
+        request=POST,
+        protocol=None,
+        ping=20.0,
+    )
     async with trio.open_nursery() as nursery:
         nursery.start_soon(_read_out, two)
         with pytest.raises(ConnectionLost, match="did not answer the request of HTTP/2 within 5 s"):
@@ -148,7 +188,9 @@ async def _read_out(stream: trio.abc.ReceiveStream) -> None:
         pass
 
 
-async def test_a_closed_connection_says_so(ends_type: Any, options: TransportOptions, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_closed_connection_says_so(
+    ends_type: Any, options: TransportOptions, autojump_clock: trio.testing.MockClock
+) -> None:
     """A task that waits in it is let go; closing again does nothing."""
     async with _pair(ends_type, options) as (client, server):
         async with trio.open_nursery() as nursery:
@@ -199,7 +241,11 @@ async def test_held_counts_what_waits_in_both_directions(
     ],
 )
 async def test_the_reset_behind_a_goodbye_has_its_code(
-    ends_type: Any, options: TransportOptions, autojump_clock: trio.testing.MockClock, reason: str, code: str
+    ends_type: Any,
+    options: TransportOptions,
+    autojump_clock: trio.testing.MockClock,
+    reason: str,
+    code: str,
 ) -> None:
     """For people, and for proxies."""
     assert reset_code(reason).name == code

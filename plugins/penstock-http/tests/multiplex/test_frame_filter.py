@@ -16,7 +16,14 @@ from hyperframe.frame import (
     WindowUpdateFrame,
 )
 from penstock_http.multiplex import _floods as floods
-from penstock_http.multiplex._frame_filter import FRAMES_PER_SLICE, MAX_HEADER_BLOCK, MAX_HEADER_FRAMES, MAX_SETTINGS, PREFACE, FrameFilter
+from penstock_http.multiplex._frame_filter import (
+    FRAMES_PER_SLICE,
+    MAX_HEADER_BLOCK,
+    MAX_HEADER_FRAMES,
+    MAX_SETTINGS,
+    PREFACE,
+    FrameFilter,
+)
 
 
 def _gate(*, is_server: bool = False, max_frame: int = 16384) -> FrameFilter:
@@ -33,7 +40,13 @@ def _feed(gate: FrameFilter, data: bytes, now: float = 0.0) -> list[bytes]:
 
 def test_all_bytes_pass_in_their_order_wherever_they_are_cut() -> None:
     """A header that arrives in parts, a body that arrives in parts, and the preface."""
-    whole = PREFACE + SettingsFrame(0).serialize() + _data(5) + PingFrame(0, b"12345678").serialize() + _data(0, "END_STREAM")
+    whole = (
+        PREFACE
+        + SettingsFrame(0).serialize()
+        + _data(5)
+        + PingFrame(0, b"12345678").serialize()
+        + _data(0, "END_STREAM")
+    )
     for cut in range(len(whole) + 1):
         gate = _gate(is_server=True)
         assert b"".join(_feed(gate, whole[:cut]) + _feed(gate, whole[cut:])) == whole
@@ -43,7 +56,11 @@ def test_all_bytes_pass_in_their_order_wherever_they_are_cut() -> None:
 def test_a_slice_has_a_bounded_number_of_frames() -> None:
     """Other tasks run between two slices."""
     pieces = _feed(_gate(), _data(1) * (2 * FRAMES_PER_SLICE + 1))
-    assert [len(piece) // len(_data(1)) for piece in pieces] == [FRAMES_PER_SLICE, FRAMES_PER_SLICE, 1]
+    assert [len(piece) // len(_data(1)) for piece in pieces] == [
+        FRAMES_PER_SLICE,
+        FRAMES_PER_SLICE,
+        1,
+    ]
 
 
 def test_a_slice_ends_behind_a_goaway() -> None:
@@ -51,7 +68,11 @@ def test_a_slice_ends_behind_a_goaway() -> None:
     goaway, more = GoAwayFrame(0, last_stream_id=1).serialize(), _data(3)
     assert _feed(_gate(), goaway + more) == [goaway, more]
     gate = _gate()
-    assert _feed(gate, goaway[:12]) + _feed(gate, goaway[12:] + more) == [goaway[:12], goaway[12:], more]
+    assert _feed(gate, goaway[:12]) + _feed(gate, goaway[12:] + more) == [
+        goaway[:12],
+        goaway[12:],
+        more,
+    ]
 
 
 def test_a_frame_is_refused_by_its_header() -> None:

@@ -1,4 +1,6 @@
-"""Software of others: curl, nghttp and Node as clients, nginx in front. Each test is skipped where its program is missing."""
+"""Software of others: curl, nghttp and Node as clients, nginx in front. Each test is skipped
+where its program is missing.
+"""
 
 import json
 import shutil
@@ -30,12 +32,18 @@ NGINX = shutil.which("nginx") or ("/usr/sbin/nginx" if Path("/usr/sbin/nginx").e
 
 
 def _speaks_http2(curl: str) -> bool:
-    return bool(curl) and "HTTP2" in subprocess.run([curl, "--version"], capture_output=True, text=True, check=True).stdout
+    return (
+        bool(curl)
+        and "HTTP2"
+        in subprocess.run([curl, "--version"], capture_output=True, text=True, check=True).stdout
+    )
 
 
 @pytest.mark.skipif(not _speaks_http2(CURL), reason="needs curl with HTTP/2")
 async def test_curl_speaks_rsio_in_full_duplex(serving: Any) -> None:
-    """The server answers while the upload is open: curl shows the hello, then the elements, before its input ends."""
+    """The server answers while the upload is open:
+    curl shows the hello, then the elements, before its input ends.
+    """
     async with serving() as server, trio.open_nursery() as nursery:
         url = server.addresses[0].replace("h2:", "http:")
         command = [CURL, "-s", "-N", "-T", ".", "-X", "POST", "--http2-prior-knowledge", url]
@@ -67,7 +75,9 @@ async def test_the_command_on_the_page_shows_the_hello_of_the_server(serving: An
     [command] = [line.strip() for line in PAGE.splitlines() if "curl -s -N -T ." in line]
     async with serving() as server:
         port = parse_url(server.addresses[0]).port
-        done = await trio.run_process(["sh", "-c", command.replace("7002", str(port))], capture_stdout=True)
+        done = await trio.run_process(
+            ["sh", "-c", command.replace("7002", str(port))], capture_stdout=True
+        )
     assert b"02 00" in done.stdout
 
 
@@ -76,12 +86,22 @@ async def test_the_command_on_the_page_shows_the_hello_of_the_server(serving: An
     ("arguments", "status", "words"),
     [
         (["--http2-prior-knowledge"], "405", "a stream of bytes begins with a POST"),
-        (["--http2-prior-knowledge", "-X", "POST", "-H", "Origin: https://evil.example"], "403", "pages of this origin"),
-        (["--http2-prior-knowledge", "-X", "POST", "-H", "Content-Type: application/x-rsio;v=9"], "415", "served are"),
+        (
+            ["--http2-prior-knowledge", "-X", "POST", "-H", "Origin: https://evil.example"],
+            "403",
+            "pages of this origin",
+        ),
+        (
+            ["--http2-prior-knowledge", "-X", "POST", "-H", "Content-Type: application/x-rsio;v=9"],
+            "415",
+            "served are",
+        ),
         (["--http1.1"], "505", "this port speaks HTTP/2 alone"),
     ],
 )
-async def test_curl_shows_why_a_request_is_refused(serving: Any, arguments: list[str], status: str, words: str) -> None:
+async def test_curl_shows_why_a_request_is_refused(
+    serving: Any, arguments: list[str], status: str, words: str
+) -> None:
     """In words for people."""
     async with serving() as server:
         url = server.addresses[0].replace("h2:", "http:")
@@ -97,7 +117,15 @@ async def test_nghttp_gets_the_words_of_the_server(serving: Any, tmp_path: Path)
     (tmp_path / "hello").write_bytes(HELLO)
     async with serving() as server:
         url = server.addresses[0].replace("h2:", "http:")
-        command = [NGHTTP, "-v", "-H", "content-type: application/x-rsio", "-d", str(tmp_path / "hello"), url]
+        command = [
+            NGHTTP,
+            "-v",
+            "-H",
+            "content-type: application/x-rsio",
+            "-d",
+            str(tmp_path / "hello"),
+            url,
+        ]
         done = await trio.run_process(command, capture_stdout=True)
     shown = done.stdout.decode("latin-1")
     assert ":status: 200" in shown
@@ -128,7 +156,9 @@ async def test_node_has_ten_sessions_on_one_connection(serving: Any) -> None:
     """Each subscribes, gets its elements, and ends."""
     async with serving() as server:
         url = server.addresses[0].replace("h2:", "http:")
-        done = await trio.run_process([NODE, "-e", PROGRAM, url, SUBSCRIBE.hex()], capture_stdout=True)
+        done = await trio.run_process(
+            [NODE, "-e", PROGRAM, url, SUBSCRIBE.hex()], capture_stdout=True
+        )
     assert json.loads(done.stdout) == [True] * 10
 
 
@@ -153,7 +183,9 @@ def _configuration(folder: Path, port: int, target: int) -> str:
     shown = PAGE.partition("```nginx\n")[2].partition("```")[0]
     assert "listen 443 ssl http2" in shown
     assert "127.0.0.1:7002" in shown
-    server = shown.replace("443 ssl http2", f"127.0.0.1:{port} http2").replace("127.0.0.1:7002", f"127.0.0.1:{target}")
+    server = shown.replace("443 ssl http2", f"127.0.0.1:{port} http2").replace(
+        "127.0.0.1:7002", f"127.0.0.1:{target}"
+    )
     return AROUND.format(folder=folder, server=server)
 
 
@@ -187,7 +219,10 @@ async def _listens(url: str) -> bool:
 @pytest.mark.parametrize("dialect", ["", "reactivesocket+"])
 async def test_nginx_passes_both_directions(serving: Any, tmp_path: Path, dialect: str) -> None:
     """By grpc_pass: elements, requests, demand, and a cancel in the middle of a stream."""
-    async with serving() as server, _nginx(parse_url(server.addresses[0]).port or 0, tmp_path) as url:
+    async with (
+        serving() as server,
+        _nginx(parse_url(server.addresses[0]).port or 0, tmp_path) as url,
+    ):
         async with penstock.connect(f"{dialect}{url}") as peer:
             async with peer.subscribe("numbers/100", serializer="json", demand=4) as stream:
                 assert [number async for number in stream] == list(range(100))

@@ -10,7 +10,14 @@ from h2.events import DataReceived, Event, RequestReceived
 from hpack import Encoder
 from hyperframe.frame import DataFrame, ExtensionFrame, GoAwayFrame, HeadersFrame, SettingsFrame
 from penstock_http.multiplex import _floods as floods
-from penstock_http.multiplex._protocol import CONNECTION_WINDOW, FIRST_FRAME, FIRST_WINDOW, MAX_FRAME, STREAM_WINDOW, Http2Protocol
+from penstock_http.multiplex._protocol import (
+    CONNECTION_WINDOW,
+    FIRST_FRAME,
+    FIRST_WINDOW,
+    MAX_FRAME,
+    STREAM_WINDOW,
+    Http2Protocol,
+)
 
 REQUEST = [(":method", "POST"), (":scheme", "http"), (":authority", "x"), (":path", "/")]
 
@@ -32,7 +39,9 @@ def _pair() -> tuple[Http2Protocol, H2Connection]:
 
 
 def test_a_stranger_gets_the_first_window_and_small_frames() -> None:
-    """For its streams together. A peer that has said hello gets more, and so does the server of a client at once."""
+    """For its streams together. A peer that has said hello gets more, and
+    so does the server of a client at once.
+    """
     core, client = _pair()
     assert client.local_flow_control_window(1) == FIRST_WINDOW
     assert client.max_outbound_frame_size == FIRST_FRAME
@@ -56,7 +65,9 @@ def test_a_frame_larger_than_that_of_a_stranger_is_accepted_after_the_hello() ->
     core.widen(1)
     client.receive_data(core.take())
     client.send_data(1, bytes(MAX_FRAME))
-    [event] = [event for event in _events(core, client.data_to_send()) if isinstance(event, DataReceived)]
+    [event] = [
+        event for event in _events(core, client.data_to_send()) if isinstance(event, DataReceived)
+    ]
     assert len(event.data) == MAX_FRAME
     core, client = _pair()
     with pytest.raises(floods.RuleBroken, match="a frame of 16385 bytes"):
@@ -93,7 +104,10 @@ def test_streams_go_on_behind_a_goaway_that_was_received() -> None:
     before = client.data_to_send()
     client.send_data(1, b"after", end_stream=True)
     data = before + GoAwayFrame(0, last_stream_id=0).serialize() + client.data_to_send()
-    assert [event.data for event in _events(core, data) if isinstance(event, DataReceived)] == [b"before", b"after"]
+    assert [event.data for event in _events(core, data) if isinstance(event, DataReceived)] == [
+        b"before",
+        b"after",
+    ]
     core.send_headers(1, [(":status", "200")])
     core.send_data(1, memoryview(b"answer"))
     assert b"answer" in core.take()
@@ -124,7 +138,9 @@ def test_a_goaway_with_an_error_is_the_end() -> None:
     core, client = _pair()
     client.send_data(1, b"x")
     with pytest.raises(floods.RuleBroken):
-        _events(core, GoAwayFrame(0, last_stream_id=0, error_code=2).serialize() + client.data_to_send())
+        _events(
+            core, GoAwayFrame(0, last_stream_id=0, error_code=2).serialize() + client.data_to_send()
+        )
 
 
 def test_a_rule_that_the_gate_finds_broken_has_its_goaway() -> None:
@@ -138,7 +154,10 @@ def test_a_rule_that_the_gate_finds_broken_has_its_goaway() -> None:
 def test_settings_of_unknown_numbers_are_bounded() -> None:
     """h2 keeps each of them; 65,536 of them hold 45 MB."""
     core, _ = _pair()
-    frames = [SettingsFrame(0, settings=dict.fromkeys(range(start, start + 30), 1)).serialize() for start in (100, 200, 300)]
+    frames = [
+        SettingsFrame(0, settings=dict.fromkeys(range(start, start + 30), 1)).serialize()
+        for start in (100, 200, 300)
+    ]
     _events(core, frames[0])
     with pytest.raises(floods.RuleBroken, match="more than 64 different settings"):
         _events(core, frames[1] + frames[2])
@@ -187,7 +206,10 @@ def test_a_reset_of_a_stream_that_is_over_does_nothing() -> None:
 
 def _conversation(*, of_client: bool) -> bytes:
     """Return the bytes of one side, with a frame of each type."""
-    client, server = H2Connection(H2Configuration(client_side=True)), H2Connection(H2Configuration(client_side=False))
+    client, server = (
+        H2Connection(H2Configuration(client_side=True)),
+        H2Connection(H2Configuration(client_side=False)),
+    )
     client.initiate_connection()
     server.initiate_connection()
     client.send_headers(1, [*REQUEST, ("content-type", "application/x-rsio")])
@@ -205,13 +227,17 @@ def _conversation(*, of_client: bool) -> bytes:
         speaker.send_headers(3, REQUEST)
         speaker.reset_stream(3)
     speaker.send_headers(1, [("t", "u")], end_stream=True)
-    rest = GoAwayFrame(0, last_stream_id=1).serialize() + ExtensionFrame(0xFB, 0, 0, b"zz").serialize()
+    rest = (
+        GoAwayFrame(0, last_stream_id=1).serialize() + ExtensionFrame(0xFB, 0, 0, b"zz").serialize()
+    )
     return (asked if of_client else b"") + speaker.data_to_send() + rest
 
 
 @pytest.mark.parametrize("of_client", [True, False])
 def test_any_bytes_are_frames_or_a_broken_rule(of_client: bool) -> None:
-    """A conversation with changed, missing and doubled bytes, cut anywhere: `receive` raises nothing but RuleBroken."""
+    """A conversation with changed, missing and doubled bytes, cut anywhere:
+    `receive` raises nothing but RuleBroken.
+    """
     whole = _conversation(of_client=of_client)
     outcomes = set()
     for seed in range(500):

@@ -21,7 +21,9 @@ BASE = {":method": "POST", ":scheme": "http", ":authority": "x", ":path": "/"}
 def _judge(place: Mount = PLACE, **changes: str) -> Agreed | Refused:
     headers = BASE | {name.replace("_", "-"): value for name, value in changes.items()}
     headers |= {f":{name}": headers.pop(name) for name in ("method", "path") if name in headers}
-    return judge_request([(name.encode(), value.encode()) for name, value in headers.items()], place)
+    return judge_request(
+        [(name.encode(), value.encode()) for name, value in headers.items()], place
+    )
 
 
 def _status(verdict: Agreed | Refused) -> int:
@@ -50,7 +52,9 @@ def test_the_content_type_names_the_protocol(content_type: str, protocol: str | 
     assert kind == ("application/octet-stream" if protocol is None else content_type_of(protocol))
 
 
-@pytest.mark.parametrize("content_type", ["application/x-rsio;v=9", "application/x-rsio;encoding=other"])
+@pytest.mark.parametrize(
+    "content_type", ["application/x-rsio;v=9", "application/x-rsio;encoding=other"]
+)
 def test_a_protocol_that_is_not_served_is_refused_with_those_that_are(content_type: str) -> None:
     """The words of the peer are not in the answer."""
     verdict = _judge(content_type=content_type)
@@ -58,12 +62,20 @@ def test_a_protocol_that_is_not_served_is_refused_with_those_that_are(content_ty
     assert verdict.status == 415
     assert "application/x-rsio;v=0;encoding=msgpack" in verdict.text
     assert "other" not in verdict.text
-    assert _status(_judge(Mount(protocols=("rsio.v0",)), content_type="application/x-reactivesocket")) == 415
+    assert (
+        _status(_judge(Mount(protocols=("rsio.v0",)), content_type="application/x-reactivesocket"))
+        == 415
+    )
 
 
 @pytest.mark.parametrize(
     ("changes", "status"),
-    [({"method": "GET"}, 405), ({"path": "/other"}, 404), ({"origin": "https://evil.example"}, 403), ({"origin": "null"}, 403)],
+    [
+        ({"method": "GET"}, 405),
+        ({"path": "/other"}, 404),
+        ({"origin": "https://evil.example"}, 403),
+        ({"origin": "null"}, 403),
+    ],
 )
 def test_a_refused_request_has_its_status(changes: dict[str, str], status: int) -> None:
     """With a text, and with the methods that are allowed."""
@@ -101,11 +113,17 @@ def test_a_request_of_this_side_is_accepted_by_this_side() -> None:
     """Whatever the protocol is."""
     for protocol in PLACE.protocols:
         pairs = request_headers(scheme="https", host="x", path="/", subprotocol=protocol)
-        assert judge_request([(name.encode(), value.encode()) for name, value in pairs], PLACE) == Agreed(protocol)
+        assert judge_request(
+            [(name.encode(), value.encode()) for name, value in pairs], PLACE
+        ) == Agreed(protocol)
 
 
-@pytest.mark.parametrize(("status", "words"), [("200", None), ("503", "503"), ("", "no status"), ("2\u00e9", r"2\xe9")])
+@pytest.mark.parametrize(
+    ("status", "words"), [("200", None), ("503", "503"), ("", "no status"), ("2\u00e9", r"2\xe9")]
+)
 def test_an_answer_other_than_200_opens_nothing(status: str, words: str | None) -> None:
     """The text for people has no byte of the peer as it came."""
     headers = [(b":status", status.encode("latin-1"))] if status else []
-    assert judge_answer(headers) == (None if words is None else f"it answered the request with {words}")
+    assert judge_answer(headers) == (
+        None if words is None else f"it answered the request with {words}"
+    )

@@ -1,4 +1,6 @@
-"""penstock over ``h2://`` and ``h2s://``: streams, requests, the checks of the wire, several sessions on one connection, and strangers."""
+"""penstock over ``h2://`` and ``h2s://``: streams, requests, the checks of the wire, several
+sessions on one connection, and strangers.
+"""
 
 import subprocess
 import sys
@@ -42,14 +44,20 @@ async def test_elements_and_requests_cross(serving: Any, dialect: str) -> None:
 
 
 async def test_h2s_verifies_the_certificate(serving: Any) -> None:
-    """A client that does not know the authority is told what to do. One that does has a secure connection."""
+    """A client that does not know the authority is told what to do.
+    One that does has a secure connection.
+    """
     authority = trustme.CA()
     cert = authority.issue_cert("127.0.0.1")
     with authority.cert_pem.tempfile() as ca, cert.private_key_and_cert_chain_pem.tempfile() as pem:
-        async with serving("h2s://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=pem))) as server:
+        async with serving(
+            "h2s://127.0.0.1:0", options=TransportOptions(tls=Tls(certificate=pem))
+        ) as server:
             [address] = server.addresses
             trusting = TransportOptions(tls=Tls(authorities=ca))
-            async with penstock.subscribe(f"{address}/numbers/3", serializer="json", options=trusting) as stream:
+            async with penstock.subscribe(
+                f"{address}/numbers/3", serializer="json", options=trusting
+            ) as stream:
                 assert [number async for number in stream] == [0, 1, 2]
             with pytest.raises(penstock.ConnectionLost, match="certificate cannot be verified"):
                 await _connect(address)
@@ -81,12 +89,16 @@ async def _hello(client: Any) -> int:
     assert await client.status(stream_id) == "200"
     client.h2.send_data(stream_id, HELLO)
     await client.flush()
-    await client.read_until(lambda event: type(event).__name__ == "DataReceived" and event.stream_id == stream_id)
+    await client.read_until(
+        lambda event: type(event).__name__ == "DataReceived" and event.stream_id == stream_id
+    )
     return stream_id
 
 
 async def test_streams_of_one_connection_are_peers_of_their_own(serving: Any, raw: Any) -> None:
-    """Each has its session, its place and its goodbye. The connection below them has a place too."""
+    """Each has its session, its place and its goodbye.
+    The connection below them has a place too.
+    """
     async with serving() as server:
         client = await raw(server.addresses[0])
         ids = [await _hello(client) for _ in range(5)]
@@ -100,7 +112,9 @@ async def test_streams_of_one_connection_are_peers_of_their_own(serving: Any, ra
         # On another stream the session goes on: a stream that does not exist is refused there.
         client.h2.send_data(ids[3], bytes.fromhex("02 00 01 78 00 00 00"))
         await client.flush()
-        await client.read_until(lambda event: type(event).__name__ == "DataReceived" and event.stream_id == ids[3])
+        await client.read_until(
+            lambda event: type(event).__name__ == "DataReceived" and event.stream_id == ids[3]
+        )
 
 
 async def test_a_stream_beyond_the_places_of_its_address_gets_503(serving: Any, raw: Any) -> None:
@@ -116,7 +130,9 @@ async def test_a_stream_beyond_the_places_of_its_address_gets_503(serving: Any, 
         assert len(server.peers) == 2
 
 
-async def test_a_server_that_leaves_says_goodbye_on_each_stream_and_goaway_below(serving: Any, raw: Any) -> None:
+async def test_a_server_that_leaves_says_goodbye_on_each_stream_and_goaway_below(
+    serving: Any, raw: Any
+) -> None:
     """Behind the goodbye the half of the server ends. The client answers nothing."""
     said: dict[int, bytes] = {}
     ended: set[int] = set()
@@ -145,14 +161,17 @@ async def test_a_server_that_leaves_says_goodbye_on_each_stream_and_goaway_below
 
 @pytest.mark.parametrize("dialect", ["rsio", "reactivesocket"])
 def test_the_checks_of_the_wire_pass(dialect: str) -> None:
-    """As over every other transport: no requirement fails. The slow publisher is so slow that a busy machine cancels it in time."""
+    """As over every other transport: no requirement fails. The slow publisher is so slow that a
+    busy machine cancels it in time.
+    """
     root = Path(__file__).parents[4]
     url = f"{dialect}+h2://127.0.0.1:0"
     program = (
         "import sys, trio, penstock\n"
         "from examples import conformance_service as example\n"
         "async def main():\n"
-        "    async with penstock.serve(example.service, sys.argv[1], on_violation=lambda _: None) as server:\n"
+        "    async with penstock.serve(example.service, sys.argv[1], on_violation=lambda _: None) "
+        "as server:\n"
         "        example.servers.append(server)\n"
         "        example.service.publish('late', penstock.timer(1.0).map(lambda _: b'late'))\n"
         "        print(server.addresses[0], flush=True)\n"
@@ -164,7 +183,8 @@ def test_the_checks_of_the_wire_pass(dialect: str) -> None:
         try:
             assert target.stdout is not None
             results = trio.run(
-                partial(check_target, target=Target(patience=30.0, quiet=0.1, slow="late")), target.stdout.readline().strip()
+                partial(check_target, target=Target(patience=30.0, quiet=0.1, slow="late")),
+                target.stdout.readline().strip(),
             )
         finally:
             target.kill()
@@ -176,15 +196,21 @@ def test_the_checks_of_the_wire_pass(dialect: str) -> None:
 # --- strangers
 
 
-async def test_silent_streams_take_no_more_places_than_silent_connections(serving: Any, raw: Any) -> None:
-    """Each counts among those that have not said hello. The oldest ones go, and a client with something to say is served."""
+async def test_silent_streams_take_no_more_places_than_silent_connections(
+    serving: Any, raw: Any
+) -> None:
+    """Each counts among those that have not said hello. The oldest ones go, and a client with
+    something to say is served.
+    """
     limits = Limits(goodbye_timeout=0.5, linger=0.3, max_pending_handshakes=16)
     async with serving(limits=limits) as server:
         clients = [await raw(server.addresses[0]) for _ in range(4)]
         for client in clients:
             for _ in range(20):
                 await client.request()
-        async with penstock.subscribe(f"{server.addresses[0]}/numbers/2", serializer="json") as stream:
+        async with penstock.subscribe(
+            f"{server.addresses[0]}/numbers/2", serializer="json"
+        ) as stream:
             assert [number async for number in stream] == [0, 1]
         assert server.statistics().handshaking <= 16
         assert server.refused

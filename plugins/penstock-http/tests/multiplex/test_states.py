@@ -10,8 +10,12 @@ def test_each_pair_is_in_the_table_or_a_fault() -> None:
     """Each side ends its half once, and can do it before or after the other."""
     missing = {pair for pair in itertools.product(StreamState, Input) if pair not in TABLE}
     assert missing == {
-        *itertools.product((StreamState.SENT_END, StreamState.CLOSED, StreamState.BROKEN), (Input.SEND_END,)),
-        *itertools.product((StreamState.RECEIVED_END, StreamState.CLOSED, StreamState.BROKEN), (Input.RECEIVE_END,)),
+        *itertools.product(
+            (StreamState.SENT_END, StreamState.CLOSED, StreamState.BROKEN), (Input.SEND_END,)
+        ),
+        *itertools.product(
+            (StreamState.RECEIVED_END, StreamState.CLOSED, StreamState.BROKEN), (Input.RECEIVE_END,)
+        ),
     }
     for state, happened in missing:
         with pytest.raises(AssertionError, match=f"the state {state.name} cannot {happened.name}"):
@@ -27,10 +31,15 @@ def test_both_ends_close_a_stream_in_either_order() -> None:
         assert (state.can_send, state.can_receive) == (False, False)
 
 
-@pytest.mark.parametrize("state", [StreamState.OPEN, StreamState.SENT_END, StreamState.RECEIVED_END])
+@pytest.mark.parametrize(
+    "state", [StreamState.OPEN, StreamState.SENT_END, StreamState.RECEIVED_END]
+)
 def test_a_reset_breaks_what_is_left(state: StreamState) -> None:
     """Nothing can be sent or received behind it."""
     assert move(state, Input.BREAK) is StreamState.BROKEN
-    assert (state.can_send, state.can_receive) == (state is not StreamState.SENT_END, state is not StreamState.RECEIVED_END)
+    assert (state.can_send, state.can_receive) == (
+        state is not StreamState.SENT_END,
+        state is not StreamState.RECEIVED_END,
+    )
     assert not StreamState.BROKEN.can_send
     assert not StreamState.BROKEN.can_receive

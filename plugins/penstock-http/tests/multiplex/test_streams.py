@@ -1,4 +1,6 @@
-"""Streams of one connection in memory: turns, credit, slow readers, and ends within a bounded time. The time is virtual."""
+"""Streams of one connection in memory:
+turns, credit, slow readers, and ends within a bounded time. The time is virtual.
+"""
 
 from typing import Any
 
@@ -9,7 +11,12 @@ from hyperframe.frame import DataFrame
 from penstock_http.multiplex._frame_filter import FRAMES_PER_SLICE
 from penstock_http.multiplex._frame_writer import HIGH, MOST
 from penstock_http.multiplex._multiplexer import Multiplexer
-from penstock_http.multiplex._protocol import CONNECTION_WINDOW, FIRST_WINDOW, MAX_FRAME, STREAM_WINDOW
+from penstock_http.multiplex._protocol import (
+    CONNECTION_WINDOW,
+    FIRST_WINDOW,
+    MAX_FRAME,
+    STREAM_WINDOW,
+)
 from penstock_http.multiplex._requests import request_headers
 from penstock_http.multiplex._states import StreamState
 from penstock_http.multiplex._stream import Http2Stream
@@ -30,7 +37,9 @@ async def _read(side: Multiplexer, stream: Http2Stream, size: int) -> bytes:
 
 
 async def test_streams_take_turns(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """A short send is not behind a long one of another stream: it waits for bytes that are in frames, and for one more frame."""
+    """A short send is not behind a long one of another stream: it waits for bytes that are in
+    frames, and for one more frame.
+    """
     (long, _), (short, _) = [await ends.open() for _ in range(2)]
     ends.server.stop()
     await wait_all_tasks_blocked()
@@ -63,7 +72,9 @@ def _data_frames(data: bytes) -> list[tuple[int, int]]:
     return frames
 
 
-async def test_a_stream_that_is_not_read_holds_its_window_and_stops_no_other(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_stream_that_is_not_read_holds_its_window_and_stops_no_other(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """Its sender waits. Its bytes are there when it is read, and the sender goes on."""
     (slow, unread), (quick, read) = [await ends.open() for _ in range(2)]
     whole = bytes(range(256)) * 8192  # two windows
@@ -79,7 +90,9 @@ async def test_a_stream_that_is_not_read_holds_its_window_and_stops_no_other(end
         assert await _read(ends.server, unread, len(whole)) == whole
 
 
-async def test_a_stranger_fills_the_first_window_with_all_of_its_streams(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_stranger_fills_the_first_window_with_all_of_its_streams(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """Whatever the number of its streams is."""
     pairs = [await ends.open(hello=False) for _ in range(10)]
     async with trio.open_nursery() as nursery:
@@ -90,7 +103,9 @@ async def test_a_stranger_fills_the_first_window_with_all_of_its_streams(ends: A
         nursery.cancel_scope.cancel()
 
 
-async def test_all_streams_of_a_peer_share_a_window(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_all_streams_of_a_peer_share_a_window(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """It bounds what one connection holds. When the streams are read, all bytes come."""
     pairs = [await ends.open() for _ in range(6)]
     async with trio.open_nursery() as nursery:
@@ -102,8 +117,12 @@ async def test_all_streams_of_a_peer_share_a_window(ends: Any, autojump_clock: t
             nursery.start_soon(_read, ends.server, theirs, STREAM_WINDOW)
 
 
-async def test_credit_of_a_dropped_stream_goes_back(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """Otherwise streams that were closed with unread bytes would use the window of the connection up."""
+async def test_credit_of_a_dropped_stream_goes_back(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
+    """Otherwise streams that were closed with unread bytes would use the window of the
+    connection up.
+    """
     for _ in range(6):
         own, theirs = await ends.open()
         await ends.client.outgoing.send(own, bytes(STREAM_WINDOW))
@@ -114,7 +133,9 @@ async def test_credit_of_a_dropped_stream_goes_back(ends: Any, autojump_clock: t
         assert own.state is StreamState.BROKEN
 
 
-async def test_a_peer_that_does_not_read_costs_a_bounded_number_of_bytes(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_peer_that_does_not_read_costs_a_bounded_number_of_bytes(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """Of what is to be sent, `HIGH` and one frame are in frames. The rest stays with its sender."""
     pairs = [await ends.open() for _ in range(4)]
     # The reader of the other side stops.
@@ -130,7 +151,9 @@ async def test_a_peer_that_does_not_read_costs_a_bounded_number_of_bytes(ends: A
     assert HIGH <= most <= HIGH + MAX_FRAME + 9
 
 
-async def test_a_peer_that_sends_frames_and_reads_no_answers_is_given_up(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_peer_that_sends_frames_and_reads_no_answers_is_given_up(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """Answers are not held back as data is. They end the connection at `MOST` bytes."""
     await ends.open()
     ends.client.stop()
@@ -145,7 +168,9 @@ async def test_a_peer_that_sends_frames_and_reads_no_answers_is_given_up(ends: A
     await ends.server.over.wait()
 
 
-async def test_small_frames_are_not_kept_one_by_one(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_small_frames_are_not_kept_one_by_one(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """A list of frames of one byte would hold 40 times their bytes."""
     own, theirs = await ends.open()
     for number in range(300):
@@ -155,7 +180,9 @@ async def test_small_frames_are_not_kept_one_by_one(ends: Any, autojump_clock: t
     assert await _read(ends.server, theirs, 300) == bytes(number % 256 for number in range(300))
 
 
-async def test_other_tasks_run_between_many_small_frames(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_other_tasks_run_between_many_small_frames(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """A peer may send 7,000 frames in one read, which take half a second."""
     own, theirs = await ends.open()
     passes = 0
@@ -180,10 +207,17 @@ async def test_a_part_can_be_taken(ends: Any, autojump_clock: trio.testing.MockC
     await ends.client.outgoing.send(own, b"abcdef")
     with assert_checkpoints():
         await theirs.wait_readable()
-    assert [theirs.take(2), theirs.take(2), theirs.take(9), theirs.take(9)] == [b"ab", b"cd", b"ef", b""]
+    assert [theirs.take(2), theirs.take(2), theirs.take(9), theirs.take(9)] == [
+        b"ab",
+        b"cd",
+        b"ef",
+        b"",
+    ]
 
 
-async def test_send_now_sends_one_frame_if_nothing_waits(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_send_now_sends_one_frame_if_nothing_waits(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """Behind it nothing goes until the writer is done."""
     own, theirs = await ends.open()
     assert ends.client.outgoing.send_now(own, bytes(MAX_FRAME + 1)) == MAX_FRAME
@@ -196,7 +230,9 @@ async def test_send_now_sends_one_frame_if_nothing_waits(ends: Any, autojump_clo
 
 
 async def test_each_side_ends_its_half(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """The other half goes on. A stream whose halves have both ended is forgotten, and nothing can be sent on it."""
+    """The other half goes on. A stream whose halves have both ended is forgotten,
+    and nothing can be sent on it.
+    """
     own, theirs = await ends.open()
     ends.client.streams.end(own)
     await theirs.wait_readable()
@@ -213,7 +249,9 @@ async def test_each_side_ends_its_half(ends: Any, autojump_clock: trio.testing.M
         await ends.client.outgoing.send(own, b"x")
 
 
-async def test_a_reset_breaks_a_send_that_waits_and_keeps_what_has_arrived(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_reset_breaks_a_send_that_waits_and_keeps_what_has_arrived(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """A goodbye may be among it."""
     own, theirs = await ends.open()
     await ends.server.outgoing.send(theirs, b"goodbye")
@@ -231,7 +269,9 @@ async def _refused_send(ends: Any, stream: Http2Stream) -> None:
         await ends.client.outgoing.send(stream, bytes(2 * STREAM_WINDOW))
 
 
-async def test_a_cancelled_send_leaves_the_others_alone(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_cancelled_send_leaves_the_others_alone(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """Bytes that are not in frames yet are dropped."""
     (one, _), (two, read) = [await ends.open() for _ in range(2)]
     with trio.move_on_after(1):
@@ -241,7 +281,9 @@ async def test_a_cancelled_send_leaves_the_others_alone(ends: Any, autojump_cloc
         await _read(ends.server, read, 1000)
 
 
-async def test_an_end_of_the_connection_breaks_every_stream(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_an_end_of_the_connection_breaks_every_stream(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """A reader, and a sender that waits for credit, get the reason."""
     (one, _), (two, _) = [await ends.open() for _ in range(2)]
     words: list[str] = []
@@ -268,8 +310,12 @@ async def test_an_end_of_the_connection_breaks_every_stream(ends: Any, autojump_
     assert ends.client.streams.is_lost
 
 
-async def test_a_goaway_lets_the_open_streams_end(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """No stream is opened behind it. The side that goes away waits for the last stream, and then for the peer."""
+async def test_a_goaway_lets_the_open_streams_end(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
+    """No stream is opened behind it.
+    The side that goes away waits for the last stream, and then for the peer.
+    """
     own, theirs = await ends.open()
     ends.server.go_away()
     await wait_all_tasks_blocked()
@@ -285,7 +331,9 @@ async def test_a_goaway_lets_the_open_streams_end(ends: Any, autojump_clock: tri
     await ends.server.streams.wait_unused()
 
 
-async def test_a_request_behind_a_goaway_is_refused_as_not_looked_at(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_request_behind_a_goaway_is_refused_as_not_looked_at(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """It crosses the GOAWAY on its way, and can be sent again elsewhere."""
     await ends.open()
     ends.server.go_away()
@@ -296,7 +344,9 @@ async def test_a_request_behind_a_goaway_is_refused_as_not_looked_at(ends: Any, 
 
 
 @pytest.mark.parametrize("seconds", [20.0])
-async def test_a_silent_client_is_given_up(ends: Any, autojump_clock: trio.testing.MockClock, seconds: float) -> None:
+async def test_a_silent_client_is_given_up(
+    ends: Any, autojump_clock: trio.testing.MockClock, seconds: float
+) -> None:
     """Behind a ping that it does not answer."""
     await ends.open()
     began = trio.current_time()
@@ -307,7 +357,9 @@ async def test_a_silent_client_is_given_up(ends: Any, autojump_clock: trio.testi
     assert ends.server.words == "the peer did not answer a ping within 20 s"
 
 
-async def test_a_client_that_answers_pings_stays(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
+async def test_a_client_that_answers_pings_stays(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
     """For as long as it has a stream."""
     own, theirs = await ends.open()
     await trio.sleep(1000)
@@ -319,8 +371,12 @@ async def test_a_client_that_answers_pings_stays(ends: Any, autojump_clock: trio
     assert ends.server.words == "no stream for 60 s"
 
 
-async def test_the_last_data_is_noted_as_sent_though_its_task_is_cancelled(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """The client may end the connection as soon as it has the last frame, and that cancels the task that has written it."""
+async def test_the_last_data_is_noted_as_sent_though_its_task_is_cancelled(
+    ends: Any, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The client may end the connection as soon as it has the last frame, and
+    that cancels the task that has written it.
+    """
     _, served = await ends.open()
     written = bytearray()
 

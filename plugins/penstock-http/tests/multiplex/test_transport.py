@@ -1,4 +1,6 @@
-"""The promises of a transport, with ``h2://`` over real sockets: bytes in both directions, and several streams of one connection."""
+"""The promises of a transport, with ``h2://`` over real sockets: bytes in both directions, and
+several streams of one connection.
+"""
 
 import ssl
 from dataclasses import replace
@@ -16,8 +18,12 @@ from penstock.spi import Connection, Tls, TransportOptions, parse_url
 Pair = tuple[Connection, Connection]
 
 
-async def _pair(served: Any, transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery) -> Pair:
-    """Return a connection of a client and that of the server, behind the handshake and the hellos."""
+async def _pair(
+    served: Any, transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery
+) -> Pair:
+    """Return a connection of a client and that of the server, behind the handshake
+    and the hellos.
+    """
     count = len(served.hosts) + 1
     client = await transport.connect(served.address, options=options, nursery=nursery)
     await client.handshake(nursery)
@@ -37,7 +43,9 @@ async def _receive(connection: Connection, size: int) -> bytes:
 # --- connecting and listening
 
 
-async def test_both_sides_have_the_facts(serve: Any, transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery) -> None:
+async def test_both_sides_have_the_facts(
+    serve: Any, transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery
+) -> None:
     """The server knows the protocol by the content type; a client knows what it has asked for."""
     client, server = await _pair(await serve(), transport, options, nursery)
     assert server.facts.protocol == "rsio.v0"
@@ -71,7 +79,9 @@ async def test_a_listener_reports_its_real_address_with_its_path(
     assert served.address.path == "/streams"
     client, _ = await _pair(served, transport, options, nursery)
     await client.abort()
-    other = await transport.connect(parse_url(f"h2://127.0.0.1:{served.address.port}/other#x"), options=options, nursery=nursery)
+    other = await transport.connect(
+        parse_url(f"h2://127.0.0.1:{served.address.port}/other#x"), options=options, nursery=nursery
+    )
     with pytest.raises(ConnectionLost, match="it answered the request with 404"):
         await other.handshake(nursery)
 
@@ -88,7 +98,11 @@ async def test_a_listener_reports_its_real_address_with_its_path(
     ],
 )
 async def test_a_wrong_option_is_refused(
-    transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery, extra: dict[str, object], words: str
+    transport: Http2Transport,
+    options: TransportOptions,
+    nursery: trio.Nursery,
+    extra: dict[str, object],
+    words: str,
 ) -> None:
     """By a listener and by a client."""
     wrong = replace(options, extra=extra)
@@ -106,20 +120,31 @@ async def test_right_options_are_accepted(serve: Any, options: TransportOptions)
         await serve(options=replace(options, extra=extra))
 
 
-async def test_without_a_server_the_connection_is_lost(transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery) -> None:
+async def test_without_a_server_the_connection_is_lost(
+    transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery
+) -> None:
     """With the address in the message."""
-    listener = await transport.listen(parse_url("h2://127.0.0.1:0"), options=options, nursery=nursery)
+    listener = await transport.listen(
+        parse_url("h2://127.0.0.1:0"), options=options, nursery=nursery
+    )
     await listener.aclose()
     with pytest.raises(ConnectionLost, match=str(listener.addresses[0])):
         await transport.connect(listener.addresses[0], options=options, nursery=nursery)
 
 
-async def test_h2s_is_tls_with_alpn(serve: Any, transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery) -> None:
-    """It needs a certificate, and both sides negotiate h2. A client that offers only another protocol is told so."""
+async def test_h2s_is_tls_with_alpn(
+    serve: Any, transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery
+) -> None:
+    """It needs a certificate, and both sides negotiate h2.
+    A client that offers only another protocol is told so.
+    """
     with pytest.raises(UsageError, match="certificate"):
         await transport.listen(parse_url("h2s://127.0.0.1:0"), options=options, nursery=nursery)
     authority = trustme.CA()
-    with authority.cert_pem.tempfile() as ca, authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.tempfile() as pem:
+    with (
+        authority.cert_pem.tempfile() as ca,
+        authority.issue_cert("127.0.0.1").private_key_and_cert_chain_pem.tempfile() as pem,
+    ):
         served = await serve("h2s://127.0.0.1:0", replace(options, tls=Tls(certificate=pem)))
         trusting = replace(options, tls=Tls(authorities=ca))
         client, server = await _pair(served, transport, trusting, nursery)
@@ -133,7 +158,9 @@ async def test_h2s_is_tls_with_alpn(serve: Any, transport: Http2Transport, optio
         await client.aclose()
         context = ssl.create_default_context(cafile=ca)
         context.set_alpn_protocols(["http/1.1"])
-        stream = await trio.open_ssl_over_tcp_stream("127.0.0.1", served.address.port, ssl_context=context)
+        stream = await trio.open_ssl_over_tcp_stream(
+            "127.0.0.1", served.address.port, ssl_context=context
+        )
         await stream.send_all(b"GET / HTTP/1.1\r\nHost: x\r\n\r\n")
         answer = b""
         while data := await stream.receive_some():
@@ -162,7 +189,9 @@ async def test_an_untrusted_certificate_is_refused(
 async def test_bytes_arrive_in_both_directions(
     serve: Any, transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery
 ) -> None:
-    """Boundaries are not kept. Every type of `Bytes` can be sent, and 5 MB cross in both directions at the same time."""
+    """Boundaries are not kept. Every type of `Bytes` can be sent, and 5 MB cross in both
+    directions at the same time.
+    """
     client, server = await _pair(await serve(), transport, options, nursery)
     for sender, receiver in ((client, server), (server, client)):
         for data in (b"one", bytearray(b"two"), memoryview(b"three"), b""):
@@ -201,7 +230,9 @@ async def test_send_now_takes_a_part_and_no_byte_is_lost(
 async def test_a_client_that_closes_leaves_nothing(
     serve: Any, transport: Http2Transport, options: TransportOptions, nursery: trio.Nursery
 ) -> None:
-    """The server reads all of it, and then the end; its own half is still open until it closes too."""
+    """The server reads all of it, and then the end;
+    its own half is still open until it closes too.
+    """
     served = await serve()
     client, server = await _pair(served, transport, options, nursery)
     await client.send(b"last")
@@ -233,7 +264,9 @@ async def test_an_abort_of_the_server_is_a_reset(
         await trio.lowlevel.checkpoint()
 
 
-async def test_the_end_of_tcp_without_a_goodbye_breaks_the_stream(serve: Any, raw: Any, nursery: trio.Nursery) -> None:
+async def test_the_end_of_tcp_without_a_goodbye_breaks_the_stream(
+    serve: Any, raw: Any, nursery: trio.Nursery
+) -> None:
     """It is not an end in good order."""
     served = await serve()
     client = await raw(served.address)
@@ -249,7 +282,9 @@ async def test_the_end_of_tcp_without_a_goodbye_breaks_the_stream(serve: Any, ra
 
 
 async def test_each_stream_of_a_client_is_a_connection(serve: Any, raw: Any) -> None:
-    """With its own bytes and its own end. The client is known when both sides have said hello on one of them."""
+    """With its own bytes and its own end.
+    The client is known when both sides have said hello on one of them.
+    """
     served = await serve()
     client = await raw(served.address)
     host = await served.host()
@@ -272,7 +307,9 @@ async def test_each_stream_of_a_client_is_a_connection(serve: Any, raw: Any) -> 
 
 
 async def test_the_credit_for_padding_goes_back_at_once(serve: Any, raw: Any) -> None:
-    """Although nothing of the stream was read. 130 bytes with 255 bytes of padding each need half of the window."""
+    """Although nothing of the stream was read.
+    130 bytes with 255 bytes of padding each need half of the window.
+    """
     served = await serve()
     client = await raw(served.address)
     stream_id = await client.request()
@@ -340,8 +377,12 @@ async def test_a_refusal_waits_for_the_credit_of_its_client(serve: Any, raw: Any
     assert body == b"a stream of bytes begins with a POST\n"
 
 
-async def test_a_server_that_drains_says_goaway_and_lets_the_streams_end(serve: Any, raw: Any) -> None:
-    """Behind it a request is refused as one that was not looked at. The connection ends with its last stream."""
+async def test_a_server_that_drains_says_goaway_and_lets_the_streams_end(
+    serve: Any, raw: Any
+) -> None:
+    """Behind it a request is refused as one that was not looked at.
+    The connection ends with its last stream.
+    """
     served = await serve()
     client = await raw(served.address)
     await client.status(await client.request())

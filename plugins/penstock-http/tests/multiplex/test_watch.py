@@ -54,7 +54,9 @@ def test_a_frame_without_an_end_has_a_deadline() -> None:
     watch.on_bytes(100.0)
     watch.on_bytes(100.0 + UNFINISHED_SECONDS - 1)
     assert watch.look(100.0 + UNFINISHED_SECONDS - 0.1) is Due.NOTHING
-    assert watch.look(100.0 + UNFINISHED_SECONDS) == "a frame or its headers did not end within 30 s"
+    assert (
+        watch.look(100.0 + UNFINISHED_SECONDS) == "a frame or its headers did not end within 30 s"
+    )
     gate.unfinished = 2
     watch.on_bytes(200.0)
     assert watch.look(200.0 + UNFINISHED_SECONDS - 0.1) is Due.NOTHING
@@ -75,8 +77,12 @@ def test_a_connection_without_streams_has_a_deadline() -> None:
 
 
 @pytest.mark.parametrize("seconds", [20.0, 600.0])
-async def test_the_task_looks_twice_in_an_interval_or_more_often(autojump_clock: trio.testing.MockClock, seconds: float) -> None:
-    """A ping goes out at most half an interval late. Long intervals do not delay the deadline of a frame."""
+async def test_the_task_looks_twice_in_an_interval_or_more_often(
+    autojump_clock: trio.testing.MockClock, seconds: float
+) -> None:
+    """A ping goes out at most half an interval late.
+    Long intervals do not delay the deadline of a frame.
+    """
     gate = Gate()
     watch = Watch(gate, ping=seconds, is_server=True, now=trio.current_time())
     watch.on_streams(1, trio.current_time())

@@ -1,6 +1,8 @@
-"""Metrics of Penstock's servers, connections and streams, for Prometheus; and for OpenTelemetry, in `penstock_metrics.opentelemetry`.
+"""Metrics of Penstock's servers, connections and streams, for Prometheus; and for OpenTelemetry, in
+`penstock_metrics.opentelemetry`.
 
-May import `penstock.spi`, `penstock.api`, attrs, prometheus_client, trio and the standard library. Only `opentelemetry` imports that.
+May import `penstock.spi`, `penstock.api`, attrs, prometheus_client, trio and the standard library.
+Only `opentelemetry` imports that.
 """
 
 from penstock_metrics._hooks import MEASUREMENTS, penstock_stream_ended, penstock_stream_opened

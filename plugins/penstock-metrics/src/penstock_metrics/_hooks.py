@@ -6,7 +6,9 @@ from penstock.spi import StreamEnded, StreamOpened, hookimpl
 from penstock_metrics._measurements import Measurements
 
 MEASUREMENTS: Final = Measurements()
-"""The measurements of this process: `collect` adds to them, and installing the plugin counts the streams of all publishers."""
+"""The measurements of this process:
+`collect` adds to them, and installing the plugin counts the streams of all publishers.
+"""
 
 
 @hookimpl

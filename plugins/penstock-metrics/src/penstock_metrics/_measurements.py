@@ -1,11 +1,15 @@
-"""The servers and connections that are collected, and a snapshot of all of them, taken from any thread.
+"""The servers and connections that are collected, and a snapshot of all of them,
+taken from any thread.
 
 Rules of this file:
 
-* Statistics are read in the run of trio to which their server or connection belongs: another thread could read a table while it changes.
-  `take` sends its question there, and waits for the answer. In the run itself it asks at once.
-* A counter never becomes smaller. What a server or a connection has done stays in `_ended` when it is no longer collected.
-* Nothing raises out of `take` because a run of trio has ended: the last record that was taken counts then.
+* Statistics are read in the run of trio to which their server or connection belongs: another thread
+  could read a table while it changes. `take` sends its question there, and waits for the answer. In
+  the run itself it asks at once.
+* A counter never becomes smaller. What a server or a connection has done stays in `_ended`
+  when it is no longer collected.
+* Nothing raises out of `take` because a run of trio has ended:
+  the last record that was taken counts then.
 """
 
 import copy
@@ -21,7 +25,9 @@ from penstock_metrics._snapshot import Measured, Snapshot
 
 
 class Collected(AbstractContextManager["Collected"]):
-    """A server or a connection that is collected, until `close`; most programs use it as a ``with`` block."""
+    """A server or a connection that is collected, until `close`;
+    most programs use it as a ``with`` block.
+    """
 
     def __init__(self, measurements: "Measurements", source: Measured) -> None:
         self._measurements = measurements
@@ -31,7 +37,9 @@ class Collected(AbstractContextManager["Collected"]):
         self._token = trio.lowlevel.current_trio_token()
 
     def close(self) -> None:
-        """Collect it no longer. The totals of its counters stay. Call it in the same run of trio; a second call does nothing."""
+        """Collect it no longer. The totals of its counters stay. Call it in the same run of
+        trio; a second call does nothing.
+        """
         self._measurements.remove(self)
 
     def take(self) -> ServerStatistics | PeerStatistics | None:
@@ -40,7 +48,9 @@ class Collected(AbstractContextManager["Collected"]):
             if _current_token() is self._token:
                 self._last = self._source.statistics()
             else:
-                self._last = trio.from_thread.run_sync(self._source.statistics, trio_token=self._token)
+                self._last = trio.from_thread.run_sync(
+                    self._source.statistics, trio_token=self._token
+                )
         except trio.RunFinishedError:
             return None
         return self._last
@@ -50,12 +60,19 @@ class Collected(AbstractContextManager["Collected"]):
         """The last record that was taken."""
         return self._last
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.close()
 
 
 class Measurements:
-    """Everything that is measured in a process. It is a plugin as well: as an observer it counts streams by publisher."""
+    """Everything that is measured in a process. It is a plugin as well:
+    as an observer it counts streams by publisher.
+    """
 
     def __init__(self, *, most_labels: int = MOST_LABELS) -> None:
         self._collected: dict[Collected, None] = {}
@@ -65,7 +82,9 @@ class Measurements:
         self._publishers = Publishers(most_labels)
 
     def collect(self, source: Measured) -> Collected:
-        """Collect a server or a connection from now on. Call this in the run of trio in which it runs."""
+        """Collect a server or a connection from now on.
+        Call this in the run of trio in which it runs.
+        """
         collected = Collected(self, source)
         with self._lock:
             self._collected[collected] = None
@@ -81,7 +100,8 @@ class Measurements:
 
     def take(self) -> Snapshot:
         """Return the numbers of now, from any thread."""
-        # The lock is not held here: this may wait for a run of trio, and a task of that run may be about to call `remove`.
+        # The lock is not held here: this may wait for a run of trio, and a task of
+        # that run may be about to call `remove`.
         with self._lock:
             collected = tuple(self._collected)
         taken = [(one, one.take()) for one in collected]

@@ -15,7 +15,9 @@ from penstock_metrics._table import METRICS, Kind, Metric
 
 
 class PenstockCollector(Collector):
-    """Collects the metrics of `METRICS`. Register it with a registry of prometheus_client, or let `collect` do that."""
+    """Collects the metrics of `METRICS`.
+    Register it with a registry of prometheus_client, or let `collect` do that.
+    """
 
     def __init__(self, measurements: Measurements) -> None:
         self._measurements = measurements
@@ -40,10 +42,12 @@ _registered: WeakSet[CollectorRegistry] = WeakSet()
 
 
 def collect(source: Measured, *, registry: CollectorRegistry = REGISTRY) -> Collected:
-    """Collect a `penstock.Server`, or a `penstock.Peer` that this process has connected to, from now on.
+    """Collect a `penstock.Server`, or a `penstock.Peer` that this process has connected to,
+    from now on.
 
-    Call it in the run of trio in which the server or the connection runs, and use the result as a ``with`` block: at its end the server is
-    no longer collected, and the totals of its counters stay. The metrics appear in `registry`, which any thread may scrape.
+    Call it in the run of trio in which the server or the connection runs, and use the result as a
+    ``with`` block: at its end the server is no longer collected, and the totals of its counters
+    stay. The metrics appear in `registry`, which any thread may scrape.
     A server includes all of its connections: its peers need not be collected.
     """
     if registry not in _registered:
@@ -55,5 +59,7 @@ def collect(source: Measured, *, registry: CollectorRegistry = REGISTRY) -> Coll
 def _family(metric: Metric) -> CounterMetricFamily | GaugeMetricFamily:
     # The name of a counter gets its `_total` from the library.
     if metric.kind is Kind.COUNTER:
-        return CounterMetricFamily(metric.name.removesuffix("_total"), metric.help, labels=metric.labels)
+        return CounterMetricFamily(
+            metric.name.removesuffix("_total"), metric.help, labels=metric.labels
+        )
     return GaugeMetricFamily(metric.name, metric.help, labels=metric.labels)

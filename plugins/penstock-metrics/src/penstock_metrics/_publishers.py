@@ -2,9 +2,12 @@
 
 Rules of this file:
 
-* A label is the name or pattern under which the service offers a publisher (`quotes/{symbol}`), and never a name that a peer has chosen.
-* There are at most `MOST_LABELS` labels. Each further publisher is counted under `OTHER`, together with requests that have no name.
-* The table never shrinks. So a stream that was counted under a label when it began is counted under the same one when it ends.
+* A label is the name or pattern under which the service offers a publisher (`quotes/{symbol}`), and
+  never a name that a peer has chosen.
+* There are at most `MOST_LABELS` labels. Each further publisher is counted under `OTHER`, together
+  with requests that have no name.
+* The table never shrinks. So a stream that was counted under a label
+  when it began is counted under the same one when it ends.
 """
 
 from collections import Counter
@@ -47,7 +50,8 @@ class Publishers:
 
     def open(self, event: StreamOpened) -> None:
         """Count a stream that begins."""
-        # A stream of a peer has no pattern here, and the statistics of the connections have its elements.
+        # A stream of a peer has no pattern here, and the statistics of the connections have its
+        # elements.
         if event.outbound:
             self._of(event.pattern).open += 1
 
@@ -62,7 +66,8 @@ class Publishers:
             counts.seconds += event.duration
 
     def _of(self, pattern: str) -> PublisherCounts:
-        # OTHER takes none of the places: without it in the sum, the label that comes first would decide whether there is one place more.
+        # OTHER takes none of the places: without it in the sum, the label that comes first would
+        # decide whether there is one place more.
         is_full = len(self.counts.keys() - {OTHER}) >= self._most
         label = OTHER if not pattern or (is_full and pattern not in self.counts) else pattern
         found = self.counts.get(label)

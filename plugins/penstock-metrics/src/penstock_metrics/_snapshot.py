@@ -1,4 +1,6 @@
-"""A snapshot: what all collected servers and connections have done and hold at one time, as plain numbers."""
+"""A snapshot: what all collected servers and connections have done and hold at one time,
+as plain numbers.
+"""
 
 from collections import Counter
 from collections.abc import Mapping
@@ -41,7 +43,9 @@ class Direction:
         self.add_ended(statistics, bytes_on_the_wire)
 
     def add_ended(self, statistics: DirectionStatistics, bytes_on_the_wire: int) -> None:
-        """Add only the numbers that never become smaller: the server or the connection is no longer collected."""
+        """Add only the numbers that never become smaller:
+        the server or the connection is no longer collected.
+        """
         self.opened += statistics.opened
         self.elements += statistics.elements
         self.bytes += bytes_on_the_wire

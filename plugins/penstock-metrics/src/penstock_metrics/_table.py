@@ -1,6 +1,8 @@
-"""Every metric, in one table: its name, its kind, its labels, its meaning, and how it is read from a snapshot.
+"""Every metric, in one table: its name, its kind, its labels, its meaning,
+and how it is read from a snapshot.
 
-The collector of Prometheus, the instruments of OpenTelemetry and the page of the documentation are all made from this table.
+The collector of Prometheus, the instruments of OpenTelemetry
+and the page of the documentation are all made from this table.
 """
 
 import enum
@@ -55,11 +57,16 @@ def _one(read: Callable[[Snapshot], float]) -> Callable[[Snapshot], Iterable[Sam
 
 
 def _both(read: Callable[[Direction], float]) -> Callable[[Snapshot], Iterable[Sample]]:
-    return lambda snapshot: [(("sent",), read(snapshot.sending)), (("received",), read(snapshot.receiving))]
+    return lambda snapshot: [
+        (("sent",), read(snapshot.sending)),
+        (("received",), read(snapshot.receiving)),
+    ]
 
 
 def _publishers(read: Callable[[PublisherCounts], float]) -> Callable[[Snapshot], Iterable[Sample]]:
-    return lambda snapshot: [((label,), read(counts)) for label, counts in snapshot.publishers.items()]
+    return lambda snapshot: [
+        ((label,), read(counts)) for label, counts in snapshot.publishers.items()
+    ]
 
 
 def _connections(snapshot: Snapshot) -> Iterable[Sample]:
@@ -77,7 +84,11 @@ def _stalled(snapshot: Snapshot) -> Iterator[Sample]:
 
 
 def _ended(snapshot: Snapshot) -> Iterable[Sample]:
-    return [((label, outcome.value), count) for label, counts in snapshot.publishers.items() for outcome, count in counts.ended.items()]
+    return [
+        ((label, outcome.value), count)
+        for label, counts in snapshot.publishers.items()
+        for outcome, count in counts.ended.items()
+    ]
 
 
 _DIRECTION: Final = ("direction",)
@@ -128,7 +139,10 @@ METRICS: Final[tuple[Metric, ...]] = (
         name="penstock_outstanding_demand",
         kind=Kind.GAUGE,
         labels=_DIRECTION,
-        help="Elements that were requested and have not come, without the streams whose demand has no bound.",
+        help=(
+            "Elements that were requested and have not come, without the streams whose demand has "
+            "no bound."
+        ),
         read=_both(lambda sums: sums.demand),
     ),
     Metric(
@@ -143,7 +157,10 @@ METRICS: Final[tuple[Metric, ...]] = (
         kind=Kind.GAUGE,
         labels=("direction", "lacks"),
         unit="seconds",
-        help="The time for which the oldest stalled stream has not moved. It lacks demand, or it has demand and lacks elements.",
+        help=(
+            "The time for which the oldest stalled stream has not moved. It lacks demand, or it "
+            "has demand and lacks elements."
+        ),
         read=_stalled,
     ),
     Metric(
@@ -172,7 +189,10 @@ METRICS: Final[tuple[Metric, ...]] = (
         name="penstock_memory_budget_bytes",
         kind=Kind.GAUGE,
         unit="bytes",
-        help="Limits.memory_budget of the servers: at 80 % of it the connection that holds most is closed.",
+        help=(
+            "Limits.memory_budget of the servers: at 80 % of it the connection that holds most is "
+            "closed."
+        ),
         read=_one(lambda snapshot: snapshot.memory_budget),
     ),
     Metric(
@@ -186,7 +206,10 @@ METRICS: Final[tuple[Metric, ...]] = (
         name="penstock_publisher_subscriptions_ended_total",
         kind=Kind.COUNTER,
         labels=("publisher", "outcome"),
-        help="Streams and requests of a publisher that have ended: completed, failed, cancelled or lost.",
+        help=(
+            "Streams and requests of a publisher that have ended: completed, failed, cancelled or "
+            "lost."
+        ),
         read=_ended,
     ),
     Metric(

@@ -1,13 +1,17 @@
-"""The extension *trace-context*: the span of a subscriber is the parent of the span of its publisher. Needs the extra ``opentelemetry``.
+"""The extension *trace-context*: the span of a subscriber is the parent of the span of its
+publisher. Needs the extra ``opentelemetry``.
 
-A subscriber sends message ``74`` right before its subscribe: the id of the stream in 8 bytes, ``traceparent`` of W3C Trace Context in 55
-bytes, and ``tracestate``. The publisher's side keeps it until the stream begins.
+A subscriber sends message ``74`` right before its subscribe: the id of the stream in 8 bytes,
+``traceparent`` of W3C Trace Context in 55 bytes, and ``tracestate``. The publisher's side keeps it
+until the stream begins.
 
 Rules of this file:
 
 * A client has nothing to send before the server's hello, so its first requests wait for that hello.
-* A message without its subscribe is kept, one for each id, up to `MOST_WAITING`. More of them end the connection.
-* A context that cannot be read by W3C's rules is ignored, as they demand. A message that has no room for one breaks the protocol.
+* A message without its subscribe is kept, one for each id, up to `MOST_WAITING`.
+  More of them end the connection.
+* A context that cannot be read by W3C's rules is ignored, as they demand. A message that has no
+  room for one breaks the protocol.
 """
 
 from typing import Any, Final, Protocol
@@ -30,7 +34,9 @@ SHORTEST: Final = ID_BYTES + PARENT_BYTES
 LONGEST: Final = SHORTEST + MOST_STATE
 
 MOST_WAITING: Final = 1_024
-"""Contexts of a connection whose streams have not begun. A peer has no more streams at a time (`Limits.max_subscriptions`)."""
+"""Contexts of a connection whose streams have not begun. A peer has no more streams at a time
+(`Limits.max_subscriptions`).
+"""
 
 BROKEN: Final = "protocol:trace"
 """The reason for a message that cannot be read, or comes without its subscribe."""
@@ -106,7 +112,10 @@ class ActiveTraceContext:
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
         """Keep a context for the stream whose subscribe follows."""
-        stream_id, is_sound = int.from_bytes(body[:ID_BYTES]), SHORTEST <= len(body) <= LONGEST and body[ID_BYTES:].isascii()
+        stream_id, is_sound = (
+            int.from_bytes(body[:ID_BYTES]),
+            SHORTEST <= len(body) <= LONGEST and body[ID_BYTES:].isascii(),
+        )
         if not is_sound or stream_id in self._waiting or len(self._waiting) >= MOST_WAITING:
             self._link.break_off(BROKEN)
             return
@@ -118,7 +127,9 @@ class ActiveTraceContext:
             self._link.break_off(BROKEN)
 
     def on_ended(self, stream_id: int, is_served: bool, /) -> None:  # noqa: FBT001  # passed by place
-        """Forget what belonged to a stream that was never reported, because it was refused or cancelled at once."""
+        """Forget what belonged to a stream that was never reported, because it was refused
+        or cancelled at once.
+        """
         if is_served:
             self._waiting.pop(stream_id, None)
         else:
@@ -144,10 +155,19 @@ def encode_context(stream_id: int, span: Span) -> bytes:
     parent, state = carrier.get("traceparent", ""), carrier.get("tracestate", "")
     # A span that is not valid, of a tracer that records nothing, has no parent to send.
     parent = parent or f"00-{'0' * 32}-{'0' * 16}-00"
-    return stream_id.to_bytes(ID_BYTES) + parent.encode() + (state.encode() if len(state) <= MOST_STATE else b"")
+    return (
+        stream_id.to_bytes(ID_BYTES)
+        + parent.encode()
+        + (state.encode() if len(state) <= MOST_STATE else b"")
+    )
 
 
 def decode_context(body: bytes) -> Context:
-    """Return the context in the body of a message; an empty one if it is none by the rules of W3C."""
-    carrier = {"traceparent": body[ID_BYTES:SHORTEST].decode(), "tracestate": body[SHORTEST:].decode()}
+    """Return the context in the body of a message;
+    an empty one if it is none by the rules of W3C.
+    """
+    carrier = {
+        "traceparent": body[ID_BYTES:SHORTEST].decode(),
+        "tracestate": body[SHORTEST:].decode(),
+    }
     return _PROPAGATOR.extract(carrier, Context())

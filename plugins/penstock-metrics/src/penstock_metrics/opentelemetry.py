@@ -1,11 +1,16 @@
-"""OpenTelemetry: the metrics as observable instruments, and a span for each stream and request. Needs the extra ``opentelemetry``.
+"""OpenTelemetry: the metrics as observable instruments, and a span for each stream and request.
+Needs the extra ``opentelemetry``.
 
 Rules of this file:
 
-* `instrument` makes the instruments of `METRICS`. Their names have dots: `penstock_elements_total` is ``penstock.elements``.
-* `Spans` is a plugin: pass it to `penstock.spi.build_registry`. Without it nothing is made for a stream.
-* A span ends with its stream. At most `MOST_SPANS` are open at a time, so a server with 100,000 idle streams does not hold a span for each.
-* The name of a span is the pattern of the publisher, and never a name that a peer has chosen; the attribute has that name, escaped.
+* `instrument` makes the instruments of `METRICS`. Their names have dots:
+  `penstock_elements_total` is ``penstock.elements``.
+* `Spans` is a plugin: pass it to `penstock.spi.build_registry`.
+  Without it nothing is made for a stream.
+* A span ends with its stream. At most `MOST_SPANS` are open at a time, so a server with 100,000
+  idle streams does not hold a span for each.
+* The name of a span is the pattern of the publisher, and never a name that a peer has chosen; the
+  attribute has that name, escaped.
 """
 
 from collections.abc import Callable, Iterable
@@ -15,7 +20,14 @@ from typing import Final
 
 from opentelemetry.context import Context
 from opentelemetry.metrics import CallbackOptions, MeterProvider, Observation, get_meter_provider
-from opentelemetry.trace import Span, SpanKind, Status, StatusCode, TracerProvider, get_tracer_provider
+from opentelemetry.trace import (
+    Span,
+    SpanKind,
+    Status,
+    StatusCode,
+    TracerProvider,
+    get_tracer_provider,
+)
 
 from penstock.api import printable
 from penstock.spi import ConnectionOpened, Factory, Outcome, StreamEnded, StreamOpened, hookimpl
@@ -33,10 +45,14 @@ _SCOPE: Final = "penstock_metrics"
 _UNITS: Final = {"bytes": "By", "seconds": "s", "": "1"}
 
 
-def instrument(meter_provider: MeterProvider | None = None, *, measurements: Measurements = MEASUREMENTS) -> None:
-    """Make an observable instrument for each metric. Call it once for each provider; the global one is used without an argument.
+def instrument(
+    meter_provider: MeterProvider | None = None, *, measurements: Measurements = MEASUREMENTS
+) -> None:
+    """Make an observable instrument for each metric. Call it once for each provider; the global one
+    is used without an argument.
 
-    The servers and connections are those of `penstock_metrics.collect`, or of `Measurements.collect`.
+    The servers and connections are those of `penstock_metrics.collect`,
+    or of `Measurements.collect`.
     """
     meter = (meter_provider or get_meter_provider()).get_meter(_SCOPE)
     snapshots = _SharedSnapshot(measurements)
@@ -50,7 +66,9 @@ def instrument(meter_provider: MeterProvider | None = None, *, measurements: Mea
 
 
 def instrument_name(metric: Metric) -> str:
-    """Return the name of the instrument of a metric: without ``_total``, and with a dot behind ``penstock``."""
+    """Return the name of the instrument of a metric:
+    without ``_total``, and with a dot behind ``penstock``.
+    """
     return metric.name.removesuffix("_total").replace("_", ".", 1)
 
 
@@ -60,11 +78,14 @@ class _SharedSnapshot:
     def __init__(self, measurements: Measurements) -> None:
         self._measurements = measurements
         self._lock = Lock()
-        self._read: set[str] = set()  # the metrics that have read the snapshot; bounded by the table
+        # The metrics that have read the snapshot; bounded by the table.
+        self._read: set[str] = set()
         self._snapshot = Snapshot()
 
     def read(self, name: str) -> Snapshot:
-        """Return the snapshot of this collection for the metric `name`. A metric that asks a second time begins the next collection."""
+        """Return the snapshot of this collection for the metric `name`. A metric that asks a
+        second time begins the next collection.
+        """
         with self._lock:
             if not self._read or name in self._read:
                 self._read.clear()
@@ -73,30 +94,46 @@ class _SharedSnapshot:
             return self._snapshot
 
 
-def _callback(metric: Metric, snapshots: _SharedSnapshot) -> Callable[[CallbackOptions], Iterable[Observation]]:
+def _callback(
+    metric: Metric, snapshots: _SharedSnapshot
+) -> Callable[[CallbackOptions], Iterable[Observation]]:
     def observe(_: CallbackOptions) -> Iterable[Observation]:
         samples = metric.read(snapshots.read(metric.name))
-        return [Observation(value, dict(zip(metric.labels, labels, strict=True))) for labels, value in samples]
+        return [
+            Observation(value, dict(zip(metric.labels, labels, strict=True)))
+            for labels, value in samples
+        ]
 
     return observe
 
 
 class Spans:
-    """An observer that makes a span for each stream and request: of the kind server if this side publishes, else of the kind client.
+    """An observer that makes a span for each stream and request: of the kind server if this side
+    publishes, else of the kind client.
 
-    It also offers the extension *trace-context*: if the peer has it too, the span of a publisher is a child of that of its subscriber.
+    It also offers the extension *trace-context*: if the peer has it too, the span of a publisher is
+    a child of that of its subscriber.
     """
 
-    def __init__(self, tracer_provider: TracerProvider | None = None, *, most: int = MOST_SPANS, propagate: bool = True) -> None:
+    def __init__(
+        self,
+        tracer_provider: TracerProvider | None = None,
+        *,
+        most: int = MOST_SPANS,
+        propagate: bool = True,
+    ) -> None:
         """Without a provider the global one is used. At most `most` spans are open at a time.
 
-        With `propagate` the contexts of traces cross RS.io connections. The first requests of a client then wait for the server's hello.
+        With `propagate` the contexts of traces cross RS.io connections. The first requests of a
+        client then wait for the server's hello.
         """
         self._tracer = (tracer_provider or get_tracer_provider()).get_tracer(_SCOPE)
         self._most = most
         self._propagates = propagate
-        self._open: dict[tuple[int, int, bool], Span] = {}  # by connection, id and direction; bounded by `most`
-        self._unreported: set[tuple[int, int, bool]] = set()  # those of `_open` whose streams were not reported yet
+        # By connection, id and direction; bounded by `most`.
+        self._open: dict[tuple[int, int, bool], Span] = {}
+        # Those of `_open` whose streams were not reported yet.
+        self._unreported: set[tuple[int, int, bool]] = set()
         # Both are bounded by the connections.
         self._opening: list[ActiveTraceContext] = []
         self._links: dict[int, ActiveTraceContext] = {}
@@ -109,7 +146,14 @@ class Spans:
         if not self._propagates:
             return []
         make = partial(TraceContext, self)
-        return [Factory(name=TraceContext.name, id=TraceContext.id, make=make, summary="carries the contexts of traces")]
+        return [
+            Factory(
+                name=TraceContext.name,
+                id=TraceContext.id,
+                make=make,
+                summary="carries the contexts of traces",
+            )
+        ]
 
     @hookimpl
     def penstock_connection_opened(self, event: ConnectionOpened) -> None:
@@ -130,7 +174,9 @@ class Spans:
             self._unreported.discard(key)
             return
         link = self._links.get(event.connection) if event.outbound else None
-        self._begin(key, event.publisher, event.pattern, None if link is None else link.take(event.stream))
+        self._begin(
+            key, event.publisher, event.pattern, None if link is None else link.take(event.stream)
+        )
 
     @hookimpl
     def penstock_stream_ended(self, event: StreamEnded) -> None:
@@ -138,7 +184,13 @@ class Spans:
         span = self._open.pop((event.connection, event.stream, event.outbound), None)
         if span is None:
             return
-        span.set_attributes({"penstock.outcome": event.outcome.value, "penstock.elements": event.elements, "penstock.bytes": event.bytes})
+        span.set_attributes(
+            {
+                "penstock.outcome": event.outcome.value,
+                "penstock.elements": event.elements,
+                "penstock.bytes": event.bytes,
+            }
+        )
         if event.error is not None:
             span.record_exception(event.error)
         if event.outcome in {Outcome.FAILED, Outcome.LOST}:
@@ -156,15 +208,20 @@ class Spans:
         if link in self._opening:
             self._opening.remove(link)
         if self._links.pop(link.connection, None) is not None:
-            for connection, stream, _ in [key for key in self._unreported if key[0] == link.connection]:
+            for connection, stream, _ in [
+                key for key in self._unreported if key[0] == link.connection
+            ]:
                 self.end_unreported(connection, stream)
 
     def span_of(self, connection: int, stream: int, publisher: str) -> Span | None:
-        """Return the span of a stream of this side that is about to be opened; None if too many are open."""
+        """Return the span of a stream of this side that is about to be opened;
+        None if too many are open.
+        """
         key = connection, stream, False
         span = self._open.get(key)
         if span is None:
-            # In the task of the program: the span that is current there is the parent. The stream is reported right after this.
+            # In the task of the program: the span that is current there is the parent. The stream
+            # is reported right after this.
             span = self._begin(key, publisher, "", None)
             if span is not None:
                 self._unreported.add(key)
@@ -177,7 +234,9 @@ class Spans:
             self._unreported.discard(key)
             self._open.pop(key).end()
 
-    def _begin(self, key: tuple[int, int, bool], publisher: str, pattern: str, parent: Context | None) -> Span | None:
+    def _begin(
+        self, key: tuple[int, int, bool], publisher: str, pattern: str, parent: Context | None
+    ) -> Span | None:
         if len(self._open) >= self._most:
             return None
         connection, stream, is_served = key
@@ -185,6 +244,10 @@ class Spans:
             f"penstock {pattern or OTHER}",
             context=parent,
             kind=SpanKind.SERVER if is_served else SpanKind.CLIENT,
-            attributes={"penstock.connection": connection, "penstock.stream": stream, "penstock.publisher": printable(publisher)},
+            attributes={
+                "penstock.connection": connection,
+                "penstock.stream": stream,
+                "penstock.publisher": printable(publisher),
+            },
         )
         return span

@@ -1,14 +1,23 @@
-"""Bytes to messages. This file reads the fields; `MessageDecoder` reads the messages that they are in.
+"""Bytes to messages. This file reads the fields;
+`MessageDecoder` reads the messages that they are in.
 
 Rules of this file:
 
-* Elements do not become records. Neighbouring elements of one stream, of any lengths, are a run, and are delivered together.
+* Elements do not become records. Neighbouring elements of one stream, of any lengths, are a run,
+  and are delivered together.
 * If the bytes end within a message, nothing has changed, and it is read again from its start.
 """
 
 from collections.abc import Mapping
 
-from penstock.protocols.rsio import NEED_MORE, FieldKind, MessageDecoder, RsioSink, WireLimits, WireStream
+from penstock.protocols.rsio import (
+    NEED_MORE,
+    FieldKind,
+    MessageDecoder,
+    RsioSink,
+    WireLimits,
+    WireStream,
+)
 from penstock.wire import LONGEST_RUN, deliver_run, has_equal_headers
 from penstock_msgpack._heads import BIN, BIN_8, BIN_16, HEADS, read_uint
 
@@ -18,9 +27,12 @@ class MsgpackDecoder(MessageDecoder):
 
     __slots__ = ("_longest",)
 
-    def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits) -> None:
+    def __init__(
+        self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits
+    ) -> None:
         super().__init__(sink, streams, limits)
-        self._longest = min(limits.frame, limits.element)  # an element in one message is bounded by both
+        # An element in one message is bounded by both.
+        self._longest = min(limits.frame, limits.element)
 
     def read_number(self, data: bytes, position: int, /) -> tuple[int, int]:
         return read_uint(data, position)
@@ -29,7 +41,8 @@ class MsgpackDecoder(MessageDecoder):
         return HEADS[kind].read(data, position)
 
     def read_elements(self, data: bytes, start: int, /) -> int:  # noqa: PLR0911  # a call for each case would cost as much as the case
-        # Heads of one byte are read here, without a call. An index behind the end raises IndexError, which is cheaper than comparisons.
+        # Heads of one byte are read here, without a call. An index behind the end raises
+        # IndexError, which is cheaper than comparisons.
         try:
             subscriber, position = data[start + 1], start + 2
             if subscriber > 0x7F:
@@ -54,7 +67,8 @@ class MsgpackDecoder(MessageDecoder):
         if end > len(data):
             return self.wait_for(end - start)
         fixed = stream.element_size
-        # The next message must be an element of the same stream: most chunks with mixed streams fail here.
+        # The next message must be an element of the same stream:
+        # most chunks with mixed streams fail here.
         if (fixed and fixed != size) or not data.startswith(data[start:head], end):
             self.deliver_element(stream, data[position:end])
             return end
@@ -65,13 +79,21 @@ class MsgpackDecoder(MessageDecoder):
             return end
         return self._deliver_run(data, start, head, position, end, stream)
 
-    def _deliver_run(self, data: bytes, start: int, length_at: int, position: int, end: int, stream: WireStream) -> int:  # positions
+    # positions.
+    def _deliver_run(
+        self, data: bytes, start: int, length_at: int, position: int, end: int, stream: WireStream
+    ) -> int:
         """Deliver the element from `position` to `end`, and those behind it on the same stream.
 
-        Its message begins at `start`, and the head of its element is at `length_at`. A case that the loop does not know is left to
-        `read_elements`.
+        Its message begins at `start`, and the head of its element is at `length_at`. A case that
+        the loop does not know is left to `read_elements`.
         """
-        begin, head, last, longest = data[start:length_at], length_at - start, len(data), self._longest
+        begin, head, last, longest = (
+            data[start:length_at],
+            length_at - start,
+            len(data),
+            self._longest,
+        )
         second, long_heads, elements = end, 0, [data[position:end]]
         append = elements.append  # local names: this loop runs for each element
         try:

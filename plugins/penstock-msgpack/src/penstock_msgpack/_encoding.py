@@ -1,4 +1,6 @@
-"""The messages of RS.io in MessagePack: the type, then each field as one object (wire §Encodings of the reference)."""
+"""The messages of RS.io in MessagePack:
+the type, then each field as one object (wire §Encodings of the reference).
+"""
 
 from collections.abc import Mapping
 from typing import ClassVar, Final
@@ -31,7 +33,9 @@ class MsgpackEncoding(Encoding):
     def next_header(self, subscriber: int, length: int, /) -> bytes:
         return _ON_NEXT + encode_uint(subscriber) + BIN_HEADS[length]
 
-    def decoder(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /) -> MsgpackDecoder:
+    def decoder(
+        self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /
+    ) -> MsgpackDecoder:
         return MsgpackDecoder(sink, streams, limits)
 
     def join_run(self, subscriber: int, elements: list[bytes], /) -> bytearray:
@@ -41,7 +45,9 @@ class MsgpackEncoding(Encoding):
         if length >= 0:
             return join_same(self.next_header(subscriber, length), elements)
         begin = _ON_NEXT + encode_uint(subscriber)
-        return join_each([begin] * len(elements), list(map(BIN_HEADS.__getitem__, map(len, elements))), elements)
+        return join_each(
+            [begin] * len(elements), list(map(BIN_HEADS.__getitem__, map(len, elements))), elements
+        )
 
     # Without records: these messages belong to every stream.
 

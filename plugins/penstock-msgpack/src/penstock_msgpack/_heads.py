@@ -1,8 +1,10 @@
-"""The heads of the objects of MessagePack that RS.io uses, to bytes and back: integers, and the lengths of str, bin and array.
+"""The heads of the objects of MessagePack that RS.io uses, to bytes and back: integers, and the
+lengths of str, bin and array.
 
 Rules of this file:
 
-* An object of another kind is refused on its first byte. So nothing nests, and a peer cannot make the decoder wait for it.
+* An object of another kind is refused on its first byte.
+  So nothing nests, and a peer cannot make the decoder wait for it.
 * Heads are written in their shortest form, and read in any form.
 """
 
@@ -30,7 +32,9 @@ class LengthHeads:
     __slots__ = ("_first", "_last", "_name", "_widths")
 
     def __init__(self, name: str, widths: dict[int, int], fixed: range = range(0)) -> None:
-        """`widths`: by the first byte, the bytes of the length. `fixed`: the first bytes that contain the length."""
+        """`widths`: by the first byte, the bytes of the length. `fixed`:
+        the first bytes that contain the length.
+        """
         self._name = name
         self._widths = widths
         self._first, self._last = fixed.start, fixed.stop
@@ -55,7 +59,9 @@ class LengthHeads:
         if width is None:
             raise _wrong(first, self._name)
         end = position + 1 + width
-        return (0, NEED_MORE) if end > len(data) else (int.from_bytes(data[position + 1 : end]), end)
+        return (
+            (0, NEED_MORE) if end > len(data) else (int.from_bytes(data[position + 1 : end]), end)
+        )
 
 
 STR: Final = LengthHeads("a str", {0xD9: 1, 0xDA: 2, 0xDB: 4}, range(0xA0, 0xC0))
@@ -68,11 +74,15 @@ HEADS: Final = {FieldKind.NUMBERS: ARRAY, FieldKind.TEXT: STR, FieldKind.BYTES: 
 
 
 def encode_uint(n: int) -> bytes:
-    """Return `n` with the shortest head. Raises UsageError for a number that RS.io does not have."""
+    """Return `n` with the shortest head.
+    Raises UsageError for a number that RS.io does not have.
+    """
     if 0 <= n < 0x80:
         return _ONE_BYTE[n]
     if not 0 <= n <= LARGEST:
-        raise UsageError(f"a number of RS.io is 0 to 2^63-1, and was given an integer of {n.bit_length()} bits")
+        raise UsageError(
+            f"a number of RS.io is 0 to 2^63-1, and was given an integer of {n.bit_length()} bits"
+        )
     for first in (0xCC, 0xCD, 0xCE):
         if n < 1 << 8 * _WIDTHS[first]:
             return bytes([first]) + n.to_bytes(_WIDTHS[first])
@@ -99,7 +109,9 @@ def read_uint(data: bytes, position: int) -> tuple[int, int]:
 
 
 class _BinHeads(dict[int, bytes]):
-    """The heads of elements, made when they are first used. A look-up takes a tenth of the time of a call."""
+    """The heads of elements, made when they are first used.
+    A look-up takes a tenth of the time of a call.
+    """
 
     def __missing__(self, length: int) -> bytes:
         head = BIN.encode(length)
@@ -116,4 +128,6 @@ BIN_HEADS: Final = _BinHeads()
 
 
 def _wrong(first: int, due: str) -> ProtocolError:
-    return encoding_error(f"an object of MessagePack that begins with {first:#04x} stands where {due} is due")
+    return encoding_error(
+        f"an object of MessagePack that begins with {first:#04x} stands where {due} is due"
+    )

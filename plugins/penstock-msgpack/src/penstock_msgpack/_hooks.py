@@ -17,4 +17,11 @@ def penstock_serializers() -> list[Serializer]:
 def penstock_encodings() -> list[Factory]:
     """``msgpack``, id 16."""
     # One object for all connections: an encoding has no state.
-    return [Factory(name=MsgpackEncoding.name, id=16, make=lambda: _ENCODING, summary="RS.io messages in MessagePack")]
+    return [
+        Factory(
+            name=MsgpackEncoding.name,
+            id=16,
+            make=lambda: _ENCODING,
+            summary="RS.io messages in MessagePack",
+        )
+    ]

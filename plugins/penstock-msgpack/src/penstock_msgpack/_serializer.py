@@ -2,9 +2,11 @@
 
 Rules of this file:
 
-* An element arrives as it was sent, or is refused when it is sent. Without a type msgspec writes many types that it reads as another one
-  (a tuple arrives as a list, a Decimal as a str). So each value of an element without a type is looked at.
-* The bytes come from a peer: msgspec bounds the nesting and the announced sizes, and refuses bytes behind the element.
+* An element arrives as it was sent, or is refused when it is sent. Without a type msgspec writes
+  many types that it reads as another one (a tuple arrives as a list, a Decimal as a str). So each
+  value of an element without a type is looked at.
+* The bytes come from a peer: msgspec bounds the nesting and the announced sizes,
+  and refuses bytes behind the element.
 * A timestamp is a datetime with a time zone. Every other extension type is refused.
 """
 
@@ -21,9 +23,17 @@ _PLAIN: Final = frozenset({str, bytes, int, float, bool, dt.datetime, dict, list
 """The classes that are read as themselves without a type."""
 
 _LEAVES: Final = frozenset({str, bytes, float, bool, type(None)})
-BROKEN: Final = (msgspec.MsgspecError, ValueError, TypeError, OverflowError, RecursionError, MemoryError)
-"""Raised by msgspec for bytes that it cannot read: TypeError for a key that cannot be hashed, OverflowError for a timestamp of no year,
-RecursionError for deep nesting."""
+BROKEN: Final = (
+    msgspec.MsgspecError,
+    ValueError,
+    TypeError,
+    OverflowError,
+    RecursionError,
+    MemoryError,
+)
+"""Raised by msgspec for bytes that it cannot read: TypeError for a key that cannot be hashed,
+OverflowError for a timestamp of no year, RecursionError for deep nesting.
+"""
 
 _SMALLEST: Final = -(1 << 63)
 _LARGEST: Final = (1 << 64) - 1
@@ -31,10 +41,12 @@ _NO_ELEMENT: Final = "None is never an element (rule 2.13); wrap it, for example
 
 
 class MsgpackSerializer(Serializer):
-    """Elements are dict, list, str, bytes, int, float, bool, and datetime with a time zone; None inside of dict and list.
+    """Elements are dict, list, str, bytes, int, float, bool, and datetime with a time zone;
+    None inside of dict and list.
 
-    `for_type` returns the serializer for elements of one type: a msgspec.Struct, a dataclass, an attrs class, a TypedDict, a NamedTuple, or
-    lists, dicts and unions of these and of plain values; as msgspec writes and reads them.
+    `for_type` returns the serializer for elements of one type: a msgspec.Struct, a dataclass, an
+    attrs class, a TypedDict, a NamedTuple, or lists, dicts and unions of these and of plain values;
+    as msgspec writes and reads them.
     """
 
     name = "msgpack"
@@ -62,7 +74,9 @@ class MsgpackSerializer(Serializer):
         try:
             hash(kind)
         except TypeError:
-            raise UsageError(f"type={shown(kind)} is not a type; give a class, or a form like list[int]") from None
+            raise UsageError(
+                f"type={shown(kind)} is not a type; give a class, or a form like list[int]"
+            ) from None
         return self._typed(kind)
 
 
@@ -77,10 +91,15 @@ class _TypedMsgpack(Serializer):
             is_known = not isinstance(msgspec.inspect.type_info(kind), msgspec.inspect.CustomType)
             self._decode = msgspec.msgpack.Decoder(kind, ext_hook=_refuse_extension).decode
         except (TypeError, ValueError) as error:
-            raise UsageError(f"the serializer 'msgpack' does not take type={self._title}: {error}") from None
+            raise UsageError(
+                f"the serializer 'msgpack' does not take type={self._title}: {error}"
+            ) from None
         if not is_known:
             # msgspec makes a decoder for any class, and refuses the first element.
-            raise UsageError(f"the serializer 'msgpack' does not take type={self._title}: msgspec does not know this class")
+            raise UsageError(
+                f"the serializer 'msgpack' does not take type={self._title}: msgspec does not know "
+                "this class"
+            )
         self._encode = msgspec.msgpack.Encoder().encode
         bare = bare_type(kind)
         self._class = bare if isinstance(bare, type) else None
@@ -101,14 +120,22 @@ class _TypedMsgpack(Serializer):
         return element
 
     def for_type(self, kind: Any, /) -> Serializer:
-        raise UsageError(f"this serializer is for elements of type {self._title} already; leave type={shown(kind)} out")
+        raise UsageError(
+            f"this serializer is for elements of type {self._title} already; leave "
+            f"type={shown(kind)} out"
+        )
 
     def _check(self, element: object) -> None:
         if element is None:
             raise UsageError(_NO_ELEMENT)
-        if self._class is not None and (not isinstance(element, self._class) or type(element) is bool):
+        if self._class is not None and (
+            not isinstance(element, self._class) or type(element) is bool
+        ):
             raise WrongElementType(
-                f"the element is of type {type(element).__name__}, and elements of this stream are of type {self._title}",
+                (
+                    f"the element is of type {type(element).__name__}, and elements of this "
+                    f"stream are of type {self._title}"
+                ),
                 "change the type, or the serializer",
             )
 
@@ -139,7 +166,8 @@ def _check_plain(element: object) -> None:
 
 
 def _check_inside(element: object) -> None:
-    # A list of what is left, and no recursion: an element may be nested more deeply than Python calls may be.
+    # A list of what is left, and no recursion:
+    # an element may be nested more deeply than Python calls may be.
     left = [element]
     while left:
         value = left.pop()
@@ -160,11 +188,17 @@ def _check_leaf(value: object) -> None:
         return
     if isinstance(value, int) and kind is int:
         if not _SMALLEST <= value <= _LARGEST:
-            raise UsageError(f"an integer of {value.bit_length()} bits; MessagePack has integers from -2^63 to 2^64-1")
+            raise UsageError(
+                f"an integer of {value.bit_length()} bits; MessagePack has integers from -2^63 to "
+                "2^64-1"
+            )
         return
     if isinstance(value, dt.datetime) and kind is dt.datetime:
         if value.tzinfo is None:
-            raise UsageError("a datetime without a time zone would arrive as a str; give it one: datetime.now(timezone.utc)")
+            raise UsageError(
+                "a datetime without a time zone would arrive as a str; give it one: "
+                "datetime.now(timezone.utc)"
+            )
         return
     raise _unsupported(value)
 
@@ -178,6 +212,6 @@ def _check_key(key: object) -> None:
 def _unsupported(element: object) -> WrongElementType:
     return WrongElementType(
         f"the serializer 'msgpack' was given an element with a {type(element).__name__}",
-        "without a type it takes dict, list, str, bytes, int, float, bool, datetime with a time zone, and None inside of dict and list; "
-        "for elements of a class give type=, too",
+        "without a type it takes dict, list, str, bytes, int, float, bool, datetime with a time "
+        "zone, and None inside of dict and list; for elements of a class give type=, too",
     )

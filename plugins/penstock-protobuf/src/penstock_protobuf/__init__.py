@@ -1,4 +1,6 @@
-"""Protocol buffers for Penstock: the serializer ``protobuf``, and the encoding of RS.io messages with the id 17."""
+"""Protocol buffers for Penstock: the serializer ``protobuf``,
+and the encoding of RS.io messages with the id 17.
+"""
 
 from penstock_protobuf._encoding import ProtobufEncoding
 from penstock_protobuf._hooks import penstock_encodings, penstock_serializers

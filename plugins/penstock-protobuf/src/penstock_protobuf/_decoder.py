@@ -1,20 +1,40 @@
-"""Bytes to messages. This file reads the fields; `MessageDecoder` reads the messages that they are in.
+"""Bytes to messages. This file reads the fields;
+`MessageDecoder` reads the messages that they are in.
 
 Rules of this file:
 
-* A message is read when its body is complete. Its length is judged before: a body may be as long as the field in it that may be long, and
-  `SLACK` bytes more, so that a peer may send fields that are not known here.
-* Elements do not become records. The form that every writer should use (the stream, then the element, and nothing behind it) has its own
-  path: neighbouring elements of one stream, of any lengths, are a run.
+* A message is read when its body is complete. Its length is judged before: a body may be as long as
+  the field in it that may be long, and `SLACK` bytes more, so that a peer may send fields that are
+  not known here.
+* Elements do not become records. The form that every writer should use (the stream, then the
+  element, and nothing behind it) has its own path: neighbouring elements of one stream, of any
+  lengths, are a run.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from penstock.api import ProtocolError
-from penstock.protocols.rsio import FIELDS, NEED_MORE, FieldKind, MessageDecoder, RsioSink, WireLimits, WireStream, decode_varint
+from penstock.protocols.rsio import (
+    FIELDS,
+    NEED_MORE,
+    FieldKind,
+    MessageDecoder,
+    RsioSink,
+    WireLimits,
+    WireStream,
+    decode_varint,
+)
 from penstock.wire import LONGEST_RUN, deliver_run, has_equal_headers
-from penstock_protobuf._fields import BYTES, VARINT, read_length, read_number, read_tag, skip_field, wrong_type
+from penstock_protobuf._fields import (
+    BYTES,
+    VARINT,
+    read_length,
+    read_number,
+    read_tag,
+    skip_field,
+    wrong_type,
+)
 
 SLACK: Final = 256
 """Bytes of a body beside its long field: for numbers, and for fields that are not known."""
@@ -25,7 +45,12 @@ LONGEST_ID: Final = 9
 _ON_NEXT: Final = 0x21
 _SUBSCRIBER: Final = 0x08  # the tag of field 1, a varint
 _ELEMENT: Final = 0x12  # the tag of field 2, bytes
-_EMPTY: Final[Mapping[FieldKind, Any]] = {FieldKind.NUMBER: 0, FieldKind.TEXT: b"", FieldKind.BYTES: b"", FieldKind.NUMBERS: ()}
+_EMPTY: Final[Mapping[FieldKind, Any]] = {
+    FieldKind.NUMBER: 0,
+    FieldKind.TEXT: b"",
+    FieldKind.BYTES: b"",
+    FieldKind.NUMBERS: (),
+}
 
 
 class ProtobufDecoder(MessageDecoder):
@@ -33,12 +58,16 @@ class ProtobufDecoder(MessageDecoder):
 
     __slots__ = ("_longest",)
 
-    def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits) -> None:
+    def __init__(
+        self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits
+    ) -> None:
         super().__init__(sink, streams, limits)
-        self._longest = min(limits.frame, limits.element)  # an element in one message is bounded by both
+        # An element in one message is bounded by both.
+        self._longest = min(limits.frame, limits.element)
 
     def read_number(self, data: bytes, position: int, /) -> tuple[int, int]:
-        # Only the lengths of messages are read with this, and these are varints of the compact encoding.
+        # Only the lengths of messages are read with this,
+        # and these are varints of the compact encoding.
         return decode_varint(data, position)
 
     def read_message(self, data: bytes, start: int, fields: Sequence[FieldKind], /) -> int:
@@ -57,7 +86,9 @@ class ProtobufDecoder(MessageDecoder):
                 position = skip_field(data, position, end, wire_type)
             else:
                 kind = fields[number - 1]
-                values[number - 1], position = _read_field(data, position, end, kind, wire_type, values[number - 1])
+                values[number - 1], position = _read_field(
+                    data, position, end, kind, wire_type, values[number - 1]
+                )
         for index, (kind, value) in enumerate(zip(fields, values, strict=True)):
             if kind is FieldKind.NUMBER:
                 self.check_number(code, index, value)
@@ -67,7 +98,8 @@ class ProtobufDecoder(MessageDecoder):
         return end
 
     def read_elements(self, data: bytes, start: int, /) -> int:  # noqa: PLR0911  # a call for each case would cost as much as the case
-        # Varints of one byte are read here, without a call. An index behind the end raises IndexError, which is cheaper than comparisons.
+        # Varints of one byte are read here, without a call. An index behind the end raises
+        # IndexError, which is cheaper than comparisons.
         try:
             size, body = data[start + 1], start + 2
         except IndexError:
@@ -101,11 +133,13 @@ class ProtobufDecoder(MessageDecoder):
             return end
         return self._deliver_run(data, data[body : head + 1], position, end, stream)
 
-    def _deliver_run(self, data: bytes, field: bytes, position: int, end: int, stream: WireStream) -> int:
+    def _deliver_run(
+        self, data: bytes, field: bytes, position: int, end: int, stream: WireStream
+    ) -> int:
         """Deliver the element from `position` to `end`, and those behind it on the same stream.
 
-        `field` are the bytes from the beginning of a body to the tag of the element. A case that the loop does not know is left to
-        `read_elements`.
+        `field` are the bytes from the beginning of a body to the tag of the element. A case that
+        the loop does not know is left to `read_elements`.
         """
         width, last, longest = len(field), len(data), self._longest
         least = width + 3  # bytes of a header. Those of the others are counted in `more`.
@@ -142,7 +176,9 @@ class ProtobufDecoder(MessageDecoder):
         if len(elements) == 1:
             stream.receive_element(elements[0])
         else:
-            stream.receive_run(elements, len(elements[0]) + end - second - (len(elements) - 1) * least - more)
+            stream.receive_run(
+                elements, len(elements[0]) + end - second - (len(elements) - 1) * least - more
+            )
         return end
 
     def _check_body(self, code: int, size: int, fields: Sequence[FieldKind]) -> None:
@@ -153,7 +189,10 @@ class ProtobufDecoder(MessageDecoder):
             most = 0
         if size > most + SLACK:
             raise ProtocolError(
-                f"the peer announced a message of {size} bytes for the {what}; the limit of this side is {most + SLACK}",
+                (
+                    f"the peer announced a message of {size} bytes for the {what}; the limit of "
+                    f"this side is {most + SLACK}"
+                ),
                 reason=f"{reason} {size} > {most + SLACK}",
             )
 
@@ -161,11 +200,13 @@ class ProtobufDecoder(MessageDecoder):
 def _read_usual(data: bytes, body: int, end: int) -> tuple[int, int, int]:
     """Return the stream, where the tag of the element is, and where the element begins.
 
-    The last is NEED_MORE if the body has another form than the usual one: the stream, then the element up to the end. The tag is at the end
-    of the body if the element is empty. The body is complete.
+    The last is NEED_MORE if the body has another form than the usual one: the stream, then the
+    element up to the end. The tag is at the end of the body if the element is empty. The body is
+    complete.
     """
     subscriber, position = 0, body
-    # A byte behind the body may be read here as one of it. The last comparison finds that: the positions do not fit together then.
+    # A byte behind the body may be read here as one of it. The last comparison finds that: the
+    # positions do not fit together then.
     try:
         if position < end and data[position] == _SUBSCRIBER:
             subscriber, position = data[position + 1], position + 2
@@ -185,8 +226,12 @@ def _read_usual(data: bytes, body: int, end: int) -> tuple[int, int, int]:
     return (subscriber, head, position) if position + length == end else (0, 0, NEED_MORE)
 
 
-def _read_field(data: bytes, position: int, end: int, kind: FieldKind, wire_type: int, before: Any) -> tuple[Any, int]:
-    """Return the value of a field and the position behind it. `before` is the value of the same field before."""
+def _read_field(
+    data: bytes, position: int, end: int, kind: FieldKind, wire_type: int, before: Any
+) -> tuple[Any, int]:
+    """Return the value of a field and the position behind it.
+    `before` is the value of the same field before.
+    """
     if kind is FieldKind.NUMBER and wire_type == VARINT:
         return read_number(data, position, end)
     if kind is FieldKind.NUMBERS and wire_type == VARINT:

@@ -1,4 +1,5 @@
-"""The messages of RS.io in protocol buffers: the type, the length of the body, the body (wire §Encodings of the reference).
+"""The messages of RS.io in protocol buffers: the type, the length of the body, the body (wire
+§Encodings of the reference).
 
 Rules of this file:
 
@@ -45,7 +46,9 @@ class _Ends(dict[int, bytes]):
 
 
 class _Begins(dict[int, bytes]):
-    """The type and the length of a message with an element of a length, for one length of the field of the stream."""
+    """The type and the length of a message with an element of a length,
+    for one length of the field of the stream.
+    """
 
     def __init__(self, field: int) -> None:
         super().__init__()
@@ -79,7 +82,12 @@ class ProtobufEncoding(Encoding):
             if kind is FieldKind.NUMBER:
                 parts.append(_number(number, field))
             else:
-                parts.append(_bytes(number, b"".join(map(encode_varint, field)) if kind is FieldKind.NUMBERS else field))
+                parts.append(
+                    _bytes(
+                        number,
+                        b"".join(map(encode_varint, field)) if kind is FieldKind.NUMBERS else field,
+                    )
+                )
         body = b"".join(parts)
         return bytes([code]) + encode_varint(len(body)) + body
 
@@ -91,12 +99,16 @@ class ProtobufEncoding(Encoding):
         return _header(b"\x22", _number(1, subscriber) + _number(2, count), length)
 
     def part_header(self, subscriber: int, element: int, length: int, /, *, last: bool) -> bytes:
-        return _header(b"\x24" if last else b"\x23", _number(1, subscriber) + _number(2, element), length)
+        return _header(
+            b"\x24" if last else b"\x23", _number(1, subscriber) + _number(2, element), length
+        )
 
     def extension_header(self, code: int, length: int, /) -> bytes:
         return COMPACT.extension_header(code, length)
 
-    def decoder(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /) -> ProtobufDecoder:
+    def decoder(
+        self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /
+    ) -> ProtobufDecoder:
         return ProtobufDecoder(sink, streams, limits)
 
     def join_run(self, subscriber: int, elements: list[bytes], /) -> bytearray:
@@ -107,7 +119,8 @@ class ProtobufEncoding(Encoding):
             return join_same(self.next_header(subscriber, length), elements)
         field = _SUBSCRIBER + encode_varint(subscriber) if subscriber else b""
         lengths = list(map(len, elements))
-        # Lists that are filled by C, and one join: a header for each element would cost more than all the rest.
+        # Lists that are filled by C, and one join:
+        # a header for each element would cost more than all the rest.
         parts = [field] * (4 * len(elements))
         parts[::4] = map(_BEGINS[len(field)].__getitem__, lengths)
         parts[2::4], parts[3::4] = list(map(_ENDS.__getitem__, lengths)), elements

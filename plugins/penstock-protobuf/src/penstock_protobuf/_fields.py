@@ -1,4 +1,5 @@
-"""The parts of a message of protocol buffers that are read here: varints, tags, and fields that are not known.
+"""The parts of a message of protocol buffers that are read here:
+varints, tags, and fields that are not known.
 
 Rules of this file:
 
@@ -24,7 +25,9 @@ _WIDTHS: Final = {1: 8, 5: 4}
 
 
 def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the varint at `position` and the position behind it. Raises ProtocolError if it goes past `end`."""
+    """Return the varint at `position` and the position behind it.
+    Raises ProtocolError if it goes past `end`.
+    """
     value = shift = 0
     for at in range(position, min(end, position + LONGEST_VARINT)):
         byte = data[at]
@@ -36,7 +39,9 @@ def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def read_number(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the number of RS.io at `position` and the position behind it. Raises ProtocolError for one above 2^63-1."""
+    """Return the number of RS.io at `position` and the position behind it.
+    Raises ProtocolError for one above 2^63-1.
+    """
     number, position = read_varint(data, position, end)
     if number > LARGEST:
         raise encoding_error("a number above 2^63-1")
@@ -44,7 +49,9 @@ def read_number(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def read_length(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the positions where the bytes of a field begin and end. Raises ProtocolError if they go past `end`."""
+    """Return the positions where the bytes of a field begin and end.
+    Raises ProtocolError if they go past `end`.
+    """
     length, begin = read_varint(data, position, end)
     if length > end - begin:
         raise encoding_error("a field goes past the end of its message")
@@ -52,7 +59,9 @@ def read_length(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def read_tag(data: bytes, position: int, end: int) -> tuple[int, int, int]:
-    """Return the number and the wire type of a field, and the position behind its tag. Raises ProtocolError for the number 0."""
+    """Return the number and the wire type of a field, and the position behind its tag. Raises
+    ProtocolError for the number 0.
+    """
     tag, position = read_varint(data, position, end)
     if tag > LARGEST_TAG or not tag >> 3:
         raise encoding_error("a field with a number that protocol buffers do not have")
@@ -60,7 +69,9 @@ def read_tag(data: bytes, position: int, end: int) -> tuple[int, int, int]:
 
 
 def skip_field(data: bytes, position: int, end: int, wire_type: int) -> int:
-    """Return the position behind a field that is not known. Raises ProtocolError for a group and for the wire types 6 and 7."""
+    """Return the position behind a field that is not known. Raises ProtocolError for a group and
+    for the wire types 6 and 7.
+    """
     if wire_type == VARINT:
         return read_varint(data, position, end)[1]
     if wire_type == BYTES:

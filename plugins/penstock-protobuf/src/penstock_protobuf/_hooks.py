@@ -17,4 +17,11 @@ def penstock_serializers() -> list[Serializer]:
 def penstock_encodings() -> list[Factory]:
     """``protobuf``, id 17."""
     # One object for all connections: an encoding has no state.
-    return [Factory(name=ProtobufEncoding.name, id=17, make=lambda: _ENCODING, summary="RS.io messages in protocol buffers")]
+    return [
+        Factory(
+            name=ProtobufEncoding.name,
+            id=17,
+            make=lambda: _ENCODING,
+            summary="RS.io messages in protocol buffers",
+        )
+    ]

@@ -2,9 +2,10 @@
 
 Rules of this file:
 
-* Without a type an element is a google.protobuf.Any: the name of its type, and its bytes. A name selects a class that the program has
-  imported, and nothing else.
-* Values of Python travel as the well-known types for them. A datetime has a time zone, and a timestamp no nanoseconds.
+* Without a type an element is a google.protobuf.Any: the name of its type, and its bytes. A name
+  selects a class that the program has imported, and nothing else.
+* Values of Python travel as the well-known types for them.
+  A datetime has a time zone, and a timestamp no nanoseconds.
 """
 
 import datetime as dt
@@ -12,7 +13,14 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any, Final
 
-from google.protobuf import any_pb2, descriptor_pool, duration_pb2, message_factory, timestamp_pb2, wrappers_pb2
+from google.protobuf import (
+    any_pb2,
+    descriptor_pool,
+    duration_pb2,
+    message_factory,
+    timestamp_pb2,
+    wrappers_pb2,
+)
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from penstock.api import ProtocolError, UsageError, shown
@@ -30,7 +38,8 @@ _WRAPPERS: Final[dict[type, type[Message]]] = {
 """By class, the well-known type of its values."""
 
 _SUPPORTED: Final = (
-    "it takes messages of generated classes, str, bytes, bool, int (64 bits), float, datetime with a time zone, and timedelta"
+    "it takes messages of generated classes, str, bytes, bool, int (64 bits), float, datetime "
+    "with a time zone, and timedelta"
 )
 
 _PREFIX: Final = "type.googleapis.com/"
@@ -41,9 +50,11 @@ _NANOSECONDS: Final = 1000
 
 
 class ProtobufSerializer(Serializer):
-    """Elements are messages of generated classes, or str, bytes, bool, int, float, datetime, timedelta.
+    """Elements are messages of generated classes, or str, bytes, bool, int, float, datetime,
+    timedelta.
 
-    Each element carries the name of its type. `for_type` returns the serializer for messages of one class, whose name is not sent.
+    Each element carries the name of its type. `for_type` returns the serializer for messages of one
+    class, whose name is not sent.
     """
 
     name = "protobuf"
@@ -55,9 +66,13 @@ class ProtobufSerializer(Serializer):
     def dumps(self, element: object, /) -> bytes:
         message = element if isinstance(element, Message) else _wrap(element)
         if type(message) is any_pb2.Any:
-            raise UsageError("an Any as an element would arrive as the message in it; send that message")
+            raise UsageError(
+                "an Any as an element would arrive as the message in it; send that message"
+            )
         # By hand and not by Any.Pack, which would copy the bytes once more.
-        return _written(any_pb2.Any(type_url=_PREFIX + message.DESCRIPTOR.full_name, value=_written(message)))
+        return _written(
+            any_pb2.Any(type_url=_PREFIX + message.DESCRIPTOR.full_name, value=_written(message))
+        )
 
     def loads(self, data: bytes, /) -> object:
         envelope = _read(any_pb2.Any, data)
@@ -65,15 +80,22 @@ class ProtobufSerializer(Serializer):
         kind = _class_of(name)
         if kind is None or kind is any_pb2.Any:
             # The name is the peer's text: only its repr goes into the error, cut.
-            raise ProtocolError(f"an element of the type {name[:100]!r} arrived, of which this program has imported no class")
+            raise ProtocolError(
+                f"an element of the type {name[:100]!r} arrived, of which this program has "
+                "imported no class"
+            )
         return _unwrap(_read(kind, envelope.value))
 
     def for_type(self, kind: Any, /) -> Serializer:
         if kind is Message:
             return self
         bare = bare_type(kind)
-        if not isinstance(bare, type) or not (bare in _WRAPPERS or (issubclass(bare, Message) and hasattr(bare, "DESCRIPTOR"))):
-            raise UsageError(f"the serializer 'protobuf' does not take type={shown(kind)}; {_SUPPORTED}")
+        if not isinstance(bare, type) or not (
+            bare in _WRAPPERS or (issubclass(bare, Message) and hasattr(bare, "DESCRIPTOR"))
+        ):
+            raise UsageError(
+                f"the serializer 'protobuf' does not take type={shown(kind)}; {_SUPPORTED}"
+            )
         return self._typed(bare)
 
 
@@ -89,7 +111,10 @@ class _TypedProtobuf(Serializer):
     def dumps(self, element: object, /) -> bytes:
         if type(element) is not self._kind:
             raise WrongElementType(
-                f"the element is of type {type(element).__name__}, and elements of this stream are of type {self._kind.__name__}",
+                (
+                    f"the element is of type {type(element).__name__}, and elements of this "
+                    f"stream are of type {self._kind.__name__}"
+                ),
                 "change the type, or the serializer",
             )
         return _written(element if isinstance(element, Message) else _wrap(element))
@@ -99,7 +124,10 @@ class _TypedProtobuf(Serializer):
         return message if self._message is self._kind else _unwrap(message)
 
     def for_type(self, kind: Any, /) -> Serializer:
-        raise UsageError(f"this serializer is for elements of type {self._kind.__name__} already; leave type={shown(kind)} out")
+        raise UsageError(
+            f"this serializer is for elements of type {self._kind.__name__} already; leave "
+            f"type={shown(kind)} out"
+        )
 
 
 def _class_of(name: str) -> type[Message] | None:
@@ -132,11 +160,16 @@ def _wrap(element: object) -> Message:
     """Return the well-known message of a value."""
     kind = _WRAPPERS.get(type(element))
     if kind is None:
-        raise WrongElementType(f"the serializer 'protobuf' was given a {type(element).__name__}", _SUPPORTED)
+        raise WrongElementType(
+            f"the serializer 'protobuf' was given a {type(element).__name__}", _SUPPORTED
+        )
     try:
         if isinstance(element, dt.datetime):
             if element.tzinfo is None:
-                raise UsageError("a datetime without a time zone would arrive with one; give it one: datetime.now(UTC)")
+                raise UsageError(
+                    "a datetime without a time zone would arrive with one; give it one: "
+                    "datetime.now(UTC)"
+                )
             timestamp = timestamp_pb2.Timestamp()
             timestamp.FromDatetime(element)
             return timestamp
@@ -158,7 +191,11 @@ def _unwrap(message: Any) -> object:
         if message.nanos % _NANOSECONDS:
             raise ProtocolError("a time with nanoseconds arrived, which a datetime does not have")
         try:
-            value: object = message.ToDatetime(dt.UTC) if kind is timestamp_pb2.Timestamp else message.ToTimedelta()
+            value: object = (
+                message.ToDatetime(dt.UTC)
+                if kind is timestamp_pb2.Timestamp
+                else message.ToTimedelta()
+            )
         except (ValueError, OverflowError) as error:
             raise ProtocolError(f"a time arrived that Python does not have: {error}") from None
         return value

@@ -1,7 +1,8 @@
 """Penstock on Apache Spark.
 
-`format("penstock")` reads published logs: `penstock_spark.source`. `penstock_spark.audit` judges recorded signals. `session` makes a
-Spark session, or says what is missing for one. Spark's workers import this package, so it starts no trio run.
+`format("penstock")` reads published logs: `penstock_spark.source`. `penstock_spark.audit` judges
+recorded signals. `session` makes a Spark session, or says what is missing for one. Spark's workers
+import this package, so it starts no trio run.
 """
 
 from penstock_spark._session import session

@@ -1,4 +1,6 @@
-"""The connection of one of Spark's processes: made at the first use, kept for the next one, and made again after a loss."""
+"""The connection of one of Spark's processes:
+made at the first use, kept for the next one, and made again after a loss.
+"""
 
 from contextlib import AbstractContextManager, suppress
 
@@ -16,7 +18,9 @@ class Connection:
         self._peer: Peer | None = None
         self._address = ""
         self.made: int = 0
-        """The number of connections that were made. The server may be another process after each."""
+        """The number of connections that were made.
+        The server may be another process after each.
+        """
 
     def is_open_to(self, address: str) -> bool:
         """Return whether there is a connection to `address`."""
@@ -26,7 +30,9 @@ class Connection:
         return self._peer.is_connected
 
     def peer(self, address: str) -> Peer:
-        """Return the server at `address`. Connects unless a connection to it is open. Raises ConnectionLost if no server answers."""
+        """Return the server at `address`. Connects unless a connection to it is open. Raises
+        ConnectionLost if no server answers.
+        """
         if self._peer is not None and self.is_open_to(address):
             return self._peer
         self.close()

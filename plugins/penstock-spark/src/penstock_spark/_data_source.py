@@ -1,6 +1,7 @@
 """`format("penstock")`: what Spark makes for each `read`, `readStream`, `write` and `writeStream`.
 
-Spark imports this module when it looks for sources, with every version of pyspark. So the readers are imported after a check of it:
+Spark imports this module when it looks for sources, with every version of pyspark. So the readers
+are imported after a check of it:
 an error here would hide the other sources, too.
 """
 
@@ -26,7 +27,9 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
     """Reads logs of a Penstock server, and writes to one, with demand."""
 
     _is_asked: bool = False
-    """Whether Spark has asked for the columns. It does not if the program has given some by ``.schema(…)``."""
+    """Whether Spark has asked for the columns.
+    It does not if the program has given some by ``.schema(…)``.
+    """
 
     @classmethod
     def name(cls) -> str:
@@ -36,8 +39,9 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
         check_version(pyspark.__version__)
         if is_shipped(Path(__file__), SparkFiles._root_directory):  # noqa: SLF001  # getRootDirectory() needs a session
             _log.warning(
-                "penstock_spark has come by --py-files. Spark does not give these files to the process of a streaming source: readStream "
-                "will fail with ModuleNotFoundError until penstock-spark is installed on the driver with pip"
+                "penstock_spark has come by --py-files. Spark does not give these files to the "
+                "process of a streaming source: readStream will fail with ModuleNotFoundError "
+                "until penstock-spark is installed on the driver with pip"
             )
         found = SourceSettings.of(self.options).row_schema
         self._is_asked = True  # kept: Spark sends this object from process to process
@@ -53,8 +57,8 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
 
         if "endingoffsets" in {name.lower() for name in self.options}:
             raise UsageError(
-                "endingOffsets is for read: a streaming query has no end. Leave it out; with Trigger.AvailableNow the query reads what is "
-                "there, and ends"
+                "endingOffsets is for read: a streaming query has no end. Leave it out; with "
+                "Trigger.AvailableNow the query reads what is there, and ends"
             )
         return PenstockStreamReader(self._settings(schema), schema)
 
@@ -84,9 +88,14 @@ def check_version(version: str) -> None:
     """Raise UsageError for a pyspark whose sources cannot bound a batch."""
     found = tuple(int(part) for part in version.split(".")[:2] if part.isdigit())
     if found < LEAST_VERSION:
-        raise UsageError(f"penstock-spark needs pyspark 4.2 or newer, and this is {version}: pip install 'penstock-spark[spark]'")
+        raise UsageError(
+            f"penstock-spark needs pyspark 4.2 or newer, and this is {version}: pip install "
+            "'penstock-spark[spark]'"
+        )
 
 
 def is_shipped(module: Path, root: str | None) -> bool:
-    """Return whether a module is in the folder in which Spark keeps what ``--py-files`` has sent."""
+    """Return whether a module is in the folder in
+    which Spark keeps what ``--py-files`` has sent.
+    """
     return root is not None and module.is_relative_to(root)

@@ -1,11 +1,14 @@
-"""The options of `spark.read` and `spark.writeStream`: a table of the known ones, and the reading of their texts.
+"""The options of `spark.read` and `spark.writeStream`:
+a table of the known ones, and the reading of their texts.
 
 Rules of this file:
 
-* Spark hands options over as texts, and with names in lower case. A name here is written as users know it, and compared without case.
-* An option that no table has is refused, because a misspelled one would have no effect. The error names the nearest known option.
-* Options are visible in the plan of a query and in Spark's user interface. So no option has a secret: it has the name of a file or of a
-  variable of the environment.
+* Spark hands options over as texts, and with names in lower case. A name here is written as users
+  know it, and compared without case.
+* An option that no table has is refused, because a misspelled one would have no effect. The error
+  names the nearest known option.
+* Options are visible in the plan of a query and in Spark's user interface. So no option has a
+  secret: it has the name of a file or of a variable of the environment.
 """
 
 import difflib
@@ -26,7 +29,9 @@ NO_NAMES: Final[Mapping[str, str]] = {}
 
 
 class Option(NamedTuple):
-    """One option. `read` makes the value from a text, and raises ValueError with the words for what is allowed."""
+    """One option. `read` makes the value from a text,
+    and raises ValueError with the words for what is allowed.
+    """
 
     name: str
     read: Callable[[str], Any]
@@ -35,11 +40,17 @@ class Option(NamedTuple):
 
 
 def read_options(
-    given: Mapping[str, str], known: Sequence[Option], *, ignored: Collection[str] = (), foreign: Mapping[str, str] = NO_NAMES
+    given: Mapping[str, str],
+    known: Sequence[Option],
+    *,
+    ignored: Collection[str] = (),
+    foreign: Mapping[str, str] = NO_NAMES,
 ) -> dict[str, Any]:
-    """Return the value of each known option, by its name as in the table. Options in `ignored` belong to Spark itself.
+    """Return the value of each known option, by its name as in the table.
+    Options in `ignored` belong to Spark itself.
 
-    `foreign` has names that users know from other sources, in lower case, and what to use in their place.
+    `foreign` has names that users know from other sources, in lower case,
+    and what to use in their place.
 
     Raises UsageError for an unknown option, and for a text that is not a value of its option.
     """
@@ -68,7 +79,9 @@ def _unknown(name: str, known: Sequence[Option], foreign: Mapping[str, str]) -> 
     names = {option.name.lower(): option.name for option in known}
     if close := difflib.get_close_matches(name.lower(), names, n=1):
         return UsageError(f"there is no option {shown(name)}; the nearest one is {names[close[0]]}")
-    return UsageError(f"there is no option {shown(name)}; the options are {', '.join(names.values())}")
+    return UsageError(
+        f"there is no option {shown(name)}; the options are {', '.join(names.values())}"
+    )
 
 
 # --- what texts mean
@@ -106,7 +119,9 @@ def milliseconds(given: str) -> float:
 
 
 def duration(given: str) -> float:
-    """Read a time such as ``500ms``, ``30s`` or ``15m``, as Spark's own options have it, and return seconds."""
+    """Read a time such as ``500ms``, ``30s`` or ``15m``, as Spark's own options have it,
+    and return seconds.
+    """
     word = given.strip().lower()
     unit = next((unit for unit in UNITS if word.endswith(unit)), "")
     if not unit:
@@ -169,13 +184,21 @@ def one_of(values: Mapping[str, Any], names: Iterable[str]) -> str:
     every = list(names)
     found = [name for name in every if values[name] is not None]
     if len(found) != 1:
-        raise UsageError(f"give exactly one of the options {', '.join(every)}; {', '.join(found) if found else 'none'} was given")
+        raise UsageError(
+            f"give exactly one of the options {', '.join(every)}; "
+            f"{', '.join(found) if found else 'none'} was given"
+        )
     return found[0]
 
 
 def _whole(given: str) -> int:
     word = given.strip()
     # 19 digits are enough for 2^63-1; int() of a longer text would cost time for nothing.
-    if not (word.removeprefix("-").isascii() and word.removeprefix("-").isdigit() and len(word) <= 20 and int(word) <= MOST_NUMBER):
+    if not (
+        word.removeprefix("-").isascii()
+        and word.removeprefix("-").isdigit()
+        and len(word) <= 20
+        and int(word) <= MOST_NUMBER
+    ):
         raise ValueError("give a whole number")
     return int(word)

@@ -30,7 +30,9 @@ LOCAL: Final = {
 
 
 def session(master: str) -> Any:
-    """Return a session at `master`, for example ``local[2]``. Raises UsageError that says what is missing."""
+    """Return a session at `master`, for example ``local[2]``.
+    Raises UsageError that says what is missing.
+    """
     check_requirements()
     from pyspark.sql import SparkSession  # noqa: PLC0415  # checked right before: it may be missing
 
@@ -40,7 +42,8 @@ def session(master: str) -> Any:
     settings = {
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()}",
-        # Spark gives a new Python process 15 s to answer. On a busy machine each task would fail and be repeated, without an end.
+        # Spark gives a new Python process 15 s to answer. On a busy machine each task would fail
+        # and be repeated, without an end.
         "spark.python.authenticate.socketTimeout": "300s",
     }
     if master.startswith("local"):
@@ -58,12 +61,22 @@ def check_requirements() -> None:
     found = version("pyspark")
     if tuple(int(part) for part in found.split(".")[:2]) < OLDEST_PYSPARK:
         wanted = ".".join(map(str, OLDEST_PYSPARK))
-        raise UsageError(f"this needs pyspark {wanted} or newer, and {found} is installed; update it with: {INSTALL}")
+        raise UsageError(
+            f"this needs pyspark {wanted} or newer, and {found} is installed; update it with: "
+            f"{INSTALL}"
+        )
     if find_spec("pandas") is None:
         raise UsageError(f"pyspark needs pandas; install it with: {INSTALL}")
     found = version("pandas")
     if int(found.split(".")[0]) > NEWEST_PANDAS:
-        raise UsageError(f"pyspark does not work with pandas {found}; install an older one with: pip install 'pandas<3'")
+        raise UsageError(
+            f"pyspark does not work with pandas {found}; install an older one with: pip install "
+            "'pandas<3'"
+        )
     home = os.environ.get("JAVA_HOME", "")
-    if shutil.which("java") is None and not (home and shutil.which("java", path=str(Path(home) / "bin"))):
-        raise UsageError("Spark needs Java 17 or newer, and there is no java on the PATH and none in JAVA_HOME")
+    if shutil.which("java") is None and not (
+        home and shutil.which("java", path=str(Path(home) / "bin"))
+    ):
+        raise UsageError(
+            "Spark needs Java 17 or newer, and there is no java on the PATH and none in JAVA_HOME"
+        )

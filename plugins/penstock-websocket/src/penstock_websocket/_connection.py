@@ -2,8 +2,9 @@
 
 Rules of this file:
 
-* RS.io is a stream of bytes in messages of any length. ReactiveSocket has one frame in a message. The handshake decides which of them is
-  spoken; if a client names no protocol, the first byte of its first message does.
+* RS.io is a stream of bytes in messages of any length. ReactiveSocket has one frame in a message.
+  The handshake decides which of them is spoken; if a client names no protocol, the first byte of
+  its first message does.
 * A Close frame is sent before TCP ends, and nothing follows it.
 * A task of this connection raises nothing into the nursery that it was started in.
 """
@@ -16,7 +17,14 @@ import attrs
 import trio
 
 from penstock.api import ConnectionLost, LimitExceeded
-from penstock.spi import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, TransportOptions
+from penstock.spi import (
+    ByteConnection,
+    Bytes,
+    Connection,
+    ConnectionFacts,
+    PeerIdentity,
+    TransportOptions,
+)
 from penstock_websocket import _frames as frames
 from penstock_websocket._pings import Pinger
 from penstock_websocket._receiving import Receiver
@@ -40,7 +48,9 @@ class Role:
 
 
 class WebSocketConnection(Connection):
-    """One WebSocket. `framed` is True if one message is one frame of the protocol that is spoken."""
+    """One WebSocket. `framed` is True if one message is one frame of the protocol
+    that is spoken.
+    """
 
     def __init__(self, below: ByteConnection, role: Role) -> None:
         options = role.options
@@ -51,9 +61,16 @@ class WebSocketConnection(Connection):
         self._role = role
         # Until both hellos are said, a server closes because it refuses the client.
         code = frames.NORMAL if role.is_client else frames.POLICY
-        self._sender = Sender(below, is_client=role.is_client, first_message=options.preauth_bytes, close_code=code)
+        self._sender = Sender(
+            below, is_client=role.is_client, first_message=options.preauth_bytes, close_code=code
+        )
         self._receiver = Receiver(below, self._sender, options, is_client=role.is_client)
-        self._pinger = Pinger(role.ping, ping=self._sender.ping, heard_at=lambda: self._receiver.heard_at, give_up=self._give_up)
+        self._pinger = Pinger(
+            role.ping,
+            ping=self._sender.ping,
+            heard_at=lambda: self._receiver.heard_at,
+            give_up=self._give_up,
+        )
         self._nursery: trio.Nursery | None = None
 
     async def handshake(self, nursery: trio.Nursery) -> None:
@@ -67,9 +84,13 @@ class WebSocketConnection(Connection):
                     self.framed = is_framed_by(await self._receiver.wait_first(WORD_SIZE))
             is_done = True
         except trio.TooSlowError:
-            raise ConnectionLost(f"{address} did not finish its WebSocket handshake within {seconds:g} s") from None
+            raise ConnectionLost(
+                f"{address} did not finish its WebSocket handshake within {seconds:g} s"
+            ) from None
         except (trio.BrokenResourceError, LimitExceeded) as error:
-            raise ConnectionLost(f"the WebSocket handshake with {address} failed: {error}") from None
+            raise ConnectionLost(
+                f"the WebSocket handshake with {address} failed: {error}"
+            ) from None
         finally:
             if not is_done:
                 await self.abort()
@@ -102,7 +123,9 @@ class WebSocketConnection(Connection):
         return 0 if self.framed else self._sender.send_now(data)
 
     async def receive(self) -> bytes | bytearray | None:
-        return await (self._receiver.receive_message() if self.framed else self._receiver.receive_bytes())
+        return await (
+            self._receiver.receive_message() if self.framed else self._receiver.receive_bytes()
+        )
 
     async def send_eof(self) -> None:
         """Send the Close frame: nothing follows it."""
@@ -111,8 +134,12 @@ class WebSocketConnection(Connection):
     async def aclose(self) -> None:
         self._pinger.stop()
         try:
-            # The peer answers with its Close frame. Closed over unread bytes, TCP would take this side's away.
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError), trio.move_on_after(self._role.options.close_timeout):
+            # The peer answers with its Close frame.
+            # Closed over unread bytes, TCP would take this side's away.
+            with (
+                suppress(trio.BrokenResourceError, trio.ClosedResourceError),
+                trio.move_on_after(self._role.options.close_timeout),
+            ):
                 await self._sender.close()
                 await self._receiver.read_out()
         finally:

@@ -2,11 +2,14 @@
 
 Rules of this file:
 
-* A frame is judged when its header has arrived, before its body: its length and the bytes of the message so far are compared with the
-  bound. wsproto's own connection, and trio-websocket on it, judge a message by what they have collected.
+* A frame is judged when its header has arrived, before its body: its length and the bytes of the
+  message so far are compared with the bound. wsproto's own connection, and trio-websocket on it,
+  judge a message by what they have collected.
 * The payload of a frame is passed on as it arrives. This file collects no message.
-* A text is refused at its first frame, so that no text is ever decoded. The one text that is examined is the reason of a Close.
-* Frames that carry nothing, pings and pongs have a budget: an empty frame costs its sender 6 bytes and the receiver 10 us.
+* A text is refused at its first frame, so that no text is ever decoded. The one text that is
+  examined is the reason of a Close.
+* Frames that carry nothing, pings and pongs have a budget:
+  an empty frame costs its sender 6 bytes and the receiver 10 us.
 """
 
 from typing import Final, cast
@@ -25,7 +28,9 @@ CONTROL_RATE: Final = 10.0
 
 EMPTY_BURST: Final = 1000
 EMPTY_RATE: Final = 33.0
-"""Empty frames, at the price of an oddity (`Limits.glitch_burst`, `Limits.glitch_rate`). 200,000 of them once took 0.65 s."""
+"""Empty frames, at the price of an oddity (`Limits.glitch_burst`, `Limits.glitch_rate`).
+200,000 of them once took 0.65 s.
+"""
 
 NORMAL: Final = 1000
 GOING_AWAY: Final = 1001
@@ -37,8 +42,11 @@ POLICY: Final = 1008
 TOO_BIG: Final = 1009
 INTERNAL: Final = 1011
 
-# RFC 6455, 7.4: the codes below 3000 that a peer may send; 1012 to 1014 are in the registry of IANA.
-_LEGAL_CODES: Final = frozenset({1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014})
+# RFC 6455, 7.4: the codes below 3000 that a peer may send;
+# 1012 to 1014 are in the registry of IANA.
+_LEGAL_CODES: Final = frozenset(
+    {1000, 1001, 1002, 1003, 1007, 1008, 1009, 1010, 1011, 1012, 1013, 1014}
+)
 _PRIVATE_CODES: Final = range(3000, 5000)
 _CODE_SIZE: Final = 2
 _MAX_REASON: Final = 123
@@ -89,7 +97,9 @@ class FrameReader(FrameDecoder):
     def __init__(self, *, client: bool, max_message: int) -> None:
         super().__init__(client)
         self.max_message = max_message
-        """Bytes of a message. A longer one is refused at the header of the frame that exceeds it."""
+        """Bytes of a message. A longer one is refused at the header of the frame
+        that exceeds it.
+        """
         self.size: int = 0
         """Bytes of the message so far, the frame that arrives included."""
         self.now = 0.0
@@ -108,14 +118,17 @@ class FrameReader(FrameDecoder):
         self.receive_bytes(bytes(data))
 
     def next_event(self) -> Event | None:
-        """Return the next event, or None if more bytes are needed. Raises RuleBroken; after that the input cannot be decoded any more."""
+        """Return the next event, or None if more bytes are needed. Raises RuleBroken; after that
+        the input cannot be decoded any more.
+        """
         try:
             frame = self.process_buffer()
         except ParseFailed as error:
             raise RuleBroken(int(error.code), str(error)) from None
         if frame is None:
             return None
-        payload = cast("bytes", frame.payload)  # only wsproto's message decoder makes texts, and it is not used here
+        # Only wsproto's message decoder makes texts, and it is not used here.
+        payload = cast("bytes", frame.payload)
         if frame.opcode is Opcode.PING:
             return Ping(payload)
         if frame.opcode is Opcode.PONG:
@@ -134,7 +147,13 @@ class FrameReader(FrameDecoder):
         header = cast("Header", self.header)  # wsproto has set it
         if header.opcode.iscontrol():
             if header.opcode is not Opcode.CLOSE and not self._control.spend(self.now):
-                raise RuleBroken(POLICY, f"more than {CONTROL_BURST} pings and pongs at once, and {CONTROL_RATE:g} a second")
+                raise RuleBroken(
+                    POLICY,
+                    (
+                        f"more than {CONTROL_BURST} pings and pongs at once, and {CONTROL_RATE:g} "
+                        "a second"
+                    ),
+                )
         else:
             self._judge(header.opcode, header.payload_len)
         return True
@@ -143,19 +162,30 @@ class FrameReader(FrameDecoder):
         if opcode is Opcode.TEXT:
             raise RuleBroken(UNSUPPORTED, "a text message; messages are binary here")
         if (opcode is Opcode.CONTINUATION) is not bool(self._frames):
-            raise RuleBroken(PROTOCOL_ERROR, "a message began inside another one" if self._frames else "a continuation of no message")
+            raise RuleBroken(
+                PROTOCOL_ERROR,
+                "a message began inside another one"
+                if self._frames
+                else "a continuation of no message",
+            )
         self._frames += 1
         self.size += length
         if self.size > self.max_message:
-            raise RuleBroken(TOO_BIG, f"a message of {self.size} bytes or more; {self.max_message} are allowed")
+            raise RuleBroken(
+                TOO_BIG, f"a message of {self.size} bytes or more; {self.max_message} are allowed"
+            )
         if self._frames > MAX_FRAMES:
             raise RuleBroken(POLICY, f"a message of more than {MAX_FRAMES} frames")
         if not length and not self._empty.spend(self.now):
-            raise RuleBroken(POLICY, f"more than {EMPTY_BURST} empty frames at once, and {EMPTY_RATE:g} a second")
+            raise RuleBroken(
+                POLICY, f"more than {EMPTY_BURST} empty frames at once, and {EMPTY_RATE:g} a second"
+            )
 
 
 class FrameWriter:
-    """Encodes what this side sends. A client masks; wsproto's mask costs 1.3 ms for each MiB, an XOR of two large integers 3 ms."""
+    """Encodes what this side sends. A client masks; wsproto's mask costs 1.3 ms for each MiB, an
+    XOR of two large integers 3 ms.
+    """
 
     def __init__(self, *, client: bool) -> None:
         self._frames = FrameProtocol(client, [])

@@ -2,10 +2,11 @@
 
 Rules of this file:
 
-* A frame that was begun is sent to its end, whatever happens to the task that wanted it sent: a Close frame can follow only then. So the
-  task in here sends, shielded, and `wait_left` can be cancelled.
-* The task exists only while a socket takes no more. It ends when all is sent, or when `stop` is called, and it raises nothing into the
-  nursery that it was started in.
+* A frame that was begun is sent to its end, whatever happens to the task that wanted it sent: a
+  Close frame can follow only then. So the task in here sends, shielded, and `wait_left` can be
+  cancelled.
+* The task exists only while a socket takes no more. It ends when all is sent, or when `stop` is
+  called, and it raises nothing into the nursery that it was started in.
 """
 
 import trio
@@ -17,7 +18,9 @@ CHUNK = 16 << 10
 
 
 class Outgoing:
-    """The bytes of frames that were not sent yet. At most one message and some control frames: `wait_left` bounds them."""
+    """The bytes of frames that were not sent yet. At most one message and some control frames:
+    `wait_left` bounds them.
+    """
 
     def __init__(self, below: ByteConnection, nursery: trio.Nursery) -> None:
         self._below = below
@@ -35,7 +38,9 @@ class Outgoing:
         return len(self._frames) - self._sent
 
     def put(self, frame: bytearray) -> None:
-        """Queue a frame, and send what goes without waiting. Raises BrokenResourceError if nothing can be sent any more."""
+        """Queue a frame, and send what goes without waiting. Raises BrokenResourceError if
+        nothing can be sent any more.
+        """
         self.check()
         if self.left:
             self._frames += frame

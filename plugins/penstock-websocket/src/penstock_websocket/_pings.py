@@ -1,6 +1,8 @@
-"""Pings of a server to a client that is silent. They find out that it is gone, and keep proxies from closing the connection.
+"""Pings of a server to a client that is silent. They find out that it is gone, and keep proxies
+from closing the connection.
 
-Only a server pings. With pings from both sides and bulk in both directions, both once waited for each other.
+Only a server pings. With pings from both sides and bulk in both directions,
+both once waited for each other.
 """
 
 import random
@@ -18,9 +20,16 @@ class Pinger:
     """Pings one client, from `start` until `stop`."""
 
     def __init__(
-        self, seconds: float, *, ping: Callable[[], None], heard_at: Callable[[], float], give_up: Callable[[], Awaitable[None]]
+        self,
+        seconds: float,
+        *,
+        ping: Callable[[], None],
+        heard_at: Callable[[], float],
+        give_up: Callable[[], Awaitable[None]],
     ) -> None:
-        """`heard_at` returns when bytes have arrived. `give_up` is called if none arrive within `seconds` after a ping."""
+        """`heard_at` returns when bytes have arrived.
+        `give_up` is called if none arrive within `seconds` after a ping.
+        """
         self._seconds = seconds
         self._ping = ping
         self._heard_at = heard_at
@@ -36,7 +45,8 @@ class Pinger:
         self._scope.cancel()
 
     async def _run(self) -> None:
-        # Nothing leaves this task: it runs in the nursery of the connection, and an exception would end all of it.
+        # Nothing leaves this task: it runs in the nursery of the connection,
+        # and an exception would end all of it.
         with self._scope, suppress(trio.BrokenResourceError, trio.ClosedResourceError):
             while True:
                 interval = self._seconds * random.uniform(1 - JITTER, 1 + JITTER)  # noqa: S311 (no secret)

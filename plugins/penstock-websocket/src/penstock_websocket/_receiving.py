@@ -2,9 +2,12 @@
 
 Rules of this file:
 
-* Before the hello the socket is read in pieces of `CHUNK` bytes, and RS.io gets one frame at a time: the next one may have a larger bound.
-* A peer that breaks a rule gets a Close frame, and time to read it: later bytes of it are read and dropped, up to a bound.
-* After a Close frame of the peer `receive` returns None once this side's own Close frame is sent, behind the frame that was being sent.
+* Before the hello the socket is read in pieces of `CHUNK` bytes, and RS.io gets one frame at a
+  time: the next one may have a larger bound.
+* A peer that breaks a rule gets a Close frame, and time to read it:
+  later bytes of it are read and dropped, up to a bound.
+* After a Close frame of the peer `receive` returns None once this side's own Close frame is sent,
+  behind the frame that was being sent.
 """
 
 from contextlib import suppress
@@ -20,20 +23,28 @@ from penstock_websocket._sending import Sender
 from penstock_websocket._upgrade import CHUNK, LINGER, read_out
 
 FRAMES_PER_RECEIVE: Final = 256
-"""Frames that are decoded without a checkpoint: some 2 ms. A peer may send frames of one byte, and other tasks must run."""
+"""Frames that are decoded without a checkpoint: some 2 ms.
+A peer may send frames of one byte, and other tasks must run.
+"""
 
 
 class Receiver:
     """Receives on one connection."""
 
-    def __init__(self, below: ByteConnection, sender: Sender, options: TransportOptions, *, is_client: bool) -> None:
+    def __init__(
+        self, below: ByteConnection, sender: Sender, options: TransportOptions, *, is_client: bool
+    ) -> None:
         self._below = below
         self._sender = sender
         self._options = options
-        self._reader = frames.FrameReader(client=is_client, max_message=options.max_message if is_client else options.preauth_bytes)
+        self._reader = frames.FrameReader(
+            client=is_client,
+            max_message=options.max_message if is_client else options.preauth_bytes,
+        )
         self._message = bytearray()  # of a framed protocol; the reader bounds it
         self._put_back: frames.Event | None = None  # decoded, and left for the next call
-        self._opened = trio.Event()  # both sides have said hello; for a client from the beginning: the server is not a stranger
+        # Both sides have said hello; for a client from the beginning: the server is not a stranger.
+        self._opened = trio.Event()
         if is_client:
             self._opened.set()
         self._has_message = False  # a message was returned
@@ -63,12 +74,16 @@ class Receiver:
         return len(self._message) + self._reader.waiting
 
     async def wait_first(self, least: int) -> bytes:
-        """Wait for the first `least` bytes of a client, or for its first message if that is shorter. Leave them for `receive`."""
+        """Wait for the first `least` bytes of a client, or for its first message if that is
+        shorter. Leave them for `receive`.
+        """
         first, ends = b"", False
         while len(first) < least and not (first and ends):
             event = await self._next_data()
             if event is None:
-                raise trio.BrokenResourceError("the client closed the WebSocket before its first message")
+                raise trio.BrokenResourceError(
+                    "the client closed the WebSocket before its first message"
+                )
             first, ends = first + event.payload, event.ends_message
         self._put_back = frames.Data(first, ends)
         return first
@@ -78,13 +93,18 @@ class Receiver:
         event = await self._next_data()
         if event is None:
             return None
-        return await self._with_further(event.payload) if self._opened.is_set() and self._reader.waiting else event.payload
+        return (
+            await self._with_further(event.payload)
+            if self._opened.is_set() and self._reader.waiting
+            else event.payload
+        )
 
     async def receive_message(self) -> bytes | None:
         """Return the next whole message."""
         while True:
             if self._has_message and not self._opened.is_set():
-                # The first message is being examined. Messages behind it may be long, and are left in the socket until then.
+                # The first message is being examined.
+                # Messages behind it may be long, and are left in the socket until then.
                 await self._opened.wait()
             event = await self._next_data()
             if event is None:
@@ -99,7 +119,9 @@ class Receiver:
         """Read and drop bytes until the peer has ended too."""
         if self.close_received is None:
             # Twice: the message that was too long, and a message behind it.
-            await read_out(self._below, 2 * self._options.max_message if self._opened.is_set() else LINGER)
+            await read_out(
+                self._below, 2 * self._options.max_message if self._opened.is_set() else LINGER
+            )
 
     # --- inside
 
@@ -109,7 +131,8 @@ class Receiver:
         for _ in range(FRAMES_PER_RECEIVE):
             event = await self._event_at_hand()
             if not isinstance(event, frames.Data):
-                # A Close: bytes that came before it are returned first, so that this side can answer a goodbye in it.
+                # A Close: bytes that came before it are returned first, so
+                # that this side can answer a goodbye in it.
                 if isinstance(event, frames.Close):
                     self._put_back = event
                 if event is None or self._put_back is not None:
@@ -121,7 +144,8 @@ class Receiver:
     async def _next_data(self) -> frames.Data | None:
         """Return the next piece of a message, or None at the end. Checkpoints."""
         if self._reader.waiting or self._put_back is not None:
-            await trio.lowlevel.checkpoint()  # without it a peer that has sent many messages would starve other tasks
+            # Without it a peer that has sent many messages would starve other tasks.
+            await trio.lowlevel.checkpoint()
         left = FRAMES_PER_RECEIVE
         while True:
             event = await self._event_at_hand()
@@ -139,7 +163,9 @@ class Receiver:
                 left = FRAMES_PER_RECEIVE
 
     async def _event_at_hand(self) -> frames.Event | None:
-        """Return the next event that needs no more bytes; pings are answered. Waits only if the peer has broken a rule."""
+        """Return the next event that needs no more bytes; pings are answered.
+        Waits only if the peer has broken a rule.
+        """
         if self.close_received is not None:
             return self.close_received
         event, self._put_back = self._put_back, None
@@ -155,15 +181,21 @@ class Receiver:
             return event
         await self._refuse(broken)
         if broken.code == frames.TOO_BIG:
-            raise LimitExceeded(f"the peer sent {broken}", limit="max_message", value=self._reader.max_message)
+            raise LimitExceeded(
+                f"the peer sent {broken}", limit="max_message", value=self._reader.max_message
+            )
         raise trio.BrokenResourceError(f"the peer sent {broken}")
 
     async def _read(self) -> None:
-        """Read from the socket. Raises BrokenResourceError at its end, if no Close frame came before it."""
+        """Read from the socket. Raises BrokenResourceError at its end,
+        if no Close frame came before it.
+        """
         # `stream`, because `receive` would read more than a stranger may make this side hold.
         is_open = self._opened.is_set()
         try:
-            data = await (self._below.receive() if is_open else self._below.stream.receive_some(CHUNK))
+            data = await (
+                self._below.receive() if is_open else self._below.stream.receive_some(CHUNK)
+            )
         except trio.ClosedResourceError:
             if self.words is None:
                 raise
@@ -189,7 +221,10 @@ class Receiver:
     async def _refuse(self, error: frames.RuleBroken) -> None:
         """Send a Close frame, and let the peer read it."""
         self.words = f"it was closed with the code {error.code}, because the peer sent {error}"
-        with suppress(trio.BrokenResourceError, trio.ClosedResourceError), trio.move_on_after(self._options.close_timeout):
+        with (
+            suppress(trio.BrokenResourceError, trio.ClosedResourceError),
+            trio.move_on_after(self._options.close_timeout),
+        ):
             await self._sender.close(error.code)
             await self._below.send_eof()
             await self.read_out()

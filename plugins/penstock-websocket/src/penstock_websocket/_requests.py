@@ -1,9 +1,12 @@
-"""The opening handshake: requests and responses of HTTP/1.1, judged by plain functions. h11 parses them.
+"""The opening handshake: requests and responses of HTTP/1.1, judged by plain functions.
+h11 parses them.
 
 Rules of this file:
 
-* A browser tells the page's origin, and any page can open a WebSocket to any host. So an origin is refused unless it is known.
-* A page can let one of its names lead to 127.0.0.1 (DNS rebinding). So at an address of this machine the Host must be known too.
+* A browser tells the page's origin, and any page can open a WebSocket to any host. So an origin is
+  refused unless it is known.
+* A page can let one of its names lead to 127.0.0.1 (DNS rebinding). So at an address of this
+  machine the Host must be known too.
 * No extension is accepted: a compressed frame of 261 kB once became 256 MiB.
 """
 
@@ -63,12 +66,19 @@ class Mount:
 def judge_request(request: h11.Request, size: int, place: Mount) -> Accepted | Refused:
     """Return whether a request of `size` bytes is accepted at `place`."""
     if size > MAX_HEADER_BYTES or len(request.headers) > MAX_HEADERS:
-        return Refused(status=431, text=f"the headers are longer than {MAX_HEADER_BYTES} bytes, or more than {MAX_HEADERS}")
+        return Refused(
+            status=431,
+            text=f"the headers are longer than {MAX_HEADER_BYTES} bytes, or over {MAX_HEADERS}",
+        )
     key = _only(request, b"sec-websocket-key")
     version = _values(request, b"sec-websocket-version")
     refusal = _refuse_form(request, key) or _refuse_host(request, place)
     if refusal is None and version != [_VERSION]:
-        refusal = Refused(status=426, text="only version 13 of WebSocket is known here", headers=(("Sec-WebSocket-Version", "13"),))
+        refusal = Refused(
+            status=426,
+            text="only version 13 of WebSocket is known here",
+            headers=(("Sec-WebSocket-Version", "13"),),
+        )
     refusal = refusal or _refuse_origin(request, place)
     if refusal is not None:
         return refusal
@@ -77,7 +87,9 @@ def judge_request(request: h11.Request, size: int, place: Mount) -> Accepted | R
     chosen = next((name for name in offered if name in place.subprotocols), None)
     if offered and chosen is None:
         known = ", ".join(place.subprotocols)
-        return Refused(status=400, text=f"none of the subprotocols is known here; known are: {known}")
+        return Refused(
+            status=400, text=f"none of the subprotocols is known here; known are: {known}"
+        )
     return Accepted(key=key, subprotocol=chosen)
 
 
@@ -93,7 +105,11 @@ def accept_bytes(accepted: Accepted) -> bytes:
 def refuse_bytes(refused: Refused) -> bytes:
     """Return the response that refuses one."""
     body = f"{refused.text}\n".encode()
-    lines = [f"HTTP/1.1 {refused.status} {_PHRASES[refused.status]}", "Content-Type: text/plain", f"Content-Length: {len(body)}"]
+    lines = [
+        f"HTTP/1.1 {refused.status} {_PHRASES[refused.status]}",
+        "Content-Type: text/plain",
+        f"Content-Length: {len(body)}",
+    ]
     lines += [f"{name}: {value}" for name, value in refused.headers]
     return _head([*lines, "Connection: close"]) + body
 
@@ -117,9 +133,15 @@ def _refuse_form(request: h11.Request, key: bytes) -> Refused | None:
     # h11 has refused a request of HTTP/1.1 without exactly one Host. One of HTTP/1.0 may lack it.
     if request.http_version != b"1.1" or request.method != b"GET":
         return Refused(status=400, text="a WebSocket begins with a GET of HTTP/1.1")
-    if "websocket" not in map(str.lower, _tokens(request, b"upgrade")) or "upgrade" not in map(str.lower, _tokens(request, b"connection")):
-        return Refused(status=400, text="this port speaks WebSocket; the request has no 'Upgrade: websocket'")
-    if _values(request, b"content-length") not in ([], [b"0"]) or _values(request, b"transfer-encoding"):
+    if "websocket" not in map(str.lower, _tokens(request, b"upgrade")) or "upgrade" not in map(
+        str.lower, _tokens(request, b"connection")
+    ):
+        return Refused(
+            status=400, text="this port speaks WebSocket; the request has no 'Upgrade: websocket'"
+        )
+    if _values(request, b"content-length") not in ([], [b"0"]) or _values(
+        request, b"transfer-encoding"
+    ):
         return Refused(status=400, text="a request for a WebSocket has no body")
     try:
         size = len(base64.b64decode(key, validate=True))
@@ -135,8 +157,12 @@ def _refuse_host(request: h11.Request, place: Mount) -> Refused | None:
     if place.path and target != place.path:
         return Refused(status=404, text="nothing is served at this path")
     host = _host_name(_host(request))
-    if place.is_loopback and not (host == "localhost" or _is_loopback(host) or host in place.settings.hosts):
-        return Refused(status=421, text="this host is not served here; name it with the option ws.hosts")
+    if place.is_loopback and not (
+        host == "localhost" or _is_loopback(host) or host in place.settings.hosts
+    ):
+        return Refused(
+            status=421, text="this host is not served here; name it with the option ws.hosts"
+        )
     return None
 
 
@@ -146,9 +172,15 @@ def _refuse_origin(request: h11.Request, place: Mount) -> Refused | None:
         return None  # no browser: a browser always tells the origin
     own = normal_origin(f"{'https' if place.secure else 'http'}://{_host(request)}")
     origin = normal_origin(origins[0].decode("latin-1"))
-    if len(origins) == 1 and is_origin(origin) and (origin == own or origin in place.settings.origins):
+    if (
+        len(origins) == 1
+        and is_origin(origin)
+        and (origin == own or origin in place.settings.origins)
+    ):
         return None
-    return Refused(status=403, text="pages of this origin may not connect; name it with the option ws.origins")
+    return Refused(
+        status=403, text="pages of this origin may not connect; name it with the option ws.origins"
+    )
 
 
 def _host(request: h11.Request) -> str:
@@ -186,7 +218,9 @@ def request_bytes(*, host: str, target: str, key: bytes, subprotocols: Sequence[
     return _head(lines)
 
 
-def judge_response(response: h11.InformationalResponse | h11.Response, key: bytes, subprotocols: Sequence[str]) -> str | Accepted:
+def judge_response(
+    response: h11.InformationalResponse | h11.Response, key: bytes, subprotocols: Sequence[str]
+) -> str | Accepted:
     """Return what the server has accepted, or a text that says why this is not a WebSocket."""
     if response.status_code != SWITCHING:
         phrase = bytes(response.reason).decode("latin-1")

@@ -1,4 +1,6 @@
-"""The sending half of a WebSocket: messages, pings and pongs, and the Close frame behind which nothing follows."""
+"""The sending half of a WebSocket:
+messages, pings and pongs, and the Close frame behind which nothing follows.
+"""
 
 from contextlib import suppress
 from typing import Final
@@ -13,18 +15,23 @@ MAX_MESSAGE_SENT: Final = 256 << 10
 """Bytes of one message of RS.io. More is sent as several messages."""
 
 ABORT_SECONDS: Final = 0.05
-"""Seconds for the Close frame of an aborted connection. A socket takes it without a wait, unless its buffer is full."""
+"""Seconds for the Close frame of an aborted connection.
+A socket takes it without a wait, unless its buffer is full.
+"""
 
 
 class Sender:
     """Sends on one connection, from `start` on."""
 
-    def __init__(self, below: ByteConnection, *, is_client: bool, first_message: int, close_code: int) -> None:
+    def __init__(
+        self, below: ByteConnection, *, is_client: bool, first_message: int, close_code: int
+    ) -> None:
         """`first_message` is the length of the largest message of a client before the hello."""
         self._below = below
         self._writer = FrameWriter(client=is_client)
         self._outgoing: Outgoing | None = None
-        self._ahead = 0  # bytes that are queued and that `send_now` has not counted: the caller sends them again
+        # bytes that are queued and that `send_now` has not counted: the caller sends them again.
+        self._ahead = 0
         self._largest = first_message if is_client else MAX_MESSAGE_SENT
         self.close_code: int = close_code
         """The code of the Close frame, if nothing else decides it."""
@@ -55,12 +62,15 @@ class Sender:
             await outgoing.wait_left(0)
 
     def send_now(self, data: Bytes) -> int:
-        """Queue `data` as one message if nothing waits; return how much of it the system has taken."""
+        """Queue `data` as one message if nothing waits;
+        return how much of it the system has taken.
+        """
         outgoing = self._outgoing
         if outgoing is None or self.is_closed or outgoing.left or len(data) > self._largest:
             return 0  # `send` is called next, and raises the right error
         outgoing.put(self._writer.message(data))
-        # The caller counts what the system has taken, so that its deadline and the memory budget see the rest.
+        # The caller counts what the system has taken, so that its deadline
+        # and the memory budget see the rest.
         self._ahead = min(outgoing.left, len(data))
         return len(data) - self._ahead
 
@@ -74,7 +84,9 @@ class Sender:
             self._outgoing.put(self._writer.pong(payload))
 
     async def close(self, code: int | None = None) -> None:
-        """Send the Close frame, once, behind what is queued; `close_code` if no code is given. Waits until all is sent. Checkpoints."""
+        """Send the Close frame, once, behind what is queued; `close_code` if no code is given.
+        Waits until all is sent. Checkpoints.
+        """
         if self._outgoing is None:
             await trio.lowlevel.checkpoint()
             return
@@ -84,10 +96,15 @@ class Sender:
         await self._outgoing.wait_left(0)
 
     async def abort(self) -> None:
-        """Send the Close frame if it can be sent without a wait for the peer, and nothing after it."""
+        """Send the Close frame if it can be sent without a wait for the peer,
+        and nothing after it.
+        """
         # In the middle of another frame it cannot.
         if self._outgoing is not None and not self.is_closed and not self._outgoing.left:
-            with suppress(trio.BrokenResourceError, trio.ClosedResourceError), trio.move_on_after(ABORT_SECONDS, shield=True):
+            with (
+                suppress(trio.BrokenResourceError, trio.ClosedResourceError),
+                trio.move_on_after(ABORT_SECONDS, shield=True),
+            ):
                 await self.close()
         self.stop()
 

@@ -1,4 +1,6 @@
-"""The options of this plugin, from `TransportOptions.extra`: ``ws.origins``, ``ws.hosts`` and ``ws.ping``."""
+"""The options of this plugin, from `TransportOptions.extra`:
+``ws.origins``, ``ws.hosts`` and ``ws.ping``.
+"""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -11,9 +13,13 @@ from penstock.spi import TransportOptions
 
 KNOWN: Final = ("ws.origins", "ws.hosts", "ws.ping")
 PING: Final = 20.0
-"""Seconds of silence before a server pings, and seconds that the peer has to answer: `Limits.keepalive`, `Limits.keepalive_timeout`."""
+"""Seconds of silence before a server pings, and seconds that the peer has to answer:
+`Limits.keepalive`, `Limits.keepalive_timeout`.
+"""
 
-_ORIGIN: Final = re.compile(r"[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[^\s/?#@:\[\]]+)(?::[0-9]{1,5})?", re.ASCII)
+_ORIGIN: Final = re.compile(
+    r"[a-z][a-z0-9+.-]*://(?:\[[0-9a-f:.]+\]|[^\s/?#@:\[\]]+)(?::[0-9]{1,5})?", re.ASCII
+)
 _DEFAULT_PORTS: Final = {"http": ":80", "https": ":443"}
 
 
@@ -25,14 +31,18 @@ class Settings:
     """Origins of pages that may connect, beside the one of the server itself."""
 
     hosts: frozenset[str] = frozenset()
-    """Names that a client may have in its Host header at an address of this machine, beside ``localhost``."""
+    """Names that a client may have in its Host header at an address of this machine,
+    beside ``localhost``.
+    """
 
     ping: float = PING
     """Seconds between two pings of a silent client, and seconds to answer one."""
 
 
 def settings_of(options: TransportOptions) -> Settings:
-    """Return the options of this plugin. Raises UsageError for an option that is not known, or that has a wrong value."""
+    """Return the options of this plugin.
+    Raises UsageError for an option that is not known, or that has a wrong value.
+    """
     extra = options.extra
     for name in extra:
         if name.startswith("ws.") and name not in KNOWN:
@@ -41,9 +51,14 @@ def settings_of(options: TransportOptions) -> Settings:
     for origin in origins:
         if not _ORIGIN.fullmatch(origin):
             raise UsageError(
-                f"ws.origins has {origin!r}, which is no origin; write for example https://app.example or http://localhost:8000"
+                f"ws.origins has {origin!r}, which is no origin; write for example "
+                "https://app.example or http://localhost:8000"
             )
-    return Settings(origins=origins, hosts=frozenset(host.lower() for host in _texts(extra, "ws.hosts")), ping=_seconds(extra, "ws.ping"))
+    return Settings(
+        origins=origins,
+        hosts=frozenset(host.lower() for host in _texts(extra, "ws.hosts")),
+        ping=_seconds(extra, "ws.ping"),
+    )
 
 
 def normal_origin(text: str) -> str:
@@ -59,7 +74,9 @@ def is_origin(text: str) -> bool:
 
 
 def _texts(extra: Mapping[str, object], name: str) -> list[str]:
-    """Return the values of an option: a text with commas, as on the command line, or several texts."""
+    """Return the values of an option:
+    a text with commas, as on the command line, or several texts.
+    """
     value = extra.get(name, ())
     if isinstance(value, str):
         return [part.strip() for part in value.split(",") if part.strip()]

@@ -1,9 +1,12 @@
-"""The names of subprotocols: those of TLS's ALPN, written so that a header of HTTP can hold them (``rsio/0`` is ``rsio.v0``).
+"""The names of subprotocols: those of TLS's ALPN, written so that a header of HTTP can hold them
+(``rsio/0`` is ``rsio.v0``).
 
 Rules of this file:
 
-* What is installed decides: `TransportOptions.protocols` has the names of the dialects and encodings that the URL speaks.
-* ReactiveSocket has one frame in a message. Any other protocol is a stream of bytes, in messages of any length.
+* What is installed decides: `TransportOptions.protocols` has the names of the dialects and
+  encodings that the URL speaks.
+* ReactiveSocket has one frame in a message.
+  Any other protocol is a stream of bytes, in messages of any length.
 """
 
 from collections.abc import Iterable
@@ -39,7 +42,10 @@ def is_framed(subprotocol: str) -> bool:
 
 
 def is_framed_by(first: bytes) -> bool:
-    """Return the same for a client that offered no subprotocol, by the first `WORD_SIZE` bytes of its first message."""
-    # The first byte of RS.io is the type of a hello. That of ReactiveSocket is its version, and a SETUP of version 1 wants an answer of
-    # ReactiveSocket. In RS.io these bytes would be a hello without extensions, and a second hello behind it.
+    """Return the same for a client that offered no subprotocol,
+    by the first `WORD_SIZE` bytes of its first message.
+    """
+    # The first byte of RS.io is the type of a hello. That of ReactiveSocket is its version, and a
+    # SETUP of version 1 wants an answer of ReactiveSocket. In RS.io these bytes would be a hello
+    # without extensions, and a second hello behind it.
     return first[0] != _RSIO_HELLO or first[2:WORD_SIZE] == _SETUP

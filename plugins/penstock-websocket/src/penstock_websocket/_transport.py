@@ -1,4 +1,6 @@
-"""The transports ``ws://host:port`` and ``wss://host:port``: WebSocket on the TCP and TLS of penstock."""
+"""The transports ``ws://host:port`` and ``wss://host:port``:
+WebSocket on the TCP and TLS of penstock.
+"""
 
 from functools import partial
 from typing import ClassVar, Final
@@ -34,15 +36,19 @@ _ALPN: Final = ("http/1.1",)
 
 
 class WebSocketTransport(Transport):
-    """WebSocket. Its options in `TransportOptions.extra` are ``ws.origins``, ``ws.hosts`` and ``ws.ping``.
+    """WebSocket. Its options in `TransportOptions.extra` are ``ws.origins``, ``ws.hosts``
+    and ``ws.ping``.
 
-    A path that the URL gives in front of a ``#`` is asked for by a client and required by a server: ``ws://host:port/streams#name``.
+    A path that the URL gives in front of a ``#`` is asked for by a client and required by a server:
+    ``ws://host:port/streams#name``.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("ws", "wss")
     needs_certificate: ClassVar[tuple[str, ...]] = ("wss",)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         settings = settings_of(options)
         subprotocols = subprotocols_of(options.protocols)
         at = url if url.port or not url.host else url.at(url.host, _PORTS[url.transport])
@@ -55,47 +61,94 @@ class WebSocketTransport(Transport):
             below = _plain(stream, peer, options)
         else:
             secured = trio.SSLStream(stream, context, server_hostname=tls.server_name or url.host)
-            below = TlsConnection(secured, peer=peer, options=options, may_be_asked=tls.certificate is None and tls.context is None)
-        upgrade = partial(ask_for_upgrade, host=_host_of(url), target=url.path or "/", subprotocols=subprotocols)
+            below = TlsConnection(
+                secured,
+                peer=peer,
+                options=options,
+                may_be_asked=tls.certificate is None and tls.context is None,
+            )
+        upgrade = partial(
+            ask_for_upgrade, host=_host_of(url), target=url.path or "/", subprotocols=subprotocols
+        )
         usual = subprotocols[0] if subprotocols else f"{url.dialect or 'rsio'}.v0"
-        return WebSocketConnection(below, Role(is_client=True, upgrade=upgrade, options=options, ping=settings.ping, usual=usual))
+        return WebSocketConnection(
+            below,
+            Role(is_client=True, upgrade=upgrade, options=options, ping=settings.ping, usual=usual),
+        )
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
         settings_of(options)  # raises for a wrong option
         secure = url.transport == "wss"
         if secure and options.tls is None:
-            raise UsageError(f"to listen at {url.address}, give a certificate: tls=Tls(certificate='server.pem', key='server.key')")
-        context = await trio.to_thread.run_sync(options.tls.server_context, _ALPN) if secure and options.tls else None
+            raise UsageError(
+                f"to listen at {url.address}, give a certificate: "
+                "tls=Tls(certificate='server.pem', key='server.key')"
+            )
+        context = (
+            await trio.to_thread.run_sync(options.tls.server_context, _ALPN)
+            if secure and options.tls
+            else None
+        )
 
         def accepted(stream: trio.SocketStream, peer: PeerIdentity) -> Connection:
             below: ByteConnection = _plain(stream, peer, options)
             if context is not None:
-                below = TlsConnection(trio.SSLStream(stream, context, server_side=True), peer=peer, options=options)
-            return served_websocket(below, options, secure=secure, is_loopback=_is_local(stream), path=url.path)
+                below = TlsConnection(
+                    trio.SSLStream(stream, context, server_side=True), peer=peer, options=options
+                )
+            return served_websocket(
+                below, options, secure=secure, is_loopback=_is_local(stream), path=url.path
+            )
 
         listener = await listen_tcp(attrs.evolve(url, path=""), options, accepted)
-        listener.addresses = tuple(attrs.evolve(address, path=url.path) for address in listener.addresses)
+        listener.addresses = tuple(
+            attrs.evolve(address, path=url.path) for address in listener.addresses
+        )
         return listener
 
 
 def served_websocket(
-    below: ByteConnection, options: TransportOptions, *, secure: bool, is_loopback: bool, path: str = ""
+    below: ByteConnection,
+    options: TransportOptions,
+    *,
+    secure: bool,
+    is_loopback: bool,
+    path: str = "",
 ) -> WebSocketConnection:
-    """Return the server's side of a WebSocket on `below`, whose client is about to send the request that opens it.
+    """Return the server's side of a WebSocket on `below`,
+    whose client is about to send the request that opens it.
 
-    For a transport that serves WebSockets at its own port: it passes the connection whose next bytes are the request. The
-    `handshake` of the result answers that. `secure` and `is_loopback` say what is below, and at which address the client has arrived.
-    `path` is required of the request, if it is given. The options ``ws.…`` in `options` hold.
+    For a transport that serves WebSockets at its own port: it passes the connection whose next
+    bytes are the request. The `handshake` of the result answers that. `secure` and `is_loopback`
+    say what is below, and at which address the client has arrived. `path` is required of the
+    request, if it is given. The options ``ws.…`` in `options` hold.
     """
     settings = settings_of(options)
     subprotocols = subprotocols_of(options.protocols)
-    place = Mount(secure=secure, path=path, subprotocols=subprotocols, is_loopback=is_loopback, settings=settings)
+    place = Mount(
+        secure=secure,
+        path=path,
+        subprotocols=subprotocols,
+        is_loopback=is_loopback,
+        settings=settings,
+    )
     upgrade = partial(accept_upgrade, place=place)
-    return WebSocketConnection(below, Role(is_client=False, upgrade=upgrade, options=options, ping=settings.ping))
+    return WebSocketConnection(
+        below, Role(is_client=False, upgrade=upgrade, options=options, ping=settings.ping)
+    )
 
 
-def _plain(stream: trio.SocketStream, peer: PeerIdentity, options: TransportOptions) -> SocketConnection:
-    return SocketConnection(stream, peer=peer, options=options, facts=ConnectionFacts(half_close=True, local=peer.is_loopback))
+def _plain(
+    stream: trio.SocketStream, peer: PeerIdentity, options: TransportOptions
+) -> SocketConnection:
+    return SocketConnection(
+        stream,
+        peer=peer,
+        options=options,
+        facts=ConnectionFacts(half_close=True, local=peer.is_loopback),
+    )
 
 
 def _host_of(url: Url) -> str:

@@ -18,7 +18,10 @@ class FractionSerializer(Serializer):
 
     def dumps(self, element: object, /) -> bytes:
         if not isinstance(element, Fraction):
-            raise UsageError(f"the serializer 'fraction' takes fractions.Fraction, not {type(element).__name__}; write Fraction(element)")
+            raise UsageError(
+                "the serializer 'fraction' takes fractions.Fraction, not "
+                f"{type(element).__name__}; write Fraction(element)"
+            )
         data = f"{element.numerator}/{element.denominator}".encode()
         if not _FORMAT.fullmatch(data):
             raise UsageError("the serializer 'fraction' takes numbers of at most 1000 digits")
@@ -28,5 +31,7 @@ class FractionSerializer(Serializer):
         # The bytes come from a peer that may be hostile: check all of them before converting any.
         found = _FORMAT.fullmatch(data)
         if found is None or not int(found[2]):
-            raise ProtocolError("the element is not a fraction as the serializer 'fraction' writes it")
+            raise ProtocolError(
+                "the element is not a fraction as the serializer 'fraction' writes it"
+            )
         return Fraction(int(found[1]), int(found[2]))

@@ -1,4 +1,6 @@
-"""The transport ``netstring://host:port``: whole messages over TCP, each written as a netstring (``5:hello,``)."""
+"""The transport ``netstring://host:port``:
+whole messages over TCP, each written as a netstring (``5:hello,``).
+"""
 
 import re
 from typing import ClassVar, Final
@@ -31,33 +33,47 @@ class NetstringTransport(Transport):
     schemes: ClassVar[tuple[str, ...]] = ("netstring",)
     framed: ClassVar[bool] = True
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         stream, peer = await open_tcp(url, options)
         return NetstringConnection(stream, peer, options)
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
-        # Called for each client while the listener accepts, so it must not wait: a handshake belongs into Connection.handshake.
-        return await listen_tcp(url, options, lambda stream, peer: NetstringConnection(stream, peer, options))
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
+        # Called for each client while the listener accepts, so it must not wait: a handshake
+        # belongs into Connection.handshake.
+        return await listen_tcp(
+            url, options, lambda stream, peer: NetstringConnection(stream, peer, options)
+        )
 
 
 class NetstringConnection(MessageConnection):
-    """Sends and receives netstrings. The byte connection below it implements the end, closing and its deadline."""
+    """Sends and receives netstrings.
+    The byte connection below it implements the end, closing and its deadline.
+    """
 
-    def __init__(self, stream: trio.SocketStream, peer: PeerIdentity, options: TransportOptions) -> None:
+    def __init__(
+        self, stream: trio.SocketStream, peer: PeerIdentity, options: TransportOptions
+    ) -> None:
         facts = ConnectionFacts(half_close=True, local=peer.is_loopback)
         super().__init__(peer=peer, facts=facts)
         self._bytes = SocketConnection(stream, peer=peer, options=options, facts=facts)
         self._max_message = options.max_message
-        self._received = bytearray()  # bounded: at most one incomplete message of max_message bytes, and one receive_chunk
+        # Bounded: at most one incomplete message of max_message bytes, and one receive_chunk.
+        self._received = bytearray()
 
     async def send(self, data: Bytes, /) -> None:
         message = bytes(data)
         await self._bytes.send(b"%d:%b," % (len(message), message))
 
     async def receive(self) -> bytes | None:
-        await trio.lowlevel.checkpoint()  # even if a message is in the buffer: otherwise a fast peer could starve other tasks
+        # even if a message is in the buffer: otherwise a fast peer could starve other tasks.
+        await trio.lowlevel.checkpoint()
         while (message := self._take_message()) is None:
-            # If this is cancelled, the buffer still has all bytes of the incomplete message: no byte is lost.
+            # If this is cancelled, the buffer still has all bytes of the incomplete message:
+            # no byte is lost.
             data = await self._bytes.receive()
             if data is None:
                 if self._received:
@@ -67,9 +83,11 @@ class NetstringConnection(MessageConnection):
         return message
 
     def _take_message(self) -> bytes | None:
-        """Remove the first message from the buffer and return it, or return None if it is incomplete.
+        """Remove the first message from the buffer and return it, or return None
+        if it is incomplete.
 
-        The bytes come from a peer that may be hostile. The length is checked as soon as it has arrived, before the message is buffered.
+        The bytes come from a peer that may be hostile. The length is checked as soon as it has
+        arrived, before the message is buffered.
         """
         length = _LENGTH.match(self._received)
         if length is None:
@@ -79,7 +97,10 @@ class NetstringConnection(MessageConnection):
         size = int(length[1])
         if size > self._max_message:
             raise LimitExceeded(
-                f"a message of {size} bytes arrived; {self._max_message} are allowed. Send it in parts, or raise max_message",
+                (
+                    f"a message of {size} bytes arrived; {self._max_message} are allowed. Send it "
+                    "in parts, or raise max_message"
+                ),
                 limit="max_message",
                 value=self._max_message,
             )

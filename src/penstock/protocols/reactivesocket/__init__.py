@@ -1,6 +1,15 @@
-"""ReactiveSocket version 0: the dialect that the session uses, and the codec that the dialect uses (records, encoder, decoder)."""
+"""ReactiveSocket version 0: the dialect that the session uses, and the codec that the dialect
+uses (records, encoder, decoder).
+"""
 
-from penstock.protocols.reactivesocket._codec import ReactiveSocketDecoder, encode, join_run, request_n, request_response, response_header
+from penstock.protocols.reactivesocket._codec import (
+    ReactiveSocketDecoder,
+    encode,
+    join_run,
+    request_n,
+    request_response,
+    response_header,
+)
 from penstock.protocols.reactivesocket._detect import opens
 from penstock.protocols.reactivesocket._dialect import ReactiveSocketDialect
 from penstock.protocols.reactivesocket._frames import (
@@ -16,7 +25,14 @@ from penstock.protocols.reactivesocket._frames import (
     Response,
     Setup,
 )
-from penstock.protocols.reactivesocket._layout import BEGIN, COMPLETE, END, VERSION, WHOLE, FrameType
+from penstock.protocols.reactivesocket._layout import (
+    BEGIN,
+    COMPLETE,
+    END,
+    VERSION,
+    WHOLE,
+    FrameType,
+)
 from penstock.protocols.reactivesocket._sink import ReactiveSocketSink, WireStream
 
 __all__ = [

@@ -1,19 +1,27 @@
-"""The codec of ReactiveSocket version 0: `encode` turns records into bytes, and the decoder turns bytes into calls of a sink.
+"""The codec of ReactiveSocket version 0: `encode` turns records into bytes, and the decoder turns
+bytes into calls of a sink.
 
 Rules of the encoder:
 
-* Be strict in what you send: reserved bits are 0, and a number that a peer would refuse raises UsageError.
+* Be strict in what you send: reserved bits are 0, and a number
+  that a peer would refuse raises UsageError.
 * `framed` means that the transport delivers messages, one frame each: the length is left out.
 * Elements are not copied here: `response_header` returns the bytes in front of an element.
 
-Rules of the decoder, which is one loop over the received bytes, with one method for each type of frame:
+Rules of the decoder, which is one loop over the received bytes,
+with one method for each type of frame:
 
-* A length is checked when its four bytes are there; version and type when the header is there (wire §Refused frames). A peer cannot make
-  the decoder wait for bytes that it would refuse, or hold them.
-* Elements do not become records. Neighbouring elements of one stream, of any lengths, are a *run*, and are delivered together.
-* A frame with a body above `max_frame` is refused, or, up to `max_skipped`, announced to the sink and skipped. None of its bytes is held.
-* A frame to ignore is announced when its header is there (an EXT: its extended type), and its body is skipped as it arrives.
-* The decoder checks only whether a frame is well-formed. Whether it is allowed at this point is for the sink to say.
+* A length is checked when its four bytes are there; version and type when the header is there (wire
+  §Refused frames). A peer cannot make the decoder wait for bytes that it would refuse, or hold
+  them.
+* Elements do not become records. Neighbouring elements of one stream, of any lengths, are a *run*,
+  and are delivered together.
+* A frame with a body above `max_frame` is refused, or, up to `max_skipped`, announced to the sink
+  and skipped. None of its bytes is held.
+* A frame to ignore is announced when its header is there (an EXT:
+  its extended type), and its body is skipped as it arrives.
+* The decoder checks only whether a frame is well-formed.
+  Whether it is allowed at this point is for the sink to say.
 * A fault of the peer raises ProtocolError with the reason for the ERROR on stream 0.
 """
 
@@ -35,14 +43,24 @@ from penstock.protocols.reactivesocket._layout import (
     FrameType,
 )
 from penstock.protocols.reactivesocket._sink import ReactiveSocketSink, WireStream
-from penstock.wire import LONGEST_RUN, BufferedDecoder, deliver_run, has_equal_headers, join_each, join_same, length_of_all
+from penstock.wire import (
+    LONGEST_RUN,
+    BufferedDecoder,
+    deliver_run,
+    has_equal_headers,
+    join_each,
+    join_same,
+    length_of_all,
+)
 
 _pack_header: Final = layout.HEADER.pack  # a bound method: no look-up of the Struct for each frame
 _pack_length: Final = layout.LENGTH.pack
 
 
 class _Lengths(dict[int, bytes]):
-    """The lengths in front of frames with an element of a length, made when they are first used: a look-up takes 29 ns, and packing 69."""
+    """The lengths in front of frames with an element of a length, made when they are first used:
+    a look-up takes 29 ns, and packing 69.
+    """
 
     def __missing__(self, size: int) -> bytes:
         length = _pack_length(HEADER_SIZE + size)
@@ -63,7 +81,9 @@ _REQUEST_RESPONSE: Final = layout.VERSION << layout.VERSION_SHIFT | FrameType.RE
 
 
 def encode(frame: frames.Frame, *, framed: bool = False) -> bytes:  # noqa: PLR0911  # a return for each kind of frame
-    """Return the bytes of `frame`. Raises UsageError for a number that does not fit, or that may not be sent."""
+    """Return the bytes of `frame`.
+    Raises UsageError for a number that does not fit, or that may not be sent.
+    """
     match frame:
         case frames.Setup():
             return _setup(frame, framed=framed)
@@ -72,28 +92,52 @@ def encode(frame: frames.Frame, *, framed: bool = False) -> bytes:  # noqa: PLR0
         case frames.RequestFnf():
             return _frame(FrameType.REQUEST_FNF, frame.stream_id, frame.data, framed=framed)
         case frames.RequestStream():
-            return _frame(FrameType.REQUEST_STREAM, frame.stream_id, _demand(frame.demand, least=0) + frame.data, framed=framed)
+            return _frame(
+                FrameType.REQUEST_STREAM,
+                frame.stream_id,
+                _demand(frame.demand, least=0) + frame.data,
+                framed=framed,
+            )
         case frames.RequestSub():
-            return _frame(FrameType.REQUEST_SUB, frame.stream_id, _demand(frame.demand, least=0) + frame.data, framed=framed)
+            return _frame(
+                FrameType.REQUEST_SUB,
+                frame.stream_id,
+                _demand(frame.demand, least=0) + frame.data,
+                framed=framed,
+            )
         case frames.RequestN():
             return request_n(frame.stream_id, frame.demand, framed=framed)
         case frames.Cancel():
             return _frame(FrameType.CANCEL, frame.stream_id, b"", framed=framed)
         case frames.Response():
-            # Any combination of flags may be encoded, legal or not: tests and tools send what a broken peer would send.
-            return response_header(frame.stream_id, len(frame.data), _response_flags(frame), framed=framed) + frame.data
+            # Any combination of flags may be encoded, legal or not:
+            # tests and tools send what a broken peer would send.
+            return (
+                response_header(
+                    frame.stream_id, len(frame.data), _response_flags(frame), framed=framed
+                )
+                + frame.data
+            )
         case frames.Error():
             return _frame(FrameType.ERROR, frame.stream_id, frame.data, framed=framed)
         case frames.Ext():
             return _ext(frame, framed=framed)
     # Reached at run time only, by a program that mypy has not checked.
-    raise UsageError(f"{frame!r} is no frame of ReactiveSocket; penstock.protocols.reactivesocket.Frame lists the records")
+    raise UsageError(
+        f"{frame!r} is no frame of ReactiveSocket; penstock.protocols.reactivesocket.Frame lists "
+        "the records"
+    )
 
 
-def response_header(stream_id: int, length: int, flags: int = layout.WHOLE, *, framed: bool = False) -> bytes:
-    """Return the bytes in front of `length` bytes of a response. `flags` may contain BEGIN, END and COMPLETE."""
+def response_header(
+    stream_id: int, length: int, flags: int = layout.WHOLE, *, framed: bool = False
+) -> bytes:
+    """Return the bytes in front of `length` bytes of a response.
+    `flags` may contain BEGIN, END and COMPLETE.
+    """
     whole = HEADER_SIZE + length
-    # One condition for all that is unusual; `_header` finds out what it is, and raises or encodes it.
+    # One condition for all that is unusual;
+    # `_header` finds out what it is, and raises or encodes it.
     if framed or whole > LARGEST_LENGTH or not 0 <= stream_id <= LARGEST_STREAM_ID:
         return _header(FrameType.RESPONSE, flags, stream_id, length, framed=framed)
     return _pack_header(whole, flags << layout.FLAGS_SHIFT | _RESPONSE, stream_id)
@@ -120,7 +164,9 @@ def join_run(stream_id: int, elements: list[bytes], flags: int = layout.WHOLE) -
 
 
 def request_n(stream_id: int, demand: int, *, framed: bool = False) -> bytes:
-    """Return a REQUEST_N, the control frame that is sent most. Without a record it takes two fifths of the time (487 ns, not 1,284)."""
+    """Return a REQUEST_N, the control frame that is sent most. Without a record it takes two
+    fifths of the time (487 ns, not 1,284).
+    """
     return _frame(FrameType.REQUEST_N, stream_id, _demand(demand, least=1), framed=framed)
 
 
@@ -134,20 +180,32 @@ def request_response(stream_id: int, data: bytes, *, framed: bool = False) -> by
 
 
 def _setup(frame: frames.Setup, *, framed: bool) -> bytes:
-    # Any version of one byte, and not 0 alone: tools test a peer with a version that it does not have.
+    # Any version of one byte, and not 0 alone:
+    # tools test a peer with a version that it does not have.
     if not 0 <= frame.version <= layout.LARGEST_VERSION:
         raise UsageError(f"version={frame.version}; the version is one byte, 0 to 255")
     if frame.stream_id:
         # wire §The beginning and the end of a connection: a server refuses it with protocol:setup.
-        raise UsageError(f"stream_id={frame.stream_id}; a SETUP is about the connection, whose id is 0")
-    return _header(FrameType.SETUP, 0, 0, len(frame.data), framed=framed, version=frame.version) + frame.data
+        raise UsageError(
+            f"stream_id={frame.stream_id}; a SETUP is about the connection, whose id is 0"
+        )
+    return (
+        _header(FrameType.SETUP, 0, 0, len(frame.data), framed=framed, version=frame.version)
+        + frame.data
+    )
 
 
 def _ext(frame: frames.Ext, *, framed: bool) -> bytes:
     if not 0 <= frame.ext_type <= layout.LARGEST_EXTENDED_TYPE:
         raise UsageError(f"ext_type={frame.ext_type}; the extended type has 32 bits")
     body = layout.EXTENDED_TYPE.pack(frame.ext_type) + frame.data
-    return _frame(FrameType.EXT, frame.stream_id, body, framed=framed, flags=layout.IGNORE if frame.ignore else 0)
+    return _frame(
+        FrameType.EXT,
+        frame.stream_id,
+        body,
+        framed=framed,
+        flags=layout.IGNORE if frame.ignore else 0,
+    )
 
 
 def _response_flags(frame: frames.Response) -> int:
@@ -159,7 +217,8 @@ def _response_flags(frame: frames.Response) -> int:
 
 def _demand(demand: int, *, least: int) -> bytes:
     if not least <= demand <= layout.LARGEST_DEMAND:
-        # rule 3.9: the peer would answer with an error. `least` is 0 for the initial demand of a request (wire §How the draft is read).
+        # rule 3.9: the peer would answer with an error. `least` is 0 for the initial demand of a
+        # request (wire §How the draft is read).
         raise UsageError(f"demand={_shown(demand)}; {least} to 2^63-1 may be requested here")
     return layout.NUMBER.pack(demand)
 
@@ -169,20 +228,35 @@ def _frame(kind: FrameType, stream_id: int, body: bytes, *, framed: bool, flags:
     return _header(kind, flags, stream_id, len(body), framed=framed) + body
 
 
-def _header(kind: int, flags: int, stream_id: int, size: int, *, framed: bool, version: int = layout.VERSION) -> bytes:
+def _header(
+    kind: int, flags: int, stream_id: int, size: int, *, framed: bool, version: int = layout.VERSION
+) -> bytes:
     word = version << layout.VERSION_SHIFT | flags << layout.FLAGS_SHIFT | kind
     if not 0 <= stream_id <= LARGEST_STREAM_ID:
         raise UsageError(f"stream_id={_shown(stream_id)}; a stream's id has 64 bits")
     length = HEADER_SIZE + size
-    # Also where the transport delivers messages: another connection of the peer may need the length.
+    # Also where the transport delivers messages:
+    # another connection of the peer may need the length.
     if length > LARGEST_LENGTH:
-        raise UsageError(f"a frame of {length} bytes; its length can be 2^31-1 at most, because the top bit is reserved")
-    return layout.FRAMED_HEADER.pack(word, stream_id) if framed else layout.HEADER.pack(length, word, stream_id)
+        raise UsageError(
+            f"a frame of {length} bytes; its length can be 2^31-1 at most, because the top bit is "
+            "reserved"
+        )
+    return (
+        layout.FRAMED_HEADER.pack(word, stream_id)
+        if framed
+        else layout.HEADER.pack(length, word, stream_id)
+    )
 
 
 def _shown(number: int) -> str:
-    # Python refuses to print integers of more than 4,300 digits: the ValueError would hide the UsageError.
-    return str(number) if number.bit_length() <= layout.NUMBER.size * 8 else f"an integer of {number.bit_length()} bits"
+    # Python refuses to print integers of more than 4,300 digits:
+    # the ValueError would hide the UsageError.
+    return (
+        str(number)
+        if number.bit_length() <= layout.NUMBER.size * 8
+        else f"an integer of {number.bit_length()} bits"
+    )
 
 
 # Bound methods: a look-up less for each frame.
@@ -193,27 +267,37 @@ _read_number: Final = layout.NUMBER.unpack_from
 class ReactiveSocketDecoder(BufferedDecoder):
     """Decodes received bytes and calls `sink` with each complete frame.
 
-    `streams` is the table of the streams that this side has opened, by id. Whole elements are delivered to them without the sink. The table
-    may be replaced at any time, also from within a call of the sink; with an empty table the sink gets every response.
+    `streams` is the table of the streams that this side has opened, by id. Whole elements are
+    delivered to them without the sink. The table may be replaced at any time, also from within a
+    call of the sink; with an empty table the sink gets every response.
     """
 
     __slots__ = ("_framed", "_max_body", "_sink", "_to_skip", "max_skipped", "streams")
 
     def __init__(
-        self, sink: ReactiveSocketSink, streams: Mapping[int, WireStream], *, framed: bool = False, max_frame: int = 1 << 20
+        self,
+        sink: ReactiveSocketSink,
+        streams: Mapping[int, WireStream],
+        *,
+        framed: bool = False,
+        max_frame: int = 1 << 20,
     ) -> None:
-        """Decode for `sink`. `framed` means that the transport delivers messages, one frame each, without a length.
+        """Decode for `sink`. `framed` means that the transport delivers messages, one frame each,
+        without a length.
 
         `max_frame` is the largest number of bytes behind a header.
         """
-        # Where the transport delivers messages, each call of `feed` is a frame, even an empty one, which is refused for its length.
+        # Where the transport delivers messages, each call of `feed` is a frame, even an empty one,
+        # which is refused for its length.
         super().__init__(need=0 if framed else LENGTH_SIZE)
         self.streams: Mapping[int, WireStream] = streams
         self._sink = sink
         self._framed = framed
         self._max_body = max_frame
         self.max_skipped: int = 0
-        """The largest body of a frame that is skipped; one that is above this and above `max_frame` is refused."""
+        """The largest body of a frame that is skipped;
+        one that is above this and above `max_frame` is refused.
+        """
         self._to_skip = 0  # bytes of a frame that is being skipped and that have not arrived
 
     def feed_frame(self, data: bytes) -> None:
@@ -242,7 +326,9 @@ class ReactiveSocketDecoder(BufferedDecoder):
             raise
 
     def _decode_frame(self) -> bool:
-        """Decode `_data` as one frame. It is called for `feed` of a decoder that was made with `framed`."""
+        """Decode `_data` as one frame.
+        It is called for `feed` of a decoder that was made with `framed`.
+        """
         data, self._data = self._data, b""
         if data:  # without data, `feed` was called to go on, and there is nothing left
             self.feed_frame(data)
@@ -266,35 +352,50 @@ class ReactiveSocketDecoder(BufferedDecoder):
                 if after > end:
                     break
                 max_messages -= 1
-                # The words of the three most frequent frames come first: they need no check of version and type, because their words
-                # contain both.
+                # The words of the three most frequent frames come first: they need no check of
+                # version and type, because their words contain both.
                 if word in WHOLE_RESPONSES:
                     stream = self.streams.get(stream_id)
                     if stream is not None and stream.takes_whole:
-                        # Everything behind the length must be the same: most chunks with mixed streams fail here.
-                        if not data.startswith(data[position + LENGTH_SIZE : position + HEADER_SIZE], after + LENGTH_SIZE):
+                        # Everything behind the length must be the same:
+                        # most chunks with mixed streams fail here.
+                        if not data.startswith(
+                            data[position + LENGTH_SIZE : position + HEADER_SIZE],
+                            after + LENGTH_SIZE,
+                        ):
                             stream.receive_element(data[position + HEADER_SIZE : after])
                             position = after
                         else:
                             position = self._deliver_run(data, position, after, stream)
                         continue
                 if word in LAST_RESPONSES:
-                    self._sink.receive_response(stream_id, True, True, True, data[position + HEADER_SIZE : after])  # noqa: FBT003  # in the order of the flags
+                    self._sink.receive_response(
+                        stream_id,
+                        True,  # noqa: FBT003  # in the order of the flags
+                        True,  # noqa: FBT003  # the same
+                        True,  # noqa: FBT003  # the same
+                        data[position + HEADER_SIZE : after],
+                    )
                 elif word == PLAIN_REQUEST:
-                    self._sink.receive_request_response(stream_id, data[position + HEADER_SIZE : after])
+                    self._sink.receive_request_response(
+                        stream_id, data[position + HEADER_SIZE : after]
+                    )
                 else:
                     self._check_header(word, stream_id, length - HEADER_SIZE)
                     self._dispatch(word, stream_id, data[position + HEADER_SIZE : after])
                 position = after
         finally:
-            # Also if the sink raises. In the loop a local variable is enough, because nothing else reads the position.
+            # Also if the sink raises. In the loop a local variable is enough,
+            # because nothing else reads the position.
             self._position = position
         return self._check_incomplete(max_messages)
 
     def _deliver_run(self, data: bytes, position: int, after: int, stream: WireStream) -> int:
-        """Deliver the element from `position` to `after`, and those behind it with the same word and stream.
+        """Deliver the element from `position` to `after`,
+        and those behind it with the same word and stream.
 
-        Return the position behind them. A frame with a fault, or an incomplete one, is left to the loop over single frames.
+        Return the position behind them.
+        A frame with a fault, or an incomplete one, is left to the loop over single frames.
         """
         if has_equal_headers(data, position, HEADER_SIZE, after - position):
             return deliver_run(data, position, HEADER_SIZE, after - position, stream)
@@ -304,7 +405,12 @@ class ReactiveSocketDecoder(BufferedDecoder):
         while len(elements) < LONGEST_RUN and end - after >= HEADER_SIZE:
             length, next_word, next_id = _read_header(data, after)
             behind = after + length
-            if next_id != stream_id or next_word != word or not HEADER_SIZE <= length <= longest or behind > end:
+            if (
+                next_id != stream_id
+                or next_word != word
+                or not HEADER_SIZE <= length <= longest
+                or behind > end
+            ):
                 break
             append(data[after + HEADER_SIZE : behind])
             after = behind
@@ -315,21 +421,27 @@ class ReactiveSocketDecoder(BufferedDecoder):
         return after
 
     def _check_incomplete(self, max_messages: int) -> bool:
-        """Check the part of the next frame that is there, set `_need`, and return what `feed` returns."""
+        """Check the part of the next frame that is there, set `_need`,
+        and return what `feed` returns.
+        """
         data, position = self._data, self._position
         left = len(data) - position
         if not left:
             self._data, self._position = b"", 0  # an idle connection must not keep its last chunk
-            self._need = 0 if self._to_skip else LENGTH_SIZE  # bytes to skip are dropped at once, whatever their number
+            # bytes to skip are dropped at once, whatever their number.
+            self._need = 0 if self._to_skip else LENGTH_SIZE
             return False
         if not max_messages:
             self._need = 0  # `feed(b"")` must call _decode: complete frames may be there
             return True
-        # Three stages, so that each check is made when its bytes are there and no earlier: length, header, all of the frame.
+        # Three stages, so that each check is made when its bytes are there and no earlier:
+        # length, header, all of the frame.
         self._need = LENGTH_SIZE
         if left >= LENGTH_SIZE:
             length = int.from_bytes(data[position : position + LENGTH_SIZE])
-            if not HEADER_SIZE <= length <= self._max_body + HEADER_SIZE and not self._may_skip(length):
+            if not HEADER_SIZE <= length <= self._max_body + HEADER_SIZE and not self._may_skip(
+                length
+            ):
                 raise self._bad_length(length)
             self._need = HEADER_SIZE
             # A frame that is skipped does not get here with its header: the loop has announced it.
@@ -341,7 +453,9 @@ class ReactiveSocketDecoder(BufferedDecoder):
         return False
 
     def _check_body(self, length: int, word: int, stream_id: int) -> None:
-        """Check the body of the incomplete frame at `_position`, and drop it if the frame is one to ignore."""
+        """Check the body of the incomplete frame at `_position`, and drop it
+        if the frame is one to ignore.
+        """
         kind = word & layout.TYPE_MASK
         if kind not in self._readers:  # with the ignore flag: _check_header has refused all others
             self._sink.receive_unknown(kind)
@@ -350,7 +464,9 @@ class ReactiveSocketDecoder(BufferedDecoder):
             self._check_ext(length, word, stream_id)
 
     def _check_ext(self, length: int, word: int, stream_id: int) -> None:
-        """Let the sink refuse the extension's message at `_position`, or skip it if the sink does not know the extension."""
+        """Let the sink refuse the extension's message at `_position`, or skip it if the sink
+        does not know the extension.
+        """
         start, head = self._position + HEADER_SIZE, layout.EXTENDED_TYPE.size
         if len(self._data) < start + head:
             self._need = min(length, HEADER_SIZE + head)
@@ -360,34 +476,51 @@ class ReactiveSocketDecoder(BufferedDecoder):
             self._sink.check_ext(ext_type, length - HEADER_SIZE - head)
         else:
             # Without the ignore flag the sink raises.
-            self._sink.receive_ext(stream_id, bool(word >> layout.FLAGS_SHIFT & layout.IGNORE), ext_type, b"")
+            self._sink.receive_ext(
+                stream_id, bool(word >> layout.FLAGS_SHIFT & layout.IGNORE), ext_type, b""
+            )
             self._skip_incomplete(length)
 
     def _skip_incomplete(self, length: int) -> None:
-        """Drop the frame of `length` bytes at `_position`, now and as it arrives: held until it is complete, it would cost `max_frame`."""
+        """Drop the frame of `length` bytes at `_position`, now and as it arrives: held until it
+        is complete, it would cost `max_frame`.
+        """
         self._to_skip = length
         self._drop_skipped()
         self._data, self._position, self._need = b"", 0, 0
 
     def _check_header(self, word: int, stream_id: int, size: int) -> None:
-        """Raise ProtocolError if the version, the type, or `size`, the size of the body, is wrong."""
+        """Raise ProtocolError if the version, the type, or `size`, the size of the body,
+        is wrong.
+        """
         kind = word & layout.TYPE_MASK
         version = word >> layout.VERSION_SHIFT
         if version != layout.VERSION:
-            # wire §How the draft is read: of a frame of another version only the header is read, because its format is not known here. So
-            # a SETUP is passed on without data, and the ignore flag has no meaning.
+            # wire §How the draft is read: of a frame of another version only the header is read,
+            # because its format is not known here. So a SETUP is passed on without data, and the
+            # ignore flag has no meaning.
             if kind == FrameType.SETUP:
                 self._sink.receive_setup(version, stream_id, b"")
-            raise ProtocolError(f"a frame of version {version}, and this side speaks version 0", reason="version 0")
+            raise ProtocolError(
+                f"a frame of version {version}, and this side speaks version 0", reason="version 0"
+            )
         least = layout.SHORTEST_BODY.get(kind)
         if least is None:
-            # wire §Refused frames: with the ignore flag the frame is skipped by its length. Such a frame reaches _dispatch.
+            # wire §Refused frames: with the ignore flag the frame is skipped by its length.
+            # Such a frame reaches _dispatch.
             if not word >> layout.FLAGS_SHIFT & layout.IGNORE:
                 raise ProtocolError(
-                    f"{kind:#06x} is not a frame type of version 0, and the frame has no ignore flag", reason=f"protocol:type {kind:#06x}"
+                    (
+                        f"{kind:#06x} is not a frame type of version 0, and the frame has no "
+                        "ignore flag"
+                    ),
+                    reason=f"protocol:type {kind:#06x}",
                 )
-        elif size < least and not (kind == FrameType.EXT and word >> layout.FLAGS_SHIFT & layout.IGNORE):
-            # The reason has the length of the whole frame, as the peer wrote it, not the size of the body.
+        elif size < least and not (
+            kind == FrameType.EXT and word >> layout.FLAGS_SHIFT & layout.IGNORE
+        ):
+            # The reason has the length of the whole frame, as the peer wrote it,
+            # not the size of the body.
             header = FRAMED_HEADER_SIZE if self._framed else HEADER_SIZE
             raise _too_short(header + size, header + least)
 
@@ -395,7 +528,9 @@ class ReactiveSocketDecoder(BufferedDecoder):
         return self._max_body < length - HEADER_SIZE <= self.max_skipped
 
     def _begin_skip(self, position: int, length: int, word: int, stream_id: int) -> int:
-        """Skip the frame at `position`, whose header is there. Return where the decoder goes on in `_data`."""
+        """Skip the frame at `position`, whose header is there.
+        Return where the decoder goes on in `_data`.
+        """
         if not self._may_skip(length):
             raise self._bad_length(length)
         self._announce_skipped(word, stream_id, length - HEADER_SIZE)
@@ -409,17 +544,25 @@ class ReactiveSocketDecoder(BufferedDecoder):
         return position
 
     def _announce_skipped(self, word: int, stream_id: int, size: int) -> None:
-        """Tell the sink of a frame whose body is too long. Raise ProtocolError if the frame may not be skipped."""
+        """Tell the sink of a frame whose body is too long.
+        Raise ProtocolError if the frame may not be skipped.
+        """
         if size > self.max_skipped:
             raise _too_long(size, self._max_body)
         self._check_header(word, stream_id, size)
         is_ignorable = bool(word >> layout.FLAGS_SHIFT & layout.IGNORE)
-        self._sink.receive_too_long(word & layout.TYPE_MASK, stream_id, is_ignorable, _too_long(size, self._max_body))
+        self._sink.receive_too_long(
+            word & layout.TYPE_MASK, stream_id, is_ignorable, _too_long(size, self._max_body)
+        )
 
     def _bad_length(self, length: int) -> ProtocolError:
-        # The reserved bit first: with it the length is above every limit, and `limit:frame` would name a number that the peer never meant.
+        # The reserved bit first: with it the length is above every limit, and `limit:frame` would
+        # name a number that the peer never meant.
         if length > LARGEST_LENGTH:
-            return ProtocolError("the reserved bit of a frame's length is set; version 0 sends it as 0", reason="protocol:reserved")
+            return ProtocolError(
+                "the reserved bit of a frame's length is set; version 0 sends it as 0",
+                reason="protocol:reserved",
+            )
         if length < HEADER_SIZE:
             return _too_short(length, HEADER_SIZE)
         return _too_long(length - HEADER_SIZE, self._max_body)
@@ -428,29 +571,35 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
     def _dispatch(self, word: int, stream_id: int, body: bytes) -> None:
         reader = self._readers.get(word & layout.TYPE_MASK)
-        if reader is None:  # an unknown type with the ignore flag: _check_header has refused all others
+        # An unknown type with the ignore flag: _check_header has refused all others.
+        if reader is None:
             self._sink.receive_unknown(word & layout.TYPE_MASK)
         else:
             reader(self, word, stream_id, body)
 
     def _setup(self, word: int, stream_id: int, body: bytes) -> None:
-        # A SETUP of another version does not reach this method: _check_header has passed it on and raised.
+        # A SETUP of another version does not reach this method:
+        # _check_header has passed it on and raised.
         self._sink.receive_setup(layout.VERSION, stream_id, body)
 
     def _request_response(self, word: int, stream_id: int, body: bytes) -> None:
         self._sink.receive_request_response(stream_id, body)
 
     def _request(self, word: int, stream_id: int, body: bytes) -> None:
-        # None, and not 0: this request has no demand field, while 0 is a stream that waits for REQUEST_N.
+        # None, and not 0: this request has no demand field, while 0 is a stream
+        # that waits for REQUEST_N.
         self._sink.receive_request(_FRAME_TYPES[word & layout.TYPE_MASK], stream_id, None, body)
 
     def _request_with_demand(self, word: int, stream_id: int, body: bytes) -> None:
         # The body is long enough: _check_header has compared it with SHORTEST_BODY.
         (demand,) = _read_number(body)
-        self._sink.receive_request(_FRAME_TYPES[word & layout.TYPE_MASK], stream_id, demand, body[layout.NUMBER.size :])
+        self._sink.receive_request(
+            _FRAME_TYPES[word & layout.TYPE_MASK], stream_id, demand, body[layout.NUMBER.size :]
+        )
 
     def _request_n(self, word: int, stream_id: int, body: bytes) -> None:
-        # wire §Frames: bytes behind the demand are ignored. An illegal demand is passed on: it is an error of one stream.
+        # wire §Frames: bytes behind the demand are ignored. An illegal demand is passed on:
+        # it is an error of one stream.
         self._sink.receive_request_n(stream_id, _read_number(body)[0])
 
     def _cancel(self, word: int, stream_id: int, body: bytes) -> None:
@@ -458,16 +607,24 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
     def _response(self, word: int, stream_id: int, body: bytes) -> None:
         flags = word >> layout.FLAGS_SHIFT
-        self._sink.receive_response(stream_id, bool(flags & layout.BEGIN), bool(flags & layout.END), bool(flags & layout.COMPLETE), body)
+        self._sink.receive_response(
+            stream_id,
+            bool(flags & layout.BEGIN),
+            bool(flags & layout.END),
+            bool(flags & layout.COMPLETE),
+            body,
+        )
 
     def _error(self, word: int, stream_id: int, body: bytes) -> None:
-        # As bytes: the limit of such a text is the session's, and the rest of a longer text is cut off, not refused.
+        # As bytes: the limit of such a text is the session's,
+        # and the rest of a longer text is cut off, not refused.
         self._sink.receive_error(stream_id, body)
 
     def _ext(self, word: int, stream_id: int, body: bytes) -> None:
         # wire §The header: the only type of version 0 for which the ignore flag has a meaning.
         ignore = bool(word >> layout.FLAGS_SHIFT & layout.IGNORE)
-        if len(body) < layout.EXTENDED_TYPE.size:  # with the ignore flag; without it _check_header has refused the frame
+        # With the ignore flag; without it _check_header has refused the frame.
+        if len(body) < layout.EXTENDED_TYPE.size:
             self._sink.receive_unknown(FrameType.EXT)
             return
         (ext_type,) = layout.EXTENDED_TYPE.unpack_from(body)
@@ -493,11 +650,17 @@ _FRAME_TYPES: Final[dict[int, FrameType]] = {int(kind): kind for kind in FrameTy
 
 
 def _too_short(length: int, least: int) -> ProtocolError:
-    return ProtocolError(f"a frame of {length} bytes; its header and its fixed part take {least}", reason=f"protocol:length {length}")
+    return ProtocolError(
+        f"a frame of {length} bytes; its header and its fixed part take {least}",
+        reason=f"protocol:length {length}",
+    )
 
 
 def _too_long(size: int, limit: int) -> ProtocolError:
     return ProtocolError(
-        f"the peer announced a frame of {size} bytes behind its header; the limit of this side is {limit}",
+        (
+            f"the peer announced a frame of {size} bytes behind its header; the limit of this "
+            f"side is {limit}"
+        ),
         reason=f"limit:frame {size} > {limit}",
     )

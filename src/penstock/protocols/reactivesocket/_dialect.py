@@ -1,11 +1,15 @@
-"""ReactiveSocket version 0 as a dialect: SETUP, requests of four shapes, two spaces of ids, and frames that may be ignored.
+"""ReactiveSocket version 0 as a dialect: SETUP, requests of four shapes, two spaces of ids, and
+frames that may be ignored.
 
-* The client's SETUP comes first and is examined; a server sends nothing before it. A client need not wait. No frame says that a SETUP was
-  accepted: a response, a request of the server's, or silence for `Limits.handshake_timeout` says it.
-* A frame that is out of place is ignored, for a token of the oddity budget. The connection ends only for frames that cannot be delimited or
-  understood, and for limits.
-* A request's shape decides how its answer ends: one value and the end in one frame, a separate end, or an error.
-* The end of a connection has no answer but the end of the transport. A reason crosses as an ERROR on stream 0.
+* The client's SETUP comes first and is examined; a server sends nothing before it. A client need
+  not wait. No frame says that a SETUP was accepted: a response, a request of the server's, or
+  silence for `Limits.handshake_timeout` says it.
+* A frame that is out of place is ignored, for a token of the oddity budget. The connection ends
+  only for frames that cannot be delimited or understood, and for limits.
+* A request's shape decides how its answer ends:
+  one value and the end in one frame, a separate end, or an error.
+* The end of a connection has no answer but the end of the transport.
+  A reason crosses as an ERROR on stream 0.
 """
 
 from collections.abc import Iterator
@@ -33,7 +37,14 @@ from penstock.protocols.reactivesocket._handshake import (
     extension_message,
     setup_refusal,
 )
-from penstock.protocols.reactivesocket._layout import BEGIN, COMPLETE, END, SHORTEST_BODY, WHOLE, FrameType
+from penstock.protocols.reactivesocket._layout import (
+    BEGIN,
+    COMPLETE,
+    END,
+    SHORTEST_BODY,
+    WHOLE,
+    FrameType,
+)
 from penstock.protocols.reactivesocket._request_shapes import RequestShapes
 from penstock.protocols.reactivesocket._silence_probe import SilenceProbe
 from penstock.protocols.reactivesocket._too_long import LONGEST_SKIPPED, TooLongFrames
@@ -63,7 +74,9 @@ NO_VALUE: Final = "there was nothing to answer with"
 """The error of a request for one value whose publisher completed without one."""
 
 SUBSCRIPTION_ENDED: Final = "subscription terminated"
-"""The error of a subscription whose publisher completed: the draft gives subscriptions no good end."""
+"""The error of a subscription whose publisher completed:
+the draft gives subscriptions no good end.
+"""
 
 DEFAULT: Final = DialectSettings()
 
@@ -73,7 +86,9 @@ NO_PREAUTH_BOUND: Final = 1 << 62
 """A client takes all that its server sends: the program has chosen the server."""
 
 PART_NUMBER: Final = 0
-"""Fragments of one stream are not interleaved, so one number is enough for the element that is under way."""
+"""Fragments of one stream are not interleaved, so one number is enough for the element
+that is under way.
+"""
 
 _MODELS: Final = {
     FrameType.REQUEST_FNF: Model.FIRE_AND_FORGET,
@@ -85,14 +100,19 @@ _MODELS: Final = {
 class ReceivedFrames:
     """The sink of the decoder: passes each frame of the peer to the session.
 
-    * Before SETUP nothing else is taken. A second SETUP is ignored, as is every frame out of place, for a token of the oddity budget.
-    * The type of a frame tells the two spaces of ids apart: requests, grants and cancels name the peer's, responses and errors this side's.
-    * A request for one value is over with its first response, whether that says so or not. A second response belongs to no stream.
-    * An ERROR has a text and no code. The text may be a publisher's own words, so it decides nothing: on a stream it is `PublisherFailed`,
-      and no error says that nothing was done.
+    * Before SETUP nothing else is taken. A second SETUP is ignored, as is every frame out of place,
+      for a token of the oddity budget.
+    * The type of a frame tells the two spaces of ids apart: requests, grants and cancels name the
+      peer's, responses and errors this side's.
+    * A request for one value is over with its first response, whether that says so or not. A second
+      response belongs to no stream.
+    * An ERROR has a text and no code. The text may be a publisher's own words, so it decides
+      nothing: on a stream it is `PublisherFailed`, and no error says that nothing was done.
     """
 
-    def __init__(self, session: DialectHost, shapes: RequestShapes, extensions: ExtensionHost) -> None:
+    def __init__(
+        self, session: DialectHost, shapes: RequestShapes, extensions: ExtensionHost
+    ) -> None:
         self._session = session
         self._channel = session.channel
         self._streams = session.streams
@@ -103,14 +123,18 @@ class ReceivedFrames:
         self._too_long = TooLongFrames(session, shapes)
         self.has_setup: bool = session.channel.role is Role.CLIENT
         """The client's SETUP has come; always true for a client."""
-        self._is_accepted = session.channel.role is Role.SERVER  # for a client: the server has answered something
-        # Values that came without the end. Some peers send the end in a separate frame, which then belongs to no stream.
+        # For a client: the server has answered something.
+        self._is_accepted = session.channel.role is Role.SERVER
+        # Values that came without the end.
+        # Some peers send the end in a separate frame, which then belongs to no stream.
         self._bare_ends_due = 0
         self._introduction: bytes | None = None  # the data of the SETUP, until the service gets it
 
     @property
     def max_skipped(self) -> int:
-        """The largest body of a frame that ends its stream only. Before SETUP it ends the connection: that client is unknown."""
+        """The largest body of a frame that ends its stream only. Before SETUP it ends the
+        connection: that client is unknown.
+        """
         return LONGEST_SKIPPED if self.has_setup else 0
 
     def receive_setup(self, version: int, stream_id: int, data: bytes) -> None:
@@ -141,22 +165,32 @@ class ReceivedFrames:
     def receive_request_response(self, stream_id: int, data: bytes) -> None:
         """Serve a request for one value."""
         streams = self._streams
-        # The usual request passes these looks. `_may_begin` looks again, and knows what to do about one that does not.
-        if not (self._channel.state is _OPEN and stream_id and stream_id not in streams.serving) and not self._may_begin(stream_id):
+        # The usual request passes these looks.
+        # `_may_begin` looks again, and knows what to do about one that does not.
+        if not (
+            self._channel.state is _OPEN and stream_id and stream_id not in streams.serving
+        ) and not self._may_begin(stream_id):
             return
         # Before the request is served: it may be answered inside that call.
         self._shapes.answering[stream_id] = _RESPONSE
         change = self._channel.incoming
-        streams.receive_subscribe(stream_id, Request(_RESPONSE, data if change is None else change(data)), 1)
+        streams.receive_subscribe(
+            stream_id, Request(_RESPONSE, data if change is None else change(data)), 1
+        )
         if stream_id not in streams.serving:  # refused, or answered at once
             self._shapes.answering.pop(stream_id, None)
 
-    def receive_request(self, kind: FrameType, stream_id: int, demand: int | None, data: bytes) -> None:
+    def receive_request(
+        self, kind: FrameType, stream_id: int, demand: int | None, data: bytes
+    ) -> None:
         """Serve a request of another kind."""
         if not self._may_begin(stream_id):
             return
         change = self._channel.incoming
-        streams, request = self._streams, Request(_MODELS[kind], data if change is None else change(data))
+        streams, request = (
+            self._streams,
+            Request(_MODELS[kind], data if change is None else change(data)),
+        )
         if request.model is Model.FIRE_AND_FORGET:
             streams.receive_fire_and_forget(request)
             return
@@ -164,7 +198,12 @@ class ReceivedFrames:
             self._shapes.answering[stream_id] = request.model
         # The field has 64 bits; demand has 63 (rule 3.17).
         is_illegal = demand is not None and demand > UNBOUNDED
-        streams.receive_subscribe(stream_id, request, 1 if demand is None else demand, ILLEGAL_DEMAND if is_illegal else None)
+        streams.receive_subscribe(
+            stream_id,
+            request,
+            1 if demand is None else demand,
+            ILLEGAL_DEMAND if is_illegal else None,
+        )
         if stream_id not in streams.serving:  # refused, or answered at once
             self._shapes.answering.pop(stream_id, None)
 
@@ -183,7 +222,14 @@ class ReceivedFrames:
             self._shapes.answering.pop(stream_id, None)
             self._streams.receive_cancel(stream_id)
 
-    def receive_response(self, stream_id: int, begin: bool, end: bool, complete: bool, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
+    def receive_response(
+        self,
+        stream_id: int,
+        begin: bool,  # noqa: FBT001  # as in the protocol
+        end: bool,  # noqa: FBT001  # the same
+        complete: bool,  # noqa: FBT001  # the same
+        data: bytes,
+    ) -> None:
         """Deliver an element, a fragment of one, the end, or the last element with the end."""
         # Once the connection is open, both have passed: this is the path of every answer.
         if self._channel.state is not _OPEN:
@@ -192,27 +238,42 @@ class ReceivedFrames:
         opened, single = self._opened, self._single
         stream = opened.get(stream_id)
         # The path of most answers: one value and the end in one frame.
-        # An id stays in `single` when the connection ends, and while an extension holds the cancel: `opened` has no such stream any more.
-        if stream is not None and complete and begin and end and stream_id in single and stream.receive_answer(data):  # type: ignore[union-attr]  # this dialect keeps no CancelledStream
+        # An id stays in `single` when the connection ends, and while an extension holds the cancel:
+        # `opened` has no such stream any more.
+        if (
+            stream is not None
+            and complete
+            and begin
+            and end
+            and stream_id in single
+            and stream.receive_answer(data)  # type: ignore[union-attr]  # this dialect keeps no CancelledStream
+        ):
             single.discard(stream_id)
             opened.pop(stream_id, None)  # unless the subscriber has ended everything
             if self._streams.observers is not None:
                 self._streams.observers.on_ended(stream_id, is_served=False)
             return
-        # Compared with the other class: ReceivingStream has a metaclass of `typing`, and to compare a subclass with it takes a microsecond.
+        # Compared with the other class: ReceivingStream has a metaclass of `typing`, and to compare
+        # a subclass with it takes a microsecond.
         if stream is None or isinstance(stream, CancelledStream):
             self._receive_late(data, is_whole=end, complete=complete)
             return
         if stream.element_size < 0:
             if self._streams.observers is not None:
                 self._streams.observers.on_accepted(stream_id, 0)
-                if self._channel.state.is_closing:  # an extension has ended the connection, and with it the stream
+                # An extension has ended the connection, and with it the stream.
+                if self._channel.state.is_closing:
                     return
-            stream.receive_accept(0)  # from now on the decoder hands unsplit elements straight to the stream
+            # From now on the decoder hands unsplit elements straight to the stream.
+            stream.receive_accept(0)
         joining = stream.is_joining(PART_NUMBER)
         if (begin and joining) or (end and not begin and not joining):
             self._shapes.single.discard(stream_id)
-            stream.fail_contract("a fragment begins within another" if joining else "a fragment ends that never began")
+            stream.fail_contract(
+                "a fragment begins within another"
+                if joining
+                else "a fragment ends that never began"
+            )
         elif begin == end and not joining:
             self._deliver_whole(stream, data, complete=complete)
         else:
@@ -233,19 +294,32 @@ class ReceivedFrames:
         stream = self._streams.opened.get(stream_id)
         if isinstance(stream, ReceivingStream):
             is_early = stream.state is ReceivingState.REQUESTED
-            draining = draining_refusal(text, peer_drains=self._streams.drain.is_peer_draining) if is_early else None
+            draining = (
+                draining_refusal(text, peer_drains=self._streams.drain.is_peer_draining)
+                if is_early
+                else None
+            )
             self._end(stream_id, draining or PublisherFailed(explain_stream_end(text)))
         elif not self._streams.cancelled.count_end():  # it may have crossed a CANCEL
             self._channel.count_oddity()
 
     def receive_ext(self, stream_id: int, ignore: bool, ext_type: int, data: bytes) -> None:  # noqa: FBT001  # as in the protocol
-        """Pass a frame to its extension. Any frame of an extension announces it, and one with the code 0 does nothing else."""
+        """Pass a frame to its extension. Any frame of an extension announces it, and one with
+        the code 0 does nothing else.
+        """
         self._check_setup()
-        extensions, extension_id, code = self._extensions, ext_type >> CODE_BITS, ext_type & CODE_MASK
+        extensions, extension_id, code = (
+            self._extensions,
+            ext_type >> CODE_BITS,
+            ext_type & CODE_MASK,
+        )
         # A frame that may be ignored costs a token, because a flood of them is work as well.
         if extension_id not in extensions.known:
             if not ignore:
-                raise ProtocolError(f"extended type {ext_type:#x} is not known here", reason=f"protocol:extension {ext_type}")
+                raise ProtocolError(
+                    f"extended type {ext_type:#x} is not known here",
+                    reason=f"protocol:extension {ext_type}",
+                )
             self._channel.spend_control_token()
             return
         if extensions.open(extension_id) is not None and self._channel.role is Role.SERVER:
@@ -269,7 +343,13 @@ class ReceivedFrames:
         self._check_setup()
         self._channel.count_oddity()
 
-    def receive_too_long(self, frame_type: int, stream_id: int, ignore: bool, refusal: ProtocolError) -> None:  # noqa: FBT001  # as in the protocol
+    def receive_too_long(
+        self,
+        frame_type: int,
+        stream_id: int,
+        ignore: bool,  # noqa: FBT001  # as in the protocol
+        refusal: ProtocolError,
+    ) -> None:
         """Act on a frame that the decoder skips because of its length."""
         self._check_setup()
         if frame_type in {FrameType.RESPONSE, FrameType.ERROR} and stream_id:
@@ -282,7 +362,9 @@ class ReceivedFrames:
             self._too_long.receive(frame_type, stream_id, refusal)
 
     def accept_setup(self) -> None:
-        """Open a client's session: the server has sent something that it sends only to a client that it has accepted."""
+        """Open a client's session:
+        the server has sent something that it sends only to a client that it has accepted.
+        """
         if not self._is_accepted:
             self._is_accepted = True
             # If not, the connection is closing or over, and the late answer changes nothing.
@@ -313,7 +395,8 @@ class ReceivedFrames:
         single = stream.id in self._shapes.single
         if data or single or not complete:
             stream.receive_element(data)
-        if (complete or single) and stream.id in self._streams.opened:  # if not, the subscriber has cancelled
+        # If not, the subscriber has cancelled.
+        if (complete or single) and stream.id in self._streams.opened:
             self._bare_ends_due += not complete
             self._end(stream.id, None)
 
@@ -323,7 +406,9 @@ class ReceivedFrames:
             self._streams.receive_end(stream_id, error)
 
     def _receive_late(self, data: bytes, *, is_whole: bool, complete: bool) -> None:
-        """Tolerate a response to a request that is over: it crossed the cancel, or it is a separate end after the only value."""
+        """Tolerate a response to a request that is over: it crossed the cancel, or it is a
+        separate end after the only value.
+        """
         cancelled, channel = self._streams.cancelled, self._channel
         if complete and not data:
             if self._bare_ends_due:
@@ -349,7 +434,8 @@ class ReactiveSocketDialect:
     # The draft has no frame for it. The end of the transport is the answer.
     answers_goodbye: ClassVar[bool] = False
     takes_extensions: ClassVar[bool] = False
-    # Keepalive and drain alone: a peer without them skips their frames, and each other extension would cost each connection one more.
+    # Keepalive and drain alone: a peer without them skips their frames, and each other extension
+    # would cost each connection one more.
     default_extensions: ClassVar[frozenset[int]] = frozenset({KEEPALIVE, DRAIN})
     takes_encodings: ClassVar[bool] = False
     examines_peers: ClassVar[bool] = True
@@ -362,8 +448,11 @@ class ReactiveSocketDialect:
         self.max_unsplit: int = session.channel.limits.split_outbound_at
         # An id that does not fit into an extended type cannot be announced.
         usable = [extension for extension in settings.extensions if extension.id <= LARGEST_ID]
-        self._extensions = ExtensionHost(session, usable, extension_message, self._on_admitted, has_introductions=True)
-        # Odd ids from the client and even ones from the server, because a dump reads better. The two spaces are apart in any case.
+        self._extensions = ExtensionHost(
+            session, usable, extension_message, self._on_admitted, has_introductions=True
+        )
+        # Odd ids from the client and even ones from the server, because a dump reads better. The
+        # two spaces are apart in any case.
         self._next_id = -1 if session.channel.role is Role.CLIENT else 0
         self._shapes = RequestShapes()
         # Each request needs these two.
@@ -373,14 +462,20 @@ class ReactiveSocketDialect:
         self._is_framed = settings.framed
         self._received = ReceivedFrames(session, self._shapes, self._extensions)
         self._decoder = ReactiveSocketDecoder(
-            self._received, session.streams.opened, framed=settings.framed, max_frame=session.channel.limits.max_frame
+            self._received,
+            session.streams.opened,
+            framed=settings.framed,
+            max_frame=session.channel.limits.max_frame,
         )
         self._decoder.max_skipped = self._received.max_skipped
 
     @property
     def preauth_bytes(self) -> int:
-        """How many bytes may come before a SETUP is complete. Requests right behind the SETUP do not count."""
-        # The bound changes during the handshake: a client need not wait, so its requests may follow the SETUP at once.
+        """How many bytes may come before a SETUP is complete.
+        Requests right behind the SETUP do not count.
+        """
+        # The bound changes during the handshake:
+        # a client need not wait, so its requests may follow the SETUP at once.
         return NO_PREAUTH_BOUND if self._received.has_setup else self._channel.limits.preauth_bytes
 
     # --- sending
@@ -389,26 +484,43 @@ class ReactiveSocketDialect:
         """Send a client's SETUP. A server waits for it."""
         if self._channel.role is Role.CLIENT:
             self._session.hello_sent()
-            self._channel.send(encode(frames.Setup(data=self._setup or self._extensions.introduction())))
-            # Without waiting: a server without the extension ignores the frame, because its flag permits that.
+            self._channel.send(
+                encode(frames.Setup(data=self._setup or self._extensions.introduction()))
+            )
+            # Without waiting: a server without the extension ignores the frame,
+            # because its flag permits that.
             for extension_id in self._extensions.announced:
                 self._channel.send(announcement(extension_id))
 
     def overdue(self) -> None:
-        """End the handshake. A server that has not refused by now has accepted; a client that has sent no SETUP never will."""
+        """End the handshake. A server that has not refused by now has accepted; a client that
+        has sent no SETUP never will.
+        """
         if self._channel.role is Role.CLIENT:
             self._received.accept_setup()
         else:
-            error = ProtocolError("no SETUP came, or it was not accepted, in time", reason="limit:handshake")
+            error = ProtocolError(
+                "no SETUP came, or it was not accepted, in time", reason="limit:handshake"
+            )
             self._session.close_protocol_error(error)
 
     def release(self) -> None:
         """Drop what refers to this object: the session is over, or speaks another protocol."""
         self._extensions.end()
-        del self._decoder, self._received, self._probe, self._session, self._channel, self._streams, self._extensions
+        del (
+            self._decoder,
+            self._received,
+            self._probe,
+            self._session,
+            self._channel,
+            self._streams,
+            self._extensions,
+        )
 
     def next_id(self, target: Any) -> int:
-        """Return the id of a new request. Ids are never used again: a late response is told from another one by its id."""
+        """Return the id of a new request. Ids are never used again:
+        a late response is told from another one by its id.
+        """
         self._next_id += 2
         return self._next_id
 
@@ -420,7 +532,8 @@ class ReactiveSocketDialect:
         request = target if isinstance(target, Request) else Request(Model.STREAM, target.encode())
         data = request.data if change is None else change(request.data)
         if request.model is _RESPONSE:
-            # The only shape whose end this side must know: its first response ends it, with or without the flag C.
+            # The only shape whose end this side must know:
+            # its first response ends it, with or without the flag C.
             self._single.add(stream_id)
             return request_response(stream_id, data)
         kind = frames.RequestSub if request.model is Model.SUBSCRIPTION else frames.RequestStream
@@ -429,7 +542,11 @@ class ReactiveSocketDialect:
     def fire(self, stream_id: int, target: Any) -> bytes:
         """Encode a request that has no answer."""
         change = self._channel.outgoing
-        return encode(frames.RequestFnf(stream_id=stream_id, data=target.data if change is None else change(target.data)))
+        return encode(
+            frames.RequestFnf(
+                stream_id=stream_id, data=target.data if change is None else change(target.data)
+            )
+        )
 
     def request(self, stream_id: int, n: int) -> bytes:
         """Encode more demand. A request for one value has its demand in itself."""
@@ -476,25 +593,36 @@ class ReactiveSocketDialect:
         return response_header(stream_id, length, flags)
 
     def complete(self, stream_id: int) -> bytes:
-        """Encode a good end: nothing if a value was sent with its end, an error for a subscription, which has no good end."""
+        """Encode a good end: nothing if a value was sent with its end, an error for a
+        subscription, which has no good end.
+        """
         model = self._shapes.answering.pop(stream_id, Model.STREAM)
         if model is Model.NAMED:
             return b""
         if model is Model.STREAM:
             return response_header(stream_id, 0, COMPLETE)
-        return self.error(stream_id, NO_VALUE if model is _RESPONSE else SUBSCRIPTION_ENDED, Fault.FAILED)
+        return self.error(
+            stream_id, NO_VALUE if model is _RESPONSE else SUBSCRIPTION_ENDED, Fault.FAILED
+        )
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """Encode an ERROR. The draft has a text for it and no code."""
         self._shapes.answering.pop(stream_id, None)
         if text == DRAINING and fault is not Fault.REFUSED:
-            text += "."  # a publisher's own word: a client that was told of the drain takes the bare word for a refusal
+            # A publisher's own word: a client that was told of the drain takes the bare word for a
+            # refusal.
+            text += "."
         return encode(frames.Error(stream_id=stream_id, data=text.encode(errors="replace")))
 
     def goodbye(self, reason: str) -> bytes:
         """Encode the reason as an ERROR on stream 0, if there is one."""
-        # An ERROR without a text would look like a failure, so a good end sends nothing: the transport ends.
-        return encode(frames.Error(stream_id=0, data=reason.encode(errors="replace"))) if reason else b""
+        # An ERROR without a text would look like a failure, so a good end sends nothing:
+        # the transport ends.
+        return (
+            encode(frames.Error(stream_id=0, data=reason.encode(errors="replace")))
+            if reason
+            else b""
+        )
 
     def split(self, data: bytearray) -> Iterator[memoryview]:
         """Cut between frames, and leave their lengths out: a framed transport knows them."""
@@ -514,11 +642,15 @@ class ReactiveSocketDialect:
 
     @staticmethod
     def recognises(first: bytes, framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
-        """Return whether a client begins with a SETUP, or with a frame that belongs behind one and is refused."""
+        """Return whether a client begins with a SETUP, or with a frame
+        that belongs behind one and is refused.
+        """
         return opens(first, framed=framed)
 
     def feed(self, data: bytes, most: int) -> bool:
-        """Decode bytes and act on their frames. Frames behind the SETUP wait until the service has examined it."""
+        """Decode bytes and act on their frames.
+        Frames behind the SETUP wait until the service has examined it.
+        """
         state = self._channel.state
         if state is _EXAMINING:
             self._decoder.feed(data, max_messages=0)
@@ -531,7 +663,8 @@ class ReactiveSocketDialect:
         # One frame: if it is a SETUP, the requests behind it must wait for the service's decision.
         more = self._decoder.feed(data, max_messages=1)
         self._decoder.max_skipped = self._received.max_skipped
-        is_open = self._channel.state is _OPEN  # if not, the SETUP is still examined, or was refused
+        # If not, the SETUP is still examined, or was refused.
+        is_open = self._channel.state is _OPEN
         return more and is_open and self._decoder.feed(b"", max_messages=most)
 
     def held(self) -> int:
@@ -540,7 +673,8 @@ class ReactiveSocketDialect:
 
     def tick(self, now: float) -> float | None:
         """Let the extensions do what is due, and probe a server without the keepalive."""
-        # Here and not in `feed`: a tick follows each chunk within 50 ms, and a call for each chunk passes two more files.
+        # Here and not in `feed`: a tick follows each chunk within 50 ms,
+        # and a call for each chunk passes two more files.
         if self._extensions.watching and self._channel.last_input_at > self._heard_at:
             self._heard_at = self._channel.last_input_at
             self._extensions.heard()
@@ -553,15 +687,20 @@ class ReactiveSocketDialect:
         self._received.on_admitted()
 
     def _end_flag(self, stream_id: int) -> int:
-        """Return the flag of an element that ends its stream: the only value of a request for one."""
+        """Return the flag of an element that ends its stream:
+        the only value of a request for one.
+        """
         if self._shapes.answering.get(stream_id) is not _RESPONSE:
             return 0
-        self._shapes.answering[stream_id] = Model.NAMED  # answered: the completion that follows was sent with the value
+        # answered: the completion that follows was sent with the value.
+        self._shapes.answering[stream_id] = Model.NAMED
         return COMPLETE
 
     def _write_parts(self, into: bytearray, stream_id: int, element: memoryview) -> None:
         size = self._channel.limits.split_outbound_at
         for start in range(0, len(element), size):
             piece = element[start : start + size]
-            into += self.part(stream_id, PART_NUMBER, len(piece), not start, start + size >= len(element))
+            into += self.part(
+                stream_id, PART_NUMBER, len(piece), not start, start + size >= len(element)
+            )
             into += piece

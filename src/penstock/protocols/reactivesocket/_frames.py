@@ -1,6 +1,7 @@
 """Every frame of ReactiveSocket as a record, for control frames, tests and tools.
 
-Elements on their way never become records: the decoder passes their bytes on, and the encoder writes a header in front of them.
+Elements on their way never become records: the decoder passes their bytes on, and the encoder
+writes a header in front of them.
 
 The records do not check their numbers; `encode` does.
 """
@@ -9,15 +10,22 @@ from typing import TypeAlias
 
 import attrs
 
-# All fields are passed by name: most are integers, and two integers in the wrong order would be a valid frame.
+# All fields are passed by name: most are integers, and two integers in the wrong order would be a
+# valid frame.
 
 
 @attrs.frozen(kw_only=True)
 class Setup:
-    """The first frame of the side that opened the connection. Sent once. `data` belongs to the program."""
+    """The first frame of the side that opened the connection. Sent once.
+    `data` belongs to the program.
+    """
 
-    version: int = 0  # no other record has one: a frame of another version is refused on its header, but a SETUP gets an answer
-    stream_id: int = 0  # wire §The beginning and the end of a connection: another id is refused, so the encoder does not send one
+    # No other record has one: a frame of another version is refused on its header,
+    # but a SETUP gets an answer.
+    version: int = 0
+    # wire §The beginning and the end of a connection:
+    # another id is refused, so the encoder does not send one.
+    stream_id: int = 0
     data: bytes = b""
 
 
@@ -42,7 +50,8 @@ class RequestStream:
     """Requests a stream that ends. `demand` elements may be sent at once."""
 
     stream_id: int
-    demand: int = 0  # wire §How the draft is read: an initial demand of 0 is legal, a later one is not
+    # wire §How the draft is read: an initial demand of 0 is legal, a later one is not.
+    demand: int = 0
     data: bytes = b""
 
 
@@ -74,7 +83,8 @@ class Cancel:
 class Response:
     """An element, a part of one, the end of the stream, or an element and the end."""
 
-    # The defaults are those of the most frequent response: a whole element that does not end its stream.
+    # The defaults are those of the most frequent response:
+    # a whole element that does not end its stream.
     stream_id: int
     begin: bool = True
     end: bool = True
@@ -92,13 +102,27 @@ class Error:
 
 @attrs.frozen(kw_only=True)
 class Ext:
-    """A frame of an extension. With `ignore`, a receiver that does not know the extension skips the frame."""
+    """A frame of an extension. With `ignore`, a receiver
+    that does not know the extension skips the frame.
+    """
 
     ext_type: int
     ignore: bool = False
-    stream_id: int = 0  # wire §How the draft is read: the figure of EXT has none, but every frame begins with a header
+    # wire §How the draft is read: the figure of EXT has none, but every frame begins with a header.
+    stream_id: int = 0
     data: bytes = b""
 
 
-Frame: TypeAlias = Setup | RequestResponse | RequestFnf | RequestStream | RequestSub | RequestN | Cancel | Response | Error | Ext
+Frame: TypeAlias = (
+    Setup
+    | RequestResponse
+    | RequestFnf
+    | RequestStream
+    | RequestSub
+    | RequestN
+    | Cancel
+    | Response
+    | Error
+    | Ext
+)
 """Any frame of ReactiveSocket, as a record."""

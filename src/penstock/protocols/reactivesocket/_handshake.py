@@ -1,4 +1,6 @@
-"""The handshake of ReactiveSocket: the checks of a SETUP, the error that refuses one, and the frames of extensions."""
+"""The handshake of ReactiveSocket:
+the checks of a SETUP, the error that refuses one, and the frames of extensions.
+"""
 
 from typing import Final
 
@@ -9,7 +11,9 @@ from penstock.protocols.reactivesocket._layout import LARGEST_EXTENDED_TYPE, VER
 from penstock.session import AUTH, connection_reason, explain_connection_end, no_room_refusal
 
 CODE_BITS: Final = 8
-"""The low bits of an extended type are the code of a message, and the others are the id of its extension."""
+"""The low bits of an extended type are the code of a message,
+and the others are the id of its extension.
+"""
 
 CODE_MASK: Final = (1 << CODE_BITS) - 1
 
@@ -23,19 +27,26 @@ ANNOUNCED: Final = 0
 def check_setup(version: int, stream_id: int, data: bytes, limits: Limits) -> None:
     """Raise ProtocolError for a SETUP of another version, on a stream, or with too much data."""
     if version != VERSION:
-        raise ProtocolError(f"the client speaks version {version}, and this side version 0", reason=f"version {VERSION}")
+        raise ProtocolError(
+            f"the client speaks version {version}, and this side version 0",
+            reason=f"version {VERSION}",
+        )
     if stream_id:
-        raise ProtocolError(f"a SETUP on stream {stream_id}, which belongs on 0", reason="protocol:setup")
+        raise ProtocolError(
+            f"a SETUP on stream {stream_id}, which belongs on 0", reason="protocol:setup"
+        )
     # Checked here as well, because a SETUP may arrive in one chunk with the bytes after it.
     if len(encode(frames.Setup(data=data))) > limits.preauth_bytes:
         raise ProtocolError(f"a SETUP with {len(data)} bytes of data", reason="limit:hello")
 
 
 def setup_refusal(text: str) -> Rejected | None:
-    """Return the error of an ERROR on stream 0 that comes before anything was answered: by its place it refuses the SETUP.
+    """Return the error of an ERROR on stream 0 that comes before anything was answered: by its
+    place it refuses the SETUP.
 
-    But a server may have accepted the SETUP in silence, acted on requests, and ended the connection later. So the refusal never says
-    that nothing was done. If penstock gives a reason only to clients that it has let in, the error stays ConnectionLost.
+    But a server may have accepted the SETUP in silence, acted on requests, and ended the connection
+    later. So the refusal never says that nothing was done. If penstock gives a reason only to
+    clients that it has let in, the error stays ConnectionLost.
     """
     reason = connection_reason(text)
     # Only clients that were let in get such a reason: the SETUP was accepted, in silence.
@@ -43,12 +54,14 @@ def setup_refusal(text: str) -> Rejected | None:
         return None
     if text == AUTH:
         return AuthRefused(f"the server did not let this client in: {explain_connection_end(text)}")
-    # A client may send requests behind its SETUP without waiting for an answer, and they may have been acted on.
+    # A client may send requests behind its SETUP without waiting for an answer,
+    # and they may have been acted on.
     no_room = no_room_refusal(text, processed=True)
     if no_room is not None:
         return no_room
     return Rejected(
-        f"the server refused this client's setup: {explain_connection_end(text)}. Requests that were sent before may have been processed"
+        f"the server refused this client's setup: {explain_connection_end(text)}. Requests that "
+        "were sent before may have been processed"
     )
 
 
@@ -58,10 +71,18 @@ def extended_type(extension_id: int, code: int) -> int:
 
 
 def announcement(extension_id: int) -> bytes:
-    """Encode that this side has an extension: an EXT frame with the code 0, which a peer without the extension ignores."""
-    return encode(frames.Ext(stream_id=0, ignore=True, ext_type=extended_type(extension_id, ANNOUNCED), data=b""))
+    """Encode that this side has an extension:
+    an EXT frame with the code 0, which a peer without the extension ignores.
+    """
+    return encode(
+        frames.Ext(
+            stream_id=0, ignore=True, ext_type=extended_type(extension_id, ANNOUNCED), data=b""
+        )
+    )
 
 
 def extension_message(extension: Extension, code: int, body: bytes) -> bytes:
     """Encode a message of an extension."""
-    return encode(frames.Ext(stream_id=0, ignore=True, ext_type=extended_type(extension.id, code), data=body))
+    return encode(
+        frames.Ext(stream_id=0, ignore=True, ext_type=extended_type(extension.id, code), data=body)
+    )

@@ -1,11 +1,16 @@
-"""Notices a server that is stopped or gone and has no keepalive: asks it for one value, which every responder must answer.
+"""Notices a server that is stopped or gone and has no keepalive:
+asks it for one value, which every responder must answer.
 
 Rules of this file:
 
-* Only a client probes. A server must answer requests; the draft does not say that a client takes any.
-* Only while a stream is open: somewhere in the program a task waits for this server. A request costs the server more than a ping does.
-* Any byte from the server shows that it lives, not only the answer. So a slow answer ends nothing while other frames come.
-* No data: the data identifies a service, so this request names none. A server refuses it, or answers it; both are an answer.
+* Only a client probes. A server must answer requests;
+  the draft does not say that a client takes any.
+* Only while a stream is open: somewhere in the program a task waits for this server. A request
+  costs the server more than a ping does.
+* Any byte from the server shows that it lives, not only the answer.
+  So a slow answer ends nothing while other frames come.
+* No data: the data identifies a service, so this request names none. A server refuses it, or
+  answers it; both are an answer.
 """
 
 from typing import Any, Final
@@ -22,19 +27,32 @@ PROBE: Final = Request(Model.RESPONSE, b"")
 class SilenceProbe:
     """Watches the silence of one server."""
 
-    __slots__ = ("_channel", "_interval", "_probe", "_probed_at", "_session", "_started_at", "_streams")
+    __slots__ = (
+        "_channel",
+        "_interval",
+        "_probe",
+        "_probed_at",
+        "_session",
+        "_started_at",
+        "_streams",
+    )
 
     def __init__(self, session: DialectHost) -> None:
         self._session = session
         self._channel = session.channel
         self._streams = session.streams
-        self._interval = session.channel.limits.keepalive * (1 + JITTER * (2 * session.channel.random() - 1))
-        self._started_at: float | None = None  # the first tick: a server that accepts a client sends nothing for it
+        self._interval = session.channel.limits.keepalive * (
+            1 + JITTER * (2 * session.channel.random() - 1)
+        )
+        # The first tick: a server that accepts a client sends nothing for it.
+        self._started_at: float | None = None
         self._probed_at = float("-inf")
         self._probe: ReceivingStream | None = None
 
     def tick(self, now: float) -> float | None:
-        """Probe a silent server, or end the connection to one that stays silent. Return when to call again, or None."""
+        """Probe a silent server, or end the connection to one that stays silent.
+        Return when to call again, or None.
+        """
         # With the keepalive pings do the same for less, and both sides notice.
         if self._channel.role is Role.SERVER or self._streams.use.keepalive is not None:
             return None
@@ -52,11 +70,14 @@ class SilenceProbe:
         return self._send_probe(now) if self._is_awaited() else now + self._interval
 
     def _send_probe(self, now: float) -> float:
-        # At most one is open: the server has sent something since the last one, and is perhaps slow to answer it.
+        # At most one is open: the server has sent something since the last one,
+        # and is perhaps slow to answer it.
         if self._probe is not None and self._is_unanswered():
             self._probe.cancel()
         self._probed_at = now
-        self._probe = self._streams.ask(PROBE, lambda channel, stream_id: ReceivingStream(channel, stream_id, _Ignored(), 1))
+        self._probe = self._streams.ask(
+            PROBE, lambda channel, stream_id: ReceivingStream(channel, stream_id, _Ignored(), 1)
+        )
         self._channel.outbox.wake()
         return now + self._channel.limits.keepalive_timeout
 
@@ -64,7 +85,10 @@ class SilenceProbe:
         ends = self._probed_at + self._channel.limits.keepalive_timeout
         if now < ends:
             return ends
-        self._session.close("keepalive", ConnectionLost(f"this side ended the connection: {explain_own('keepalive')}"))
+        self._session.close(
+            "keepalive",
+            ConnectionLost(f"this side ended the connection: {explain_own('keepalive')}"),
+        )
         return None
 
     def _is_unanswered(self) -> bool:
@@ -74,7 +98,10 @@ class SilenceProbe:
         """Return whether a stream is open besides the last probe."""
         streams = self._streams
         # As a number: 1 if the last probe itself is one of the open streams.
-        return bool(streams.serving) or len(streams.opened) - streams.cancelled.count > self._is_unanswered()
+        return (
+            bool(streams.serving)
+            or len(streams.opened) - streams.cancelled.count > self._is_unanswered()
+        )
 
 
 class _Ignored(Subscriber[Any]):

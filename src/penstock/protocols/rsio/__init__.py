@@ -1,4 +1,6 @@
-"""RS.io version 0: the dialect that the session uses, and the codec that the dialect uses (records, encoder, decoder)."""
+"""RS.io version 0: the dialect that the session uses, and the codec that the dialect uses
+(records, encoder, decoder).
+"""
 
 from penstock.protocols.rsio._codec import (
     CLIENT_HELLO,
@@ -41,7 +43,12 @@ from penstock.protocols.rsio._codec import (
 )
 from penstock.protocols.rsio._dialect import RsioDialect
 from penstock.protocols.rsio._encoding import COMPACT, Encoding
-from penstock.protocols.rsio._message_decoder import FIELDS, FieldKind, MessageDecoder, encoding_error
+from penstock.protocols.rsio._message_decoder import (
+    FIELDS,
+    FieldKind,
+    MessageDecoder,
+    encoding_error,
+)
 from penstock.protocols.rsio._message_fields import fields_of
 from penstock.protocols.rsio._requests import Requests
 from penstock.protocols.rsio._varint import NEED_MORE

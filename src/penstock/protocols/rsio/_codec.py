@@ -1,4 +1,5 @@
-"""The codec of RS.io version 0 in the compact encoding: records, an encoder, and a decoder that calls a sink.
+"""The codec of RS.io version 0 in the compact encoding:
+records, an encoder, and a decoder that calls a sink.
 
 The dialect imports this module, and not the folder: the folder imports the dialect.
 """

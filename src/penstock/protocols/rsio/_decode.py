@@ -2,12 +2,15 @@
 
 Rules of this file:
 
-* A length is compared with its limit when the length is there, before its body is (wire §Points of refusal). A peer cannot make
-  the decoder wait for bytes that it would refuse, or hold them.
-* Elements do not become records. Neighbouring elements of one stream, of any lengths, are a *run*, and are delivered together.
+* A length is compared with its limit when the length is there, before its body is (wire §Points of
+  refusal). A peer cannot make the decoder wait for bytes that it would refuse, or hold them.
+* Elements do not become records. Neighbouring elements of one stream, of any lengths, are a *run*,
+  and are delivered together.
 * A fault of the peer raises ProtocolError with the reason for the goodbye.
-* A reader that finds too few bytes returns NEED_MORE and has changed nothing: the loop calls it again from the start of the message.
-  While numbers are incomplete that happens for each chunk, and afterwards once, because `_need` is then the size of the message.
+* A reader that finds too few bytes returns NEED_MORE and has changed nothing: the loop calls it
+  again from the start of the message.
+  While numbers are incomplete that happens for each chunk, and afterwards once, because `_need` is
+  then the size of the message.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,15 +31,22 @@ SHORT: Final = 0x7F
 
 @attrs.frozen(kw_only=True)
 class WireLimits:
-    """The largest lengths that the decoder accepts. `penstock.api.Limits` has the fields with the same meaning, and the reasons."""
+    """The largest lengths that the decoder accepts. `penstock.api.Limits` has the fields with
+    the same meaning, and the reasons.
+    """
 
     # wire §Limits: peers may rely on smaller numbers. All are in bytes, but for `extensions`.
-    frame: int = 1 << 20  # an element in one message, a part, the elements of a packed message together, the body of an extension
-    element: int = 4 << 20  # an element joined from parts. The stream checks that; here it bounds an element in one message
+    # An element in one message, a part, the elements of a packed message together,
+    # the body of an extension.
+    frame: int = 1 << 20
+    # An element joined from parts. The stream checks that;
+    # here it bounds an element in one message.
+    element: int = 4 << 20
     name: int = 1024
     text: int = 4096
     reason: int = 1024
-    extensions: int = 64  # a number of ids. While a hello is incomplete, its ids are decoded again for each chunk
+    # A number of ids. While a hello is incomplete, its ids are decoded again for each chunk.
+    extensions: int = 64
 
 
 class RsioDecoder(BufferedDecoder):
@@ -44,7 +54,9 @@ class RsioDecoder(BufferedDecoder):
 
     __slots__ = ("_element", "_has_hello", "_limits", "_sink", "_streams")
 
-    def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits | None = None) -> None:
+    def __init__(
+        self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits | None = None
+    ) -> None:
         """Decode for `sink`. `streams` is the sink's own table, by id.
 
         It contains a cancelled stream until the peer ends it: its elements must still be delimited.
@@ -53,19 +65,24 @@ class RsioDecoder(BufferedDecoder):
         self._sink = sink
         self._streams = streams
         self._limits = limits or WireLimits()
-        self._element = min(self._limits.frame, self._limits.element)  # an element in one message is bounded by both
+        # An element in one message is bounded by both.
+        self._element = min(self._limits.frame, self._limits.element)
         self._has_hello = False
 
     def _decode(self, max_messages: int) -> bool:
-        data, end, readers = self._data, len(self._data), self._readers  # local names: this loop runs once for each message
+        # local names: this loop runs once for each message.
+        data, end, readers = self._data, len(self._data), self._readers
         position = self._position
         while position < end and max_messages:
             max_messages -= 1
             reader = readers.get(data[position])
-            after = self._extension(data, position) if reader is None else reader(self, data, position)
+            after = (
+                self._extension(data, position) if reader is None else reader(self, data, position)
+            )
             if after < 0:
                 break
-            # Set for each message and not behind the loop: the next reader may raise, or may set _need, and `held` must be right then.
+            # Set for each message and not behind the loop: the next reader may raise, or may set
+            # _need, and `held` must be right then.
             self._position = position = after
             self._need = 1
         if position == end:
@@ -73,11 +90,14 @@ class RsioDecoder(BufferedDecoder):
             return False
         return not max_messages
 
-    # --- readers: each takes the position of a message and returns the position of the next one, or NEED_MORE
+    # --- readers: each takes the position of a message, and returns that of the next one
+    # or NEED_MORE
 
     def _on_next(self, data: bytes, start: int) -> int:
-        # The varints of one byte are read here, without a call: 22 ns instead of 79 for each, and this is the path of elements.
-        # An index behind the end raises IndexError, which is cheaper than a comparison for each byte.
+        # The varints of one byte are read here, without a call: 22 ns instead of 79 for each, and
+        # this is the path of elements.
+        # An index behind the end raises IndexError, which is cheaper than a comparison for each
+        # byte.
         try:
             subscriber, position = data[start + 1], start + 2
             if subscriber > 0x7F:
@@ -104,17 +124,22 @@ class RsioDecoder(BufferedDecoder):
             raise too_long("element", size, "limit:frame", self._element)
         if end > len(data):
             return self._wait_for(end - start)
-        # The next message must be an element of the same stream: most chunks with mixed streams fail here.
+        # The next message must be an element of the same stream:
+        # most chunks with mixed streams fail here.
         if not data.startswith(data[start:head], end):
             stream.receive_element(data[position:end])
             return end
         return self._deliver_run(data, start, head, position, end, stream)
 
-    def _deliver_run(self, data: bytes, start: int, length_at: int, position: int, end: int, stream: WireStream) -> int:  # positions
+    # positions.
+    def _deliver_run(
+        self, data: bytes, start: int, length_at: int, position: int, end: int, stream: WireStream
+    ) -> int:
         """Deliver the element from `position` to `end`, and those behind it on the same stream.
 
-        Its message begins at `start`, and its length, if it has one, is at `length_at`. What the loop does not know (a longer varint, a
-        fault, an incomplete message) it leaves to the reader of single elements.
+        Its message begins at `start`, and its length, if it has one, is at `length_at`. What the
+        loop does not know (a longer varint, a fault, an incomplete message) it leaves to the reader
+        of single elements.
         """
         if stream.element_size or has_equal_headers(data, start, position - start, end - start):
             return deliver_run(data, start, position - start, end - start, stream)
@@ -142,14 +167,21 @@ class RsioDecoder(BufferedDecoder):
         stream = self._stream(subscriber)
         size = stream.element_size
         if not size:
-            # Without a fixed size the end of the message is not known: an error of the connection, not of the stream.
-            raise ProtocolError(f"packed elements on stream {subscriber}, whose elements have no fixed size", reason="protocol:packed")
+            # Without a fixed size the end of the message is not known:
+            # an error of the connection, not of the stream.
+            raise ProtocolError(
+                f"packed elements on stream {subscriber}, whose elements have no fixed size",
+                reason="protocol:packed",
+            )
         count, position = decode_varint(data, position)
         if position < 0:
             return NEED_MORE
         if not count:
             # Such a message would cost the sender 3 bytes and do nothing.
-            raise ProtocolError(f"a packed message without elements on stream {subscriber}", reason="protocol:packed")
+            raise ProtocolError(
+                f"a packed message without elements on stream {subscriber}",
+                reason="protocol:packed",
+            )
         # The product, not the count: elements of 1 byte may be a million in one message.
         if count * size > self._limits.frame:
             raise too_long("packed message", count * size, "limit:frame", self._limits.frame)
@@ -170,7 +202,8 @@ class RsioDecoder(BufferedDecoder):
         body, end = self._bytes(data, start, position, "part", "limit:frame", self._limits.frame)
         if end < 0:
             return NEED_MORE
-        # The number of parts and the size of the joined element are for the stream to bound: an excess ends the stream alone.
+        # The number of parts and the size of the joined element are for the stream to bound: an
+        # excess ends the stream alone.
         stream.receive_part(element, body, data[start] == layout.ON_NEXT_LAST_PART)
         return end
 
@@ -178,19 +211,25 @@ class RsioDecoder(BufferedDecoder):
         subscriber, position = decode_varint(data, start + 1)
         demand, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         if position > 0:
-            # A demand of 0 is passed on. It is an error of one stream, and the sink knows whether that stream is still there.
+            # A demand of 0 is passed on. It is an error of one stream, and the sink knows whether
+            # that stream is still there.
             self._sink.receive_request(subscriber, demand)
         return position
 
     def _subscribe(self, data: bytes, start: int) -> int:
-        name, position = self._bytes(data, start, start + 1, "publisher name", "limit:name", self._limits.name)
+        name, position = self._bytes(
+            data, start, start + 1, "publisher name", "limit:name", self._limits.name
+        )
         subscriber, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         demand, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         if position > 0:
-            # wire §Parts of messages: a name that is not UTF-8 refuses the stream and keeps the connection, because the end of the message
-            # is known. Surrogates keep the bytes, so that the dialect can recognise such a name.
+            # wire §Parts of messages: a name that is not UTF-8 refuses the stream and keeps the
+            # connection, because the end of the message is known. Surrogates keep the bytes, so
+            # that the dialect can recognise such a name.
             publisher = name.decode("utf-8", "surrogateescape")
-            self._sink.receive_control(messages.Subscribe(publisher=publisher, subscriber=subscriber, demand=demand))
+            self._sink.receive_control(
+                messages.Subscribe(publisher=publisher, subscriber=subscriber, demand=demand)
+            )
         return position
 
     def _cancel(self, data: bytes, start: int) -> int:
@@ -205,7 +244,8 @@ class RsioDecoder(BufferedDecoder):
         size, position = decode_varint(data, position) if position > 0 else (0, NEED_MORE)
         if position < 0:
             return NEED_MORE
-        # wire §Points of refusal: the limit comes before the id. Whether this stream was opened is for the sink to say.
+        # wire §Points of refusal: the limit comes before the id.
+        # Whether this stream was opened is for the sink to say.
         if size > self._element:
             raise too_long("fixed element size", size, "limit:frame", self._element)
         self._sink.receive_on_subscribe(subscriber, size)
@@ -221,14 +261,21 @@ class RsioDecoder(BufferedDecoder):
         subscriber, position = decode_varint(data, start + 1)
         if position < 0:
             return NEED_MORE
-        text, end = self._bytes(data, start, position, "error text", "limit:text", self._limits.text)
+        text, end = self._bytes(
+            data, start, position, "error text", "limit:text", self._limits.text
+        )
         if end > 0:
-            # wire §Parts of messages: an error or a reason is shown with U+FFFD for bytes that are not UTF-8. It is never refused for them.
-            self._sink.receive_control(messages.OnError(subscriber=subscriber, error=text.decode("utf-8", "replace")))
+            # wire §Parts of messages: an error or a reason is shown with U+FFFD for bytes that are
+            # not UTF-8. It is never refused for them.
+            self._sink.receive_control(
+                messages.OnError(subscriber=subscriber, error=text.decode("utf-8", "replace"))
+            )
         return end
 
     def _goodbye(self, data: bytes, start: int) -> int:
-        text, end = self._bytes(data, start, start + 1, "reason", "limit:reason", self._limits.reason)
+        text, end = self._bytes(
+            data, start, start + 1, "reason", "limit:reason", self._limits.reason
+        )
         if end > 0:
             self._sink.receive_control(messages.Goodbye(reason=text.decode("utf-8", "replace")))
         return end
@@ -236,7 +283,8 @@ class RsioDecoder(BufferedDecoder):
     def _switch_encoding(self, data: bytes, start: int) -> int:
         extension, position = decode_varint(data, start + 1)
         if position > 0:
-            # Set before the call: if the encoding was agreed on, the sink takes the bytes behind this message for another decoder.
+            # Set before the call: if the encoding was agreed on, the sink takes the bytes behind
+            # this message for another decoder.
             self._position = position
             self._sink.receive_control(messages.SwitchEncoding(extension=extension))
             if not self._data:
@@ -246,18 +294,25 @@ class RsioDecoder(BufferedDecoder):
     def _hello(self, data: bytes, start: int) -> int:
         # From the first hello on, one of either side is a fault.
         if self._has_hello:
-            raise ProtocolError(f"a hello ({data[start]:#04x}) after the hello; each side sends one", reason="protocol:hello")
+            raise ProtocolError(
+                f"a hello ({data[start]:#04x}) after the hello; each side sends one",
+                reason="protocol:hello",
+            )
         # The version is checked before the rest of the hello is there, so it is read by itself.
         if start + 1 >= len(data):
             return NEED_MORE
         kind = messages.ClientHello if data[start] == layout.CLIENT_HELLO else messages.ServerHello
         version = data[start + 1]
         if version != layout.VERSION:
-            # wire §The handshake: refused on its second byte. The rest of such a hello is in a format that is not known here. The sink is
-            # called first, because a client must know that its server speaks another version: all streams may be asked for again.
+            # wire §The handshake: refused on its second byte. The rest of such a hello is in a
+            # format that is not known here. The sink is called first, because a client must know
+            # that its server speaks another version: all streams may be asked for again.
             self._sink.receive_control(kind(version=version))
             raise ProtocolError(
-                f"a hello of version {version}; {layout.VERSION} is the one whose messages can be delimited here",
+                (
+                    f"a hello of version {version}; {layout.VERSION} is the one whose messages "
+                    "can be delimited here"
+                ),
                 reason=f"version {layout.VERSION}",
             )
         count, position = decode_varint(data, start + 2)
@@ -278,10 +333,15 @@ class RsioDecoder(BufferedDecoder):
     def _extension(self, data: bytes, start: int) -> int:
         code = data[start]
         if not layout.FIRST_EXTENSION <= code <= layout.LAST_EXTENSION:
-            # wire §Messages: the end of a message of a reserved type is not known, so nothing behind it can be decoded.
-            raise ProtocolError(f"{code:#04x} is not a message type of RS.io", reason=f"protocol:type {code:#04x}")
+            # wire §Messages: the end of a message of a reserved type is not known,
+            # so nothing behind it can be decoded.
+            raise ProtocolError(
+                f"{code:#04x} is not a message type of RS.io", reason=f"protocol:type {code:#04x}"
+            )
         # Whether the extension is active is for the sink to say. Its body has a length in any case.
-        body, end = self._bytes(data, start, start + 1, "extension message", "limit:frame", self._limits.frame)
+        body, end = self._bytes(
+            data, start, start + 1, "extension message", "limit:frame", self._limits.frame
+        )
         if end > 0:
             self._sink.receive_control(messages.ExtensionMessage(type=code, body=body))
             return end
@@ -295,13 +355,18 @@ class RsioDecoder(BufferedDecoder):
 
     def _stream(self, subscriber: int) -> WireStream:
         stream = self._streams.get(subscriber)
-        # A stream that was opened but has not begun is like an unknown one: its elements cannot be delimited.
+        # A stream that was opened but has not begun is like an unknown one:
+        # its elements cannot be delimited.
         if stream is None or stream.element_size < 0:
             raise no_stream(subscriber)
         return stream
 
-    def _bytes(self, data: bytes, start: int, position: int, what: str, reason: str, limit: int) -> tuple[bytes, int]:
-        """Return the bytes with a length in front, at `position` of the message at `start`, and the position behind them."""
+    def _bytes(
+        self, data: bytes, start: int, position: int, what: str, reason: str, limit: int
+    ) -> tuple[bytes, int]:
+        """Return the bytes with a length in front, at `position` of the message at `start`,
+        and the position behind them.
+        """
         length, position = decode_varint(data, position)
         if position < 0:
             return b"", NEED_MORE
@@ -313,12 +378,14 @@ class RsioDecoder(BufferedDecoder):
         return data[position:end], end  # a copy: the record must not keep the whole chunk
 
     def _wait_for(self, size: int) -> int:
-        """Set the number of bytes of the incomplete message. `feed` calls no reader before they are there."""
+        """Set the number of bytes of the incomplete message.
+        `feed` calls no reader before they are there.
+        """
         self._need = size
         return NEED_MORE
 
-    # Functions, and not the methods of one decoder: a table for each connection had 1.5 KB. A type that is missing here is refused, or is
-    # that of an extension.
+    # Functions, and not the methods of one decoder: a table for each connection had 1.5 KB. A type
+    # that is missing here is refused, or is that of an extension.
     _readers: ClassVar[Mapping[int, Callable[["RsioDecoder", bytes, int], int]]] = {
         layout.CLIENT_HELLO: _hello,
         layout.SERVER_HELLO: _hello,
@@ -337,7 +404,9 @@ class RsioDecoder(BufferedDecoder):
     }
 
 
-def cut_each(data: bytes, end: int, begin: bytes, elements: list[bytes], most: int, longest: int) -> tuple[int, int]:
+def cut_each(
+    data: bytes, end: int, begin: bytes, elements: list[bytes], most: int, longest: int
+) -> tuple[int, int]:
     """Append the elements of the messages from `end` on to `elements`, until it has `most`.
 
     Return the position behind the last one, and how many of them had a length of two bytes.
@@ -376,12 +445,17 @@ def cut_each(data: bytes, end: int, begin: bytes, elements: list[bytes], most: i
 
 
 def no_stream(subscriber: int) -> ProtocolError:
-    # Without the element size from onSubscribe the end of the message is not known. So this ends the connection, not the stream.
-    return ProtocolError(f"an element on stream {subscriber}, which has not begun", reason=f"protocol:stream {subscriber}")
+    # Without the element size from onSubscribe the end of the message is not known. So this ends
+    # the connection, not the stream.
+    return ProtocolError(
+        f"an element on stream {subscriber}, which has not begun",
+        reason=f"protocol:stream {subscriber}",
+    )
 
 
 def too_long(what: str, size: int, reason: str, limit: int) -> ProtocolError:
     # "the", because `what` may begin with a vowel.
     return ProtocolError(
-        f"the peer announced a size of {size} for the {what}; the limit of this side is {limit}", reason=f"{reason} {size} > {limit}"
+        f"the peer announced a size of {size} for the {what}; the limit of this side is {limit}",
+        reason=f"{reason} {size} > {limit}",
     )

@@ -1,14 +1,18 @@
-"""RS.io version 0 as a dialect: its handshake, its extensions, and how it encodes the messages of a session.
+"""RS.io version 0 as a dialect: its handshake, its extensions,
+and how it encodes the messages of a session.
 
-* The hello is loose: a client sends on without waiting for the server's hello (false start). A server waits for the client's hello before
-  it sends anything, so that it never speaks a version which the client does not have.
-* The first byte tells whether a hello of the other side begins, or a goodbye: a refusal needs no hello. Anything else is refused on this
-  byte. The decoder refuses a second hello.
-* A hello of another version ends the connection. A server that has no version in common says so in the place of its hello, and discards the
-  client's messages. That is the only place where RS.io says that nothing was done: `Rejected(processed=False)`.
+* The hello is loose: a client sends on without waiting for the server's hello (false start). A
+  server waits for the client's hello before it sends anything, so that it never speaks a version
+  which the client does not have.
+* The first byte tells whether a hello of the other side begins, or a goodbye: a refusal needs no
+  hello. Anything else is refused on this byte. The decoder refuses a second hello.
+* A hello of another version ends the connection. A server that has no version in common says so in
+  the place of its hello, and discards the client's messages. That is the only place where RS.io
+  says that nothing was done: `Rejected(processed=False)`.
 * An extension is active if both hellos list it. Before that none of its messages may come or go.
-* A connection begins in the compact encoding. If both hellos list another one, this side changes its own direction to it right behind the
-  handshake, and follows the peer's change wherever it comes (`_switch`).
+* A connection begins in the compact encoding. If both hellos list another one, this side changes
+  its own direction to it right behind the handshake, and follows the peer's change wherever it
+  comes (`_switch`).
 """
 
 from collections.abc import Iterable, Sequence
@@ -52,7 +56,9 @@ from penstock.session import (
 from penstock.wire import BufferedDecoder
 
 SHOWN_BYTES: Final = 16
-"""How many of the first bytes an error shows if they are not a hello: enough to recognise another protocol."""
+"""How many of the first bytes an error shows if they are not a hello:
+enough to recognise another protocol.
+"""
 
 SHOWN_VERSION: Final = 20
 """How many characters of the peer's version an error shows."""
@@ -85,7 +91,9 @@ class RsioDialect:
     def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:
         self._session = session
         self._channel = session.channel
-        self._extensions = ExtensionHost(session, settings.extensions, self._extension_message, self._on_admitted)
+        self._extensions = ExtensionHost(
+            session, settings.extensions, self._extension_message, self._on_admitted
+        )
         self._early: EarlyMessages | None = None  # while an extension holds the peer
         self._active: dict[int, ActiveExtension] = {}  # by the type codes of their messages
         self._requests: ActiveRequests | None = None  # set if both sides have the extension
@@ -96,7 +104,11 @@ class RsioDialect:
         """The ids of the extensions that both sides have."""
         self.max_unsplit: int = session.channel.limits.split_outbound_at
         # None if nothing is negotiated: an idle connection has no object for it.
-        self._switch = EncodingSwitch(settings.encodings) if settings.encodings and settings.encoding is None else None
+        self._switch = (
+            EncodingSwitch(settings.encodings)
+            if settings.encodings and settings.encoding is None
+            else None
+        )
         encoding = COMPACT if settings.encoding is None else make_encoding(settings.encoding)
         self._write_in(encoding)
         self._decoder = self._decoder_of(encoding)
@@ -104,7 +116,11 @@ class RsioDialect:
     def _write_in(self, encoding: Encoding) -> None:
         """Encode in `encoding` from now on."""
         # The calls of every message are looked up once, and not through the encoding each time.
-        self._out, self._join_run, self._encode_request = encoding, encoding.join_run, encoding.encode_request
+        self._out, self._join_run, self._encode_request = (
+            encoding,
+            encoding.join_run,
+            encoding.encode_request,
+        )
 
     def _decoder_of(self, encoding: Encoding) -> BufferedDecoder:
         limits = self._channel.limits
@@ -132,7 +148,9 @@ class RsioDialect:
 
     @property
     def models(self) -> frozenset[Model]:
-        """Publishers by name; with the extension *requests*, also requests for one value that carry data."""
+        """Publishers by name; with the extension *requests*, also requests for one value
+        that carry data.
+        """
         return BY_NAME if self._requests is None else WITH_DATA
 
     # --- sending
@@ -145,18 +163,25 @@ class RsioDialect:
 
     @property
     def preauth_bytes(self) -> int:
-        """How many bytes the peer may send before its hello is complete. The messages of a peer that is held have a bound of their own."""
+        """How many bytes the peer may send before its hello is complete. The messages of a peer
+        that is held have a bound of their own.
+        """
         return NO_PREAUTH_BOUND if self._early is not None else self._channel.limits.preauth_bytes
 
     def overdue(self) -> None:
         """End a connection whose peer has sent no hello in time."""
         seconds = self._channel.limits.handshake_timeout
-        self._session.close_protocol_error(ProtocolError(f"the peer did not say hello within {seconds:g} s", reason="limit:handshake"))
+        self._session.close_protocol_error(
+            ProtocolError(
+                f"the peer did not say hello within {seconds:g} s", reason="limit:handshake"
+            )
+        )
 
     def next_id(self, target: Any) -> int:
         """Return the id of a new stream.
 
-        Ids count up and are never used again: a late element must find the element size of the stream that it was sent for.
+        Ids count up and are never used again: a late element must find the element size of the
+        stream that it was sent for.
         """
         self._next_id += 1
         return self._next_id - 1
@@ -168,9 +193,14 @@ class RsioDialect:
             target = observers.before_subscribe(stream_id, target)
         if isinstance(target, Request):
             if self._requests is None:
-                raise UsageError("requests that carry data need the extension 'requests' on both sides of an RS.io connection")
+                raise UsageError(
+                    "requests that carry data need the extension 'requests' on both sides of an "
+                    "RS.io connection"
+                )
             change = self._channel.outgoing
-            return self._requests.encode(stream_id, target.data if change is None else change(target.data))
+            return self._requests.encode(
+                stream_id, target.data if change is None else change(target.data)
+            )
         return self._out.encode_subscribe(target, stream_id, demand)
 
     def fire(self, stream_id: int, target: Any) -> bytes:
@@ -202,11 +232,19 @@ class RsioDialect:
         """Encode an onSubscribe, the only element and its end."""
         if self._requests is not None and stream_id in self._requests.served:
             self._requests.on_answer_end(stream_id)
-        return self.begin(stream_id, 0) + self._out.next_header(stream_id, len(element)) + element + self._out.encode_on_complete(stream_id)
+        return (
+            self.begin(stream_id, 0)
+            + self._out.next_header(stream_id, len(element))
+            + element
+            + self._out.encode_on_complete(stream_id)
+        )
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
-        """Write elements of fixed size as one message, or as several if one would be longer than a peer takes."""
-        # Large demand once let a block become one message above max_frame, which the peer had to refuse.
+        """Write elements of fixed size as one message, or as several
+        if one would be longer than a peer takes.
+        """
+        # Large demand once let a block become one message above max_frame,
+        # which the peer had to refuse.
         most = size * max(1, self._channel.limits.max_frame // size)
         for start in range(0, len(elements), most):
             body = memoryview(elements)[start : start + most]
@@ -224,7 +262,9 @@ class RsioDialect:
         return self._out.encode_on_complete(stream_id)
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
-        """Encode an onError. It is a refusal if it comes before onSubscribe; RS.io has no codes for the rest."""
+        """Encode an onError. It is a refusal if it comes before onSubscribe;
+        RS.io has no codes for the rest.
+        """
         if self._requests is not None and stream_id in self._requests.served:
             self._requests.on_answer_end(stream_id)
         return self._out.encode(rsio.OnError(subscriber=stream_id, error=text))
@@ -240,9 +280,16 @@ class RsioDialect:
         return first[:1] == b"\x01" if first else None
 
     @staticmethod
-    def refusal(reason: str, *, framed: bool = False, encoding: EncodingOffer | None = None) -> bytes:  # noqa: ARG004  # the same in both
+    def refusal(
+        reason: str,
+        *,
+        framed: bool = False,  # noqa: ARG004  # the same in both
+        encoding: EncodingOffer | None = None,
+    ) -> bytes:
         """Encode a goodbye for a client that is not let in. It needs no hello before it."""
-        return (COMPACT if encoding is None else make_encoding(encoding)).encode(rsio.Goodbye(reason=reason))
+        return (COMPACT if encoding is None else make_encoding(encoding)).encode(
+            rsio.Goodbye(reason=reason)
+        )
 
     def split(self, data: bytearray) -> Iterable[bytearray]:
         """Return the bytes as they are: RS.io is a stream of bytes, so it may be cut anywhere."""
@@ -255,8 +302,9 @@ class RsioDialect:
         if data:
             if not self._has_begun:
                 self._has_begun = True
-                # Before the decoder, which would report another protocol's bytes as a message of an unknown type. One byte decides, so
-                # the point of the refusal does not depend on how the bytes are cut.
+                # Before the decoder, which would report another protocol's bytes as a message of an
+                # unknown type. One byte decides, so the point of the refusal does not depend on how
+                # the bytes are cut.
                 self._check_first_byte(data)
             # Any bytes show that the peer lives, also those of an incomplete message.
             if self._extensions.watching:
@@ -267,7 +315,9 @@ class RsioDialect:
         return more if decoder is self._decoder else self._decoder.feed(b"", max_messages=most)
 
     def on_next_link(self) -> None:
-        """Tell the extensions that the peer lives: the connection goes on over another transport."""
+        """Tell the extensions that the peer lives:
+        the connection goes on over another transport.
+        """
         self._extensions.heard()
 
     def held(self) -> int:
@@ -286,7 +336,9 @@ class RsioDialect:
             self._session.streams.receive_request(subscriber, demand)
 
     def receive_on_subscribe(self, subscriber: int, element_size: int) -> None:
-        """Note an acceptance, also while closing: without the element size the decoder could not delimit later messages."""
+        """Note an acceptance, also while closing:
+        without the element size the decoder could not delimit later messages.
+        """
         self._session.streams.receive_accept(subscriber, element_size)
 
     def receive_on_complete(self, subscriber: int) -> None:
@@ -297,7 +349,9 @@ class RsioDialect:
             self._session.streams.receive_end(subscriber, None)
 
     def receive_control(self, message: rsio.Message) -> None:
-        """Act on any other message that carries no element. While closing only the peer's goodbye counts."""
+        """Act on any other message that carries no element.
+        While closing only the peer's goodbye counts.
+        """
         if isinstance(message, rsio.SwitchEncoding):
             self._receive_switch(message.extension)
             return
@@ -328,7 +382,9 @@ class RsioDialect:
                 raise UsageError(f"a decoder passed {type(message).__name__} as a control message")
 
     def _receive_switch(self, extension_id: int) -> None:
-        """Decode what is behind a switchEncoding in the agreed encoding, also while closing: the peer's goodbye is there."""
+        """Decode what is behind a switchEncoding in the agreed encoding, also while closing:
+        the peer's goodbye is there.
+        """
         if self._switch is None:
             raise refuse_switch(extension_id)
         decoder = self._decoder_of(self._switch.receive(extension_id))
@@ -338,14 +394,17 @@ class RsioDialect:
 
     def _receive_subscribe(self, message: rsio.Subscribe) -> None:
         name = message.publisher
-        # The decoder keeps bytes that are not UTF-8 as lone surrogates (surrogateescape), so that the stream can be refused by its id.
-        # isprintable() first: it is one call for an honest name, and False for lone surrogates.
+        # The decoder keeps bytes that are not UTF-8 as lone surrogates (surrogateescape), so that
+        # the stream can be refused by its id. isprintable() first: it is one call for an honest
+        # name, and False for lone surrogates.
         bad = not name.isprintable() and any("\udc80" <= letter <= "\udcff" for letter in name)
         refusal = "the publisher's name is no UTF-8" if bad else None
         self._session.streams.receive_subscribe(message.subscriber, name, message.demand, refusal)
 
     def _error_of(self, message: rsio.OnError) -> Exception:
-        """Return the error of a stream: by its place, before or after onSubscribe, and not by its text, which may be a publisher's own."""
+        """Return the error of a stream: by its place, before or after onSubscribe, and not by
+        its text, which may be a publisher's own.
+        """
         streams = self._session.streams
         stream, text = streams.opened.get(message.subscriber), explain_stream_end(message.error)
         if isinstance(stream, ReceivingStream) and stream.state is ReceivingState.REQUESTED:
@@ -357,14 +416,18 @@ class RsioDialect:
         """Refuse a message of an extension that has not arrived as a whole."""
         if not self._channel.state.is_closing:
             self._extensions.check_length(self._active_for(code), code, length)
-            # Without this bound a stranger could make this side hold Limits.max_frame bytes of a message that it never finishes.
+            # Without this bound a stranger could make this side hold Limits.max_frame bytes of a
+            # message that it never finishes.
             if self._early is not None:
                 self._early.check(length)
 
     def _active_for(self, code: int) -> ActiveExtension:
         extension = self._active.get(code)
         if extension is None:
-            raise ProtocolError(f"a message of type {code:#04x} without its extension", reason=f"protocol:type {code:#04x}")
+            raise ProtocolError(
+                f"a message of type {code:#04x} without its extension",
+                reason=f"protocol:type {code:#04x}",
+            )
         return extension
 
     def _receive_extension_message(self, message: rsio.ExtensionMessage) -> None:
@@ -379,7 +442,8 @@ class RsioDialect:
         return self._out.extension_header(code, len(body)) + body
 
     def _request_header(self, code: int, length: int) -> bytes:
-        # A method, and not that of the encoding: the encoding may change while the data of a request is being sent.
+        # A method, and not that of the encoding:
+        # the encoding may change while the data of a request is being sent.
         return self._out.extension_header(code, length)
 
     # --- the handshake
@@ -389,7 +453,10 @@ class RsioDialect:
         if data[0] not in (due, rsio.GOODBYE):
             # ascii() and not the bytes themselves: a terminal obeys control characters.
             shown = ascii(data[:SHOWN_BYTES].decode("latin-1"))
-            raise ProtocolError(f"it begins with {shown}, which is no hello of RS.io: something else is there", reason="protocol:hello")
+            raise ProtocolError(
+                f"it begins with {shown}, which is no hello of RS.io: something else is there",
+                reason="protocol:hello",
+            )
 
     def _send_hello(self) -> None:
         kind = rsio.ClientHello if self._channel.role is Role.CLIENT else rsio.ServerHello
@@ -400,7 +467,9 @@ class RsioDialect:
     def _receive_hello(self, hello: rsio.ClientHello | rsio.ServerHello) -> None:
         if hello.version != rsio.VERSION:
             # No version in common: the server discards what the client has sent already.
-            self._session.close(f"{VERSION_PREFIX}{rsio.VERSION}", _not_understood(str(hello.version)))
+            self._session.close(
+                f"{VERSION_PREFIX}{rsio.VERSION}", _not_understood(str(hello.version))
+            )
             return
         if self._channel.role is Role.SERVER:
             # Before the extensions open: they may send at once, and only a hello may come first.
@@ -415,7 +484,9 @@ class RsioDialect:
             self._on_admitted()
 
     def _on_admitted(self) -> None:
-        """Open the session: no extension holds the peer any more. Then act on what the peer has sent early."""
+        """Open the session: no extension holds the peer any more.
+        Then act on what the peer has sent early.
+        """
         # Before the hello is read as a whole, other extensions may still want to hold the peer.
         if self._early is None:
             return
@@ -430,7 +501,9 @@ class RsioDialect:
                 self.receive_control(message)
 
     def _is_early(self, message: rsio.Message) -> bool:
-        """Return whether a message must wait until the peer is let in: it opens or ends a stream, or is a request with data."""
+        """Return whether a message must wait until the peer is let in: it opens or ends a
+        stream, or is a request with data.
+        """
         if isinstance(message, rsio.ExtensionMessage):
             return isinstance(self._active.get(message.type), ActiveRequests)
         return isinstance(message, rsio.Subscribe | rsio.Cancel)
@@ -441,25 +514,33 @@ class RsioDialect:
             return
         mine = self._switch.ids
         try:
-            agreed = self._switch.agree(*((mine, theirs) if self._channel.role is Role.CLIENT else (theirs, mine)))
+            agreed = self._switch.agree(
+                *((mine, theirs) if self._channel.role is Role.CLIENT else (theirs, mine))
+            )
         except PluginError as error:
             self._session.close_internal_error(error)
             return
         if agreed is not None:
             extension_id, encoding = agreed
-            # `send` first encodes what was gathered, and so in the encoding before the change. Parts are encoded when they are written.
+            # `send` first encodes what was gathered, and so in the encoding before the change.
+            # Parts are encoded when they are written.
             self._channel.send(self._out.encode(rsio.SwitchEncoding(extension=extension_id)))
             self._write_in(encoding)
 
     def _refusal(self, reason: str) -> Rejected | None:
-        """Return the error of streams whose subscribes met a server that did not let this client in, and said so in place of its hello."""
+        """Return the error of streams whose subscribes met a server that did not let this client
+        in, and said so in place of its hello.
+        """
         if reason == AUTH:
             sides = (
-                "the server did not let this client in" if self._channel.role is Role.CLIENT else "the client did not let this server in"
+                "the server did not let this client in"
+                if self._channel.role is Role.CLIENT
+                else "the client did not let this server in"
             )
             text = f"{sides}: {explain_connection_end(reason)}"
             return AuthRefused(text, processed=not self._extensions.is_silent)
-        # GREETING means: in the place of the server's hello. After the hello the same text promises nothing.
+        # GREETING means: in the place of the server's hello.
+        # After the hello the same text promises nothing.
         if self._channel.state is not ConnectionState.GREETING:
             return None
         if reason.startswith(VERSION_PREFIX):
@@ -470,13 +551,15 @@ class RsioDialect:
         # A hello may list an id twice; the extension is opened once.
         for extension_id in dict.fromkeys(theirs):
             active = self._extensions.open(extension_id)
-            if self._channel.state.is_closing:  # the extension has ended the connection, or has raised
+            # The extension has ended the connection, or has raised.
+            if self._channel.state.is_closing:
                 return
             if active is not None:
                 if isinstance(active, ActiveRequests):
                     active.start(self._session, self._request_header)
                     self._requests = active
-                    # The dialect passes its messages on itself, and it need not be called for each chunk.
+                    # The dialect passes its messages on itself,
+                    # and it need not be called for each chunk.
                     self._extensions.forget(extension_id)
                 self.active += (extension_id,)
                 for code in self._extensions.known[extension_id].codes:
@@ -485,6 +568,9 @@ class RsioDialect:
 
 def _not_understood(version: str) -> Rejected:
     return Rejected(
-        f"the peer speaks version {version} of RS.io and this side version {rsio.VERSION}; nothing of what was asked was done",
+        (
+            f"the peer speaks version {version} of RS.io and this side version {rsio.VERSION}; "
+            "nothing of what was asked was done"
+        ),
         processed=False,
     )

@@ -1,7 +1,7 @@
 """The interface of an encoding: how the messages of RS.io become bytes, and bytes messages.
 
-The compact encoding is one, and each connection begins with it unless the transport or the URL has chosen another. A plugin offers others
-through the hook ``penstock_encodings``.
+The compact encoding is one, and each connection begins with it unless the transport or the URL has
+chosen another. A plugin offers others through the hook ``penstock_encodings``.
 """
 
 from abc import ABC, abstractmethod
@@ -14,18 +14,27 @@ from penstock.protocols.rsio import _layout as layout
 from penstock.protocols.rsio._decode import RsioDecoder, WireLimits
 from penstock.protocols.rsio._message_decoder import FIELDS, FieldKind
 from penstock.protocols.rsio._message_fields import fields_of
-from penstock.protocols.rsio._messages import Cancel, Message, OnComplete, OnSubscribe, Request, Subscribe
+from penstock.protocols.rsio._messages import (
+    Cancel,
+    Message,
+    OnComplete,
+    OnSubscribe,
+    Request,
+    Subscribe,
+)
 from penstock.protocols.rsio._sink import RsioSink, WireStream
 from penstock.protocols.rsio._varint import encode_varint
 from penstock.wire import BufferedDecoder, join_same, length_of_all
 
 
 class Encoding(ABC):
-    """Encodes messages, and makes a decoder for each connection. It has no state of its own: one object may serve many connections.
+    """Encodes messages, and makes a decoder for each connection. It has no state of its own: one
+    object may serve many connections.
 
-    Elements are not passed to an encoding one by one: it returns the bytes in front of an element, which is the last field of its message.
-    If a message is its type and then its fields one behind the other, `encode_number` and `decoder` are enough: the other methods
-    are made of these. Replace them for other forms, and where speed matters: `join_run` first.
+    Elements are not passed to an encoding one by one: it returns the bytes in front of an element,
+    which is the last field of its message. If a message is its type and then its fields one behind
+    the other, `encode_number` and `decoder` are enough: the other methods are made of these.
+    Replace them for other forms, and where speed matters: `join_run` first.
     """
 
     name: ClassVar[str]
@@ -36,14 +45,18 @@ class Encoding(ABC):
         """Return a number of 0 to 2^63-1."""
 
     @abstractmethod
-    def decoder(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /) -> BufferedDecoder:
+    def decoder(
+        self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /
+    ) -> BufferedDecoder:
         """Return the decoder of one connection; `MessageDecoder` is a base for it.
 
         `streams` has a cancelled stream until the peer ends it.
         """
 
     def encode_length(self, length: int, _: FieldKind, /) -> bytes:
-        """Return the length of a field of that kind. For `FieldKind.NUMBERS` it is how many they are."""
+        """Return the length of a field of that kind.
+        For `FieldKind.NUMBERS` it is how many they are.
+        """
         return self.encode_number(length)
 
     def encode(self, message: Message, /) -> bytes:
@@ -63,20 +76,34 @@ class Encoding(ABC):
 
     def next_header(self, subscriber: int, length: int, /) -> bytes:
         """Return the bytes in front of an element of `length` bytes."""
-        return bytes([layout.ON_NEXT]) + self.encode_number(subscriber) + self.encode_length(length, FieldKind.BYTES)
+        return (
+            bytes([layout.ON_NEXT])
+            + self.encode_number(subscriber)
+            + self.encode_length(length, FieldKind.BYTES)
+        )
 
     def packed_header(self, subscriber: int, count: int, length: int, /) -> bytes:
-        """Return the bytes in front of `count` elements of fixed size, which have `length` bytes together."""
+        """Return the bytes in front of `count` elements of fixed size,
+        which have `length` bytes together.
+        """
         numbers = self.encode_number(subscriber) + self.encode_number(count)
-        return bytes([layout.ON_NEXT_PACKED]) + numbers + self.encode_length(length, FieldKind.BYTES)
+        return (
+            bytes([layout.ON_NEXT_PACKED]) + numbers + self.encode_length(length, FieldKind.BYTES)
+        )
 
     def part_header(self, subscriber: int, element: int, length: int, /, *, last: bool) -> bytes:
         """Return the bytes in front of a part of `length` bytes."""
         numbers = self.encode_number(subscriber) + self.encode_number(element)
-        return bytes([layout.ON_NEXT_LAST_PART if last else layout.ON_NEXT_PART]) + numbers + self.encode_length(length, FieldKind.BYTES)
+        return (
+            bytes([layout.ON_NEXT_LAST_PART if last else layout.ON_NEXT_PART])
+            + numbers
+            + self.encode_length(length, FieldKind.BYTES)
+        )
 
     def extension_header(self, code: int, length: int, /) -> bytes:
-        """Return the bytes in front of the body of an extension's message. Raises UsageError for a code that no extension may have."""
+        """Return the bytes in front of the body of an extension's message. Raises UsageError for
+        a code that no extension may have.
+        """
         if not layout.FIRST_EXTENSION <= code <= layout.LAST_EXTENSION:
             raise UsageError(f"type={code:#x}; an extension's messages take the codes 0x40 to 0x7e")
         return bytes([code]) + self.encode_length(length, FieldKind.BYTES)
@@ -89,7 +116,10 @@ class Encoding(ABC):
             return join_same(self.next_header(subscriber, length), elements)
         # Headers and elements by turns, in one list for one join: nothing is copied twice.
         parts = [b""] * (2 * len(elements))
-        parts[::2], parts[1::2] = [self.next_header(subscriber, len(element)) for element in elements], elements
+        parts[::2], parts[1::2] = (
+            [self.next_header(subscriber, len(element)) for element in elements],
+            elements,
+        )
         return bytearray().join(parts)
 
     def encode_subscribe(self, publisher: str, subscriber: int, demand: int, /) -> bytes:
@@ -135,7 +165,9 @@ class CompactEncoding(Encoding):
         # Without the length: the size of an element is known from onSubscribe.
         return _encode.packed_header(subscriber, count)
 
-    def decoder(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /) -> RsioDecoder:
+    def decoder(
+        self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /
+    ) -> RsioDecoder:
         return RsioDecoder(sink, streams, limits)
 
 

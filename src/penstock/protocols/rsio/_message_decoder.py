@@ -1,12 +1,15 @@
-"""A base for the decoders of other encodings than the compact one: which fields each message has, their limits, and where they are passed.
+"""A base for the decoders of other encodings than the compact one: which fields each message has,
+their limits, and where they are passed.
 
 Rules of this file:
 
-* A subclass reads fields, and this class judges them: a number with `check_number`, a length with `check_length`, each as soon as it is
-  known. So a peer is refused in every encoding for the same reason, and before the bytes that it has announced.
-* A message is passed on as a whole, by `deliver`. Elements that are neighbours should be passed together; `read_elements` is the place.
-* An element has its length in every other encoding, so its end is known in streams of fixed size too. If its length is not that size, the
-  stream ends, and the connection goes on.
+* A subclass reads fields, and this class judges them: a number with `check_number`, a length with
+  `check_length`, each as soon as it is known. So a peer is refused in every encoding for the same
+  reason, and before the bytes that it has announced.
+* A message is passed on as a whole, by `deliver`. Elements that are neighbours should be passed
+  together; `read_elements` is the place.
+* An element has its length in every other encoding, so its end is known in streams of fixed size
+  too. If its length is not that size, the stream ends, and the connection goes on.
 """
 
 from abc import abstractmethod
@@ -29,7 +32,9 @@ class FieldKind(Enum):
     NUMBER = "number"
     """An int from 0 to 2^63-1."""
     TEXT = "text"
-    """The bytes of a text. They are passed on as bytes: only this library judges whether they are UTF-8."""
+    """The bytes of a text. They are passed on as bytes:
+    only this library judges whether they are UTF-8.
+    """
     BYTES = "bytes"
     """Bytes."""
     NUMBERS = "numbers"
@@ -52,24 +57,31 @@ FIELDS: Final[Mapping[int, tuple[FieldKind, ...]]] = {
     layout.ON_COMPLETE: (FieldKind.NUMBER,),
     layout.ON_ERROR: (FieldKind.NUMBER, FieldKind.TEXT),
 }
-"""The fields of each type of message, in order. Messages of extensions are not in it: their only field is a body of bytes."""
+"""The fields of each type of message, in order. Messages of extensions are not in it:
+their only field is a body of bytes.
+"""
 
 _HELLOS: Final = (layout.CLIENT_HELLO, layout.SERVER_HELLO)
 _OF_STREAMS: Final = range(layout.ON_NEXT, layout.ON_NEXT_LAST_PART + 1)
 
 _WRONG_SIZE: Final = -1
-"""The number under which an element of a wrong size is passed as a part. No peer can send it, so no other part has it."""
+"""The number under which an element of a wrong size is passed as a part.
+No peer can send it, so no other part has it.
+"""
 
 
 class MessageDecoder(BufferedDecoder):
-    """Decodes received bytes and calls `sink` with each complete message. A subclass reads the fields.
+    """Decodes received bytes and calls `sink` with each complete message.
+    A subclass reads the fields.
 
     `streams` is the sink's own table, by id. `limits` has the largest lengths that are accepted.
     """
 
     __slots__ = ("_has_hello", "limits", "sink", "streams")
 
-    def __init__(self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits) -> None:
+    def __init__(
+        self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits
+    ) -> None:
         super().__init__(need=1)  # the type: it decides how many bytes are needed next
         self.sink: RsioSink = sink
         self.streams: Mapping[int, WireStream] = streams
@@ -80,22 +92,32 @@ class MessageDecoder(BufferedDecoder):
 
     @abstractmethod
     def read_number(self, data: bytes, position: int, /) -> tuple[int, int]:
-        """Return the number at `position` and the position behind it, or ``(0, NEED_MORE)`` if `data` ends before it does."""
+        """Return the number at `position` and the position behind it, or ``(0, NEED_MORE)`` if
+        `data` ends before it does.
+        """
 
     def read_length(self, data: bytes, position: int, _: FieldKind, /) -> tuple[int, int]:
-        """Return the length of a field of that kind, as `read_number` does. For `FieldKind.NUMBERS` it is how many they are."""
+        """Return the length of a field of that kind, as `read_number` does. For
+        `FieldKind.NUMBERS` it is how many they are.
+        """
         return self.read_number(data, position)
 
     def read_message(self, data: bytes, start: int, fields: Sequence[FieldKind], /) -> int:
-        """Read the message at `start`, which has `fields` behind its type, call `deliver`, and return the position behind it.
+        """Read the message at `start`, which has `fields` behind its type, call `deliver`, and
+        return the position behind it.
 
-        Return `NEED_MORE` if `data` ends before the message, or better `wait_for(size)` if the size of the message is known; then the
-        method is called again for the same message, with more data. Replace the method if fields do not stand one behind the other.
+        Return `NEED_MORE` if `data` ends before the message, or better `wait_for(size)` if the size
+        of the message is known; then the method is called again for the same message, with more
+        data. Replace the method if fields do not stand one behind the other.
         """
         code, position = data[start], start + 1
         values: list[Any] = []
         for index, kind in enumerate(fields):
-            number, position = self.read_number(data, position) if kind is FieldKind.NUMBER else self.read_length(data, position, kind)
+            number, position = (
+                self.read_number(data, position)
+                if kind is FieldKind.NUMBER
+                else self.read_length(data, position, kind)
+            )
             if position < 0:
                 return NEED_MORE
             if kind is FieldKind.NUMBER:
@@ -111,14 +133,17 @@ class MessageDecoder(BufferedDecoder):
                 continue
             begin, position = position, position + number
             if position > len(data):
-                # The fields that were read so far are read again: to keep them would be a state for each kind of message.
+                # The fields that were read so far are read again:
+                # to keep them would be a state for each kind of message.
                 return self.wait_for(position - start)
             values.append(data[begin:position])
         self.deliver(code, values)
         return position
 
     def read_extension(self, data: bytes, start: int, /) -> int:
-        """Read the message of an extension at `start`, whose only field is its body. Return as `read_message` does."""
+        """Read the message of an extension at `start`, whose only field is its body.
+        Return as `read_message` does.
+        """
         length, position = self.read_length(data, start + 1, FieldKind.BYTES)
         if position < 0:
             return NEED_MORE
@@ -128,17 +153,23 @@ class MessageDecoder(BufferedDecoder):
             # The length alone may be a fault, and bytes that would be refused are not waited for.
             self.sink.check_extension(data[start], length)
             return self.wait_for(end - start)
-        self.sink.receive_control(messages.ExtensionMessage(type=data[start], body=data[position:end]))
+        self.sink.receive_control(
+            messages.ExtensionMessage(type=data[start], body=data[position:end])
+        )
         return end
 
     def read_elements(self, data: bytes, start: int, /) -> int:
-        """Read the onNext at `start`, and perhaps others of the same stream behind it. Return as `read_message` does."""
+        """Read the onNext at `start`, and perhaps others of the same stream behind it.
+        Return as `read_message` does.
+        """
         return self.read_message(data, start, FIELDS[layout.ON_NEXT])
 
     # --- for a subclass to call
 
     def wait_for(self, size: int) -> int:
-        """Note that the message has `size` bytes, and return `NEED_MORE`. No reader is called before they are there."""
+        """Note that the message has `size` bytes, and return `NEED_MORE`.
+        No reader is called before they are there.
+        """
         self._need = size
         return NEED_MORE
 
@@ -151,28 +182,43 @@ class MessageDecoder(BufferedDecoder):
         return stream
 
     def check_number(self, code: int, index: int, number: int) -> None:
-        """Judge the number in the field `index` of a message of type `code`. Raises ProtocolError if it is refused."""
+        """Judge the number in the field `index` of a message of type `code`. Raises
+        ProtocolError if it is refused.
+        """
         if not 0 <= number <= layout.LARGEST_VARINT:
             raise encoding_error("a number that is not from 0 to 2^63-1")
         if index == 0 and code in _OF_STREAMS:
             stream = self.stream_of(number)
             if code == layout.ON_NEXT_PACKED and not stream.element_size:
-                raise ProtocolError(f"packed elements on stream {number}, whose elements have no fixed size", reason="protocol:packed")
+                raise ProtocolError(
+                    f"packed elements on stream {number}, whose elements have no fixed size",
+                    reason="protocol:packed",
+                )
         elif index == 0 and code in _HELLOS:
             self._check_version(code, number)
         elif index == 1 and code == layout.ON_NEXT_PACKED and not number:
             raise ProtocolError("a packed message without elements", reason="protocol:packed")
 
     def check_length(self, code: int, length: int, before: Sequence[Any]) -> None:
-        """Judge the length of a text, of bytes, or of a list of numbers. `before` are the fields before it. Raises ProtocolError."""
+        """Judge the length of a text, of bytes, or of a list of numbers. `before` are the fields
+        before it. Raises ProtocolError.
+        """
         what, reason, most = self.bound_of(code)
         if length > most:
             raise too_long(what, length, reason, most)
-        if code == layout.ON_NEXT_PACKED and length != before[1] * self.stream_of(before[0]).element_size:
-            raise ProtocolError(f"a packed message of {length} bytes, which are not its elements", reason="protocol:packed")
+        if (
+            code == layout.ON_NEXT_PACKED
+            and length != before[1] * self.stream_of(before[0]).element_size
+        ):
+            raise ProtocolError(
+                f"a packed message of {length} bytes, which are not its elements",
+                reason="protocol:packed",
+            )
 
     def bound_of(self, code: int) -> tuple[str, str, int]:
-        """Return what may be long in a message of type `code`, the token if it is too long, and its greatest length."""
+        """Return what may be long in a message of type `code`, the token if it is too long,
+        and its greatest length.
+        """
         limits = self.limits
         match code:
             case layout.CLIENT_HELLO | layout.SERVER_HELLO:
@@ -191,7 +237,8 @@ class MessageDecoder(BufferedDecoder):
         """Pass an element to its stream."""
         size = stream.element_size
         if size and len(element) != size:
-            # A part, because a stream compares joined parts with its size: it ends with the right error, and the connection goes on.
+            # A part, because a stream compares joined parts with its size: it ends with the right
+            # error, and the connection goes on.
             stream.receive_part(_WRONG_SIZE, element, True)  # noqa: FBT003  # as the interface has it
         else:
             stream.receive_element(element)
@@ -204,7 +251,9 @@ class MessageDecoder(BufferedDecoder):
             case layout.ON_NEXT_PACKED:
                 self.stream_of(fields[0]).receive_packed(fields[1], fields[2])
             case layout.ON_NEXT_PART | layout.ON_NEXT_LAST_PART:
-                self.stream_of(fields[0]).receive_part(fields[1], fields[2], code == layout.ON_NEXT_LAST_PART)
+                self.stream_of(fields[0]).receive_part(
+                    fields[1], fields[2], code == layout.ON_NEXT_LAST_PART
+                )
             case layout.REQUEST:
                 self.sink.receive_request(fields[0], fields[1])
             case layout.ON_COMPLETE:
@@ -233,17 +282,23 @@ class MessageDecoder(BufferedDecoder):
         data, end = self._data, len(self._data)
         position = self._position
         while position < end and max_messages:
-            # The bound of one turn: a chunk of many small messages must not keep other tasks waiting.
+            # The bound of one turn: a chunk of many small messages must not keep other tasks
+            # waiting.
             max_messages -= 1
             code = data[position]
             if code == layout.ON_NEXT:
                 after = self.read_elements(data, position)
             else:
                 fields = FIELDS.get(code)
-                after = self._read_other(data, position, code) if fields is None else self._read(data, position, code, fields)
+                after = (
+                    self._read_other(data, position, code)
+                    if fields is None
+                    else self._read(data, position, code, fields)
+                )
             if after < 0:
                 break
-            # For each message, and not behind the loop: the next reader may raise, and `held` must be right then.
+            # For each message, and not behind the loop:
+            # the next reader may raise, and `held` must be right then.
             self._position = position = after
             self._need = 1
         if position == end:
@@ -254,20 +309,29 @@ class MessageDecoder(BufferedDecoder):
 
     def _read(self, data: bytes, start: int, code: int, fields: Sequence[FieldKind]) -> int:
         if code in _HELLOS and self._has_hello:
-            raise ProtocolError(f"a hello ({code:#04x}) after the hello; each side sends one", reason="protocol:hello")
+            raise ProtocolError(
+                f"a hello ({code:#04x}) after the hello; each side sends one",
+                reason="protocol:hello",
+            )
         return self.read_message(data, start, fields)
 
     def _read_other(self, data: bytes, start: int, code: int) -> int:
         if not layout.FIRST_EXTENSION <= code <= layout.LAST_EXTENSION:
-            raise ProtocolError(f"{code:#04x} is not a message type of RS.io", reason=f"protocol:type {code:#04x}")
+            raise ProtocolError(
+                f"{code:#04x} is not a message type of RS.io", reason=f"protocol:type {code:#04x}"
+            )
         return self.read_extension(data, start)
 
     def _check_version(self, code: int, version: int) -> None:
         if version != layout.VERSION:
-            # The sink is called first: a client must know that its server speaks another version (wire §The handshake).
+            # The sink is called first: a client must know
+            # that its server speaks another version (wire §The handshake).
             self.sink.receive_control(_hello_of(code)(version=version))
             raise ProtocolError(
-                f"a hello of version {version}; {layout.VERSION} is the one whose messages can be delimited here",
+                (
+                    f"a hello of version {version}; {layout.VERSION} is the one whose messages "
+                    "can be delimited here"
+                ),
                 reason=f"version {layout.VERSION}",
             )
 
@@ -277,13 +341,19 @@ class MessageDecoder(BufferedDecoder):
                 self._has_hello = True
                 return _hello_of(code)(version=fields[0], extensions=tuple(fields[1]))
             case layout.GOODBYE:
-                # "replace", because the text is only shown: a wrong byte in it need not end anything.
+                # "replace", because the text is only shown:
+                # a wrong byte in it need not end anything.
                 return messages.Goodbye(reason=fields[0].decode("utf-8", "replace"))
             case layout.SWITCH_ENCODING:
                 return messages.SwitchEncoding(extension=fields[0])
             case layout.SUBSCRIBE:
-                # Surrogates keep bytes that are not UTF-8, so that the dialect can refuse the stream and keep the connection.
-                return messages.Subscribe(publisher=fields[0].decode("utf-8", "surrogateescape"), subscriber=fields[1], demand=fields[2])
+                # Surrogates keep bytes that are not UTF-8, so that the dialect can refuse the
+                # stream and keep the connection.
+                return messages.Subscribe(
+                    publisher=fields[0].decode("utf-8", "surrogateescape"),
+                    subscriber=fields[1],
+                    demand=fields[2],
+                )
             case layout.CANCEL:
                 return messages.Cancel(subscriber=fields[0])
         # "replace", as in a goodbye.

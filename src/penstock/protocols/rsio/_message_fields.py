@@ -27,22 +27,32 @@ _CODES: dict[type, int] = {
 
 
 def fields_of(message: messages.Message) -> tuple[int, tuple[Any, ...]]:
-    """Return the type of a message and its fields, each an int, bytes (also a text), or a tuple of ints, in the order of `FIELDS`.
+    """Return the type of a message and its fields, each an int, bytes (also a text), or a tuple of
+    ints, in the order of `FIELDS`.
 
-    The only field of an extension's message is its body. Raises UsageError for a number below 0 or above 2^63-1.
+    The only field of an extension's message is its body.
+    Raises UsageError for a number below 0 or above 2^63-1.
     """
     if isinstance(message, messages.ExtensionMessage):
         return message.type, (message.body,)
     code = _CODES.get(type(message))
     if code is None:  # at run time only, by a program that mypy has not checked
-        raise UsageError(f"{message!r} is no message of RS.io; penstock.protocols.rsio.Message lists the records")
+        raise UsageError(
+            f"{message!r} is no message of RS.io; penstock.protocols.rsio.Message lists the records"
+        )
     # The fields of a record have the order of the wire (wire §Messages).
     values = attrs.astuple(message, recurse=False)
-    # "replace" for texts that are shown, as in the compact encoding. A name is not changed: the peer would look for another one.
+    # "replace" for texts that are shown, as in the compact encoding. A name is not changed: the
+    # peer would look for another one.
     errors = "replace" if code in (layout.GOODBYE, layout.ON_ERROR) else "strict"
-    fields = tuple(value.encode(errors=errors) if isinstance(value, str) else value for value in values)
+    fields = tuple(
+        value.encode(errors=errors) if isinstance(value, str) else value for value in values
+    )
     for value in fields:
         for number in value if isinstance(value, tuple) else (value,):
             if isinstance(number, int) and not 0 <= number <= layout.LARGEST_VARINT:
-                raise UsageError(f"a number of a message is 0 to 2^63-1, and was given an integer of {number.bit_length()} bits")
+                raise UsageError(
+                    "a number of a message is 0 to 2^63-1, and was given an integer of "
+                    f"{number.bit_length()} bits"
+                )
     return code, fields

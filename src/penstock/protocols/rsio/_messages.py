@@ -1,15 +1,18 @@
 """Every message of RS.io as a record, for control messages, tests and tools.
 
-Elements on their way never become records: the decoder passes their bytes on, and the encoder writes a header in front of them.
+Elements on their way never become records: the decoder passes their bytes on, and the encoder
+writes a header in front of them.
 
-A field named `subscriber` is the id of a stream. The records do not check their numbers; `encode` does.
+A field named `subscriber` is the id of a stream. The records do not check their numbers;
+`encode` does.
 """
 
 from typing import TypeAlias
 
 import attrs
 
-# All fields are passed by name: most are integers, and two integers in the wrong order would be a valid message.
+# All fields are passed by name: most are integers, and two integers in the wrong order would be a
+# valid message.
 
 
 @attrs.frozen(kw_only=True)
@@ -20,7 +23,8 @@ class ClientHello:
     extensions: tuple[int, ...] = ()  # a tuple, so that the record can be hashed
 
 
-# Not the same class as ClientHello, though the fields are equal: the type codes differ, and each side accepts only one of the two.
+# Not the same class as ClientHello, though the fields are equal: the type codes differ, and each
+# side accepts only one of the two.
 @attrs.frozen(kw_only=True)
 class ServerHello:
     """The first message of the side that accepted the connection. Sent once."""
@@ -33,12 +37,16 @@ class ServerHello:
 class Goodbye:
     """The last message of either side. It ends every stream, and is answered by a goodbye."""
 
-    reason: str = ""  # wire §The end of the connection: a token, and more words behind a space; empty for a normal end
+    # wire §The end of the connection: a token, and more words behind a space;
+    # empty for a normal end.
+    reason: str = ""
 
 
 @attrs.frozen(kw_only=True)
 class SwitchEncoding:
-    """The last compact message of its direction. The bytes behind it are in the encoding that the extension names."""
+    """The last compact message of its direction.
+    The bytes behind it are in the encoding that the extension names.
+    """
 
     extension: int
 
@@ -47,8 +55,11 @@ class SwitchEncoding:
 class Subscribe:
     """Opens a stream from the publisher named `publisher`. The sender chooses the id."""
 
-    # wire §The model: each side has its own space of ids, so the same number in the other direction is another stream.
-    publisher: str  # bytes that are not UTF-8 are decoded as surrogates: the dialect refuses the stream, and keeps the connection
+    # wire §The model: each side has its own space of ids,
+    # so the same number in the other direction is another stream.
+    # bytes that are not UTF-8 are decoded as surrogates:
+    # the dialect refuses the stream, and keeps the connection.
+    publisher: str
     subscriber: int
     demand: int = 0
 
@@ -58,7 +69,9 @@ class Request:
     """Permits `demand` more elements."""
 
     subscriber: int
-    demand: int  # wire §A stream, step by step: 0 is illegal, and an error of the stream; so the codec passes it on
+    # wire §A stream, step by step: 0 is illegal, and an error of the stream;
+    # so the codec passes it on.
+    demand: int
 
 
 @attrs.frozen(kw_only=True)
@@ -70,7 +83,9 @@ class Cancel:
 
 @attrs.frozen(kw_only=True)
 class OnSubscribe:
-    """The publisher accepts the stream. If `element_size` is above 0, every element has that size, and is sent without a length."""
+    """The publisher accepts the stream. If `element_size` is above 0, every element has that
+    size, and is sent without a length.
+    """
 
     subscriber: int
     element_size: int = 0  # 0: elements have different sizes, and each is sent with its length
@@ -98,7 +113,8 @@ class OnNextPart:
     """A part of an element that more parts follow."""
 
     subscriber: int
-    element: int  # the number of the element within its stream: parts with the same number are joined
+    # The number of the element within its stream: parts with the same number are joined.
+    element: int
     data: bytes  # may be empty; the session counts an empty part as odd
 
 

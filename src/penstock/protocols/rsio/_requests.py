@@ -1,7 +1,9 @@
-"""The extension *requests* of RS.io (id 7): a subscription to one element that carries data in place of a name.
+"""The extension *requests* of RS.io (id 7):
+a subscription to one element that carries data in place of a name.
 
-Its messages have two types. ``4c`` opens a request: id and length as varints, then the first bytes of the data. ``4d`` brings more of them:
-id, then bytes. Answers are those of any other stream. Without the extension a request has a name only, and is a subscribe with demand 1.
+Its messages have two types. ``4c`` opens a request: id and length as varints, then the first bytes
+of the data. ``4d`` brings more of them: id, then bytes. Answers are those of any other stream.
+Without the extension a request has a name only, and is a subscribe with demand 1.
 """
 
 from collections.abc import Callable, Container
@@ -28,20 +30,26 @@ class Requests:
 
 
 class ActiveRequests:
-    """The extension on one connection. The dialect calls `start` and the methods behind it; it is an `ActiveExtension`, too."""
+    """The extension on one connection. The dialect calls `start` and the methods behind it; it
+    is an `ActiveExtension`, too.
+    """
 
     _arriving: RequestData
     _leaving: OutgoingData
     _most: int
-    _header: Callable[[int, int], bytes]  # of a message of an extension, by its code and the length of its body
-    # Looked at before a call: most streams have no data, and their path shall not lead through here.
+    # Of a message of an extension, by its code and the length of its body.
+    _header: Callable[[int, int], bytes]
+    # Looked at before a call: most streams have no data,
+    # and their path shall not lead through here.
     unwritten: Container[int]
     """The requests of this side whose data is not written yet."""
     served: Container[int]
     """The requests of the peer that are served, and whose data counts."""
 
     def start(self, session: DialectHost, header: Callable[[int, int], bytes]) -> None:
-        """Use the streams of `session`. `header` encodes what stands before the body of a message with a code and a length."""
+        """Use the streams of `session`. `header` encodes what stands before the body of a
+        message with a code and a length.
+        """
         self._header = header
         self._arriving = RequestData(session.channel, session.streams)
         self._leaving = OutgoingData(session.channel, self._part_header)
@@ -74,9 +82,13 @@ class ActiveRequests:
         length = 0
         if code == REQUEST_DATA and position > 0:
             length, position = decode_varint(body, position)
-        # Below 0 if the body ended within a number. The body is whole, so no further bytes of it come.
+        # Below 0 if the body ended within a number.
+        # The body is whole, so no further bytes of it come.
         if position < 0:
-            raise ProtocolError(f"a message of type {code:#04x} ends within its first fields", reason="protocol:request")
+            raise ProtocolError(
+                f"a message of type {code:#04x} ends within its first fields",
+                reason="protocol:request",
+            )
         try:
             if code == REQUEST_DATA:
                 self._arriving.receive(stream_id, length, body[position:])
@@ -84,7 +96,8 @@ class ActiveRequests:
                 self._arriving.receive_part(stream_id, body[position:])
         except TooMuchDataError:
             raise ProtocolError(
-                f"the request on stream {stream_id} has more data than it announced", reason=f"protocol:request {stream_id}"
+                f"the request on stream {stream_id} has more data than it announced",
+                reason=f"protocol:request {stream_id}",
             ) from None
 
     # --- the ActiveExtension, for a dialect that does not know the extension

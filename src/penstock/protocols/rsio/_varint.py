@@ -1,9 +1,11 @@
-"""The varint: an unsigned integer from 0 to 2^63-1, seven bits a byte, the low bits first, in at most nine bytes.
+"""The varint: an unsigned integer from 0 to 2^63-1, seven bits a byte, the low bits first,
+in at most nine bytes.
 
 Rules of this file:
 
-* Each number has one encoding, the shortest. The decoder refuses any other (wire §Parts of messages), so two peers cannot read the same
-  bytes differently, and bytes that were decoded can be encoded again without a change.
+* Each number has one encoding, the shortest. The decoder refuses any other (wire §Parts of
+  messages), so two peers cannot read the same bytes differently, and bytes that were decoded can be
+  encoded again without a change.
 """
 
 from typing import Final
@@ -14,7 +16,8 @@ from penstock.protocols.rsio._layout import LARGEST_VARINT, LONGEST_VARINT
 NEED_MORE: Final = -1
 """The position that a reader returns if the bytes end before the message does."""
 
-# Ids, counts and most lengths are below 128. Taking the byte from a table costs a ninth of `bytes([n])`: 9 ns instead of 82.
+# Ids, counts and most lengths are below 128. Taking the byte from a table costs a ninth of
+# `bytes([n])`: 9 ns instead of 82.
 _ONE_BYTE: Final = tuple(bytes([n]) for n in range(0x80))
 
 
@@ -23,10 +26,15 @@ def encode_varint(n: int) -> bytes:
     if 0 <= n < 0x80:
         return _ONE_BYTE[n]
     if 0x80 <= n < 0x4000:
-        return (n & 0x7F | 0x80 | n >> 7 << 8).to_bytes(2, "little")  # the lengths of most documents: no loop
+        # The lengths of most documents: no loop.
+        return (n & 0x7F | 0x80 | n >> 7 << 8).to_bytes(2, "little")
     if not 0 <= n <= LARGEST_VARINT:
-        # The text gives the size and not the number: Python refuses to print integers of more than 4,300 digits.
-        raise UsageError(f"a varint holds 0 to 2^63-1, and was given an integer of {n.bit_length()} bits{' below zero' if n < 0 else ''}")
+        # The text gives the size and not the number:
+        # Python refuses to print integers of more than 4,300 digits.
+        raise UsageError(
+            f"a varint holds 0 to 2^63-1, and was given an integer of {n.bit_length()} "
+            f"bits{' below zero' if n < 0 else ''}"
+        )
     groups = bytearray()  # low bits first, so the number need not be reversed at the end
     while n >= 0x80:
         groups.append(n & 0x7F | 0x80)
@@ -36,11 +44,14 @@ def encode_varint(n: int) -> bytes:
 
 
 class _Lengths(dict[int, bytes]):
-    """The varints of lengths, made when they are first used. A look-up takes 30 ns, a call of `encode_varint` 350."""
+    """The varints of lengths, made when they are first used.
+    A look-up takes 30 ns, a call of `encode_varint` 350.
+    """
 
     def __missing__(self, n: int) -> bytes:
         encoded = encode_varint(n)
-        # Bounded: the lengths of at most two bytes, 1.7 MB if all of them occur. Longer elements cost more than their header does.
+        # Bounded: the lengths of at most two bytes, 1.7 MB if all of them occur. Longer elements
+        # cost more than their header does.
         if n < MOST_LENGTHS:
             self[n] = encoded
         return encoded
@@ -53,7 +64,8 @@ LENGTHS: Final = _Lengths()
 
 
 def decode_varint(data: bytes, start: int) -> tuple[int, int]:
-    """Return the varint at `start` and the position behind it, or (0, NEED_MORE) if `data` ends before the varint does.
+    """Return the varint at `start` and the position behind it, or (0, NEED_MORE)
+    if `data` ends before the varint does.
 
     Raises ProtocolError for a varint of more than nine bytes, and for one that is not the shortest.
     """
@@ -66,12 +78,17 @@ def decode_varint(data: bytes, start: int) -> tuple[int, int]:
             if not byte and shift:
                 # wire §Points of refusal: with the superfluous 0, which is the last byte.
                 raise ProtocolError(
-                    "a varint ends with a superfluous zero byte; the shortest form is the only one", reason="protocol:varint"
+                    "a varint ends with a superfluous zero byte; the shortest form is the only one",
+                    reason="protocol:varint",
                 )
             return value | byte << shift, position + 1
         value |= (byte & 0x7F) << shift
         shift += 7
     if len(data) - start >= LONGEST_VARINT:
-        # wire §Points of refusal: with the ninth byte, so a peer cannot keep a decoder waiting with a varint without end.
-        raise ProtocolError("a varint goes on after nine bytes, which hold 2^63-1, the largest", reason="protocol:varint")
+        # wire §Points of refusal: with the ninth byte, so a peer cannot keep a decoder waiting with
+        # a varint without end.
+        raise ProtocolError(
+            "a varint goes on after nine bytes, which hold 2^63-1, the largest",
+            reason="protocol:varint",
+        )
     return 0, NEED_MORE

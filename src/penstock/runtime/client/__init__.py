@@ -1,6 +1,8 @@
-"""The side that opens connections: `connect`, a publisher behind a URL as a source, and reconnecting.
+"""The side that opens connections: `connect`, a publisher behind a URL as a source,
+and reconnecting.
 
-May import `penstock.runtime.connection` and `penstock.runtime.service`, and what `penstock.runtime` may.
+May import `penstock.runtime.connection` and `penstock.runtime.service`,
+and what `penstock.runtime` may.
 """
 
 from penstock.runtime.client._connect import connect

@@ -1,11 +1,15 @@
-"""The block around a connection that this side opens. When the block has been left, no task of the connection runs.
+"""The block around a connection that this side opens.
+When the block has been left, no task of the connection runs.
 
 Rules of this file:
 
-* The tasks of the connection run in a nursery of the block. Leaving the block says goodbye within its deadline, and closes.
-* An exception of the body leaves the block as it is. A lost connection is raised from the streams, where a task waits for it, and not
-  from the block. A refusal by the peer is raised from the block as well: without a stream nothing else would report it.
-* A failure while the connection is made is an exception of that `async with` alone: the nursery is left properly first.
+* The tasks of the connection run in a nursery of the block.
+  Leaving the block says goodbye within its deadline, and closes.
+* An exception of the body leaves the block as it is. A lost connection is raised from the streams,
+  where a task waits for it, and not from the block. A refusal by the peer is raised from the block
+  as well: without a stream nothing else would report it.
+* A failure while the connection is made is an exception of that `async with` alone:
+  the nursery is left properly first.
 """
 
 from contextlib import AbstractAsyncContextManager
@@ -16,7 +20,13 @@ import trio
 
 from penstock.api import ConnectionLost, PenstockError, PluginError, Rejected, Role, shown
 from penstock.core import check_in_trio
-from penstock.runtime.client._redial import ClientHandover, ClientResumption, NotNowError, judge, run_or_cut
+from penstock.runtime.client._redial import (
+    ClientHandover,
+    ClientResumption,
+    NotNowError,
+    judge,
+    run_or_cut,
+)
 from penstock.runtime.connection import (
     ConnectionEvents,
     ConnectionSettings,
@@ -66,19 +76,22 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         check_in_trio("connect()")
         # First, so that entering checkpoints also if everything below is refused at once.
         await trio.lowlevel.checkpoint()
-        # Strict groups: `exit_nursery` relies on a group, and takes a single exception out of it again.
+        # Strict groups: `exit_nursery` relies on a group,
+        # and takes a single exception out of it again.
         self._nursery = trio.open_nursery(strict_exception_groups=True)
         nursery = await self._nursery.__aenter__()
         self._nursery_scope, self._tasks = nursery.cancel_scope, nursery
         try:
             await self._make_connection(await self._first_connection(nursery))
-            # Only when everything was made: a task that runs cannot be taken back without a goodbye.
+            # Only when everything was made: a task that runs cannot be taken back without a
+            # goodbye.
             peer = self._make_peer()
             # Before the tasks run: a handler may look for the peer with the first message.
             self._connection.introduce(peer)
             nursery.start_soon(self._run, nursery)
         except BaseException as error:
-            # The nursery must be left here, after every kind of failure: trio ends the whole run if an open nursery is dropped.
+            # The nursery must be left here, after every kind of failure: trio ends the whole run if
+            # an open nursery is dropped.
             nursery.cancel_scope.cancel()
             await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
             if isinstance(error, trio.TooSlowError):
@@ -101,42 +114,53 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
     # --- inside
 
     async def _open_in_time(self, nursery: trio.Nursery) -> Connection:
-        # One deadline for the transport and its handshake. The hello of the protocol has its own, inside the session.
+        # One deadline for the transport and its handshake.
+        # The hello of the protocol has its own, inside the session.
         with trio.fail_after(self._settings.limits.handshake_timeout):
             return await self._open_transport(nursery)
 
     def _no_answer(self) -> ConnectionLost:
-        return ConnectionLost(f"{self._url} did not answer within {self._settings.limits.handshake_timeout} s")
+        return ConnectionLost(
+            f"{self._url} did not answer within {self._settings.limits.handshake_timeout} s"
+        )
 
     async def _open_transport(self, nursery: trio.Nursery) -> Connection:
         transport = self._settings.registry.transport(self._url.transport)
         try:
-            connection = self._checked(await transport.connect(self._url, options=self._options, nursery=nursery))
+            connection = self._checked(
+                await transport.connect(self._url, options=self._options, nursery=nursery)
+            )
             try:
                 await connection.handshake(nursery)
             # A cancel as well: the transport would stay open, and nothing else knows of it.
             except BaseException:
                 await self._abort(connection)
                 raise
-        # UsageError and ConnectionLost are what a transport may raise; TooSlowError is the deadline around this call.
+        # UsageError and ConnectionLost are what a transport may raise;
+        # TooSlowError is the deadline around this call.
         except (PenstockError, trio.TooSlowError):
             raise
         except Exception as error:  # boundary: a transport may be a plugin
             raise PluginError(
-                f"the transport {self._url.transport!r} raised, where only UsageError and ConnectionLost are due: {error!r}"
+                f"the transport {self._url.transport!r} raised, where only UsageError and "
+                f"ConnectionLost are due: {error!r}"
             ) from error
         return connection
 
     def _checked(self, made: object) -> Connection:
-        # Checked here: an AttributeError from the depth of the session would not name the transport.
+        # Checked here: an AttributeError from the depth of the session would not name the
+        # transport.
         if isinstance(made, Connection):
             return made
         raise PluginError(
-            f"the transport {self._url.transport!r} returned {shown(made)} from connect(), where a penstock.spi.Connection is due"
+            f"the transport {self._url.transport!r} returned {shown(made)} from connect(), where a "
+            "penstock.spi.Connection is due"
         )
 
     async def _make_connection(self, connection: Connection) -> None:
-        """Make the connection task. A dialect or an extension that raises here ends this connection only."""
+        """Make the connection task.
+        A dialect or an extension that raises here ends this connection only.
+        """
         dialect = in_encoding_of_transport(self._settings.registry, [self._dialect], connection)[0]
         resumption = ClientResumption(self._settings.limits, self._dial) if self._resume else None
         settings = settings_for(dialect, connection, self._extensions, self._setup)
@@ -147,7 +171,9 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
                 connection,
                 self._settings,
                 role=Role.CLIENT,
-                events=ConnectionEvents(self._settings.registry.events, address=str(self._url), accepted=False),
+                events=ConnectionEvents(
+                    self._settings.registry.events, address=str(self._url), accepted=False
+                ),
                 offers=[(dialect, settings)],
                 resumption=resumption,
             )
@@ -157,7 +183,9 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             raise
 
     async def _dial(self, token: bytes, received: int) -> tuple[Connection, bytes, int]:
-        """Connect again, and ask the server to go on with a connection that was lost. See `Dial`."""
+        """Connect again, and ask the server to go on with a connection that was lost.
+        See `Dial`.
+        """
         handover = ClientHandover(token, received)
         try:
             connection = await self._open_in_time(self._tasks)
@@ -170,10 +198,15 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         except PenstockError as error:
             raise ConnectionLost(str(error)) from error
         try:
-            dialect = in_encoding_of_transport(self._settings.registry, [self._dialect], connection)[0]
+            dialect = in_encoding_of_transport(
+                self._settings.registry, [self._dialect], connection
+            )[0]
             # The hello lists no encodings, so this connection stays in the encoding of its hello.
-            settings = settings_for(dialect, connection, attrs.evolve(self._extensions, encodings=()))
-            # A connection that serves nothing and calls no observer: it asks one question, and then its transport is the next link.
+            settings = settings_for(
+                dialect, connection, attrs.evolve(self._extensions, encodings=())
+            )
+            # A connection that serves nothing and calls no observer: it asks one question, and then
+            # its transport is the next link.
             task = new_connection(
                 connection,
                 attrs.evolve(self._settings, service=Service()),
@@ -184,7 +217,8 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             )
             await run_or_cut(task)
         finally:
-            # The transport was not handed over, so it is closed here. Shielded, because a cancel may have come.
+            # The transport was not handed over, so it is closed here.
+            # Shielded, because a cancel may have come.
             if handover.connection is None:
                 with trio.CancelScope(shield=True):
                     await self._abort(connection)
@@ -195,21 +229,35 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
     async def _abort(self, connection: Connection) -> None:
         # An abort that raises is reported: the error that led here must reach the caller.
         await close(
-            connection, in_good_order=False, seconds=self._settings.limits.goodbye_timeout, on_violation=self._settings.on_violation
+            connection,
+            in_good_order=False,
+            seconds=self._settings.limits.goodbye_timeout,
+            on_violation=self._settings.on_violation,
         )
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             # An empty reason: the program is done, and nothing went wrong.
             self._connection.leave("")
         except BaseException as raised:  # a subscriber's on_error, or a plugin's dialect
-            # The nursery must be left in any case. An open one would end the whole run: "Nursery stack corrupted".
+            # The nursery must be left in any case. An open one would end the whole run:
+            # "Nursery stack corrupted".
             self._nursery_scope.cancel()
             await exit_nursery(self._nursery, raised, on_violation=self._settings.on_violation)
             raise
         await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
-        # An exception of the body goes first: it is nearer to the mistake than the refusal of the connection.
+        # An exception of the body goes first:
+        # it is nearer to the mistake than the refusal of the connection.
         reason = self._connection.reason
         # A block that reconnects has tried again. If it gave up, its streams have got the error.
-        if error is None and isinstance(reason, Rejected) and not (reason.temporary and self._reconnect is not None):
+        if (
+            error is None
+            and isinstance(reason, Rejected)
+            and not (reason.temporary and self._reconnect is not None)
+        ):
             raise own_copy(reason)  # `wait_accepted` may have raised it in a task before

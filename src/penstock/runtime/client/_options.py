@@ -1,4 +1,6 @@
-"""The options of the calls that make a connection, for calls that pass them on. The call that uses an option explains it."""
+"""The options of the calls that make a connection, for calls that pass them on. The call that
+uses an option explains it.
+"""
 
 from collections.abc import Collection, Sequence
 from typing import TypedDict

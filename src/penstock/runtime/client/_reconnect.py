@@ -15,7 +15,8 @@ class Attempts:
         self._events = events
         self._address = address
         self._failed = 0  # in a row; the one under way is among them
-        self._lost_at: float | None = None  # None while the first connection is made, or one is open
+        # None while the first connection is made, or one is open.
+        self._lost_at: float | None = None
 
     def begin(self) -> None:
         """Count an attempt that is made now."""
@@ -28,11 +29,14 @@ class Attempts:
             self._report(ReconnectStage.BACK)
 
     def pause_after(self, error: Exception, opened_at: float | None) -> float | None:
-        """Return how long to wait before the next attempt, or None to give up. `opened_at` is when the connection opened, if it did."""
+        """Return how long to wait before the next attempt, or None to give up. `opened_at` is
+        when the connection opened, if it did.
+        """
         policy = self._policy
         if policy is None:
             return None
-        # A server that takes every client and loses it at once must not be asked at full speed: only a connection that stayed counts.
+        # A server that takes every client and loses it at once must not be asked at full speed:
+        # only a connection that stayed counts.
         if opened_at is not None:
             if trio.current_time() - opened_at >= policy.healthy:
                 self._failed = 0
@@ -46,5 +50,20 @@ class Attempts:
             self._report(ReconnectStage.RETRYING, more=1, wait=pause, error=error)
         return pause
 
-    def _report(self, stage: ReconnectStage, *, more: int = 0, wait: float = 0.0, error: Exception | None = None) -> None:
-        self._events.reconnect(ReconnectEvent(address=self._address, stage=stage, attempt=self._failed + more, wait=wait, error=error))
+    def _report(
+        self,
+        stage: ReconnectStage,
+        *,
+        more: int = 0,
+        wait: float = 0.0,
+        error: Exception | None = None,
+    ) -> None:
+        self._events.reconnect(
+            ReconnectEvent(
+                address=self._address,
+                stage=stage,
+                attempt=self._failed + more,
+                wait=wait,
+                error=error,
+            )
+        )

@@ -1,14 +1,17 @@
-"""`connect()` with a policy to reconnect: a block with a peer whose connection is made again when it is lost.
+"""`connect()` with a policy to reconnect:
+a block with a peer whose connection is made again when it is lost.
 
 Rules of this file:
 
-* A stream that runs and a request that waits when the connection is lost end with its `ConnectionLost`. They are not repeated: the peer may
-  have acted on them.
-* A stream or a request that the program asks for while the connection is away waits for the next one. It fails with the last error if the
-  policy gives up.
-* A server that drains is left as soon as it says so: what is asked for from then on waits for the next connection, and what the server has
-  refused goes over it, too. A running stream goes on over the old connection until it ends.
-* A source looks for the connection each time that it is attached, so a pipe with `retry` goes on over the next connection.
+* A stream that runs and a request that waits when the connection is lost end with its
+  `ConnectionLost`. They are not repeated: the peer may have acted on them.
+* A stream or a request that the program asks for while the connection is away waits for the next
+  one. It fails with the last error if the policy gives up.
+* A server that drains is left as soon as it says so: what is asked for from then on waits for the
+  next connection, and what the server has refused goes over it, too. A running stream goes on over
+  the old connection until it ends.
+* A source looks for the connection each time that it is attached,
+  so a pipe with `retry` goes on over the next connection.
 """
 
 from collections.abc import Awaitable, Callable
@@ -31,7 +34,9 @@ from penstock.spi import Connection, Registry, may_reconnect
 Block = AbstractAsyncContextManager[RemoteStream[Any]]
 
 LOOK_SECONDS: Final = 0.05
-"""Seconds between two looks at a connection to a server that drains: it is left when nothing runs on it any more."""
+"""Seconds between two looks at a connection to a server that drains:
+it is left when nothing runs on it any more.
+"""
 
 
 class ReconnectingPeer(Peer):
@@ -39,17 +44,21 @@ class ReconnectingPeer(Peer):
 
     _gave_up: Exception | None = None
     _back: trio.Event | None = None
-    """Set when the connection is back, and when no further attempt is made; None while there is a connection."""
+    """Set when the connection is back, and when no further attempt is made;
+    None while there is a connection.
+    """
 
     def __init__(self, connection: ConnectionTask, registry: Registry) -> None:
         super().__init__(connection, registry)
-        self._waiting: list[Callable[[Exception | None], None]] = []  # streams that were refused, for the next connection
+        # streams that were refused, for the next connection.
+        self._waiting: list[Callable[[Exception | None], None]] = []
 
     # --- for the block around it
 
     def on_lost(self) -> None:
         """Let new streams and requests wait from now on."""
-        # A new event for each loss: that of the loss before is set, and no task would wait for it. A connection that drains is lost once.
+        # A new event for each loss: that of the loss before is set, and no task would wait for it.
+        # A connection that drains is lost once.
         self._back = trio.Event() if self._back is None else self._back
 
     def use(self, connection: ConnectionTask) -> None:
@@ -70,7 +79,8 @@ class ReconnectingPeer(Peer):
         back, self._back = self._back, None
         if back is not None:
             back.set()
-        # Moved out: a stream that is opened now may be refused again, and wait for the connection after this one.
+        # Moved out: a stream that is opened now may be refused again,
+        # and wait for the connection after this one.
         waiting, self._waiting = self._waiting, []
         for act in waiting:
             self.when_connected(act)
@@ -82,7 +92,9 @@ class ReconnectingPeer(Peer):
         return self._connection
 
     def when_connected(self, act: Callable[[Exception | None], None], /) -> None:
-        """Call `act` with None as soon as there is a connection for new streams, or with an error if none comes."""
+        """Call `act` with None as soon as there is a connection for new streams,
+        or with an error if none comes.
+        """
         if self._back is not None:
             self._waiting.append(act)
         else:
@@ -91,7 +103,9 @@ class ReconnectingPeer(Peer):
     # --- for the program
 
     async def wait_connected(self) -> None:
-        """Wait while the connection is away. Raises the last error if no further attempt is made. Checkpoints only if it waits."""
+        """Wait while the connection is away. Raises the last error if no further attempt is
+        made. Checkpoints only if it waits.
+        """
         # A loop: the next connection may be lost before this task runs.
         while self._back is not None:
             await self._back.wait()
@@ -141,8 +155,12 @@ class ReconnectingPeer(Peer):
         make()  # a mistake in the arguments is raised here
         return _WaitingOpening(self, make)
 
-    async def _ask(self, ask: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any) -> Any:
-        """Ask over one connection after another, until one of them is not refused because its server drains."""
+    async def _ask(
+        self, ask: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any
+    ) -> Any:
+        """Ask over one connection after another, until one of them is not refused
+        because its server drains.
+        """
         while True:
             await self.wait_connected()
             connection = self._connection
@@ -170,14 +188,22 @@ class _WaitingOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
 
     async def __aenter__(self) -> RemoteStream[Any]:
         await self._peer.wait_connected()
-        # Made after the wait: made earlier it would belong to the connection that was lost, and fail at once.
+        # Made after the wait: made earlier it would belong to the connection that was lost,
+        # and fail at once.
         self._block = block = self._make()
         # The object behind the block is known: `Peer` has made it.
         opening = cast("RemoteOpening", block)
-        opening.source = ReopenAfterDrain(self._peer, lambda: cast("RemoteOpening", self._make()).source)
+        opening.source = ReopenAfterDrain(
+            self._peer, lambda: cast("RemoteOpening", self._make()).source
+        )
         return await self._block.__aenter__()
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self._block.__aexit__(kind, error, trace)
 
 
@@ -189,12 +215,15 @@ class ReconnectingConnection(OpenConnection):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._attempts = Attempts(self._reconnect, self._settings.registry.events, str(self._url))
-        self._draining: set[ConnectionTask] = set()  # connections to servers that drain, on which something runs
-        self._left = trio.Event()  # set when the program leaves the block: then nothing is made again
+        # connections to servers that drain, on which something runs.
+        self._draining: set[ConnectionTask] = set()
+        # Set when the program leaves the block: then nothing is made again.
+        self._left = trio.Event()
         self._away = trio.CancelScope()  # around the attempts to connect again
 
     async def _first_connection(self, nursery: trio.Nursery) -> Connection:
-        # The policy counts for the first connection too: a client may start a little earlier than its server.
+        # The policy counts for the first connection too:
+        # a client may start a little earlier than its server.
         return await self._connect_after(0.0, nursery)
 
     def _make_peer(self) -> Peer:
@@ -205,20 +234,26 @@ class ReconnectingConnection(OpenConnection):
         """Run one connection after another."""
         while True:
             connection = self._connection
-            # In tasks: the connection opens while it runs, and runs on while the next one is made if its server drains.
+            # In tasks: the connection opens while it runs,
+            # and runs on while the next one is made if its server drains.
             nursery.start_soon(self._report_open, connection)
             needs_next = trio.Event()
-            connection.session.streams.drain.on_peer_draining = partial(self._on_draining, nursery, connection, needs_next)
+            connection.session.streams.drain.on_peer_draining = partial(
+                self._on_draining, nursery, connection, needs_next
+            )
             nursery.start_soon(self._run_one, nursery, connection, needs_next)
             await needs_next.wait()
-            reason = connection.reason or ConnectionLost("the server shuts down, and takes no new streams")
+            reason = connection.reason or ConnectionLost(
+                "the server shuts down, and takes no new streams"
+            )
             # A refusal, or a fault that the next connection would have too.
             if self._left.is_set() or not may_reconnect(reason):
                 self._peer.give_up(reason)
                 return
             self._peer.on_lost()
             try:
-                # Leaving the block of the program must end a pause between two attempts, which may be 30 seconds long.
+                # Leaving the block of the program must end a pause between two attempts,
+                # which may be 30 seconds long.
                 with trio.CancelScope() as self._away:
                     await self._connect_again(nursery, reason, connection.opened_at)
             except PenstockError as error:
@@ -229,15 +264,20 @@ class ReconnectingConnection(OpenConnection):
                 return
             self._peer.use(self._connection)
 
-    async def _run_one(self, nursery: trio.Nursery, connection: ConnectionTask, needs_next: trio.Event) -> None:
+    async def _run_one(
+        self, nursery: trio.Nursery, connection: ConnectionTask, needs_next: trio.Event
+    ) -> None:
         try:
             await connection.run(nursery)
         finally:
             # Also after a failure: the loop above would wait without end.
             needs_next.set()
 
-    def _on_draining(self, nursery: trio.Nursery, connection: ConnectionTask, needs_next: trio.Event) -> None:
-        # Here and not in the task that waits: what is asked for from now on must not go over this connection.
+    def _on_draining(
+        self, nursery: trio.Nursery, connection: ConnectionTask, needs_next: trio.Event
+    ) -> None:
+        # Here and not in the task that waits:
+        # what is asked for from now on must not go over this connection.
         self._peer.on_lost()
         self._draining.add(connection)
         nursery.start_soon(self._leave_when_quiet, connection)
@@ -252,15 +292,20 @@ class ReconnectingConnection(OpenConnection):
         if connection.reason is None:
             connection.leave("")
 
-    async def _connect_again(self, nursery: trio.Nursery, reason: Exception, opened_at: float | None) -> None:
+    async def _connect_again(
+        self, nursery: trio.Nursery, reason: Exception, opened_at: float | None
+    ) -> None:
         pause = self._attempts.pause_after(reason, opened_at)
         if pause is None:
-            # A copy, because several tasks may raise this exception: each raise adds to the traceback of the object.
+            # A copy, because several tasks may raise this exception:
+            # each raise adds to the traceback of the object.
             raise own_copy(reason)
         await self._make_connection(await self._connect_after(pause, nursery))
 
     async def _connect_after(self, pause: float, nursery: trio.Nursery) -> Connection:
-        """Return a transport connection, after as many attempts as the policy permits. Raises the error of the last one."""
+        """Return a transport connection, after as many attempts as the policy permits.
+        Raises the error of the last one.
+        """
         while True:
             await trio.sleep(pause)
             self._attempts.begin()
@@ -280,11 +325,18 @@ class ReconnectingConnection(OpenConnection):
         if connection.reason is None:
             self._attempts.on_open()
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
-        # Before the cancel: the task that it wakes looks here, and makes no further attempt if the program has left the block.
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # Before the cancel: the task that it wakes looks here, and makes no further attempt if the
+        # program has left the block.
         self._left.set()
         self._away.cancel()
-        # The base class leaves the current connection only; those to servers that drain are left here.
+        # The base class leaves the current connection only;
+        # those to servers that drain are left here.
         for connection in [each for each in self._draining if each.reason is None]:
             connection.leave("")
         await super().__aexit__(kind, error, trace)

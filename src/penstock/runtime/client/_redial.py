@@ -1,10 +1,12 @@
-"""Connects again, with the server's token, after a client's transport connection was lost, until the resume timeout is over.
+"""Connects again, with the server's token, after a client's transport connection was lost, until
+the resume timeout is over.
 
 Rules of this file:
 
-* The first attempt is made at once. Before each further one there is a random pause, whose bound doubles up to `LONGEST_PAUSE`.
-* If the server does not know the connection, no further attempt is made: it will not know it later. A server that is full, or gone, is
-  asked again.
+* The first attempt is made at once. Before each further one there is a random pause, whose bound
+  doubles up to `LONGEST_PAUSE`.
+* If the server does not know the connection, no further attempt is made: it will not know it later.
+  A server that is full, or gone, is asked again.
 """
 
 import random
@@ -36,7 +38,8 @@ class ClientHandover(Handover):
         return self.takeover.said is not None
 
     async def prepare(self, _principal: object, stop_reading: Callable[[], None]) -> None:
-        # Before the lost connection goes on: the bytes behind the server's answer belong to the lost connection.
+        # Before the lost connection goes on:
+        # the bytes behind the server's answer belong to the lost connection.
         stop_reading()
         await trio.lowlevel.checkpoint()
 
@@ -46,8 +49,8 @@ class NotNowError(Exception):
 
 
 Dial = Callable[[bytes, int], Awaitable[tuple[Connection, bytes, int]]]
-"""Connects and asks the server, with a token and the number of received bytes. Returns the connection, the next token, and the number of
-bytes that the server has received.
+"""Connects and asks the server, with a token and the number of received bytes. Returns the
+connection, the next token, and the number of bytes that the server has received.
 
 Raises NotNowError, or ConnectionLost if no further attempt can succeed.
 """
@@ -90,7 +93,8 @@ class ClientResumption(Resumption):
                 except NotNowError as failed:
                     last = failed
                 except ConnectionLost as refused:
-                    # No further attempt: each token has one use, and a server that does not know it will not know it later.
+                    # No further attempt: each token has one use, and a server
+                    # that does not know it will not know it later.
                     raise self.give_up(lost, str(refused)) from None
                 else:
                     return connection, position
@@ -98,7 +102,13 @@ class ClientResumption(Resumption):
                 await trio.sleep(random.random() * pause)  # noqa: S311  # no secret
                 pause = min(2 * pause, LONGEST_PAUSE)
         why = "" if last is None else f"; the last attempt: {last}"
-        raise self.give_up(lost, f"no server answered within {self._seconds:g} s (Limits.resume_timeout of the two sides){why}")
+        raise self.give_up(
+            lost,
+            (
+                f"no server answered within {self._seconds:g} s (Limits.resume_timeout of the two "
+                f"sides){why}"
+            ),
+        )
 
 
 def judge(reason: Exception | None, token: str) -> Exception:
@@ -109,7 +119,9 @@ def judge(reason: Exception | None, token: str) -> Exception:
 
 
 async def run_or_cut(task: ConnectionTask) -> None:
-    """Run a connection on which a client asks to go on. If this is cancelled, the connection ends at once, without a goodbye."""
+    """Run a connection on which a client asks to go on. If this is cancelled, the connection
+    ends at once, without a goodbye.
+    """
 
     async def run() -> None:
         async with trio.open_nursery() as tasks:

@@ -1,8 +1,10 @@
-"""A publisher behind a URL as a source: each subscription makes a connection, and the connection ends with it.
+"""A publisher behind a URL as a source:
+each subscription makes a connection, and the connection ends with it.
 
 Rules of this file:
 
-* A source is a blueprint: it checks its arguments, and makes a `RemoteSubscription` for each subscriber.
+* A source is a blueprint: it checks its arguments,
+  and makes a `RemoteSubscription` for each subscriber.
 """
 
 from collections.abc import Collection, Sequence
@@ -109,48 +111,93 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     resume: bool = False,
     **unknown: Unpack[NoOptions],
 ) -> Source[Any]:
-    """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each subscription makes its own connection.
+    """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each
+    subscription makes its own connection.
 
-    The publisher's name stands behind the authority, or behind a ``#`` if the path has another meaning; or give it as `publisher`.
-    `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it. `serializer` must be the publisher's.
-    Without both they are read as the publisher announces, and are bytes if it announces nothing. If elements are large, fewer are asked for
-    than the demand allows: as many as fit into `window_bytes` (`Limits.window_bytes` without it). `setup`, `credentials`, `authenticate`,
-    `transports`, `encoding` and `resume` are as for `connect`. A scheme that a plugin reads without a connection, ``http://`` for example,
-    has its own options. `start` and `stop` choose elements of a publisher with a log, as for `Peer.subscribe`. With `reconnect` a
-    subscription whose connection is lost goes on at the position of its next element, or anew if the publisher has no positions.
-    Raises UsageError for a malformed URL, for one that names no publisher, and for an unknown option.
+    The publisher's name stands behind the authority, or behind a ``#`` if the path has another
+    meaning; or give it as `publisher`.
+    `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it.
+    `serializer` must be the publisher's. Without both they are read as the publisher announces, and
+    are bytes if it announces nothing. If elements are large, fewer are asked for than the demand
+    allows: as many as fit into `window_bytes` (`Limits.window_bytes` without it). `setup`,
+    `credentials`, `authenticate`, `transports`, `encoding` and `resume` are as for `connect`. A
+    scheme that a plugin reads without a connection, ``http://`` for example, has its own options.
+    `start` and `stop` choose elements of a publisher with a log, as for `Peer.subscribe`. With
+    `reconnect` a subscription whose connection is lost goes on at the position of its next element,
+    or anew if the publisher has no positions.
+    Raises UsageError for a malformed URL, for one that names no publisher,
+    and for an unknown option.
     """
     refuse_unknown("remote()", unknown, {"type", *RemoteOptions.__annotations__})
-    # All of these checks are made at the call: a `retry` behind the source would repeat a mistake again and again.
+    # All of these checks are made at the call:
+    # a `retry` behind the source would repeat a mistake again and again.
     parsed = parse_url(url)
     check_permitted(parsed, transports)
     registry = build_registry() if registry is None else registry
     scheme = registry.sources.get(parsed.transport)
     if scheme is not None:
-        check_plain(url, parsed, publisher=publisher, reconnect=reconnect, setup=setup, extensions=extensions, encoding=encoding)
-        check_plain(url, parsed, places=str(PositionedName("", start, stop)), authenticate=authenticate)
+        check_plain(
+            url,
+            parsed,
+            publisher=publisher,
+            reconnect=reconnect,
+            setup=setup,
+            extensions=extensions,
+            encoding=encoding,
+        )
+        check_plain(
+            url, parsed, places=str(PositionedName("", start, stop)), authenticate=authenticate
+        )
         given = source_options(limits, options, credentials)
         scheme.check(url, given)
-        return SourceAtUrl(scheme, url, given, resolve_serializer(registry, serializer, type), check_window(window_bytes, given.limits))
+        return SourceAtUrl(
+            scheme,
+            url,
+            given,
+            resolve_serializer(registry, serializer, type),
+            check_window(window_bytes, given.limits),
+        )
     check_transport(registry, parsed)
     placed, typed = _names(parsed, publisher, start, stop)
-    # Looked up here, so that a missing serializer is an error of this call, and not of each subscription.
+    # Looked up here, so that a missing serializer is an error of this call,
+    # and not of each subscription.
     reading = _reading(registry, serializer, type)
     dialect = dialect_at(registry, parsed)
     limits = limits or Limits()
     check_setup(parsed, setup, limits)
-    # To the log: a source has no `on_violation`. Each of its subscriptions has one, and there is none yet.
-    negotiable = extensions_for(registry, extensions, log_violation, encodings=encoding_asked(registry, encoding, parsed, dialect))
-    negotiable = with_auth(negotiable, parsed, credentials, authenticate, registry, limits, setup)
-    chosen, resume = (options or TransportOptions()).within(limits), check_resume(resume, [dialect], url)
-    opening = _Opening(
-        url=parsed.address, registry=registry, limits=limits, setup=bytes(setup), extensions=negotiable, options=chosen, resume=resume
+    # To the log: a source has no `on_violation`.
+    # Each of its subscriptions has one, and there is none yet.
+    negotiable = extensions_for(
+        registry,
+        extensions,
+        log_violation,
+        encodings=encoding_asked(registry, encoding, parsed, dialect),
     )
-    return _RemoteUrl(parsed, placed, typed, reading, reconnect, opening, check_window(window_bytes, limits))
+    negotiable = with_auth(negotiable, parsed, credentials, authenticate, registry, limits, setup)
+    chosen, resume = (
+        (options or TransportOptions()).within(limits),
+        check_resume(resume, [dialect], url),
+    )
+    opening = _Opening(
+        url=parsed.address,
+        registry=registry,
+        limits=limits,
+        setup=bytes(setup),
+        extensions=negotiable,
+        options=chosen,
+        resume=resume,
+    )
+    return _RemoteUrl(
+        parsed, placed, typed, reading, reconnect, opening, check_window(window_bytes, limits)
+    )
 
 
-def _reading(registry: Registry, serializer: str | Serializer | None, type: Any) -> str | Serializer | None:
-    """Return the serializer for elements, ``bytes`` if the program wants them as they are, or None to read them as announced."""
+def _reading(
+    registry: Registry, serializer: str | Serializer | None, type: Any
+) -> str | Serializer | None:
+    """Return the serializer for elements, ``bytes`` if the program wants them as they are, or
+    None to read them as announced.
+    """
     loader = resolve_serializer(registry, serializer, type)
     # The program has asked for bytes: no announcement of the publisher may change that.
     if loader is None and not serializer is type is None:
@@ -158,13 +205,20 @@ def _reading(registry: Registry, serializer: str | Serializer | None, type: Any)
     return loader or serializer
 
 
-def _names(url: Url, publisher: str | None, start: PlaceInStream | None, stop: PlaceInStream | None) -> tuple[PositionedName, str | None]:
-    """Return the name with its places, and the name as it was typed if no places were given beside it. Raises UsageError."""
+def _names(
+    url: Url, publisher: str | None, start: PlaceInStream | None, stop: PlaceInStream | None
+) -> tuple[PositionedName, str | None]:
+    """Return the name with its places, and the name as it was typed if no places were given
+    beside it. Raises UsageError.
+    """
     # `publisher=` wins over the URL: it may hold characters that a URL would have to escape.
     name = url.publisher if publisher is None else publisher
     if not name:
         found = f"{str(url)!r} names no publisher"
-        raise UsageError(f"{found}; write it behind the authority (tcp://host:port/name), behind '#', or as publisher=")
+        raise UsageError(
+            f"{found}; write it behind the authority (tcp://host:port/name), behind '#', or as "
+            "publisher="
+        )
     if type(name) is not str:
         raise UsageError(f"{shown(name)} cannot be a publisher's name: give a str")
     if start is stop is None:
@@ -205,7 +259,11 @@ def subscribe(
 ) -> AbstractAsyncContextManager[PositionedStream[bytes]]: ...
 @overload
 def subscribe(
-    source: Streamable[T], *, demand: int | None = ..., on_violation: Report = ..., cleanup_timeout: float = ...
+    source: Streamable[T],
+    *,
+    demand: int | None = ...,
+    on_violation: Report = ...,
+    cleanup_timeout: float = ...,
 ) -> AbstractAsyncContextManager[Stream[T]]: ...
 def subscribe(
     source: Any,
@@ -217,36 +275,63 @@ def subscribe(
 ) -> AbstractAsyncContextManager[Stream[Any]]:
     """Open `source` as a stream for the length of an ``async with`` block.
 
-    `source` is a publisher, a source or pipe, an async iterable, an iterable, a function that returns one (an async generator function,
-    for example), a `Log`, or a URL like ``tcp://127.0.0.1:7000/ticks/EURUSD``; with a URL, the options of `remote` may be given as well:
-    with ``type=Quote`` the elements are objects of the class Quote. A log takes `partition`, `start` and `stop`, which are those of
-    `Log.source`, and a URL of a publisher with a log takes `start` and `stop`. Then ``stream.position`` is that of the next element.
+    `source` is a publisher, a source or pipe, an async iterable, an iterable, a function that
+    returns one (an async generator function, for example), a `Log`, or a URL like
+    ``tcp://127.0.0.1:7000/ticks/EURUSD``; with a URL, the options of `remote` may be given as well:
+    with ``type=Quote`` the elements are objects of the class Quote. A log takes `partition`,
+    `start` and `stop`, which are those of `Log.source`, and a URL of a publisher with a log takes
+    `start` and `stop`. Then ``stream.position`` is that of the next element.
 
-    With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are taken, and fewer over a network if they
-    are large (`window_bytes`); with ``demand=0`` you call `Stream.request` yourself. Without `demand` it is 256, and behind `latest` or
-    `drop` in this process each element is requested when the loop asks for it.
+    With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are
+    taken, and fewer over a network if they are large (`window_bytes`); with ``demand=0`` you call
+    `Stream.request` yourself. Without `demand` it is 256, and behind `latest` or `drop` in this
+    process each element is requested when the loop asks for it.
 
-    When the block has been left, everything behind the stream has stopped here, and the peer was told.
-    Raises UsageError for anything that cannot be streamed, and for an unknown option. Entering and leaving checkpoint.
+    When the block has been left, everything behind the stream has stopped here,
+    and the peer was told.
+    Raises UsageError for anything that cannot be streamed, and for an unknown option.
+    Entering and leaving checkpoint.
     """
     if isinstance(source, Log):
-        refuse_unknown("subscribe(log)", remotely, ("partition", "start", "stop", "demand", "on_violation", "cleanup_timeout"))
+        refuse_unknown(
+            "subscribe(log)",
+            remotely,
+            ("partition", "start", "stop", "demand", "on_violation", "cleanup_timeout"),
+        )
         # With a position: `stream.position` is that of the next element of the log.
-        positioned: PositionedStream[bytes] = PositionedStream(demand=DEFAULT_DEMAND if demand is None else demand)
-        return open_into(positioned, source.source(**remotely), on_violation=on_violation, cleanup_timeout=cleanup_timeout)
+        positioned: PositionedStream[bytes] = PositionedStream(
+            demand=DEFAULT_DEMAND if demand is None else demand
+        )
+        return open_into(
+            positioned,
+            source.source(**remotely),
+            on_violation=on_violation,
+            cleanup_timeout=cleanup_timeout,
+        )
     if remotely:
         own = ("demand", "on_violation", "cleanup_timeout", "type")
         refuse_unknown("subscribe()", remotely, {*own, *RemoteOptions.__annotations__})
     if isinstance(source, str):
         # The stream is made here: its class is public, and offers what elements of fixed size need.
-        stream: RemoteStream[Any] = RemoteStream(demand=DEFAULT_DEMAND if demand is None else demand)
-        return open_into(stream, remote(source, **remotely), on_violation=on_violation, cleanup_timeout=cleanup_timeout)
+        stream: RemoteStream[Any] = RemoteStream(
+            demand=DEFAULT_DEMAND if demand is None else demand
+        )
+        return open_into(
+            stream,
+            remote(source, **remotely),
+            on_violation=on_violation,
+            cleanup_timeout=cleanup_timeout,
+        )
     # A misspelt option would be ignored without a word otherwise.
     if remotely:
-        raise UsageError(f"{', '.join(remotely)}: only a URL takes these; this stream does not leave the process")
-    # None lets the source say how much to request ahead: behind latest() a buffer of 256 would hold old elements,
-    # and once gave a slow reader element 8 when the newest was 129.
-    return subscribe_here(source, demand=demand, on_violation=on_violation, cleanup_timeout=cleanup_timeout)
+        raise UsageError(
+            f"{', '.join(remotely)}: only a URL takes these; this stream does not leave the process"
+        )
+    # None lets the source say how much to request ahead: behind latest() a buffer of 256 would hold
+    # old elements, and once gave a slow reader element 8 when the newest was 129.
+    return subscribe_here(
+        source, demand=demand, on_violation=on_violation, cleanup_timeout=cleanup_timeout
+    )
 
 
 @attrs.frozen(kw_only=True)
@@ -271,13 +356,28 @@ class _Opening:
             on_violation=on_violation,
             budget=MemoryBudget(self.limits.memory_budget),
         )
-        return OpenConnection(self.url, settings, setup=self.setup, extensions=self.extensions, options=self.options, resume=self.resume)
+        return OpenConnection(
+            self.url,
+            settings,
+            setup=self.setup,
+            extensions=self.extensions,
+            options=self.options,
+            resume=self.resume,
+        )
 
 
 class _RemoteUrl(Source[Any]):
     """A publisher behind a URL; each subscription has its own connection."""
 
-    __slots__ = ("_name", "_opening", "_reconnect", "_serializer", "_typed", "_url", "_window_bytes")
+    __slots__ = (
+        "_name",
+        "_opening",
+        "_reconnect",
+        "_serializer",
+        "_typed",
+        "_url",
+        "_window_bytes",
+    )
 
     def __init__(
         self,
@@ -308,26 +408,42 @@ class _RemoteUrl(Source[Any]):
 
     @property
     def first_name(self) -> str:
-        """The name for the first connection. One that was typed is sent as it is: its words may be those of a function, and of no log."""
+        """The name for the first connection. One that was typed is sent as it is: its words may
+        be those of a function, and of no log.
+        """
         return self._name if self._typed is None else self._typed
 
     def starting_at(self, start: PlaceInStream) -> "_RemoteUrl":
         """Return the same publisher from another place on."""
         # Another place than the typed name has, so the name as it was typed is not sent any more.
         name = self._name.at(start, self._name.stop)
-        return _RemoteUrl(self._url, name, None, self._serializer, self._reconnect, self._opening, self._window_bytes)
+        return _RemoteUrl(
+            self._url,
+            name,
+            None,
+            self._serializer,
+            self._reconnect,
+            self._opening,
+            self._window_bytes,
+        )
 
-    def subscribe_at(self, name: str, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
+    def subscribe_at(
+        self, name: str, peer: Peer, subscriber: Subscriber[Any], scope: Scope
+    ) -> None:
         """Subscribe over a connection that was made."""
-        # By the object: the registry was asked when the source was made, and its error reached the caller.
-        peer.source(name, serializer=self._serializer, window_bytes=self._window_bytes).attach(subscriber, scope)
+        # By the object: the registry was asked when the source was made,
+        # and its error reached the caller.
+        peer.source(name, serializer=self._serializer, window_bytes=self._window_bytes).attach(
+            subscriber, scope
+        )
 
     def attempts(self) -> Attempts:
         """Return the count of attempts for a new subscription."""
         return Attempts(self._reconnect, self._opening.registry.events, str(self._opening.url))
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        # Before on_subscribe, in which the stream requests its first elements: it asks for a few while it knows no size.
+        # Before on_subscribe, in which the stream requests its first elements:
+        # it asks for a few while it knows no size.
         if scope.reader is not None:
             scope.reader.count_bytes(self._window_bytes, self._opening.limits.max_element)
         # A source is a blueprint. What changes belongs to the subscription.

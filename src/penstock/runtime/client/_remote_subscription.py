@@ -3,9 +3,11 @@
 Rules of this file:
 
 * One task in the scope of the subscription makes the connection, keeps it, and says goodbye.
-* Demand that is requested before the connection is made is kept. After a reconnect the outstanding demand is requested again, no more.
-* If the publisher has positions, the elements are counted, and the next connection begins at the position of the next element. So no
-  element is missing, and none comes twice. Without positions it begins anew, and the stream and the log say so.
+* Demand that is requested before the connection is made is kept. After a reconnect the outstanding
+  demand is requested again, no more.
+* If the publisher has positions, the elements are counted, and the next connection begins at the
+  position of the next element. So no element is missing, and none comes twice. Without positions it
+  begins anew, and the stream and the log say so.
 """
 
 import logging
@@ -44,7 +46,9 @@ _log: Final = logging.getLogger("penstock")
 
 
 class RemotePublisher(Protocol):
-    """The source behind the URL, as a subscription sees it: a protocol, because the source makes the subscriptions."""
+    """The source behind the URL, as a subscription sees it:
+    a protocol, because the source makes the subscriptions.
+    """
 
     @property
     def name(self) -> PositionedName:
@@ -57,7 +61,9 @@ class RemotePublisher(Protocol):
     def open_connection(self, on_violation: Report) -> OpenConnection:
         """Return the block of a new connection."""
 
-    def subscribe_at(self, name: str, peer: Peer, subscriber: Subscriber[Any], scope: Scope) -> None:
+    def subscribe_at(
+        self, name: str, peer: Peer, subscriber: Subscriber[Any], scope: Scope
+    ) -> None:
         """Subscribe over a connection that was made."""
 
     def attempts(self) -> Attempts:
@@ -105,7 +111,9 @@ class RemoteSubscription(Subscriber[Any], Subscription):
             subscriber.on_subscribe(self)
         if self._subscriber is not None:  # it may have cancelled inside on_subscribe
             try:
-                self._task = self._scope.spawn(self._run, name=f"penstock connection for {self._source!r}")
+                self._task = self._scope.spawn(
+                    self._run, name=f"penstock connection for {self._source!r}"
+                )
             # The scope has closed meanwhile: its nursery is over and takes no task.
             except UsageError as closed:
                 self._fail(closed)
@@ -170,7 +178,8 @@ class RemoteSubscription(Subscriber[Any], Subscription):
                 return
             self._position = fact.first
             if self._stop == "latest" and fact.latest is not None:
-                self._stop = fact.latest  # decided once: on a later connection the word means a later position
+                # decided once: on a later connection the word means a later position.
+                self._stop = fact.latest
         on_fact = on_fact_of(self._subscriber)
         if on_fact is not None:
             on_fact(fact)
@@ -205,7 +214,11 @@ class RemoteSubscription(Subscriber[Any], Subscription):
         if is_unheard or (isinstance(error, Rejected) and not error.processed):
             self._starts -= 1  # it has not begun, so the next time is no restart
         # A lost connection may be made again; a failure of the publisher is final.
-        if not isinstance(error, Exception) or not may_reconnect(error) or not self._may_try_again(error):
+        if (
+            not isinstance(error, Exception)
+            or not may_reconnect(error)
+            or not self._may_try_again(error)
+        ):
             self._fail(error)
         # In each case: the block of this connection is left, and `_run` decides what follows.
         self._stream_ended.set()
@@ -222,7 +235,8 @@ class RemoteSubscription(Subscriber[Any], Subscription):
     async def _run(self) -> None:
         try:
             while self._subscriber is not None:
-                # Counted before the attempt: `Reconnect.wait` gets the number of failed ones, this one included.
+                # Counted before the attempt: `Reconnect.wait` gets the number of failed ones,
+                # this one included.
                 self._attempts.begin()
                 try:
                     await self._connect_once()
@@ -230,15 +244,23 @@ class RemoteSubscription(Subscriber[Any], Subscription):
                     if not self._may_try_again(lost):
                         self._fail(lost)
                 except PenstockError as error:
-                    # If the stream has ended with it, `on_error` has decided. Else it is a refusal, or a URL that cannot work.
+                    # If the stream has ended with it, `on_error` has decided.
+                    # Else it is a refusal, or a URL that cannot work.
                     if not (may_reconnect(error) and self._stream_ended.is_set()):
                         self._fail(error)
-                # Also with a pause of 0: a server that accepts and closes at once must not keep this task from yielding.
+                # Also with a pause of 0: a server that accepts
+                # and closes at once must not keep this task from yielding.
                 if self._subscriber is not None:
                     await trio.sleep(self._pause)
-        # Whatever ended the task, the subscriber gets a terminal signal (rule 1.4); `_fail` does nothing after the first one.
+        # Whatever ended the task, the subscriber gets a terminal signal (rule 1.4); `_fail` does
+        # nothing after the first one.
         finally:
-            self._fail(ConnectionLost(f"{self._source!r} was stopped: the nursery that ran its connection was cancelled"))
+            self._fail(
+                ConnectionLost(
+                    f"{self._source!r} was stopped: the nursery that ran its connection was "
+                    "cancelled"
+                )
+            )
 
     async def _connect_once(self) -> None:
         # A new event for each connection: the end of the stream before this one must not end it.
@@ -247,7 +269,8 @@ class RemoteSubscription(Subscriber[Any], Subscription):
         async with self._source.open_connection(self._scope.report_failure) as peer:
             self._peer = peer
             if self._starts and self._position is None:
-                # Before the subscribe: a reader that gets the first of the new elements finds `restarts` counted.
+                # Before the subscribe: a reader that gets the first of the new elements finds
+                # `restarts` counted.
                 self._say_restarted()
             self._starts += 1
             self._source.subscribe_at(self._next_name(), peer, self, self._scope)
@@ -258,24 +281,36 @@ class RemoteSubscription(Subscriber[Any], Subscription):
             await self._stream_ended.wait()
 
     def _refuse_position(self, asked: int, first: int) -> None:
-        """End, because the publisher does not begin where this side has asked: elements would be missing, or come twice."""
+        """End, because the publisher does not begin where this side has asked:
+        elements would be missing, or come twice.
+        """
         subscriber = self._subscriber
         # First: no element from the wrong position may arrive.
         self.cancel()
         if subscriber is not None:
-            text = f"{self._source!r} begins at position {first:,}, and {asked:,} was asked for. The peer must act"
+            text = (
+                f"{self._source!r} begins at position {first:,}, and {asked:,} was asked for. The "
+                "peer must act"
+            )
             subscriber.on_error(ProtocolError(text, reason="protocol:position"))
 
     def _next_name(self) -> str:
         """Return the name to subscribe to over the next connection."""
-        return self._source.first_name if self._position is None else self._source.name.at(self._position, self._stop)
+        return (
+            self._source.first_name
+            if self._position is None
+            else self._source.name.at(self._position, self._stop)
+        )
 
     def _say_restarted(self) -> None:
-        """Tell the stream, and once the log, that the publisher begins anew: nothing says where the elements before have ended."""
+        """Tell the stream, and once the log, that the publisher begins anew: nothing says where
+        the elements before have ended.
+        """
         if self._starts == 1:
             _log.warning(
-                "%s was lost and is read again from its beginning: it has no positions, so elements may be missing or come twice; "
-                "stream.restarts counts how often (said once for each stream)",
+                "%s was lost and is read again from its beginning: it has no positions, so "
+                "elements may be missing or come twice; stream.restarts counts how often (said "
+                "once for each stream)",
                 # A text: a log that keeps its records must not keep the source.
                 repr(self._source),
             )
@@ -283,8 +318,11 @@ class RemoteSubscription(Subscriber[Any], Subscription):
             self._subscriber.on_restart()
 
     def _may_try_again(self, error: Exception) -> bool:
-        # Asked at each loss: the pause depends on the number of attempts, and so does the end of them.
-        pause = self._attempts.pause_after(error, None if self._peer is None else self._peer.opened_at)
+        # Asked at each loss: the pause depends on the number of attempts, and
+        # so does the end of them.
+        pause = self._attempts.pause_after(
+            error, None if self._peer is None else self._peer.opened_at
+        )
         self._pause = pause or 0.0
         # None: the policy gives up.
         return pause is not None

@@ -1,4 +1,6 @@
-"""Streams that a draining server refuses are opened again over the next connection. They had not begun, so nothing is lost or repeated."""
+"""Streams that a draining server refuses are opened again over the next connection. They had not
+begun, so nothing is lost or repeated.
+"""
 
 from collections.abc import Callable
 from typing import Any, Protocol
@@ -15,12 +17,21 @@ class NextConnection(Protocol):
         """Return the connection of this time."""
 
     def when_connected(self, act: Callable[[Exception | None], None], /) -> None:
-        """Call `act` with None as soon as there is a connection for new streams, or with an error if none comes. Perhaps at once."""
+        """Call `act` with None as soon as there is a connection for new streams, or with an
+        error if none comes. Perhaps at once.
+        """
 
 
 def was_moved(error: BaseException, connection: ConnectionTask) -> bool:
-    """Return whether a draining peer has refused a stream or a request of `connection` before it began."""
-    return isinstance(error, Rejected) and error.temporary and not error.processed and connection.session.streams.drain.is_peer_draining
+    """Return whether a draining peer has refused a stream
+    or a request of `connection` before it began.
+    """
+    return (
+        isinstance(error, Rejected)
+        and error.temporary
+        and not error.processed
+        and connection.session.streams.drain.is_peer_draining
+    )
 
 
 class ReopenAfterDrain(Source[Any]):
@@ -37,11 +48,27 @@ class ReopenAfterDrain(Source[Any]):
 
 
 class _MovingStream(BatchRelay[Any]):
-    """One stream, until it has begun over one of the connections. From then on it only passes signals on."""
+    """One stream, until it has begun over one of the connections.
+    From then on it only passes signals on.
+    """
 
-    __slots__ = ("_connection", "_is_subscribed", "_make", "_peer", "_reader", "_requested", "_scope")
+    __slots__ = (
+        "_connection",
+        "_is_subscribed",
+        "_make",
+        "_peer",
+        "_reader",
+        "_requested",
+        "_scope",
+    )
 
-    def __init__(self, peer: NextConnection, make: Callable[[], Any], subscriber: Subscriber[Any], scope: Scope | None) -> None:
+    def __init__(
+        self,
+        peer: NextConnection,
+        make: Callable[[], Any],
+        subscriber: Subscriber[Any],
+        scope: Scope | None,
+    ) -> None:
         super().__init__(subscriber)
         self._peer = peer
         self._make = make
@@ -73,7 +100,8 @@ class _MovingStream(BatchRelay[Any]):
         if not self._is_subscribed:
             self._is_subscribed = True
             super().on_subscribe(subscription)
-        elif self._subscriber is not None:  # rule 2.5: one on_subscribe, for any number of connections
+        elif self._subscriber is not None:
+            # rule 2.5: one on_subscribe, for any number of connections.
             self._upstream = subscription
             if self._requested:
                 subscription.request(self._requested)
@@ -83,7 +111,8 @@ class _MovingStream(BatchRelay[Any]):
 
     def on_error(self, error: BaseException, /) -> None:
         if self._subscriber is not None and was_moved(error, self._connection):
-            # The stream of the old connection is over: a request from now on only adds to `_requested`.
+            # The stream of the old connection is over:
+            # a request from now on only adds to `_requested`.
             self._upstream = None
             self._peer.when_connected(self._on_connected)
         else:

@@ -48,10 +48,12 @@ async def request(
     serializer: str | Serializer | None = None,
     **connecting: Unpack[ConnectOptions],
 ) -> Any:
-    """Ask for one value at a URL like ``tcp://127.0.0.1:7000/price/EURUSD``, over a connection that ends with the answer.
+    """Ask for one value at a URL like ``tcp://127.0.0.1:7000/price/EURUSD``, over a connection
+    that ends with the answer.
 
-    `payload`, `type`, `serializer` and the exceptions are those of `Peer.request`; all else is as for `connect`. For more than one request
-    connect once: a connection costs far more than a request.
+    `payload`, `type`, `serializer` and the exceptions are those of `Peer.request`; all else is as
+    for `connect`. For more than one request connect once: a connection costs far more than a
+    request.
     Raises UsageError for a URL without a name, and for an unknown option. Checkpoints.
     """
     refuse_unknown("request()", connecting, {"type", "serializer", *ConnectOptions.__annotations__})
@@ -60,7 +62,11 @@ async def request(
     # Parsed here and by `connect`: the name must be taken off the URL, which `connect` refuses.
     parsed = parse_url(url)
     if not parsed.publisher:
-        raise UsageError(f"{url!r} names no request; write its name behind the authority (tcp://host:port/name), or behind '#'")
-    # The block and not a task: an error of the connection and a cancel reach the caller as they are.
+        raise UsageError(
+            f"{url!r} names no request; write its name behind the authority "
+            "(tcp://host:port/name), or behind '#'"
+        )
+    # The block and not a task: an error of the connection
+    # and a cancel reach the caller as they are.
     async with connect(str(parsed.address), **connecting) as peer:
         return await peer.request(parsed.publisher, payload, type=type, serializer=serializer)

@@ -1,8 +1,10 @@
-"""A publisher behind a URL whose scheme a plugin reads without a connection (`penstock.spi.UrlSource`), as a source.
+"""A publisher behind a URL whose scheme a plugin reads without a connection
+(`penstock.spi.UrlSource`), as a source.
 
 Rules of this file:
 
-* One task in the scope of the subscription runs the plugin's `read`. Its return is the completion, and its exception the failure.
+* One task in the scope of the subscription runs the plugin's `read`. Its return is the completion,
+  and its exception the failure.
 * A plugin that delivers more than was requested ends the stream with a PluginError.
 """
 
@@ -27,7 +29,15 @@ from penstock.api import (
 )
 from penstock.core import Scope, Source
 from penstock.runtime.connection import Decoder
-from penstock.spi import ElementSink, Registry, Serializer, SourceOptions, TransportOptions, Url, UrlSource
+from penstock.spi import (
+    ElementSink,
+    Registry,
+    Serializer,
+    SourceOptions,
+    TransportOptions,
+    Url,
+    UrlSource,
+)
 
 
 def check_connectable(registry: Registry, url: Url) -> None:
@@ -37,19 +47,33 @@ def check_connectable(registry: Registry, url: Url) -> None:
         raise UsageError(f"{str(url)!r} cannot be connected to: {scheme.why_no_connection}")
 
 
-def source_options(limits: Limits | None, options: TransportOptions | None, credentials: Credentials | None) -> SourceOptions:
+def source_options(
+    limits: Limits | None, options: TransportOptions | None, credentials: Credentials | None
+) -> SourceOptions:
     """Return the options of `remote` as a scheme gets them."""
     limits = limits or Limits()
-    return SourceOptions(limits=limits, transport=(options or TransportOptions()).within(limits), credentials=credentials)
+    return SourceOptions(
+        limits=limits,
+        transport=(options or TransportOptions()).within(limits),
+        credentials=credentials,
+    )
 
 
 def check_plain(text: str, url: Url, **given: object) -> None:
-    """Raise UsageError for a dialect in `url`, and for options of `remote` that only a connection has: those of `given` that are set."""
+    """Raise UsageError for a dialect in `url`, and for options of `remote` that only a
+    connection has: those of `given` that are set.
+    """
     if url.dialect is not None:
-        raise UsageError(f"{text!r} names the protocol {url.dialect!r}, and {url.transport}:// has its own; leave it out")
+        raise UsageError(
+            f"{text!r} names the protocol {url.dialect!r}, and {url.transport}:// has its own; "
+            "leave it out"
+        )
     for name, value in given.items():
         if value:
-            raise UsageError(f"{name}={shown(value)}: {url.transport}:// is read without a connection, and has no such option")
+            raise UsageError(
+                f"{name}={shown(value)}: {url.transport}:// is read without a connection, and has "
+                "no such option"
+            )
 
 
 class SourceAtUrl(Source[Any]):
@@ -57,7 +81,14 @@ class SourceAtUrl(Source[Any]):
 
     __slots__ = ("_options", "_scheme", "_serializer", "_text", "_window_bytes")
 
-    def __init__(self, scheme: UrlSource, text: str, options: SourceOptions, serializer: Serializer | None, window_bytes: int) -> None:
+    def __init__(
+        self,
+        scheme: UrlSource,
+        text: str,
+        options: SourceOptions,
+        serializer: Serializer | None,
+        window_bytes: int,
+    ) -> None:
         self._scheme = scheme
         self._text = text
         self._options = options
@@ -65,7 +96,8 @@ class SourceAtUrl(Source[Any]):
         self._window_bytes = window_bytes
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        # Before on_subscribe, in which the stream requests its first elements: it asks for a few while it knows no size.
+        # Before on_subscribe, in which the stream requests its first elements:
+        # it asks for a few while it knows no size.
         window = None
         if scope.reader is not None:
             window = scope.reader.count_bytes(self._window_bytes, self._options.limits.max_element)
@@ -96,7 +128,9 @@ class _Sink(ElementSink, Subscription):
             return  # it has cancelled inside on_subscribe
         try:
             # Behind on_subscribe: a subscriber that cancels in there needs no task.
-            self._task = self._scope.spawn(lambda: self._read(scheme, text, options), name=f"penstock source {text}")
+            self._task = self._scope.spawn(
+                lambda: self._read(scheme, text, options), name=f"penstock source {text}"
+            )
         # The scope has closed meanwhile: its nursery is over and takes no task.
         except UsageError as closed:
             self._fail(closed)
@@ -129,11 +163,15 @@ class _Sink(ElementSink, Subscription):
         if subscriber is None or not elements:
             return
         if len(elements) > self.demand:
-            raise PluginError(f"a source delivered {len(elements):,} elements where {self.demand:,} were requested")
+            raise PluginError(
+                f"a source delivered {len(elements):,} elements where {self.demand:,} were "
+                "requested"
+            )
         # Demand without bound is not counted down (rule 3.17).
         if self.demand < UNBOUNDED:
             self.demand -= len(elements)
-        # Before the elements: the subscriber requests more inside its call, by the bytes that have come.
+        # Before the elements: the subscriber requests more inside its call, by the bytes
+        # that have come.
         if self._window is not None:
             self._window.received += sum(map(len, elements))
         many = on_next_many_of(subscriber)
@@ -153,16 +191,21 @@ class _Sink(ElementSink, Subscription):
         except PenstockError as error:
             self._fail(error)
         except Exception as error:  # boundary: a plugin
-            failure = PluginError(f"the source {scheme!r} raised, where a PenstockError is due: {error!r}")
+            failure = PluginError(
+                f"the source {scheme!r} raised, where a PenstockError is due: {error!r}"
+            )
             failure.__cause__ = error
             self._fail(failure)
         else:
             subscriber, self._subscriber = self._subscriber, None
             if subscriber is not None:
                 subscriber.on_complete()
-        # A cancel from outside: the subscriber gets a terminal signal (rule 1.4). `_fail` does nothing after the first one.
+        # A cancel from outside: the subscriber gets a terminal signal (rule 1.4). `_fail` does
+        # nothing after the first one.
         finally:
-            self._fail(ConnectionLost(f"{text} was stopped: the nursery that read it was cancelled"))
+            self._fail(
+                ConnectionLost(f"{text} was stopped: the nursery that read it was cancelled")
+            )
 
     def _fail(self, error: BaseException) -> None:
         subscriber, self._subscriber = self._subscriber, None

@@ -1,15 +1,24 @@
-"""One connection: the logical connection, its link (one transport connection), and the peer as a program sees it.
+"""One connection: the logical connection, its link (one transport connection),
+and the peer as a program sees it.
 
 May import `penstock.runtime.service`, and what `penstock.runtime` may.
 """
 
 from penstock.runtime.connection._access_log import AccessLog, limited_access_log
 from penstock.runtime.connection._authorize import Authorizer
-from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask, statistics_of
+from penstock.runtime.connection._connection import (
+    ConnectionSettings,
+    ConnectionTask,
+    statistics_of,
+)
 from penstock.runtime.connection._context import MemoryHolder, SharedMemory
 from penstock.runtime.connection._decoder import AnnouncedSerializer, Decoder
 from penstock.runtime.connection._draining import drain_connection, is_quiet
-from penstock.runtime.connection._encodings import encoding_asked, in_encoding_of_transport, protocols_of
+from penstock.runtime.connection._encodings import (
+    encoding_asked,
+    in_encoding_of_transport,
+    protocols_of,
+)
 from penstock.runtime.connection._event_reporting import ConnectionEvents, EndedStream
 from penstock.runtime.connection._exit_nursery import exit_nursery
 from penstock.runtime.connection._extensions_for import (

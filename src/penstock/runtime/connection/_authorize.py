@@ -1,4 +1,5 @@
-"""Asks the program's function `authorize` before a peer opens a stream or sends a message. It may be async: the stream waits meanwhile.
+"""Asks the program's function `authorize` before a peer opens a stream or sends a message. It may
+be async: the stream waits meanwhile.
 
 Rules of this file:
 
@@ -24,16 +25,23 @@ class Authorizer:
 
     __slots__ = ("_authorize", "_on_violation", "_service")
 
-    def __init__(self, service: Service, authorize: Callable[..., Any], on_violation: Report) -> None:
+    def __init__(
+        self, service: Service, authorize: Callable[..., Any], on_violation: Report
+    ) -> None:
         self._service = service
         self._authorize = authorize
         self._on_violation = on_violation
 
-    def decide(self, target: str | Request, peer: PeerIdentity, wait: Wait, then: Callable[[str], None]) -> None:
-        """Call `then` with "" if the peer may have `target`, or with the reason for the log of this side; now or later."""
+    def decide(
+        self, target: str | Request, peer: PeerIdentity, wait: Wait, then: Callable[[str], None]
+    ) -> None:
+        """Call `then` with "" if the peer may have `target`,
+        or with the reason for the log of this side; now or later.
+        """
         try:
             verdict = self._authorize(peer.principal, self._service.name_of(target))
-        except Exception as error:  # boundary: the user's function. A failure must not let the peer in
+        except Exception as error:
+            # boundary: the user's function. A failure must not let the peer in.
             then(self._reason(None, error))
             return
         if isawaitable(verdict):
@@ -42,7 +50,9 @@ class Authorizer:
             then(self._reason(verdict, None))
 
     async def ask(self, target: str | Request, peer: PeerIdentity) -> str:
-        """Return "" if the peer may have `target`, or the reason for the log of this side. May checkpoint."""
+        """Return "" if the peer may have `target`, or the reason for the log of this side.
+        May checkpoint.
+        """
         try:
             verdict = self._authorize(peer.principal, self._service.name_of(target))
             if isawaitable(verdict):

@@ -1,15 +1,20 @@
-"""The tasks of one logical connection: its session, its streams and requests, and one link after another.
+"""The tasks of one logical connection:
+its session, its streams and requests, and one link after another.
 
 Rules of this file:
 
-* An idle connection has two tasks. One runs `run`: it waits for the end, ticks, and says goodbye. The other is the host: it is the first
-  reader, and its nursery has all other tasks: publishers, handlers, the writer while it waits for the transport, the change of links.
-* The host is shielded. A cancelled connection says goodbye, waits for the answer within the deadline, and ends the host then.
-* Publishers are shielded too: a goodbye stops each in its own way. A publisher that was cancelled first would look to its subscriber like
-  one that failed, and in the log like a fault, when all that happens is that a server is shut down.
-* Nothing that the peer sends, and nothing that the transport raises, raises out of here. The connection ends, and `reason` tells why.
-* When a transport has ended, its `farewell` is asked before the streams are told: the exit status of a child process is worth more than
-  "it is gone".
+* An idle connection has two tasks. One runs `run`: it waits for the end, ticks, and says goodbye.
+  The other is the host: it is the first reader, and its nursery has all other tasks: publishers,
+  handlers, the writer while it waits for the transport, the change of links.
+* The host is shielded. A cancelled connection says goodbye, waits for the answer within the
+  deadline, and ends the host then.
+* Publishers are shielded too: a goodbye stops each in its own way. A publisher that was cancelled
+  first would look to its subscriber like one that failed, and in the log like a fault, when all
+  that happens is that a server is shut down.
+* Nothing that the peer sends, and nothing that the transport raises, raises out of here. The
+  connection ends, and `reason` tells why.
+* When a transport has ended, its `farewell` is asked before the streams are told: the exit status
+  of a child process is worth more than "it is gone".
 * After both goodbyes the transport is closed in good order; every other end is an abort.
 * When `run` returns, no task of the connection runs, and its transport is closed.
 """
@@ -39,10 +44,19 @@ from penstock.runtime.connection._statistics import ConnectionStatistics
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.connection._transport_link import TransportLink
 from penstock.runtime.service import Service, content_of, is_shutdown, report_publisher_failure
-from penstock.session import NOT_RESUMED, TASK_BYTES, ConnectionState, SendingStream, Session, SessionDelegate, release_session
+from penstock.session import (
+    NOT_RESUMED,
+    TASK_BYTES,
+    ConnectionState,
+    SendingStream,
+    Session,
+    SessionDelegate,
+    release_session,
+)
 from penstock.spi import Connection, PeerIdentity, PeerStatistics, Registry
 
-# A connection in one of these states may be closed in good order: the peer knows that it has heard everything.
+# A connection in one of these states may be closed in good order:
+# the peer knows that it has heard everything.
 _PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
 """Both sides have said goodbye."""
 
@@ -54,7 +68,8 @@ _NO_REFUSAL: Final = frozenset({"closed", "lost", "shutdown"})
 class ConnectionSettings:
     """What all connections of a client or of a server have in common."""
 
-    # Made once per client or server, and shared by its connections: nothing in it changes while they run.
+    # Made once per client or server, and shared by its connections:
+    # nothing in it changes while they run.
     service: Service
     registry: Registry
     limits: Limits
@@ -67,7 +82,9 @@ class ConnectionSettings:
     """Returns whether the service offers anything now. One function for all connections."""
 
     content_of: Callable[[Any], tuple[str, str] | None] = attrs.field(init=False, eq=False)
-    """Returns the serializer and the type of a publisher's elements. One function for all connections, too."""
+    """Returns the serializer and the type of a publisher's elements.
+    One function for all connections, too.
+    """
 
     @content_of.default
     def _make_content_of(self) -> Callable[[Any], tuple[str, str] | None]:
@@ -80,9 +97,12 @@ class ConnectionSettings:
 
 
 class ConnectionTask:
-    """One logical connection, from the first byte to the last. It is the delegate of its session, and a holder of shared memory."""
+    """One logical connection, from the first byte to the last. It is the delegate of its
+    session, and a holder of shared memory.
+    """
 
-    # Set to the methods of the objects that act: the session calls these for each message, and one call is enough.
+    # Set to the methods of the objects that act:
+    # the session calls these for each message, and one call is enough.
     serve: Callable[[SendingStream], None]
     """The peer subscribes."""
     attach: Callable[[SendingStream], None]
@@ -103,8 +123,11 @@ class ConnectionTask:
         resumption: Resumption | None = None,
         handover: Handover | None = None,
     ) -> None:
-        """`began` is when the time for the handshake started to run. The last two are as in `new_connection`."""
-        # The session needs its delegate, and the link needs the session: so the runner gets its functions from the link, below.
+        """`began` is when the time for the handshake started to run.
+        The last two are as in `new_connection`.
+        """
+        # The session needs its delegate, and the link needs the session: so the runner gets its
+        # functions from the link, below.
         turns = decoding_turns()
         runner = InlineTaskRunner(_no_link, _nothing, turns=turns, turn=settings.limits.turn)
         batcher = SendBatcher()
@@ -114,7 +137,9 @@ class ConnectionTask:
         self.reason: Exception | None = None
         """Why the connection is over, once it is."""
         self.handover: Handover | None = handover
-        """Decides, when the session opens, whether the transport belongs to another connection. None once it does not."""
+        """Decides, when the session opens, whether the transport belongs to another connection.
+        None once it does not.
+        """
         self.opened_at: float | None = None
         """When both sides had said hello, if they have."""
         self._settings = settings
@@ -122,9 +147,20 @@ class ConnectionTask:
         self.counts: ConnectionStatistics = ConnectionStatistics(self.session, events.transport)
         """For `statistics_of`."""
         of_service = settings.service, settings.registry
-        self._incoming = IncomingRequests(*of_service, self.session, runner, batcher, events=events, on_violation=settings.on_violation)
-        # The session looks these up at each call. As attributes they cost one call less per stream than methods that pass on.
-        (self.serve, self.on_fire_and_forget), self.attach = self._incoming.calls, self._incoming.attach
+        self._incoming = IncomingRequests(
+            *of_service,
+            self.session,
+            runner,
+            batcher,
+            events=events,
+            on_violation=settings.on_violation,
+        )
+        # The session looks these up at each call.
+        # As attributes they cost one call less per stream than methods that pass on.
+        (self.serve, self.on_fire_and_forget), self.attach = (
+            self._incoming.calls,
+            self._incoming.attach,
+        )
         self.source_of = self._incoming.source_of
         leaving = LazyEvent()
         self._parts = ConnectionContext(
@@ -141,7 +177,9 @@ class ConnectionTask:
             over=LazyEvent(),
             leaving=leaving,
         )
-        self._link_switcher = LinkSwitcher(connection, self._parts, settings.replace_link, self._use, events)
+        self._link_switcher = LinkSwitcher(
+            connection, self._parts, settings.replace_link, self._use, events
+        )
         # Asked when the connection has no stream: a side that publishes waits for subscribers.
         self.session.streams.use.publishes = settings.publishes
         self.session.streams.content_of = settings.content_of
@@ -161,9 +199,11 @@ class ConnectionTask:
         return self._parts.is_open
 
     async def run(self, nursery: trio.Nursery) -> None:
-        """Run until the connection is over; cancelled, say goodbye first. Returns within its deadlines, also if the peer is mute.
+        """Run until the connection is over; cancelled, say goodbye first. Returns within its
+        deadlines, also if the peer is mute.
 
-        The other tasks run in `nursery`, which is open around this call. They have ended when this returns.
+        The other tasks run in `nursery`, which is open around this call.
+        They have ended when this returns.
         """
         budget = self._settings.budget
         if budget is not None:
@@ -175,13 +215,20 @@ class ConnectionTask:
             nursery.start_soon(self._parts.runner.run_for, self._link_switcher, name=READER)
             try:
                 while True:
-                    # A cancel from outside reaches only this wait, because the host is shielded. Then this side says goodbye.
+                    # A cancel from outside reaches only this wait, because the host is shielded.
+                    # Then this side says goodbye.
                     await self._parts.timer.wait_until(self._needs_action)
                     if self._parts.leaving.is_set():
                         break
                     if self.handover is not None and self.handover.is_due(self.session):
-                        # The transport belongs to another connection task from now on, so no link is looked for.
-                        await hand_over(self.handover, self._link_switcher.current, self._parts, self.identify().principal)
+                        # The transport belongs to another connection task from now on,
+                        # so no link is looked for.
+                        await hand_over(
+                            self.handover,
+                            self._link_switcher.current,
+                            self._parts,
+                            self.identify().principal,
+                        )
                         break
                     self._link_switcher.follow()
             finally:
@@ -198,7 +245,8 @@ class ConnectionTask:
                 access.write_connection(self.session, self.identify())
             # An observer may count on it that nothing of the connection runs any more.
             self._events.report_closed(*self.session.close_reason)
-            # Last: nothing is called any more. What the program still holds, such as a `Peer`, can be asked as before.
+            # Last: nothing is called any more.
+            # What the program still holds, such as a `Peer`, can be asked as before.
             if self._link_switcher.has_ended:
                 release_session(self.session)
                 self._link_switcher.release()
@@ -206,26 +254,33 @@ class ConnectionTask:
     def leave(self, reason: str) -> None:
         """Say goodbye, once, and let everything end."""
         batcher = self._parts.requests.batcher
-        batcher.is_requesting = True  # the goodbye is sent from here: a shutdown would start a task of the writer for each connection
+        # The goodbye is sent from here: a shutdown would start a task of the writer for each
+        # connection.
+        batcher.is_requesting = True
         try:
             self.session.close(reason)
         finally:
             batcher.is_requesting = False
             self._link_switcher.current.writer.flush()
         self._parts.timer.reschedule()  # from now on the answer has a deadline
-        if self._link_switcher.current.ended.is_set():  # a hook looks for another link, or none comes: no answer can arrive
+        # A hook looks for another link, or none comes: no answer can arrive.
+        if self._link_switcher.current.ended.is_set():
             self._parts.leaving.set()
             self._parts.timer.wake()
 
     def cut(self) -> None:
-        """End at once and without a goodbye, for a peer that has not said hello: in a flood of such peers each must cost little."""
+        """End at once and without a goodbye, for a peer that has not said hello: in a flood of
+        such peers each must cost little.
+        """
         # The writer first: nothing is sent to this peer any more.
         self._link_switcher.current.writer.stop()
         self.session.end_of_input()
 
     @property
     def refusal(self) -> str | None:
-        """The reason for which this side ended the connection before the hellos; None if it did not, or the peer left first."""
+        """The reason for which this side ended the connection before the hellos; None if it did
+        not, or the peer left first.
+        """
         session = self.session
         if self._events.is_reported_open or session.state is ConnectionState.CLOSED_BY_PEER:
             return None
@@ -235,45 +290,70 @@ class ConnectionTask:
     # --- for the memory budget
 
     def held(self) -> int:
-        """Return the number of bytes that the peer makes the connection hold, in its buffers, streams and tasks."""
-        if self._link_switcher.has_ended:  # released: it holds nothing, and its session cannot be asked
+        """Return the number of bytes that the peer makes the connection hold, in its buffers,
+        streams and tasks.
+        """
+        # released: it holds nothing, and its session cannot be asked.
+        if self._link_switcher.has_ended:
             return 0
-        if self._parts.resumption is not None and self._parts.resumption.is_suspended:  # no link holds anything
+        # No link holds anything.
+        if self._parts.resumption is not None and self._parts.resumption.is_suspended:
             return self.session.held() + self._parts.runner.tasks * TASK_BYTES
-        # Of a link: bytes in flight, read ahead, and in the transport. The budget would not see them otherwise.
-        return self.session.held() + self._link_switcher.current.held() + self._parts.runner.tasks * TASK_BYTES
+        # Of a link: bytes in flight, read ahead, and in the transport.
+        # The budget would not see them otherwise.
+        return (
+            self.session.held()
+            + self._link_switcher.current.held()
+            + self._parts.runner.tasks * TASK_BYTES
+        )
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
-        """Say goodbye: of all connections this one holds the most, and all together hold too much."""
-        what = f"its peer made it hold {held:,} bytes, more than any other, and all together 80 % of {budget:,} (Limits.memory_budget)"
-        report(self._settings.on_violation, LimitExceeded(f"a connection was cut: {what}", limit="memory_budget", value=budget))
+        """Say goodbye: of all connections this one holds the most,
+        and all together hold too much.
+        """
+        what = (
+            f"its peer made it hold {held:,} bytes, more than any other, and all together 80 % of "
+            f"{budget:,} (Limits.memory_budget)"
+        )
+        report(
+            self._settings.on_violation,
+            LimitExceeded(f"a connection was cut: {what}", limit="memory_budget", value=budget),
+        )
         self.session.close("limit:memory", ConnectionLost(f"this side cut the connection: {what}"))
         self._parts.timer.reschedule()
 
     # --- for the session
 
     def wake(self) -> None:
-        """Do nothing: something was queued before there was a link, whose writer looks first thing. `TransportLink` replaces this in the outbox."""
+        """Do nothing: something was queued before there was a link, whose writer looks first
+        thing. `TransportLink` replaces this in the outbox.
+        """
 
     def identify(self) -> PeerIdentity:
-        """Return the identity of the peer, with the principal that an extension or the service has recognised."""
+        """Return the identity of the peer, with the principal that an extension
+        or the service has recognised.
+        """
         return self._incoming.peer
 
     def introduce(self, peer: object) -> None:
         """Let handlers subscribe to what this peer publishes."""
-        # Weak: the peer refers to this connection, and the objects of a connection are freed without a pass of the collector.
+        # Weak: the peer refers to this connection, and the objects of a connection are freed
+        # without a pass of the collector.
         self._incoming.introduce(ref(peer))
 
     def recognise(self, principal: Any) -> None:
         """Add the principal to the identity of the peer."""
         self._incoming.recognise(principal)
 
-    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+    def await_result(
+        self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]
+    ) -> None:
         """Await in a task of the connection."""
 
         def finish(result: Any, error: Exception | None) -> None:
             then(result, error)
-            # The result may have closed the connection, or have set a time at which it is to be closed.
+            # The result may have closed the connection, or have set a time at
+            # which it is to be closed.
             self._parts.timer.reschedule()
 
         self._incoming.await_result(awaitable, finish)
@@ -283,7 +363,8 @@ class ConnectionTask:
         if self.handover is not None and self.handover.is_due(self.session):
             self._parts.timer.wake()  # the transport belongs to a connection that was open before
             return
-        # Forgotten at the hello. With the hashes in place of tokens, an idle connection takes 0.9 KiB for resume, and not 1.7.
+        # Forgotten at the hello. With the hashes in place of tokens, an idle connection takes 0.9
+        # KiB for resume, and not 1.7.
         self.handover = None
         resumption = self._parts.resumption
         if resumption is not None:
@@ -341,7 +422,8 @@ class ConnectionTask:
         self._incoming.use(connection.peer)
 
     def _needs_action(self) -> bool:
-        # `leaving` is set by the session's end, by a goodbye that has no answer, or by a failure of the host.
+        # `leaving` is set by the session's end, by a goodbye that has no answer,
+        # or by a failure of the host.
         links, handover = self._link_switcher, self.handover
         if self._parts.leaving.is_set() or (handover is not None and handover.is_due(self.session)):
             return True
@@ -362,24 +444,39 @@ class ConnectionTask:
                 await self._parts.timer.wait_unticked(lambda: links.has_ended)
 
     async def _say_goodbye(self) -> None:
-        """Wait for the end of the goodbyes, send the last bytes, and close: all within the deadlines, also if the peer does not react."""
+        """Wait for the end of the goodbyes, send the last bytes, and close: all within the
+        deadlines, also if the peer does not react.
+        """
         # The link of this moment: a hook that is asked for another one is cancelled below.
-        limits, session, link, is_sent = self._settings.limits, self.session, self._link_switcher.current, False
+        limits, session, link, is_sent = (
+            self._settings.limits,
+            self.session,
+            self._link_switcher.current,
+            False,
+        )
         with trio.move_on_after(limits.goodbye_timeout + limits.linger, shield=True):
-            # The session is over when the answer has arrived, or when its own deadline has passed. A link that has ended brings no answer:
-            # a hook that still looks for another one is not waited for, because a session that is closing takes no other link.
+            # The session is over when the answer has arrived, or when its own deadline has passed.
+            # A link that has ended brings no answer: a hook that still looks for another one is not
+            # waited for, because a session that is closing takes no other link.
             if session.channel.dialect.answers_goodbye and not link.ended.is_set():
-                await self._parts.timer.wait_until(lambda: self._parts.over.is_set() or link.ended.is_set())
+                await self._parts.timer.wait_until(
+                    lambda: self._parts.over.is_set() or link.ended.is_set()
+                )
             if link.ended.is_set() and not self._link_switcher.is_followed:
                 session.end_of_input()  # this end of the transport is the answer to the goodbye
             link.on_goodbye()
             is_sent = await linger(link.connection, self._parts, link.reader, link.writer)
-        # Many deadlines may pass at the same time. Shielded, and without a deadline: in each pass some connections go on.
+        # Many deadlines may pass at the same time. Shielded, and without a deadline:
+        # in each pass some connections go on.
         with trio.CancelScope(shield=True):
             await self._parts.turns.begin_end(limits.turn)
         # If this side has a reason of its own, the missing answer is only its consequence.
-        self.on_end(session.streams.end_error or ConnectionLost("the peer did not answer the goodbye in time"))
-        # The writer first: a send in progress would fail when the transport is closed under it, and be taken for a fault.
+        self.on_end(
+            session.streams.end_error
+            or ConnectionLost("the peer did not answer the goodbye in time")
+        )
+        # The writer first: a send in progress would fail when the transport is closed under it,
+        # and be taken for a fault.
         self._link_switcher.stop()
         has_parted = session.state in _PARTED or not session.channel.dialect.answers_goodbye
         await self._close(link.connection, in_good_order=is_sent and has_parted)
@@ -388,21 +485,31 @@ class ConnectionTask:
 
     async def _close(self, connection: Connection, *, in_good_order: bool) -> None:
         settings = self._settings
-        await close(connection, in_good_order=in_good_order, seconds=settings.limits.goodbye_timeout, on_violation=settings.on_violation)
+        await close(
+            connection,
+            in_good_order=in_good_order,
+            seconds=settings.limits.goodbye_timeout,
+            on_violation=settings.on_violation,
+        )
 
 
 def statistics_of(connection: ConnectionTask) -> PeerStatistics:
     """Return what a connection has done and what it holds now."""
     now, peer = trio.current_time(), connection.connection.peer
-    return connection.counts.take(now, peer=peer, opened_at=connection.opened_at, buffered=connection.held())
+    return connection.counts.take(
+        now, peer=peer, opened_at=connection.opened_at, buffered=connection.held()
+    )
 
 
-async def hand_over(handover: Handover, link: TransportLink, parts: ConnectionContext, principal: object) -> None:
+async def hand_over(
+    handover: Handover, link: TransportLink, parts: ConnectionContext, principal: object
+) -> None:
     """Give the transport of `link` to a connection that was lost, or refuse to."""
     session = parts.session
     try:
         with trio.fail_after(parts.limits.handshake_timeout):
-            # The writer may send the answer some passes before it says so, and the peer may have sent more by then.
+            # The writer may send the answer some passes before it says so,
+            # and the peer may have sent more by then.
             await handover.prepare(principal, parts.runner.stop)
             if not await link.writer.wait_flushed():
                 return

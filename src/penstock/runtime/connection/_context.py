@@ -1,7 +1,8 @@
 """What lives as long as the logical connection, as the parts of a link use it.
 
-A *link* is one transport connection with its reader and writer (`_link`). The session, the streams and the requests outlive a link
-that is replaced. The parts of a link hold these objects directly: a message must not pay for the separation with further calls.
+A *link* is one transport connection with its reader and writer (`_link`). The session, the streams
+and the requests outlive a link that is replaced. The parts of a link hold these objects directly: a
+message must not pay for the separation with further calls.
 """
 
 from typing import Protocol
@@ -27,14 +28,20 @@ class MemoryHolder(Protocol):
         """Return the number of bytes that the peer makes the connection hold."""
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
-        """End the connection with the goodbye ``limit:memory``: it holds `held` bytes, and all together about `budget`."""
+        """End the connection with the goodbye ``limit:memory``:
+        it holds `held` bytes, and all together about `budget`.
+        """
 
 
 class SharedMemory(Protocol):
-    """The memory budget that the connections of a server share. A connection that this side opened has one of its own."""
+    """The memory budget that the connections of a server share.
+    A connection that this side opened has one of its own.
+    """
 
     moved: int
-    """Bytes that have moved in or out since the last measurement. The reader and the writer add to it: a call for each would cost more."""
+    """Bytes that have moved in or out since the last measurement. The reader and the writer add
+    to it: a call for each would cost more.
+    """
     slack: float
     """Call `measure` when `moved` has reached this."""
 
@@ -76,9 +83,13 @@ class ConnectionContext:
     over: LazyEvent
     """The session has ended."""
     leaving: LazyEvent
-    """The session has ended; or this side has said a goodbye that the peer does not answer, and its own end comes first."""
+    """The session has ended; or this side has said a goodbye that the peer does not answer,
+    and its own end comes first.
+    """
     nursery: trio.Nursery = attrs.field(init=False)
-    """Runs all tasks of the connection but the one that waits for its end. Set when that one has begun."""
+    """Runs all tasks of the connection but the one that waits for its end.
+    Set when that one has begun.
+    """
     resumption: Resumption | None = None
     """Set while a lost link suspends the connection in place of ending it."""
     links: ReplacedLinks | None = None

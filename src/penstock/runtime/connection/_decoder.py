@@ -1,10 +1,13 @@
-"""From the bytes of a peer to elements: with the serializer that the program has chosen, or with the one that the publisher announces.
+"""From the bytes of a peer to elements: with the serializer that the program has chosen, or with
+the one that the publisher announces.
 
 Rules of this file:
 
-* A publisher is announced before its stream begins, if both sides have the extension *content*. So the choice is made once, before the
-  first element, and a stream of bytes has no object of this file behind its acceptance.
-* A name that the peer announces selects one of the serializers that are installed here, and nothing else.
+* A publisher is announced before its stream begins, if both sides have the extension *content*. So
+  the choice is made once, before the first element, and a stream of bytes has no object of this
+  file behind its acceptance.
+* A name that the peer announces selects one of the serializers that are installed here,
+  and nothing else.
 """
 
 from collections.abc import Sequence
@@ -31,20 +34,29 @@ def _shown(name: str | None) -> str:
 
 
 class AnnouncedSerializer(Serializer):
-    """In the place of a serializer: the elements are read as their publisher announces, or with `otherwise` if it announces nothing.
+    """In the place of a serializer: the elements are read as their publisher announces, or with
+    `otherwise` if it announces nothing.
 
     Elements whose serializer is in `raw` stay bytes.
     """
 
     name = "announced"
 
-    def __init__(self, registry: Registry, *, otherwise: Serializer | None = None, raw: frozenset[str] = frozenset({BYTES})) -> None:
+    def __init__(
+        self,
+        registry: Registry,
+        *,
+        otherwise: Serializer | None = None,
+        raw: frozenset[str] = frozenset({BYTES}),
+    ) -> None:
         self.registry: Registry = registry
         self.otherwise: Serializer | None = otherwise
         self.raw: frozenset[str] = raw
 
     def find(self, name: str | None) -> Serializer | None:
-        """Return the serializer for elements that are announced as `name`, or None if they stay bytes. Raises UsageError."""
+        """Return the serializer for elements that are announced as `name`, or None
+        if they stay bytes. Raises UsageError.
+        """
         # Bytes say nothing about their format, so the program's own choice stays.
         if name is None or (name == BYTES and self.otherwise is not None):
             return self.otherwise
@@ -56,8 +68,9 @@ class AnnouncedSerializer(Serializer):
         except UsageError:
             known = ", ".join(sorted(self.registry.serializers))
             raise UsageError(
-                f"the publisher announces the serializer {_shown(name)}, which is not installed here; there is: {known}. Install its "
-                "plugin, or give serializer='bytes' for the bytes as they are"
+                f"the publisher announces the serializer {_shown(name)}, which is not installed "
+                f"here; there is: {known}. Install its plugin, or give serializer='bytes' for the "
+                "bytes as they are"
             ) from None
 
     def dumps(self, element: object, /) -> bytes:
@@ -91,7 +104,8 @@ class AwaitingSerializer(Subscriber[Any]):
         return subscriber if found is None else Decoder.behind(self._upstream, subscriber, found)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
-        # The subscriber gets the subscription itself: this object will not be there when it requests more.
+        # The subscriber gets the subscription itself:
+        # this object will not be there when it requests more.
         self._upstream = subscription
         self._subscriber.on_subscribe(subscription)
 
@@ -117,7 +131,9 @@ class AwaitingSerializer(Subscriber[Any]):
 
 
 class Decoder(Subscriber[bytes], Subscription):
-    """Turns bytes from the peer into elements. A subscriber with `load_with` gets the bytes, and has them loaded when they are read."""
+    """Turns bytes from the peer into elements. A subscriber with `load_with` gets the bytes, and
+    has them loaded when they are read.
+    """
 
     __slots__ = ("_is_late", "_position", "_serializer", "_subscriber", "_upstream")
 
@@ -137,28 +153,36 @@ class Decoder(Subscriber[bytes], Subscription):
             self._subscriber.on_subscribe(self)
 
     @classmethod
-    def behind(cls, upstream: Subscription, subscriber: Subscriber[Any], serializer: Serializer) -> "Decoder":
+    def behind(
+        cls, upstream: Subscription, subscriber: Subscriber[Any], serializer: Serializer
+    ) -> "Decoder":
         """Return one for a subscriber that has its subscription already: it goes on with that."""
         decoder = cls(subscriber, serializer)
         decoder._upstream = upstream  # of this class
         return decoder
 
     def on_content(self, serializer: str | None, _schema: str, /) -> Subscriber[Any]:
-        """Compare the serializer of the program with that of the publisher; None if the publisher announces none. Return this object."""
+        """Compare the serializer of the program with that of the publisher; None if the
+        publisher announces none. Return this object.
+        """
         subscriber, chosen = self._subscriber, self._serializer.name
         # Bytes may be anything. Only two formats that both are named can contradict each other.
         if serializer not in (None, BYTES, chosen) and subscriber is not None:
             self.cancel()
             subscriber.on_error(
                 UsageError(
-                    f"this side reads the stream with the serializer {chosen!r}, and the publisher announces {_shown(serializer)}; leave "
-                    "serializer= and type= out to take what is announced, or give serializer='bytes' for the bytes as they are"
+                    f"this side reads the stream with the serializer {chosen!r}, and the "
+                    f"publisher announces {_shown(serializer)}; leave "
+                    "serializer= and type= out to take what is announced, or give "
+                    "serializer='bytes' for the bytes as they are"
                 )
             )
         return self
 
     def held(self) -> int:
-        """Return how many bytes the elements have that the subscriber has not read, if it can tell."""
+        """Return how many bytes the elements have that the subscriber has not read,
+        if it can tell.
+        """
         held = held_of(self._subscriber)
         return 0 if held is None else held()
 
@@ -184,7 +208,8 @@ class Decoder(Subscriber[bytes], Subscription):
 
     def on_next_many(self, elements: Sequence[bytes], /) -> None:
         """Take elements that arrived together."""
-        # One call for the whole run, as it was decoded: single calls from here on would undo what the decoder saved.
+        # One call for the whole run, as it was decoded:
+        # single calls from here on would undo what the decoder saved.
         on_next_many = on_next_many_of(self._subscriber)
         if on_next_many is None:
             for element in elements:
@@ -195,24 +220,32 @@ class Decoder(Subscriber[bytes], Subscription):
             return
         subscriber = self._subscriber
         loaded, error = self.load(elements)
-        # Also if one failed: the elements in front of it are delivered, as with single calls of on_next.
+        # Also if one failed: the elements in front of it are delivered,
+        # as with single calls of on_next.
         if loaded:
             on_next_many(loaded)
         if error is not None and subscriber is not None:
             subscriber.on_error(error)
 
     def load(self, elements: Sequence[bytes], /) -> tuple[list[Any], Exception | None]:
-        """Return the loaded elements, and None. If one cannot be loaded, cancel, and return those in front of it, and its error."""
+        """Return the loaded elements, and None. If one cannot be loaded, cancel, and return
+        those in front of it, and its error.
+        """
         loaded: Any = None
-        # boundary: the serializer may be a plugin. If it raises, or returns no list, or not one value for each element, the elements are
-        # loaded one by one, to find the one that fails.
+        # boundary: the serializer may be a plugin. If it raises, or returns no list, or not one
+        # value for each element, the elements are loaded one by one, to find the one that fails.
         with suppress(Exception):
             loaded = self._serializer.loads_many(elements)
             # A copy, because an object of a subclass may change behind this call.
             if type(loaded) is not list and isinstance(loaded, list):
                 loaded = list(loaded)
-        # Types and not `None in loaded`: that compares each element, and the comparison of a dataclass takes 0.2 us.
-        if type(loaded) is not list or len(loaded) != len(elements) or NoneType in set(map(type, loaded)):
+        # Types and not `None in loaded`: that compares each element,
+        # and the comparison of a dataclass takes 0.2 us.
+        if (
+            type(loaded) is not list
+            or len(loaded) != len(elements)
+            or NoneType in set(map(type, loaded))
+        ):
             return self._load_each(elements)
         self._position += len(loaded)
         return loaded, None
@@ -225,7 +258,8 @@ class Decoder(Subscriber[bytes], Subscription):
             except Exception as failure:  # boundary: the serializer may be a plugin
                 error = load_error(failure, self._serializer, self._position, len(element))
                 break
-            # A value that is read as None would break rule 2.13 at the subscriber. So the stream fails, and names the element.
+            # A value that is read as None would break rule 2.13 at the subscriber. So the stream
+            # fails, and names the element.
             if value is None:
                 error = loaded_none(self._serializer, self._position, len(element))
                 break
@@ -256,6 +290,8 @@ class Decoder(Subscriber[bytes], Subscription):
             upstream.cancel()
 
     def _leave(self) -> Subscriber[Any] | None:
-        """Drop both sides (rules 1.6, 3.13): a stream that was not read to its end still has `load`. Return the subscriber."""
+        """Drop both sides (rules 1.6, 3.13): a stream that was not read to its end still has
+        `load`. Return the subscriber.
+        """
         subscriber, self._subscriber, self._upstream = self._subscriber, None, _ENDED
         return subscriber

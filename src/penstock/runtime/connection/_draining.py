@@ -1,4 +1,6 @@
-"""The drain of a connection that runs: telling its peer, and whether it can be left without a loss."""
+"""The drain of a connection that runs:
+telling its peer, and whether it can be left without a loss.
+"""
 
 import trio
 
@@ -6,9 +8,12 @@ from penstock.runtime.connection._connection import ConnectionTask
 
 
 def drain_connection(connection: ConnectionTask, until: float) -> None:
-    """Refuse new streams of the peer from now on, and tell it. Streams that run go on; this side leaves at the time `until`."""
+    """Refuse new streams of the peer from now on, and tell it. Streams that run go on; this side
+    leaves at the time `until`.
+    """
     batcher = connection.requests.batcher
-    batcher.is_requesting = True  # sent from here: a server that drains would start a task of the writer for each connection
+    # sent from here: a server that drains would start a task of the writer for each connection.
+    batcher.is_requesting = True
     try:
         connection.session.streams.drain.begin(trio.current_time(), until)
     finally:
@@ -17,7 +22,9 @@ def drain_connection(connection: ConnectionTask, until: float) -> None:
 
 
 def is_quiet(connection: ConnectionTask) -> bool:
-    """Return whether nothing runs: no stream in either direction, no publisher or handler that has to stop, no byte that waits."""
+    """Return whether nothing runs: no stream in either direction, no publisher or handler that
+    has to stop, no byte that waits.
+    """
     streams, outbox = connection.session.streams, connection.session.outbox
     # The last answer may be among the bytes that the transport has not taken.
     is_sent = outbox.is_empty and not connection.requests.batcher.writer.in_flight

@@ -1,10 +1,14 @@
-"""Which encodings of its messages a connection lists in its hello, and which one its transport or its URL has chosen before.
+"""Which encodings of its messages a connection lists in its hello, and which one its transport
+or its URL has chosen before.
 
 Rules of this file:
 
-* A client lists an encoding only if the program names it. A server lists all that are installed: the client decides.
-* The name that a transport negotiates (ALPN, a subprotocol) ends with ``+msgpack`` if it means that encoding.
-* An encoding that was chosen before the first byte is that of both directions, and of the hellos. Then none is negotiated.
+* A client lists an encoding only if the program names it. A server lists all that are installed:
+  the client decides.
+* The name that a transport negotiates (ALPN, a subprotocol) ends with ``+msgpack`` if it means
+  that encoding.
+* An encoding that was chosen before the first byte is that of both directions, and of the hellos.
+  Then none is negotiated.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -25,8 +29,11 @@ def takes_encodings(kind: DialectFactory) -> bool:
     return getattr(kind, "takes_encodings", False)  # the dialect of a plugin may lack the attribute
 
 
-def encoding_asked(registry: Registry, name: str | None, url: Url, kind: DialectFactory) -> tuple[Factory, ...]:
-    """Return the encoding that a program asks for as ``encoding=``, as the list for its hello. Raises UsageError if it is not installed.
+def encoding_asked(
+    registry: Registry, name: str | None, url: Url, kind: DialectFactory
+) -> tuple[Factory, ...]:
+    """Return the encoding that a program asks for as ``encoding=``, as the list for its hello.
+    Raises UsageError if it is not installed.
 
     The list is empty if `url` has chosen the encoding already. `kind` is the dialect at `url`.
     """
@@ -34,25 +41,43 @@ def encoding_asked(registry: Registry, name: str | None, url: Url, kind: Dialect
     if name is None or name == COMPACT or url.encoding is not None:
         return ()
     if not isinstance(name, str):
-        raise UsageError(f"encoding={shown(name)}; give the name of an encoding, for example 'msgpack'")
+        raise UsageError(
+            f"encoding={shown(name)}; give the name of an encoding, for example 'msgpack'"
+        )
     if not takes_encodings(kind):
-        raise UsageError(f"encoding={name!r} was given for {kind.name}, whose messages have one encoding; RS.io has others")
+        raise UsageError(
+            f"encoding={name!r} was given for {kind.name}, whose messages have one encoding; RS.io "
+            "has others"
+        )
     return (registry.encoding(name),)
 
 
-def in_encoding_of_url(registry: Registry, kinds: Sequence[DialectFactory], url: Url) -> list[DialectFactory]:
-    """Return `kinds` as the URL asks for them. Raises UsageError if its encoding is not installed, or if no dialect has encodings."""
+def in_encoding_of_url(
+    registry: Registry, kinds: Sequence[DialectFactory], url: Url
+) -> list[DialectFactory]:
+    """Return `kinds` as the URL asks for them. Raises UsageError if its encoding is not
+    installed, or if no dialect has encodings.
+    """
     if url.encoding is None or url.encoding == COMPACT:
         return list(kinds)
     offer = registry.encoding(url.encoding)
-    encoded: list[DialectFactory] = [DialectInEncoding(kind, offer) for kind in kinds if takes_encodings(kind)]
+    encoded: list[DialectFactory] = [
+        DialectInEncoding(kind, offer) for kind in kinds if takes_encodings(kind)
+    ]
     if not encoded:
-        raise UsageError(f"{str(url)!r} asks for an encoding, and the messages of {url.dialect} have only one; leave ?encoding= out")
+        raise UsageError(
+            f"{str(url)!r} asks for an encoding, and the messages of {url.dialect} have only one; "
+            "leave ?encoding= out"
+        )
     return encoded
 
 
-def in_encoding_of_transport(registry: Registry, kinds: Sequence[DialectFactory], connection: Connection) -> Sequence[DialectFactory]:
-    """Return `kinds` as the transport has negotiated them. Call it once the handshake of `connection` is done."""
+def in_encoding_of_transport(
+    registry: Registry, kinds: Sequence[DialectFactory], connection: Connection
+) -> Sequence[DialectFactory]:
+    """Return `kinds` as the transport has negotiated them.
+    Call it once the handshake of `connection` is done.
+    """
     name = (connection.facts.protocol or "").partition("+")[2]
     offer = registry.encodings.get(name)
     if offer is None:
@@ -61,11 +86,14 @@ def in_encoding_of_transport(registry: Registry, kinds: Sequence[DialectFactory]
     return [DialectInEncoding(kind, offer) for kind in kinds if takes_encodings(kind)] or kinds
 
 
-def protocols_of(kinds: Iterable[DialectFactory], encodings: Iterable[Factory] = ()) -> Iterator[str]:
+def protocols_of(
+    kinds: Iterable[DialectFactory], encodings: Iterable[Factory] = ()
+) -> Iterator[str]:
     """Yield the ALPN names of each dialect that has one: in each of `encodings`, and in its own."""
     names = [encoding.name for encoding in encodings]
     for kind in kinds:
-        if alpn := getattr(kind, "alpn", ""):  # the dialect of a plugin may lack the attribute, and can be spoken without ALPN
+        # The dialect of a plugin may lack the attribute, and can be spoken without ALPN.
+        if alpn := getattr(kind, "alpn", ""):
             # The encodings first: the client that lists one prefers it.
             yield from (f"{alpn}+{name}" for name in names if takes_encodings(kind))
             yield alpn
@@ -85,7 +113,8 @@ class DialectInEncoding:
         self.default_extensions: frozenset[int] = kind.default_extensions
         # The dialect of a plugin may lack these two.
         self.examines_peers: bool = getattr(kind, "examines_peers", False)
-        # Without it the extension was left out over ALPN and WebSocket, and a lost connection was over.
+        # Without it the extension was left out over ALPN and WebSocket,
+        # and a lost connection was over.
         self.resumes: bool = getattr(kind, "resumes", False)
         self.alpn: str = f"{kind.alpn}+{offer.name}"
 
@@ -100,4 +129,6 @@ class DialectInEncoding:
     def refusal(self, reason: str, /, *, framed: bool = False) -> bytes:
         """Return the refusal in the encoding."""
         # A dialect that takes encodings has this parameter, too.
-        return cast("bytes", cast("Any", self._kind).refusal(reason, framed=framed, encoding=self._offer))
+        return cast(
+            "bytes", cast("Any", self._kind).refusal(reason, framed=framed, encoding=self._offer)
+        )

@@ -2,10 +2,12 @@
 
 Rules of this file:
 
-* The order is fixed: the connection is opened, its streams begin and end, the connection is closed. A client may subscribe before the
-  peer has said hello. Such a stream is reported after the hello, and never if there is none.
+* The order is fixed: the connection is opened, its streams begin and end, the connection is closed.
+  A client may subscribe before the peer has said hello. Such a stream is reported after the hello,
+  and never if there is none.
 * Nothing is made for a stream unless a plugin listens to streams: an idle stream must stay small.
-* A stream that this side serves begins when it is accepted. A stream that was refused is not reported.
+* A stream that this side serves begins when it is accepted.
+  A stream that was refused is not reported.
 """
 
 from collections.abc import Callable, Sequence
@@ -80,16 +82,23 @@ class ConnectionEvents:
         self._tapped: dict[SendingStream, TappedSending] = {}
         self._suspended_at = 0.0
         self.access: AccessLog | None = AccessLog.if_enabled(address, accepted=accepted)
-        """The access log; None if it is off. It needs no plugin, and makes nothing for a stream that ends well."""
+        """The access log; None if it is off.
+        It needs no plugin, and makes nothing for a stream that ends well.
+        """
         self.wants_streams: bool = events.wants_streams or events.wants_signals
-        """True if a plugin observes streams or their signals. Plugins are fixed when the registry is built, so this is looked up once."""
+        """True if a plugin observes streams or their signals. Plugins are fixed when the
+        registry is built, so this is looked up once.
+        """
         self.counts_elements: bool = events.wants_streams
-        """True if a plugin is told how many elements a stream had. A recorder counts them itself."""
+        """True if a plugin is told how many elements a stream had.
+        A recorder counts them itself.
+        """
 
     # --- the connection
 
     def start(self, session: Session | None, now: Callable[[], float]) -> None:
-        """`session` tells, when a stream ends, whether the end of the connection has ended it; `now` returns the time.
+        """`session` tells, when a stream ends, whether the end of the connection has ended it;
+        `now` returns the time.
 
         A stream that belongs to no connection is reported without a session.
         """
@@ -97,10 +106,17 @@ class ConnectionEvents:
 
     def report_opened(self, peer: PeerIdentity, dialect: str) -> None:
         """Report that both sides have said hello, and the streams that began before."""
-        # Numbered here, and not at the start: connections without a hello are not reported, and leave no gap.
+        # Numbered here, and not at the start:
+        # connections without a hello are not reported, and leave no gap.
         self._number, self._peer = next(_numbers), peer
         self._events.connection_opened(
-            ConnectionOpened(connection=self._number, address=self._address, dialect=dialect, accepted=self._accepted, peer=peer)
+            ConnectionOpened(
+                connection=self._number,
+                address=self._address,
+                dialect=dialect,
+                accepted=self._accepted,
+                peer=peer,
+            )
         )
         # Taken out first: an observer may cancel a stream from inside its hook.
         early, self._early = self._early, {}
@@ -120,13 +136,21 @@ class ConnectionEvents:
     def report_closed(self, reason: str, error: BaseException | None) -> None:
         """Report that nothing of the connection runs any more."""
         if self.is_reported_open:
-            self._events.connection_closed(ConnectionClosed(connection=self._number, reason=reason, error=error))
+            self._events.connection_closed(
+                ConnectionClosed(connection=self._number, reason=reason, error=error)
+            )
 
     def report_suspended(self, error: Exception) -> None:
         """Report that the link is lost, and that the connection waits for another one."""
         self._suspended_at = self._now()
         self._events.connection_suspended(
-            ConnectionSuspended(connection=self._number, address=self._address, accepted=self._accepted, peer=self._peer, error=error)
+            ConnectionSuspended(
+                connection=self._number,
+                address=self._address,
+                accepted=self._accepted,
+                peer=self._peer,
+                error=error,
+            )
         )
 
     def report_resumed(self, peer: PeerIdentity) -> None:
@@ -145,10 +169,13 @@ class ConnectionEvents:
 
     def observe(self, subscriber: Subscriber[Any]) -> "ObservedStream":
         """Return a subscriber that counts what a stream of the peer delivers, and passes it on."""
-        return ObservedStream(self, subscriber, TappedStream(subscriber) if self._events.wants_signals else None)
+        return ObservedStream(
+            self, subscriber, TappedStream(subscriber) if self._events.wants_signals else None
+        )
 
     def serve(self, stream: SendingStream, pattern: str = "") -> StreamCount:
-        """Report a stream that is about to be accepted, and return the record of its outcome. Its end is reported too.
+        """Report a stream that is about to be accepted, and return the record of its outcome.
+        Its end is reported too.
 
         `pattern` is the name under which the service offers its publisher.
         """
@@ -158,12 +185,17 @@ class ConnectionEvents:
         tapped = None
         if self._events.wants_signals:
             tapped = self._tapped[stream] = TappedSending(served, stream)
-        self.report_stream(stream.id, str(stream.target), outbound=True, pattern=pattern, tapped=tapped)
+        self.report_stream(
+            stream.id, str(stream.target), outbound=True, pattern=pattern, tapped=tapped
+        )
         return served
 
     def watch(self, stream: SendingStream) -> Subscriber[Any]:
-        """Return the subscriber for the publisher of `stream`: one that remembers the outcome, if `serve` was called for the stream."""
-        # Only a stream that is reported gets an object in front of it: the others keep the shorter path.
+        """Return the subscriber for the publisher of `stream`: one that remembers the outcome,
+        if `serve` was called for the stream.
+        """
+        # Only a stream that is reported gets an object in front of it:
+        # the others keep the shorter path.
         tapped = self._tapped.get(stream)
         if tapped is not None and not tapped.is_passed_by:
             return tapped
@@ -171,27 +203,47 @@ class ConnectionEvents:
         return stream if served is None else ServedStream(served, stream)
 
     def watch_call(self, stream: SendingStream, call: Subscription) -> Subscription:
-        """Return the subscription for a request that a handler answers: `call`, or an object in front of it that a tap watches."""
+        """Return the subscription for a request that a handler answers: `call`, or an object in
+        front of it that a tap watches.
+        """
         tapped = self._tapped.get(stream)
         if tapped is None or tapped.is_passed_by:
             return call
-        # The row of on_subscribe: a request that a handler answers has no publisher that would signal it.
+        # The row of on_subscribe: a request that a handler answers has no publisher
+        # that would signal it.
         tapped.use(call)
         return tapped
 
     def on_failure(self, stream: SendingStream, error: BaseException) -> None:
-        """Remember that the publisher of a served stream failed, or published what cannot be sent."""
+        """Remember that the publisher of a served stream failed,
+        or published what cannot be sent.
+        """
         served = self._served.get(stream)
         if served is not None:
             served.fail(error)
 
-    def report_stream(self, stream: int, publisher: str, *, outbound: bool, pattern: str = "", tapped: TappedStream | None = None) -> float:
-        """Report that a stream has begun, and return the time; `outbound` streams are served by this side.
+    def report_stream(
+        self,
+        stream: int,
+        publisher: str,
+        *,
+        outbound: bool,
+        pattern: str = "",
+        tapped: TappedStream | None = None,
+    ) -> float:
+        """Report that a stream has begun, and return the time;
+        `outbound` streams are served by this side.
 
         `tapped` gets the tap of the stream, if a plugin wants to see its signals.
         """
         if self._number:
-            event = StreamOpened(connection=self._number, stream=stream, publisher=str(publisher), outbound=outbound, pattern=pattern)
+            event = StreamOpened(
+                connection=self._number,
+                stream=stream,
+                publisher=str(publisher),
+                outbound=outbound,
+                pattern=pattern,
+            )
             # Before the tap: its first row belongs to a stream that observers know.
             self._events.stream_opened(event)
             if tapped is not None:
@@ -202,14 +254,22 @@ class ConnectionEvents:
         return self._now()
 
     def report_end(self, ended: EndedStream, *, outbound: bool) -> None:
-        """Report that a stream has ended. No outcome means a cancel, or the end of the connection if that is closing."""
+        """Report that a stream has ended. No outcome means a cancel, or the end of the
+        connection if that is closing.
+        """
         if not self._number:
-            # Its beginning was not reported. An observer that counts open streams would go below 0 with this end.
+            # Its beginning was not reported.
+            # An observer that counts open streams would go below 0 with this end.
             self._early.pop((ended.stream, outbound), None)
             return
         outcome = ended.outcome
-        # A stream that completed before the end is complete, also if its connection ended in the same step.
-        if self._session is not None and self._session.state.is_closing and outcome is not Outcome.COMPLETED:
+        # A stream that completed before the end is complete, also
+        # if its connection ended in the same step.
+        if (
+            self._session is not None
+            and self._session.state.is_closing
+            and outcome is not Outcome.COMPLETED
+        ):
             outcome = Outcome.LOST
         self._events.stream_ended(
             StreamEnded(
@@ -245,7 +305,9 @@ class ConnectionEvents:
 
 
 class ServedStream(Subscriber[Any]):
-    """Remembers how the publisher of a served stream ended it. It passes everything on, and lends the batch of the stream."""
+    """Remembers how the publisher of a served stream ended it. It passes everything on, and
+    lends the batch of the stream.
+    """
 
     __slots__ = ("_served", "_stream")
 
@@ -273,7 +335,8 @@ class ServedStream(Subscriber[Any]):
         self._stream.on_reservation_used()
 
     def on_error(self, error: BaseException, /) -> None:
-        # Before the signal: the stream reports its end inside it, and the outcome must be known by then.
+        # Before the signal: the stream reports its end inside it,
+        # and the outcome must be known by then.
         self._served.fail(error)
         self._stream.on_error(error)
 
@@ -284,13 +347,30 @@ class ServedStream(Subscriber[Any]):
 
 
 class ObservedStream(Subscriber[Any], Subscription):
-    """Counts what a stream of the peer delivers to its subscriber here, and reports the end once."""
+    """Counts what a stream of the peer delivers to its subscriber here,
+    and reports the end once.
+    """
 
-    __slots__ = ("_began_at", "_bytes", "_elements", "_events", "_id", "_publisher", "_subscriber", "_tapped", "_upstream")
+    __slots__ = (
+        "_began_at",
+        "_bytes",
+        "_elements",
+        "_events",
+        "_id",
+        "_publisher",
+        "_subscriber",
+        "_tapped",
+        "_upstream",
+    )
 
     _upstream: Subscription
 
-    def __init__(self, events: ConnectionEvents, subscriber: Subscriber[Any], tapped: TappedStream | None = None) -> None:
+    def __init__(
+        self,
+        events: ConnectionEvents,
+        subscriber: Subscriber[Any],
+        tapped: TappedStream | None = None,
+    ) -> None:
         """`tapped` stands in front of `subscriber`, if a plugin may want to see the signals."""
         self._events = events
         self._subscriber: Subscriber[Any] | None = tapped or subscriber
@@ -302,10 +382,14 @@ class ObservedStream(Subscriber[Any], Subscription):
         self._bytes = 0
 
     def on_open(self, stream: int, publisher: str) -> None:
-        """Report the beginning: the peer was asked. Nothing is reported if the subscriber has cancelled inside on_subscribe."""
+        """Report the beginning: the peer was asked. Nothing is reported if the subscriber has
+        cancelled inside on_subscribe.
+        """
         if self._subscriber is not None:
             self._id, self._publisher = stream, publisher
-            self._began_at = self._events.report_stream(stream, publisher, outbound=False, tapped=self._tapped)
+            self._began_at = self._events.report_stream(
+                stream, publisher, outbound=False, tapped=self._tapped
+            )
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
@@ -313,7 +397,9 @@ class ObservedStream(Subscriber[Any], Subscription):
             self._subscriber.on_subscribe(self)
 
     def on_content(self, serializer: str | None, schema: str, /) -> Subscriber[Any]:
-        """Let the subscriber below choose how elements are read. Return this object, which counts bytes, and so stays above it."""
+        """Let the subscriber below choose how elements are read. Return this object, which
+        counts bytes, and so stays above it.
+        """
         on_content = on_content_of(self._subscriber)
         below = None if on_content is None else on_content(serializer, schema)
         if below is not None and self._subscriber is not None:  # it may have cancelled
@@ -322,13 +408,15 @@ class ObservedStream(Subscriber[Any], Subscription):
 
     def held(self) -> int:
         """Return how many bytes of elements the subscriber has not read, if it can tell."""
-        # Passed on, because the byte window of a stream must be the same with and without a plugin that listens.
+        # Passed on, because the byte window of a stream must be the same with
+        # and without a plugin that listens.
         held = held_of(self._subscriber)
         return 0 if held is None else held()
 
     def on_next(self, element: Any, /) -> None:
         if self._subscriber is not None:
-            # Counted first: the subscriber may cancel inside on_next, and the report of the end must have this element.
+            # Counted first: the subscriber may cancel inside on_next,
+            # and the report of the end must have this element.
             self._elements += 1
             self._bytes += len(element)
             self._subscriber.on_next(element)
@@ -404,10 +492,20 @@ class ObservedStream(Subscriber[Any], Subscription):
             self._upstream.cancel()
 
     def _end(self, outcome: Outcome | None, error: BaseException | None) -> Subscriber[Any] | None:
-        # Taken out first: a second terminal signal, or a cancel from inside a hook, finds no subscriber and reports nothing.
-        # Without an id the peer was not asked yet: the beginning was not reported, so the end is not either.
+        # Taken out first: a second terminal signal, or a cancel from inside a hook, finds no
+        # subscriber and reports nothing.
+        # Without an id the peer was not asked yet:
+        # the beginning was not reported, so the end is not either.
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None and self._id >= 0:
-            ended = EndedStream(self._id, self._publisher, self._began_at, outcome, error, elements=self._elements, bytes=self._bytes)
+            ended = EndedStream(
+                self._id,
+                self._publisher,
+                self._began_at,
+                outcome,
+                error,
+                elements=self._elements,
+                bytes=self._bytes,
+            )
             self._events.report_end(ended, outbound=False)
         return subscriber

@@ -1,9 +1,12 @@
-"""Answers what the peer asks for: between the session, which knows messages, and the service, which knows publishers.
+"""Answers what the peer asks for: between the session, which knows messages, and the service,
+which knows publishers.
 
 Rules of this file:
 
-* A missing name and a forbidden one are refused in the same words, so that a peer cannot probe for names.
-* The peer gets the text of a PublicError only; `on_violation` gets every exception of a user's function.
+* A missing name and a forbidden one are refused in the same words, so
+  that a peer cannot probe for names.
+* The peer gets the text of a PublicError only;
+  `on_violation` gets every exception of a user's function.
 * An idle stream keeps only its name. When the first demand arrives, the name is looked up again.
 """
 
@@ -46,7 +49,9 @@ _NO_WAITS: Final[frozenset[trio.CancelScope]] = frozenset()
 
 
 class SessionSlots(StreamSlots):
-    """The places of `Limits.max_subscriptions`. The session counts the streams that it serves, and this tells it of those that linger."""
+    """The places of `Limits.max_subscriptions`. The session counts the streams that it serves,
+    and this tells it of those that linger.
+    """
 
     __slots__ = ("_batcher", "_streams")
 
@@ -62,7 +67,8 @@ class SessionSlots(StreamSlots):
         """Do nothing: the session has forgotten the stream, and with it its place."""
 
     def keep(self, size: int, /) -> None:
-        # The session counts a stream no more when it has ended. Its tasks would be unbounded without this count.
+        # The session counts a stream no more when it has ended.
+        # Its tasks would be unbounded without this count.
         self._streams.stopping_publishers += 1
         self._streams.stopping_bytes += HANDLED * size
 
@@ -71,7 +77,8 @@ class SessionSlots(StreamSlots):
         self._streams.stopping_bytes -= HANDLED * size
 
     def tasks_stopped(self) -> None:
-        # If the peer reads no other stream, no later message could take along what this one has queued last.
+        # If the peer reads no other stream, no later message could take along what this one has
+        # queued last.
         if not self._streams.serving:
             self._batcher.writer.flush()
 
@@ -97,30 +104,45 @@ class IncomingRequests:
         self._events = events
         self._on_violation = on_violation
         self._places = places
-        self._published = PublishedStreams(service, registry, places=places, on_violation=on_violation)
+        self._published = PublishedStreams(
+            service, registry, places=places, on_violation=on_violation
+        )
         # One scope for the failures of all handlers: it runs no task, it only reports.
         self._calls = HandlerCalls(runner, Scope(runner, on_violation=on_violation), places)
         # Bounded by the streams that are accepted at this moment: one.
-        self._found: dict[SendingStream, FoundStream] = {}  # between accept and attach, which follows at once: factories are called once
-        self._waits: frozenset[trio.CancelScope] = _NO_WAITS  # around an async setup function, and around what extensions wait for
-        self._cleanup_timeout = min(CLEANUP_SECONDS, session.channel.limits.drain)  # a shutdown waits no longer than `drain`
+        # between accept and attach, which follows at once: factories are called once.
+        self._found: dict[SendingStream, FoundStream] = {}
+        # around an async setup function, and around what extensions wait for.
+        self._waits: frozenset[trio.CancelScope] = _NO_WAITS
+        # A shutdown waits no longer than `drain`.
+        self._cleanup_timeout = min(CLEANUP_SECONDS, session.channel.limits.drain)
         self.peer: PeerIdentity
-        """Who the other side is, for publishers and handlers that want to know. Set before the first message, and with each link."""
+        """Who the other side is, for publishers and handlers that want to know. Set before the
+        first message, and with each link.
+        """
         self._principal: Any = None
         self._find_peer: Callable[[], Any] | None = None
         authorize = service.authorize
-        self._authorizer = None if authorize is None else Authorizer(service, authorize, on_violation)
+        self._authorizer = (
+            None if authorize is None else Authorizer(service, authorize, on_violation)
+        )
 
     @property
     def calls(self) -> tuple[Callable[[SendingStream], None], Callable[[Any], None]]:
-        """The calls for a stream and for a message without an answer. A service without `authorize` pays nothing for it."""
+        """The calls for a stream and for a message without an answer. A service without
+        `authorize` pays nothing for it.
+        """
         authorizer = self._authorizer
         if authorizer is None:
             return self.serve, self.fire
-        return partial(self._serve_if_authorized, authorizer), partial(self._fire_if_authorized, authorizer)
+        return partial(self._serve_if_authorized, authorizer), partial(
+            self._fire_if_authorized, authorizer
+        )
 
     def use(self, peer: PeerIdentity) -> None:
-        """Note the peer of a new link. The principal stays: it was recognised on the logical connection."""
+        """Note the peer of a new link. The principal stays:
+        it was recognised on the logical connection.
+        """
         if self._principal is None and self._find_peer is None:
             self.peer = peer
         else:
@@ -142,7 +164,8 @@ class IncomingRequests:
         """Accept a stream, or refuse it."""
         target = stream.target
         try:
-            # A request by name may also come as a subscribe to that name: then no data came with it.
+            # A request by name may also come as a subscribe to that name:
+            # then no data came with it.
             found: Handler | FoundStream | None = None
             data = b""
             if isinstance(target, Request):
@@ -158,19 +181,22 @@ class IncomingRequests:
             # Looked up a second time, only for observers: without them nothing of this is computed.
             self._events.serve(stream, self._service.pattern_of(target))
         if isinstance(found, Handler):
-            # The demand for the one answer usually came with the request, so the handler starts as soon as there is room for its answer.
+            # The demand for the one answer usually came with the request, so the handler starts as
+            # soon as there is room for its answer.
             if is_watched:
                 call = HandlerCall(self._calls, found, data, self.peer, self._events.watch(stream))
                 stream.accept_call(self._events.watch_call(stream, call))
             else:
                 stream.accept_call(HandlerCall(self._calls, found, data, self.peer, stream, stream))
             return
-        # Only a source that does nothing before its first request can be looked up again then; others may signal earlier.
+        # Only a source that does nothing before its first request can be looked up again then;
+        # others may signal earlier.
         is_idle = found.waits_for_demand
         if not is_idle or stream.available:
             self._found[stream] = found
         stream.accept(element_size=found.publication.element_size, idle_until_demand=is_idle)
-        self._found.pop(stream, None)  # without room the publisher is attached later, and looked up again
+        # Without room the publisher is attached later, and looked up again.
+        self._found.pop(stream, None)
 
     def source_of(self, stream: SendingStream) -> Any:
         """Return the source that was found for a stream that is being accepted, or None."""
@@ -179,13 +205,15 @@ class IncomingRequests:
 
     def _serve_if_authorized(self, authorizer: Authorizer, stream: SendingStream) -> None:
         def then(reason: str) -> None:
-            # The peer may have cancelled, or the connection may have ended, while the function decided.
+            # The peer may have cancelled, or the connection may have ended,
+            # while the function decided.
             if stream.is_ended:
                 return
             if reason:
                 # In the words for a missing name: a peer must not be able to probe for names.
                 stream.refuse(NO_SUCH, reason)
-            elif self._session.streams.drain.until is not None:  # it drains since the function was called
+            elif self._session.streams.drain.until is not None:
+                # It drains since the function was called.
                 stream.refuse(DRAINING)
             else:
                 self.serve(stream)
@@ -226,10 +254,14 @@ class IncomingRequests:
         )
         # In front of the observer's callback, which the slot calls: the place is dealt with first.
         stream.when_over = slot.on_stream_end
-        found.attach(self._events.watch(stream) if self._events.wants_streams else stream, slot.scope)
+        found.attach(
+            self._events.watch(stream) if self._events.wants_streams else stream, slot.scope
+        )
 
     def fire(self, target: Any) -> None:
-        """Run the handler of messages without an answer, in a task that takes the place of a stream. If there is none, drop it."""
+        """Run the handler of messages without an answer, in a task that takes the place of a
+        stream. If there is none, drop it.
+        """
         # Looked up for each message: a handler may be added while the service runs.
         handler = self._service.listener()
         if handler is None:
@@ -244,9 +276,17 @@ class IncomingRequests:
         self._places.keep(size)
         on_drained = partial(self._places.free_kept, size)
         # The task may outlive the connection: a client that has sent its message need not stay.
-        scope = Scope(self._runner, on_violation=self._on_violation, cleanup_timeout=self._cleanup_timeout, on_drained=on_drained)
-        # A task, and not inline: the message was counted as a stream, and its scope frees the place.
-        scope.spawn(partial(self._run_listener, handler, target.data), name="penstock fire and forget")
+        scope = Scope(
+            self._runner,
+            on_violation=self._on_violation,
+            cleanup_timeout=self._cleanup_timeout,
+            on_drained=on_drained,
+        )
+        # A task, and not inline: the message was counted as a stream,
+        # and its scope frees the place.
+        scope.spawn(
+            partial(self._run_listener, handler, target.data), name="penstock fire and forget"
+        )
 
     # --- the setup function
 
@@ -257,13 +297,16 @@ class IncomingRequests:
         except Exception as error:  # boundary: the user's setup function
             self._refuse_client(error)
             return
-        # A plain function decides at once: then the client's next messages are not read ahead at all.
+        # A plain function decides at once:
+        # then the client's next messages are not read ahead at all.
         if isawaitable(verdict):
             self.await_result(verdict, self._apply_outcome)
         else:
             self._apply_verdict(verdict)
 
-    def await_result(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]) -> None:
+    def await_result(
+        self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]
+    ) -> None:
         """Await in a task, and call `then` with the result or the exception."""
         scope = trio.CancelScope()
         self._waits |= {scope}
@@ -282,7 +325,12 @@ class IncomingRequests:
         except Exception as error:  # boundary: the user's function
             report(self._on_violation, error)
 
-    async def _await(self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None], scope: trio.CancelScope) -> None:
+    async def _await(
+        self,
+        awaitable: Awaitable[Any],
+        then: Callable[[Any, Exception | None], None],
+        scope: trio.CancelScope,
+    ) -> None:
         try:
             with scope:
                 result, failure = None, None
@@ -327,5 +375,11 @@ def _refusal(error: CannotOpen) -> str:
 
 
 def _reason(error: CannotOpen) -> str:
-    """Return the reason for the log of this side: for a missing and a forbidden name it differs, and the peer must not see that."""
-    return f"its function raised {failure_reason(error.error)}" if isinstance(error, FactoryFailed) else str(error)
+    """Return the reason for the log of this side: for a missing and a forbidden name it differs,
+    and the peer must not see that.
+    """
+    return (
+        f"its function raised {failure_reason(error.error)}"
+        if isinstance(error, FactoryFailed)
+        else str(error)
+    )

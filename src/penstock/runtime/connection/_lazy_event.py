@@ -1,4 +1,6 @@
-"""An event for connections: most of its kind are never waited for, and then it costs 64 bytes instead of 272."""
+"""An event for connections: most of its kind are never waited for,
+and then it costs 64 bytes instead of 272.
+"""
 
 from collections.abc import Callable
 
@@ -33,7 +35,9 @@ class LazyEvent:
             callback()
 
     def call_when_set(self, callback: Callable[[], None]) -> None:
-        """Call `callback` from inside `set`, or now if it was set already. There is one callback."""
+        """Call `callback` from inside `set`, or now if it was set already.
+        There is one callback.
+        """
         if self._is_set:
             callback()
         else:

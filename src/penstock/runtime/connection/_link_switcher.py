@@ -2,8 +2,10 @@
 
 Rules of this file:
 
-* The host is shielded. `limit` gives it a deadline: publishers and handlers are asked to stop first, each in its own way.
-* There is never a second writer: that of a link stops when the link ends, and the next link begins only if nothing was in flight.
+* The host is shielded. `limit` gives it a deadline: publishers and handlers are asked to stop
+  first, each in its own way.
+* There is never a second writer: that of a link stops when the link ends, and the next link begins
+  only if nothing was in flight.
 """
 
 from collections.abc import Awaitable, Callable
@@ -27,17 +29,32 @@ from penstock.session import ConnectionState
 from penstock.spi import Connection
 
 ReplaceLink: TypeAlias = Callable[[Exception], Awaitable[Connection | None]]
-"""Asked for a new transport connection when one has ended without a goodbye, with how that was. None ends the session.
+"""Asked for a new transport connection when one has ended without a goodbye, with how that was.
+None ends the session.
 
-It is asked only if no message was cut: the session goes on as if nothing had happened, and so must that of the peer.
-A protocol without goodbyes (ReactiveSocket) ends every connection in this way, so the hook is asked then too.
+It is asked only if no message was cut:
+the session goes on as if nothing had happened, and so must that of the peer.
+A protocol without goodbyes (ReactiveSocket) ends every connection in this way,
+so the hook is asked then too.
 """
 
 
 class LinkSwitcher(Host):
-    """The link of a connection, and its host: the task that is the first reader, and the parent of all other tasks."""
+    """The link of a connection, and its host:
+    the task that is the first reader, and the parent of all other tasks.
+    """
 
-    __slots__ = ("_deadline", "_events", "_following", "_parts", "_replace_link", "_scope", "_use", "current", "has_ended")
+    __slots__ = (
+        "_deadline",
+        "_events",
+        "_following",
+        "_parts",
+        "_replace_link",
+        "_scope",
+        "_use",
+        "current",
+        "has_ended",
+    )
 
     current: TransportLink
     """The link that is used now, or that was used last."""
@@ -56,11 +73,14 @@ class LinkSwitcher(Host):
         self._replace_link = replace_link
         self._use = use
         self._events = events
-        self._following: trio.CancelScope | None = None  # around the task that looks for the next link, while there is one
+        # around the task that looks for the next link, while there is one.
+        self._following: trio.CancelScope | None = None
         self._scope: trio.CancelScope | None = None  # of the host's nursery
         self._deadline = inf  # of the host
         self.has_ended: bool = False
-        """The host has ended: no task of the connection runs but the one of `ConnectionTask.run`."""
+        """The host has ended: no task of the connection runs
+        but the one of `ConnectionTask.run`.
+        """
         if replace_link is not None:
             parts.links = self
         self._start_link(connection)
@@ -78,7 +98,9 @@ class LinkSwitcher(Host):
         self.current.end(trio.BrokenResourceError("the peer goes on over another connection"))
 
     def fail(self, reason: str, error: ConnectionLost) -> None:
-        """End the connection: what the peer says about the bytes that it has received does not fit."""
+        """End the connection: what the peer says about the bytes
+        that it has received does not fit.
+        """
         self._parts.session.close(reason, error)
         self._parts.timer.reschedule()
 
@@ -106,8 +128,11 @@ class LinkSwitcher(Host):
             self._scope.deadline = self._deadline
 
     def stop(self) -> None:
-        """End the tasks of the link, and the reader. Publishers and handlers run on until they have stopped in their own way."""
-        # Each publisher was asked to stop when the session ended, and bounds its own cleanup. This is for one that does not.
+        """End the tasks of the link, and the reader. Publishers and handlers run on until they
+        have stopped in their own way.
+        """
+        # Each publisher was asked to stop when the session ended, and bounds its own cleanup.
+        # This is for one that does not.
         self.limit(2 * CLEANUP_SECONDS)
         if self._following is not None:
             self._following.cancel()
@@ -134,12 +159,15 @@ class LinkSwitcher(Host):
         self.current.writer.start()
 
     def on_leave(self) -> None:
-        # Before the nursery closes. If an interrupt in a handler ends all tasks, no writer is left to send a goodbye.
+        # Before the nursery closes. If an interrupt in a handler ends all tasks,
+        # no writer is left to send a goodbye.
         self.current.writer.stop()
 
     def on_ended(self) -> None:
         self.has_ended = True
-        self._parts.session.delegate.on_end(ConnectionLost("what ran this connection was interrupted"))
+        self._parts.session.delegate.on_end(
+            ConnectionLost("what ran this connection was interrupted")
+        )
 
     # --- inside
 
@@ -154,7 +182,8 @@ class LinkSwitcher(Host):
                 connection = await self._connection_after(link)
                 if connection is not None:
                     self._start_link(connection)
-                    # The hellos were said on the first link, so each further transport is told here.
+                    # The hellos were said on the first link, so each further transport is told
+                    # here.
                     self.current.on_open()
                     if self._parts.resumption is None:
                         self.current.writer.start()
@@ -164,14 +193,19 @@ class LinkSwitcher(Host):
                     link.replaced.set()
         finally:
             self._following = None
-            # The hook may hand over a connection while this is cancelled. Nothing else knows of it, so it is closed here.
+            # The hook may hand over a connection while this is cancelled.
+            # Nothing else knows of it, so it is closed here.
             if connection is not None and connection is not self.current.connection:
                 await self._abort(connection)
 
     async def _connection_after(self, link: TransportLink) -> Connection | None:
         """Return the transport connection that goes on for `link`, or end the session."""
         session = self._parts.session
-        if self._parts.resumption is not None and link.is_lost and session.state is ConnectionState.OPEN:
+        if (
+            self._parts.resumption is not None
+            and link.is_lost
+            and session.state is ConnectionState.OPEN
+        ):
             return await self._resumed(link, self._parts.resumption)
         # May take up to `goodbye_timeout`: a child process is waited for here.
         error = await link.describe_end()
@@ -193,7 +227,11 @@ class LinkSwitcher(Host):
         # Bytes that arrived before the end still belong to the session, and are counted.
         await link.reader.input_ended.wait()
         error: Exception = describe_transport_end(
-            link.connection, link.cause, was_open=True, limits=parts.limits, on_violation=parts.on_violation
+            link.connection,
+            link.cause,
+            was_open=True,
+            limits=parts.limits,
+            on_violation=parts.on_violation,
         )
         if session.state is ConnectionState.OPEN:
             parts.timer.pause()
@@ -216,7 +254,9 @@ class LinkSwitcher(Host):
     def end_dead_link(self) -> None:
         """End the transport that is used now: the peer gives no sign of life on it."""
         seconds = self._parts.limits.keepalive_timeout
-        self.current.end(trio.BrokenResourceError(f"the peer gave no sign of life for {seconds:g} s"))
+        self.current.end(
+            trio.BrokenResourceError(f"the peer gave no sign of life for {seconds:g} s")
+        )
 
     async def _replacement(self, replace_link: ReplaceLink, error: Exception) -> Connection | None:
         try:
@@ -226,7 +266,10 @@ class LinkSwitcher(Host):
             return None
         if connection is not None and not isinstance(connection, Connection):
             what = "return a penstock.spi.Connection whose handshake is done, or None"
-            report(self._parts.on_violation, UsageError(f"replace_link returned {connection!r}; {what}"))
+            report(
+                self._parts.on_violation,
+                UsageError(f"replace_link returned {connection!r}; {what}"),
+            )
             return None
         # The hook may take long: the session's own deadlines run meanwhile.
         if connection is not None and self._parts.session.state is not ConnectionState.OPEN:
@@ -235,9 +278,12 @@ class LinkSwitcher(Host):
         return connection
 
     async def wait_for_next(self) -> bool:
-        """Wait until the link that has ended was replaced; return False if it never will be. The reader that has ended calls this."""
+        """Wait until the link that has ended was replaced; return False if it never will be. The
+        reader that has ended calls this.
+        """
         link = self.current
-        # The reader must not wait for a link after the session has ended: it would keep the host from ending.
+        # The reader must not wait for a link after the session has ended:
+        # it would keep the host from ending.
         async with trio.open_nursery() as nursery:
             nursery.start_soon(_cancel_after, self._parts.over, nursery.cancel_scope)
             await link.replaced.wait()
@@ -246,7 +292,12 @@ class LinkSwitcher(Host):
 
     async def _abort(self, connection: Connection) -> None:
         parts = self._parts
-        await close(connection, in_good_order=False, seconds=parts.limits.goodbye_timeout, on_violation=parts.on_violation)
+        await close(
+            connection,
+            in_good_order=False,
+            seconds=parts.limits.goodbye_timeout,
+            on_violation=parts.on_violation,
+        )
 
 
 def _ignore(_: Connection) -> None:

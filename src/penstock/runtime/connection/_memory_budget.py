@@ -1,15 +1,19 @@
-"""The accountant: asks connections how many bytes their peers make them hold, and closes the largest if all together hold too much.
+"""The accountant: asks connections how many bytes their peers make them hold, and closes the
+largest if all together hold too much.
 
 Rules of this file:
 
-* Everything that a peer can make this side hold is in the account of its connection, `ConnectionTask.held`: bytes as they are, and objects
-  at a flat price. A connection by itself is not: `Limits.max_connections` bounds that.
-* At 80 % of the budget the connection that holds most is closed, and the next, until all together hold less. There is no other threshold:
-  no connection is refused, and none is read more slowly, because of another one.
-* Only a connection that holds more than an equal share is closed. Else one that was closed, and whose publishers take their time to stop,
-  would cost all the small ones their connection.
-* Nothing is counted per element. The connections are asked when `slack` bytes have moved since the last time. No account grows by more than
-  what is noted as moved: a stream is noted with its price, an element before its publisher makes it.
+* Everything that a peer can make this side hold is in the account of its connection,
+  `ConnectionTask.held`: bytes as they are, and objects at a flat price. A connection by itself is
+  not: `Limits.max_connections` bounds that.
+* At 80 % of the budget the connection that holds most is closed, and the next, until all together
+  hold less. There is no other threshold: no connection is refused, and none is read more slowly,
+  because of another one.
+* Only a connection that holds more than an equal share is closed. Else one that was closed, and
+  whose publishers take their time to stop, would cost all the small ones their connection.
+* Nothing is counted per element. The connections are asked when `slack` bytes have moved since the
+  last time. No account grows by more than what is noted as moved: a stream is noted with its price,
+  an element before its publisher makes it.
 """
 
 from typing import Final
@@ -20,14 +24,18 @@ FULL: Final = 0.80
 
 
 class MemoryBudget:
-    """The memory of the connections of a server, or of the one connection of a client. The `SharedMemory` of these connections."""
+    """The memory of the connections of a server, or of the one connection of a client. The
+    `SharedMemory` of these connections.
+    """
 
     __slots__ = ("_closed", "_holders", "limit", "moved", "slack")
 
     def __init__(self, limit: int) -> None:
         self.limit: int = limit
-        self._holders: dict[MemoryHolder, None] = {}  # bounded by Limits.max_connections; a dict keeps the order, a set would not
-        self._closed: set[MemoryHolder] = set()  # those that were told to close, and still hold memory
+        # Bounded by Limits.max_connections; a dict keeps the order, a set would not.
+        self._holders: dict[MemoryHolder, None] = {}
+        # Those that were told to close, and still hold memory.
+        self._closed: set[MemoryHolder] = set()
         self.moved: int = 0
         """Bytes since the last measurement."""
         self.slack: float = limit * FULL / 4
@@ -43,7 +51,9 @@ class MemoryBudget:
         self._closed.discard(holder)
 
     def note_bytes(self, size: int) -> None:
-        """Note that `size` bytes have arrived, or were requested from publishers, or are about to be sent."""
+        """Note that `size` bytes have arrived, or were requested from publishers,
+        or are about to be sent.
+        """
         self.moved += size
         if self.moved >= self.slack:
             self.measure()
@@ -55,8 +65,10 @@ class MemoryBudget:
         if total >= allowed:
             total = self._close_largest(held, total, allowed)
         self.moved = 0
-        # A quarter of the bytes left. Accounts grow by no more than the bytes that move, so the threshold is not passed unseen.
-        # 1/64 of the limit at least: near the threshold each message would cause a measurement otherwise.
+        # A quarter of the bytes left. Accounts grow by no more than the bytes that move, so the
+        # threshold is not passed unseen.
+        # 1/64 of the limit at least: near the threshold each message would cause a measurement
+        # otherwise.
         self.slack = max(self.limit / 64, (allowed - total) / 4)
 
     def held(self) -> int:
@@ -64,14 +76,18 @@ class MemoryBudget:
         return sum(holder.held() for holder in self._holders)
 
     def _close_largest(self, held: dict[MemoryHolder, int], total: int, allowed: float) -> int:
-        """Close connections, the largest first, until the rest holds less than `allowed`. Return what is held then."""
+        """Close connections, the largest first, until the rest holds less than `allowed`.
+        Return what is held then.
+        """
         share = allowed / len(held)
-        # Largest first: the fewest connections are closed. Those that are closing already are left to their goodbye.
+        # Largest first: the fewest connections are closed.
+        # Those that are closing already are left to their goodbye.
         for holder in sorted(held.keys() - self._closed, key=held.__getitem__, reverse=True):
             if total < allowed or held[holder] < share:
                 break
             self._closed.add(holder)
             holder.close_for_memory(held[holder], self.limit)
-            # A closed session has dropped its buffers, but bytes in flight remain: so it is asked again.
+            # A closed session has dropped its buffers, but bytes in flight remain:
+            # so it is asked again.
             total += holder.held() - held[holder]
         return total

@@ -1,4 +1,6 @@
-"""Makes a connection for either side: which transport and which dialects a URL names, and the task for a transport connection."""
+"""Makes a connection for either side: which transport and which dialects a URL names, and the
+task for a transport connection.
+"""
 
 import random
 import re
@@ -14,7 +16,13 @@ from penstock.runtime.connection._encodings import in_encoding_of_url, takes_enc
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._extensions_for import NegotiableExtensions
 from penstock.runtime.connection._resumption import Handover, Resumption
-from penstock.session import DialectFactory, DialectSettings, Session, SessionDelegate, protocol_detector
+from penstock.session import (
+    DialectFactory,
+    DialectSettings,
+    Session,
+    SessionDelegate,
+    protocol_detector,
+)
 from penstock.spi import Connection, Registry, Url
 
 DEFAULT_DIALECT: Final = "rsio"
@@ -27,11 +35,20 @@ def check_transport(registry: Registry, url: Url) -> None:
         registry.transport(url.transport)
     except UsageError as error:
         # The most common mistake: 'localhost:7000' without a transport.
-        if url.host is None and re.match(r"[0-9]+(/|$)", url.path):  # localhost:7000 is parsed as a scheme and a path
-            raise UsageError(f"{str(url)!r} lacks the transport; write for example tcp://{url}") from None
+        # localhost:7000 is parsed as a scheme and a path.
+        if url.host is None and re.match(r"[0-9]+(/|$)", url.path):
+            raise UsageError(
+                f"{str(url)!r} lacks the transport; write for example tcp://{url}"
+            ) from None
         if url.transport in registry.dialects:
-            raise UsageError(f"{str(url)!r} names a protocol and no transport; write for example {url.transport}+tcp://…") from None
-        raise UsageError(f"{str(url)!r} cannot be reached: {error} Plugins bring more; `penstock plugins` lists them") from None
+            raise UsageError(
+                f"{str(url)!r} names a protocol and no transport; write for example "
+                f"{url.transport}+tcp://…"
+            ) from None
+        raise UsageError(
+            f"{str(url)!r} cannot be reached: {error} Plugins bring more; `penstock plugins` lists "
+            "them"
+        ) from None
 
 
 def dialect_factory(registry: Registry, name: str) -> DialectFactory:
@@ -40,55 +57,94 @@ def dialect_factory(registry: Registry, name: str) -> DialectFactory:
 
 
 def dialects_at(registry: Registry, url: Url) -> list[DialectFactory]:
-    """Return the dialects of a server's URL: the one that it names, or all; in the encoding that it names.
+    """Return the dialects of a server's URL: the one that it names, or all;
+    in the encoding that it names.
 
     Raises UsageError as `dialect_factory` does.
     """
     if url.dialect is not None:
         return in_encoding_of_url(registry, [dialect_factory(registry, url.dialect)], url)
-    # The default first: a client that speaks no known protocol is refused in the manner of the first dialect.
+    # The default first: a client that speaks no known protocol is refused in the manner of the
+    # first dialect.
     names = sorted(registry.dialects, key=lambda name: (name != DEFAULT_DIALECT, name))
-    return in_encoding_of_url(registry, [dialect_factory(registry, name) for name in names or [DEFAULT_DIALECT]], url)
+    return in_encoding_of_url(
+        registry, [dialect_factory(registry, name) for name in names or [DEFAULT_DIALECT]], url
+    )
 
 
 def dialect_at(registry: Registry, url: Url) -> DialectFactory:
-    """Return the dialect of a client's URL, in the encoding that it names. Raises UsageError as `dialect_factory` does."""
-    return in_encoding_of_url(registry, [dialect_factory(registry, url.dialect or DEFAULT_DIALECT)], url)[0]
+    """Return the dialect of a client's URL, in the encoding that it names.
+    Raises UsageError as `dialect_factory` does.
+    """
+    return in_encoding_of_url(
+        registry, [dialect_factory(registry, url.dialect or DEFAULT_DIALECT)], url
+    )[0]
 
 
-def dialects_agreed(protocol: str | None, dialects: Sequence[DialectFactory]) -> list[DialectFactory]:
-    """Return the one of `dialects` that the subprotocol `protocol` names, in a list; an empty list if it names none of them."""
-    # A subprotocol is the name of ALPN, with ".v" for its "/", which a header of HTTP does not allow. "+" and an encoding may follow.
+def dialects_agreed(
+    protocol: str | None, dialects: Sequence[DialectFactory]
+) -> list[DialectFactory]:
+    """Return the one of `dialects` that the subprotocol `protocol` names, in a list; an empty
+    list if it names none of them.
+    """
+    # A subprotocol is the name of ALPN, with ".v" for its "/", which a header of HTTP does not
+    # allow. "+" and an encoding may follow.
     agreed = (protocol or "").partition("+")[0]
-    return [kind for kind in dialects if agreed and getattr(kind, "alpn", "").replace("/", ".v") == agreed]
+    return [
+        kind
+        for kind in dialects
+        if agreed and getattr(kind, "alpn", "").replace("/", ".v") == agreed
+    ]
 
 
 def unserved_at(registry: Registry, served: Sequence[DialectFactory]) -> list[DialectFactory]:
-    """Return the installed dialects that are not `served`, and that can refuse a client in its own protocol."""
+    """Return the installed dialects that are not `served`, and
+    that can refuse a client in its own protocol.
+    """
     # Sorted, so that the order of installation does not decide which refusal a client gets.
     known = [dialect_factory(registry, name) for name in sorted(registry.dialects)]
     return [factory for factory in known if factory not in served and hasattr(factory, "refusal")]
 
 
-def settings_for(kind: DialectFactory, connection: Connection, extensions: NegotiableExtensions, setup: bytes = b"") -> DialectSettings:
+def settings_for(
+    kind: DialectFactory,
+    connection: Connection,
+    extensions: NegotiableExtensions,
+    setup: bytes = b"",
+) -> DialectSettings:
     """Return what a connection tells its dialect."""
-    # Each dialect takes what it needs of this, and ignores the rest. The dialect of a plugin may lack the attributes: then it takes none.
+    # Each dialect takes what it needs of this, and ignores the rest. The dialect of a plugin may
+    # lack the attributes: then it takes none.
     takes: bool = getattr(kind, "takes_extensions", False)
     least: frozenset[int] = getattr(kind, "default_extensions", frozenset())
     encodings = extensions.encodings if takes_encodings(kind) else ()
-    return DialectSettings(extensions=extensions.of(takes=takes, least=least), setup=setup, encodings=encodings, framed=connection.framed)
+    return DialectSettings(
+        extensions=extensions.of(takes=takes, least=least),
+        setup=setup,
+        encodings=encodings,
+        framed=connection.framed,
+    )
 
 
 def check_resume(resume: bool, kinds: Sequence[DialectFactory], url: str) -> bool:  # noqa: FBT001  # the value of an option
-    """Return `resume`. Raises UsageError if no protocol of `url` can go on with a lost connection."""
+    """Return `resume`. Raises UsageError if no protocol of `url` can go on with a lost
+    connection.
+    """
     if resume and not any(getattr(kind, "resumes", False) for kind in kinds):
         names = " and ".join(kind.name for kind in kinds)
-        raise UsageError(f"resume=True: {url!r} speaks {names}, which cannot go on with a lost connection; RS.io can: give a tcp:// URL")
+        raise UsageError(
+            f"resume=True: {url!r} speaks {names}, which cannot go on with a lost connection; "
+            "RS.io can: give a tcp:// URL"
+        )
     return resume
 
 
-def with_extensions(kind: DialectFactory, settings: DialectSettings, *extensions: Extension) -> DialectSettings:
-    """Return `settings` with the extensions that resume a connection, if the dialect can do that."""
+def with_extensions(
+    kind: DialectFactory, settings: DialectSettings, *extensions: Extension
+) -> DialectSettings:
+    """Return `settings` with the extensions that resume a connection,
+    if the dialect can do that.
+    """
     if not getattr(kind, "resumes", False):
         return settings
     return attrs.evolve(settings, extensions=(*settings.extensions, *extensions))
@@ -108,10 +164,13 @@ def new_connection(  # noqa: PLR0913  # the parts of a connection, and two that 
 ) -> ConnectionTask:
     """Return the connection task for a transport connection.
 
-    `offers` are the dialects with their settings: a client speaks the first, a server the one that the client begins to speak.
-    `unserved` are installed dialects that are not offered here: their clients are refused in their own protocol.
+    `offers` are the dialects with their settings: a client speaks the first, a server the one that
+    the client begins to speak.
+    `unserved` are installed dialects that are not offered here:
+    their clients are refused in their own protocol.
     `began` is when the time for the handshake started to run, now if it is not given.
-    `resumption` lets the connection go on after a loss, `handover` lets its transport be the next link of one that was lost.
+    `resumption` lets the connection go on after a loss,
+    `handover` lets its transport be the next link of one that was lost.
     Raises PluginError if a dialect or an extension raises while it is made.
     """
     kind, dialect_settings = offers[0]
@@ -119,7 +178,11 @@ def new_connection(  # noqa: PLR0913  # the parts of a connection, and two that 
     # A closure: the connection task makes its session itself, because it is the delegate.
     def make_session(delegate: SessionDelegate) -> Session:
         # A client speaks first, in the dialect of its URL; only a server must find out.
-        choose = protocol_detector(offers, framed=connection.framed, unserved=unserved) if role is Role.SERVER else None
+        choose = (
+            protocol_detector(offers, framed=connection.framed, unserved=unserved)
+            if role is Role.SERVER
+            else None
+        )
         session = Session(
             delegate,
             lambda session: kind(session, dialect_settings),
@@ -145,5 +208,9 @@ def new_connection(  # noqa: PLR0913  # the parts of a connection, and two that 
     # Our own errors say who must act already.
     except PenstockError:
         raise
-    except Exception as error:  # boundary: the constructor and the start of a dialect, which may be a plugin
-        raise PluginError(f"the dialect {getattr(kind, 'name', kind)!r} raised when its connection was made: {error!r}") from error
+    except Exception as error:
+        # boundary: the constructor and the start of a dialect, which may be a plugin.
+        raise PluginError(
+            f"the dialect {getattr(kind, 'name', kind)!r} raised when its connection was made: "
+            f"{error!r}"
+        ) from error

@@ -1,4 +1,6 @@
-"""The peer as a program sees it: the other side of an open connection, to subscribe to and to send requests to."""
+"""The peer as a program sees it: the other side of an open connection, to subscribe to
+and to send requests to.
+"""
 
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
@@ -67,12 +69,16 @@ class Peer:
         return self._connection.opened_at
 
     def statistics(self) -> PeerStatistics:
-        """Return what the connection has done, and what it holds now. It looks at each open stream once; call it in the run of trio."""
+        """Return what the connection has done, and what it holds now. It looks at each open
+        stream once; call it in the run of trio.
+        """
         check_in_trio("Peer.statistics()")
         return statistics_of(self._connection)
 
     async def wait_accepted(self) -> None:
-        """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not. Checkpoints."""
+        """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not.
+        Checkpoints.
+        """
         check_in_trio("Peer.wait_accepted()")
         await self._connection.is_open.wait()
         if self._connection.reason is not None:
@@ -110,7 +116,9 @@ class Peer:
         serializer: SerializerOrName = None,
         window_bytes: int | None = None,
     ) -> Source[Any]:
-        """Return the peer's publisher as a source, for `pipe`, sinks and callbacks. The options are those of `subscribe`."""
+        """Return the peer's publisher as a source, for `pipe`, sinks and callbacks.
+        The options are those of `subscribe`.
+        """
         return RemoteSource(
             self._connection,
             publisher if start is stop is None else PositionedName(publisher, start, stop),
@@ -155,26 +163,42 @@ class Peer:
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
-        `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of it. `serializer` must be the
-        publisher's. Without both the elements are read as the publisher announces, and are bytes if it announces nothing. A refusal and a
-        failure are raised from the iteration: Rejected, PublisherFailed, ConnectionLost. If elements are large, fewer than `demand` are
-        asked for: as many as fit into `window_bytes`, which is `Limits.window_bytes` by default. `start` and `stop` are for publishers with
-        a log: a position, ``"earliest"`` or ``"latest"``; the stream has the elements from `start` up to, and not with, `stop`, and
-        `RemoteStream.position` is that of the next one.
-        Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not wait; leaving checkpoints, unless the
-        reader of the stream has waited within the last 5 ms.
+        `type` is the type of the elements: with a dataclass they arrive as JSON, and are objects of
+        it. `serializer` must be the publisher's. Without both the elements are read as the
+        publisher announces, and are bytes if it announces nothing. A refusal and a failure are
+        raised from the iteration: Rejected, PublisherFailed, ConnectionLost. If elements are large,
+        fewer than `demand` are asked for: as many as fit into `window_bytes`, which is
+        `Limits.window_bytes` by default. `start` and `stop` are for publishers with a log: a
+        position, ``"earliest"`` or ``"latest"``; the stream has the elements from `start` up to,
+        and not with, `stop`, and `RemoteStream.position` is that of the next one.
+        Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not
+        wait; leaving checkpoints, unless the reader of the stream has waited within the last 5 ms.
         """
         name = publisher if start is stop is None else PositionedName(publisher, start, stop)
-        return RemoteOpening(RemoteSource(self._connection, name, self._loader(serializer, type), window_bytes), demand)
+        return RemoteOpening(
+            RemoteSource(self._connection, name, self._loader(serializer, type), window_bytes),
+            demand,
+        )
 
     # --- requests by name
 
     @overload
-    async def request(self, name: str, payload: object = ..., *, type: type[T], serializer: SerializerOrName = ...) -> T: ...
+    async def request(
+        self, name: str, payload: object = ..., *, type: type[T], serializer: SerializerOrName = ...
+    ) -> T: ...
     @overload
-    async def request(self, name: str, payload: object = ..., *, type: None = ..., serializer: None = ...) -> bytes: ...
+    async def request(
+        self, name: str, payload: object = ..., *, type: None = ..., serializer: None = ...
+    ) -> bytes: ...
     @overload
-    async def request(self, name: str, payload: object = ..., *, type: Any = ..., serializer: SerializerOrName = ...) -> Any: ...
+    async def request(
+        self,
+        name: str,
+        payload: object = ...,
+        *,
+        type: Any = ...,
+        serializer: SerializerOrName = ...,
+    ) -> Any: ...
     async def request(
         self,
         name: str,
@@ -183,13 +207,16 @@ class Peer:
         type: Any = None,
         serializer: SerializerOrName = None,
     ) -> Any:
-        """Ask what the peer offers under `name` for one value, and return it; `payload` goes along, and None is no payload.
+        """Ask what the peer offers under `name` for one value, and return it;
+        `payload` goes along, and None is no payload.
 
-        The peer answers with `Service.request`, or with the first element of a publisher of that name. `type` is the type of the answer: a
-        class that is sent as JSON, or str; without it the answer is bytes. A payload is sent in the same way, by its own type.
+        The peer answers with `Service.request`, or with the first element of a publisher of that
+        name. `type` is the type of the answer: a class that is sent as JSON, or str; without it the
+        answer is bytes. A payload is sent in the same way, by its own type.
         `serializer` names another format for both. A cancel here cancels there.
-        Raises Rejected, PublisherFailed and ConnectionLost as streams do, ProtocolError for an answer that cannot be read, and UsageError
-        for a name or a payload that cannot be sent. On RS.io a payload needs the extension *requests* on both sides. Checkpoints.
+        Raises Rejected, PublisherFailed and ConnectionLost as streams do, ProtocolError for an
+        answer that cannot be read, and UsageError for a name or a payload that cannot be sent. On
+        RS.io a payload needs the extension *requests* on both sides. Checkpoints.
         """
         connection = self._connection
         # A mistake in the arguments is raised before anything is sent or waited for.
@@ -198,7 +225,8 @@ class Peer:
         _check_name(name, connection.session.channel.limits.max_name)
         try:
             await checkpoint_if_cancelled()
-        except RuntimeError:  # of trio, outside of trio. Not checked before each request: that would cost a call
+        except RuntimeError:
+            # Of trio, outside of trio. Not checked before each request: that would cost a call.
             check_in_trio("Peer.request()")
             raise
         # Extensions are known when the peer's hello has come.
@@ -208,7 +236,8 @@ class Peer:
         target, requests = target_of(connection.session, name, data), connection.requests
         if not requests.has_room:
             await requests.wait_for_room()
-        # Observers count the elements that a subscriber gets, so one is made for them. Without observers `ask` is the shorter way.
+        # Observers count the elements that a subscriber gets, so one is made for them. Without
+        # observers `ask` is the shorter way.
         answer: PendingAnswer
         if requests.is_observed:
             answer = AnswerSubscriber(requests.batcher)
@@ -218,8 +247,8 @@ class Peer:
         try:
             received = await answer.receive()
         finally:
-            # A publisher may go on after its first element. Here and not with the element: the end of most requests follows in the same
-            # chunk, and then nothing is cancelled.
+            # A publisher may go on after its first element. Here and not with the element: the end
+            # of most requests follows in the same chunk, and then nothing is cancelled.
             answer.give_up()
         # Read here and not in the reader task: a slow serializer holds up this task alone.
         return received if loader is None else load_answer(loader, name, received)
@@ -227,23 +256,41 @@ class Peer:
     # --- requests that carry data
 
     @overload
-    async def request_response(self, data: bytes | str, *, type: type[T], serializer: SerializerOrName = ...) -> T: ...
+    async def request_response(
+        self, data: bytes | str, *, type: type[T], serializer: SerializerOrName = ...
+    ) -> T: ...
     @overload
-    async def request_response(self, data: bytes | str, *, type: object = ..., serializer: SerializerOrName = ...) -> Any: ...
-    async def request_response(self, data: bytes | str, *, type: Any = None, serializer: SerializerOrName = None) -> Any:
+    async def request_response(
+        self, data: bytes | str, *, type: object = ..., serializer: SerializerOrName = ...
+    ) -> Any: ...
+    async def request_response(
+        self, data: bytes | str, *, type: Any = None, serializer: SerializerOrName = None
+    ) -> Any:
         """Ask for one value, and return it. `type` and `serializer` are those of `subscribe`.
 
-        The meaning of `data` is up to the peer; a publisher's name leads to its first element. A cancel here cancels there.
-        Raises Rejected, PublisherFailed and ConnectionLost as streams do, and UsageError for data that is too long, and if the
-        connection has no such requests: RS.io needs the extension *requests* on both sides. Checkpoints.
+        The meaning of `data` is up to the peer; a publisher's name leads to its first element.
+        A cancel here cancels there.
+        Raises Rejected, PublisherFailed and ConnectionLost as streams do, and UsageError for data
+        that is too long, and if the connection has no such requests: RS.io needs the extension
+        *requests* on both sides. Checkpoints.
         """
-        # Everything that can be refused is refused before the wait: it may last for as long as the outbox is full.
-        # Each call that this path does not make is a hundredth of a request. So the usual cases are decided here.
+        # Everything that can be refused is refused before the wait:
+        # it may last for as long as the outbox is full.
+        # Each call that this path does not make is a hundredth of a request.
+        # So the usual cases are decided here.
         connection = self._connection
         requests = connection.requests
-        loader = None if serializer is type is None else resolve_serializer(self._registry, serializer, type)
+        loader = (
+            None
+            if serializer is type is None
+            else resolve_serializer(self._registry, serializer, type)
+        )
         dialect = connection.session.channel.dialect
-        if _RESPONSE in dialect.models and data.__class__ is bytes and len(data) <= requests.usual_data:
+        if (
+            _RESPONSE in dialect.models
+            and data.__class__ is bytes
+            and len(data) <= requests.usual_data
+        ):
             request = Request(_RESPONSE, data)
         else:
             # RS.io's extension for it is known when the peer's hello has come.
@@ -255,7 +302,8 @@ class Peer:
         except RuntimeError:
             check_in_trio("Peer.request_response()")
             raise
-        # Asked here first: most requests find room, and a coroutine that does nothing costs a twentieth of a request.
+        # Asked here first: most requests find room, and a coroutine
+        # that does nothing costs a twentieth of a request.
         if requests.outbox.room() <= 0:
             await requests.wait_for_room()
         # The short way for most requests: no source, no decoder, and no subscriber.
@@ -266,12 +314,14 @@ class Peer:
         return await answer.receive()
 
     async def fire_and_forget(self, data: bytes | str) -> None:
-        """Send a message that has no answer; the peer may drop it. Returns when the message is queued.
+        """Send a message that has no answer; the peer may drop it.
+        Returns when the message is queued.
 
         Raises as `request_response` does. Checkpoints.
         """
         request = self._request(Model.FIRE_AND_FORGET, data)
-        # A loop that sends messages without an answer must let the writer run: nothing else would make it wait.
+        # A loop that sends messages without an answer must let the writer run:
+        # nothing else would make it wait.
         try:
             await trio.lowlevel.checkpoint()
         except RuntimeError:
@@ -283,36 +333,74 @@ class Peer:
 
     @overload
     def request_stream(
-        self, data: bytes | str, *, type: type[T], demand: int = ..., serializer: SerializerOrName = ...
+        self,
+        data: bytes | str,
+        *,
+        type: type[T],
+        demand: int = ...,
+        serializer: SerializerOrName = ...,
     ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
     @overload
     def request_stream(
-        self, data: bytes | str, *, type: object = ..., demand: int = ..., serializer: SerializerOrName = ...
+        self,
+        data: bytes | str,
+        *,
+        type: object = ...,
+        demand: int = ...,
+        serializer: SerializerOrName = ...,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
     def request_stream(
-        self, data: bytes | str, *, type: Any = None, demand: int = DEFAULT_DEMAND, serializer: SerializerOrName = None
+        self,
+        data: bytes | str,
+        *,
+        type: Any = None,
+        demand: int = DEFAULT_DEMAND,
+        serializer: SerializerOrName = None,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Ask for a stream, for the length of an ``async with`` block, as `subscribe` does.
 
         `data` and the exceptions are those of `request_response`.
         """
-        return RemoteOpening(self._requesting(Model.STREAM, data, self._loader(serializer, type)), demand)
+        return RemoteOpening(
+            self._requesting(Model.STREAM, data, self._loader(serializer, type)), demand
+        )
 
     @overload
     def request_subscription(
-        self, data: bytes | str, *, type: type[T], demand: int = ..., serializer: SerializerOrName = ...
+        self,
+        data: bytes | str,
+        *,
+        type: type[T],
+        demand: int = ...,
+        serializer: SerializerOrName = ...,
     ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
     @overload
     def request_subscription(
-        self, data: bytes | str, *, type: object = ..., demand: int = ..., serializer: SerializerOrName = ...
+        self,
+        data: bytes | str,
+        *,
+        type: object = ...,
+        demand: int = ...,
+        serializer: SerializerOrName = ...,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
     def request_subscription(
-        self, data: bytes | str, *, type: Any = None, demand: int = DEFAULT_DEMAND, serializer: SerializerOrName = None
+        self,
+        data: bytes | str,
+        *,
+        type: Any = None,
+        demand: int = DEFAULT_DEMAND,
+        serializer: SerializerOrName = None,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
-        """Ask for a stream that never completes: if its publisher completes, the stream fails. Otherwise as `request_stream`."""
-        return RemoteOpening(self._requesting(Model.SUBSCRIPTION, data, self._loader(serializer, type)), demand)
+        """Ask for a stream that never completes: if its publisher completes, the stream fails.
+        Otherwise as `request_stream`.
+        """
+        return RemoteOpening(
+            self._requesting(Model.SUBSCRIPTION, data, self._loader(serializer, type)), demand
+        )
 
-    def _requesting(self, model: Model, data: bytes | str, loader: Serializer | None) -> "RemoteSource":
+    def _requesting(
+        self, model: Model, data: bytes | str, loader: Serializer | None
+    ) -> "RemoteSource":
         return RemoteSource(self._connection, self._request(model, data), loader)
 
     def _request(self, model: Model, data: bytes | str) -> Request:
@@ -328,7 +416,8 @@ class Peer:
 
     def _loader(self, serializer: SerializerOrName, kind: Any) -> Serializer | None:
         if serializer is kind is None:
-            # Neither was given: the announcement of the publisher decides, and without one the elements stay bytes.
+            # Neither was given: the announcement of the publisher decides,
+            # and without one the elements stay bytes.
             return AnnouncedSerializer(self._registry)
         return resolve_serializer(self._registry, serializer, kind)
 
@@ -341,15 +430,23 @@ def _request_data(data: object) -> bytes:
         # A copy of a bytearray or memoryview: the message may wait while the program changes it.
         return bytes(data)
     if not isinstance(data, str):
-        raise UsageError(f"a request's data is {type(data).__name__!r}; give bytes, or a text, which is sent as UTF-8")
+        raise UsageError(
+            f"a request's data is {type(data).__name__!r}; give bytes, or a text, which is sent as "
+            "UTF-8"
+        )
     try:
         return data.encode()
     except UnicodeEncodeError:
-        raise UsageError(f"{data[:200]!a} cannot be a request's data: it holds half a character, which has no UTF-8") from None
+        raise UsageError(
+            f"{data[:200]!a} cannot be a request's data: it holds half a character, which has no "
+            "UTF-8"
+        ) from None
 
 
 def _check_name(publisher: str, most: int) -> None:
-    """Raise UsageError for a name that the peer would refuse: there it costs the whole connection, here only the call."""
+    """Raise UsageError for a name that the peer would refuse: there it costs the whole
+    connection, here only the call.
+    """
     if not isinstance(publisher, str):
         raise UsageError(f"{shown(publisher)} cannot be a publisher's name: give a str")
     if not publisher:
@@ -357,19 +454,27 @@ def _check_name(publisher: str, most: int) -> None:
     try:
         size = len(publisher.encode())
     except UnicodeEncodeError:
-        raise UsageError(f"{publisher!a} cannot be a publisher's name: it holds half a character, which has no UTF-8") from None
+        raise UsageError(
+            f"{publisher!a} cannot be a publisher's name: it holds half a character, which has no "
+            "UTF-8"
+        ) from None
     if size > most:
-        raise UsageError(f"a publisher's name of {size} bytes; {most} is the most (Limits.max_name)")
+        raise UsageError(
+            f"a publisher's name of {size} bytes; {most} is the most (Limits.max_name)"
+        )
 
 
 def check_window(window_bytes: int | None, limits: Limits) -> int:
-    """Return the bytes that a stream may have asked for and unread. Raises UsageError for a number below 1."""
+    """Return the bytes that a stream may have asked for and unread.
+    Raises UsageError for a number below 1.
+    """
     if window_bytes is None:
         return limits.window_bytes
     # `type`, and not isinstance: True is an int for Python, and would be a window of one byte.
     if type(window_bytes) is not int or window_bytes < 1:
         raise UsageError(
-            f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for and unread at a time, at least 1"
+            f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for "
+            "and unread at a time, at least 1"
         )
     return window_bytes
 
@@ -380,18 +485,26 @@ class RemoteSource(Source[Any]):
     __slots__ = ("_connection", "_publisher", "_serializer", "_window_bytes")
 
     def __init__(
-        self, connection: ConnectionTask, publisher: str | Request, serializer: Serializer | None, window_bytes: int | None = None
+        self,
+        connection: ConnectionTask,
+        publisher: str | Request,
+        serializer: Serializer | None,
+        window_bytes: int | None = None,
     ) -> None:
         if not isinstance(publisher, Request):
-            # Checked when the source is made: its traceback shows the line that has the name, and an attach must not raise.
+            # Checked when the source is made:
+            # its traceback shows the line that has the name, and an attach must not raise.
             _check_name(publisher, connection.session.channel.limits.max_name)
         self._connection = connection
         self._publisher = publisher
         self._serializer = serializer
         self._window_bytes = check_window(window_bytes, connection.session.channel.limits)
 
-    def attach(self, subscriber: Subscriber[Any], scope: Scope | None = None, reader: object = None) -> None:
-        # The stream at the end of the pipe knows what was read. Without one nothing does, and the demand alone is the bound.
+    def attach(
+        self, subscriber: Subscriber[Any], scope: Scope | None = None, reader: object = None
+    ) -> None:
+        # The stream at the end of the pipe knows what was read.
+        # Without one nothing does, and the demand alone is the bound.
         reader = reader or (subscriber if scope is None else scope.reader)
         if isinstance(self._publisher, PositionedName) and isinstance(self._publisher.start, int):
             # Known without an answer: over a protocol without the extension *position* none comes.
@@ -401,7 +514,9 @@ class RemoteSource(Source[Any]):
         window = None
         # The exact class first: the abstract class Stream takes 20 times as long to compare with.
         if type(reader) is RemoteStream or isinstance(reader, Stream):
-            window = reader.count_bytes(self._window_bytes, self._connection.session.channel.limits.max_element)
+            window = reader.count_bytes(
+                self._window_bytes, self._connection.session.channel.limits.max_element
+            )
         serializer = self._serializer
         if isinstance(serializer, AnnouncedSerializer):
             subscriber = AwaitingSerializer(subscriber, serializer)
@@ -414,21 +529,26 @@ class RemoteSource(Source[Any]):
 
 
 class RemoteOpening:
-    """The block around one remote stream. It needs no nursery: no task of the stream runs on this side.
+    """The block around one remote stream. It needs no nursery:
+    no task of the stream runs on this side.
 
-    It has no base class: AbstractAsyncContextManager would give each instance a dictionary, and idle streams must stay small.
+    It has no base class: AbstractAsyncContextManager would give each instance a dictionary, and
+    idle streams must stay small.
     """
 
     __slots__ = ("_stream", "source")
 
     def __init__(self, source: RemoteSource, demand: int) -> None:
         self.source: Source[Any] | None = source
-        """What is subscribed to. Dropped when the block is entered: an idle stream must stay small."""
+        """What is subscribed to. Dropped when the block is entered:
+        an idle stream must stay small.
+        """
         self._stream: RemoteStream[Any] = RemoteStream(demand=demand)
 
     async def __aenter__(self) -> RemoteStream[Any]:
         try:
-            # Not a whole checkpoint: opening waits for nothing, and a pass of the scheduler would be most of its cost.
+            # Not a whole checkpoint: opening waits for nothing,
+            # and a pass of the scheduler would be most of its cost.
             await checkpoint_if_cancelled()
         except RuntimeError:
             check_in_trio("opening a stream")
@@ -436,11 +556,18 @@ class RemoteOpening:
         # Taken once: entered twice, one stream would get the elements of two subscriptions.
         source, self.source = self.source, None
         if source is None:
-            raise UsageError("this subscription was opened before; call subscribe() again for another one")
+            raise UsageError(
+                "this subscription was opened before; call subscribe() again for another one"
+            )
         source.attach(self._stream)  # type: ignore[call-arg]  # without a scope: no task of the stream runs on this side
         return self._stream
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self._stream.cancel()
         # A loop over short streams would otherwise pay one more scheduler pass for each of them.
         if not self._stream.has_just_waited:

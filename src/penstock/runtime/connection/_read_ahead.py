@@ -1,9 +1,12 @@
-"""Reads ahead while a setup function checks the client. Without reading, the end of the transport would not be noticed until it returns.
+"""Reads ahead while a setup function checks the client. Without reading, the end of the transport
+would not be noticed until it returns.
 
 Rules of this file:
 
-* A `receive` in progress is never cancelled: that could lose bytes. After the client is accepted the reader waits for that same call.
-* What waits is bounded: no more is read once `limit` bytes wait, which is what a client may send before it is known.
+* A `receive` in progress is never cancelled: that could lose bytes. After the client is accepted
+  the reader waits for that same call.
+* What waits is bounded: no more is read once `limit` bytes wait,
+  which is what a client may send before it is known.
 """
 
 from collections import deque
@@ -25,14 +28,17 @@ class ReadAheadBuffer:
         self._receive = receive
         self._limit = limit
         self._chunks: deque[Received] = deque()
-        self._is_reading = True  # from here on, although `read` starts later: no other task may call `receive` in between
+        # From here on, although `read` starts later: no other task may call `receive` in between.
+        self._is_reading = True
         self._is_wanted = False
         self._arrival = trio.Event()
         self.held: int = 0
         """Bytes that wait."""
 
     async def read(self) -> bool:
-        """Read until `take` is called, until `limit` bytes wait, or until the input ends. Return True if the input has ended."""
+        """Read until `take` is called, until `limit` bytes wait, or until the input ends. Return
+        True if the input has ended.
+        """
         data: Received = b""
         try:
             # The last chunk may exceed the limit by its size: a receive cannot be taken back.

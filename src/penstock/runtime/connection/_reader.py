@@ -1,4 +1,6 @@
-"""The reader of a link: receives, feeds the session, and gives other tasks a turn. `InlineTaskRunner` calls it in a loop."""
+"""The reader of a link: receives, feeds the session, and gives other tasks a turn.
+`InlineTaskRunner` calls it in a loop.
+"""
 
 from collections.abc import Callable
 from time import monotonic
@@ -17,7 +19,8 @@ from penstock.spi import Connection
 _EXAMINING: Final = ConnectionState.EXAMINING
 
 MESSAGES_PER_TURN: Final = 64
-"""Messages that are decoded between two looks at the clock, and answers that may wait before the writer gets a turn.
+"""Messages that are decoded between two looks at the clock, and answers
+that may wait before the writer gets a turn.
 
 While other readers wait, a reader decodes this number of messages and then waits behind them.
 """
@@ -25,16 +28,20 @@ While other readers wait, a reader decodes this number of messages and then wait
 LINGER_BYTES: Final = 64 << 10
 """Bytes that are still read from a peer after a goodbye of this side, counted from the goodbye on.
 
-A connection that is closed over unread bytes is reset, and a reset takes our goodbye with it. A peer that goes on sending once made this
-side read 2 GiB within `Limits.goodbye_timeout`.
+A connection that is closed over unread bytes is reset, and a reset takes our goodbye with it. A
+peer that goes on sending once made this side read 2 GiB within `Limits.goodbye_timeout`.
 """
 
 ORDERLY_LINGER_BYTES: Final = 1 << 20
-"""The same if the goodbye is no answer to a fault. Elements that the peer was asked for may be under way in the buffers of both systems."""
+"""The same if the goodbye is no answer to a fault. Elements that the peer was asked for may be
+under way in the buffers of both systems.
+"""
 
 
 class Reader:
-    """Receives from one transport connection and feeds the session. `receive_and_dispatch` is one turn."""
+    """Receives from one transport connection and feeds the session.
+    `receive_and_dispatch` is one turn.
+    """
 
     __slots__ = (
         "_ahead_scope",
@@ -72,7 +79,8 @@ class Reader:
         self._has_more = False  # some received bytes were not decoded yet
         self._noted_streams = 0  # streams of the peer that the memory budget knows of
         self._lingered = 0  # bytes that came after the goodbye of this side
-        self._read_ahead: ReadAheadBuffer | None = None  # from the first pause until what was read ahead has been used up
+        # From the first pause until what was read ahead has been used up.
+        self._read_ahead: ReadAheadBuffer | None = None
         self._ahead_scope: trio.CancelScope | None = None  # around the task that reads ahead
         self._turns = parts.turns
         self._arrived = 0  # bytes that were received and wait for a turn
@@ -80,9 +88,12 @@ class Reader:
         """Nothing more comes from the peer on this link."""
 
     async def receive_and_dispatch(self) -> bool:
-        """Wait for input and act on it, for one turn. Return False when the input has ended, and no other link follows."""
+        """Wait for input and act on it, for one turn.
+        Return False when the input has ended, and no other link follows.
+        """
         data = b""
-        # Messages that were received are decoded before anything else is read: so what waits is one chunk.
+        # Messages that were received are decoded before anything else is read:
+        # so what waits is one chunk.
         if self._has_more:
             await self._pause_between_turns()
         else:
@@ -96,24 +107,32 @@ class Reader:
                 await self._end_in_turn(None)
                 # Most connections have no next link: then the reader loop ends here.
                 return self._parts.links is not None and await self._parts.links.wait_for_next()
-            # After the goodbye the session drops all but the peer's; the bytes are read so that ours is not lost in a reset.
+            # After the goodbye the session drops all but the peer's; the bytes are read so that
+            # ours is not lost in a reset.
             if self._session.channel.state.is_closing:
                 self._lingered += len(received)
             # Transports may return a bytearray that they use again; for bytes this copies nothing.
             data = bytes(received)
             turns = self._turns
             # Two comparisons and no call: most chunks arrive within the budget of the pass.
-            if (turns.waiting or monotonic() >= turns.ends) and not turns.begin(self._parts.limits.turn):
+            if (turns.waiting or monotonic() >= turns.ends) and not turns.begin(
+                self._parts.limits.turn
+            ):
                 await self._wait_with(data)
-        # Set while decoding: calls that the session starts are queued, and run after all messages of this turn were decoded.
+        # Set while decoding: calls that the session starts are queued,
+        # and run after all messages of this turn were decoded.
         now, self._runner.is_running_inline = trio.current_time(), True
         try:
-            has_more = self._session.receive(data, now - self._timer.stood_still, most=MESSAGES_PER_TURN)
-            # While the client is examined there is always more to do: its messages behind the introduction.
+            has_more = self._session.receive(
+                data, now - self._timer.stood_still, most=MESSAGES_PER_TURN
+            )
+            # While the client is examined there is always more to do:
+            # its messages behind the introduction.
             self._has_more = has_more or self._session.channel.state is _EXAMINING
         finally:
             self._runner.is_running_inline = False
-        # Something has arrived: the tasks that made their first requests will be woken, and can be batched again.
+        # Something has arrived: the tasks that made their first requests will be woken,
+        # and can be batched again.
         self._parts.requests.batcher.unbatched = 0
         # In the middle of a chunk the next turn follows at once, and looks at the clock itself.
         if not self._has_more and now >= self._timer.covered_until:
@@ -136,15 +155,19 @@ class Reader:
         if not self._has_more:
             self._writer.flush()
         elif not self._session.outbox.is_empty:
-            self._writer.wake()  # more answers follow in the next turn; the writer sends these meanwhile
+            # more answers follow in the next turn; the writer sends these meanwhile.
+            self._writer.wake()
 
     def held(self) -> int:
         """Return the number of bytes that were read ahead, or that wait for a turn.
 
         A measurement sees all streams that are open now, so later ones are noted anew.
         """
-        self._noted_streams = len(self._session.streams.serving) + self._session.streams.stopping_publishers
-        # A session that is closing drops its chunk in its next turn. Counted, it would cost another connection its place meanwhile.
+        self._noted_streams = (
+            len(self._session.streams.serving) + self._session.streams.stopping_publishers
+        )
+        # A session that is closing drops its chunk in its next turn. Counted, it would cost another
+        # connection its place meanwhile.
         arrived = 0 if self._session.channel.state.is_closing else self._arrived
         return arrived if self._read_ahead is None else arrived + self._read_ahead.held
 
@@ -167,28 +190,40 @@ class Reader:
         if self._read_ahead is not None:
             return await self._receive_ahead(self._read_ahead)
         batcher = self._parts.requests.batcher
-        # The answers that were just decoded have woken tasks. A single one needs nothing gathered: its next request goes out at once.
+        # The answers that were just decoded have woken tasks. A single one needs nothing gathered:
+        # its next request goes out at once.
         if batcher.woken > 1:
             await batcher.gather()
         return self._connection.receive_now() or await self._connection.receive()
 
     async def _pause_between_turns(self) -> None:
         if self._session.channel.state is _EXAMINING:
-            # The setup function checks the client. The deadline for that is the one of the handshake.
-            # `preauth_bytes` is what a client may send before it is accepted, in the transport or here.
-            # No tick follows this chunk otherwise, and an extension may have set the time of a refusal.
+            # The setup function checks the client.
+            # The deadline for that is the one of the handshake.
+            # `preauth_bytes` is what a client may send before it is accepted, in the transport
+            # or here.
+            # No tick follows this chunk otherwise, and an extension may have set the time of a
+            # refusal.
             self._timer.reschedule()
-            # Without reading, a client that left would be noticed only at the deadline, and its setup function would run on.
+            # Without reading, a client that left would be noticed only at the deadline, and its
+            # setup function would run on.
             self._read_ahead = ReadAheadBuffer(self._receive, self._parts.limits.preauth_bytes)
             self._ahead_scope = trio.CancelScope()
-            self._parts.nursery.start_soon(self._run_read_ahead, self._read_ahead, self._ahead_scope, name="penstock read-ahead")
+            self._parts.nursery.start_soon(
+                self._run_read_ahead,
+                self._read_ahead,
+                self._ahead_scope,
+                name="penstock read-ahead",
+            )
             await self._parts.is_open.wait()
         elif self._turns.is_over or self._session.outbox.answers >= MESSAGES_PER_TURN:
-            # With many answers the writer gets a turn, so that answers pile up only if the peer does not read them.
+            # With many answers the writer gets a turn, so that answers pile up only
+            # if the peer does not read them.
             await self._turns.wait(self._parts.limits.turn)
 
     async def _wait_with(self, data: bytes) -> None:
-        # Counted: a thousand readers may wait, each with a chunk. If this is cancelled, the connection has ended.
+        # Counted: a thousand readers may wait, each with a chunk.
+        # If this is cancelled, the connection has ended.
         self._arrived = len(data)
         if self._parts.budget is not None:
             self._parts.budget.note_bytes(len(data))
@@ -217,7 +252,9 @@ class Reader:
             return None
 
     async def _end_in_turn(self, error: Exception | None) -> None:
-        """End, unless the input has ended before. Many connections may end, or be reset, at the same time."""
+        """End, unless the input has ended before.
+        Many connections may end, or be reset, at the same time.
+        """
         if not self.input_ended.is_set():
             await self._turns.begin_end(self._parts.limits.turn)
             self._end(error)

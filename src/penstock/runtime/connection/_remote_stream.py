@@ -1,14 +1,16 @@
-"""The consumer's end of a stream that comes over a connection. It also delivers elements of fixed size as packed memory.
+"""The consumer's end of a stream that comes over a connection.
+It also delivers elements of fixed size as packed memory.
 
 Rules of this file:
 
-* With a serializer, elements wait as bytes, and are loaded when the reader takes them (`load_with`), up to `MOST_LOADED` at a time. Loaded
-  when they arrived, up to 1,024 objects of a dataclass waited for a reader. Python's collector looked at each of them again and again,
-  which took a quarter of the reader's time.
+* With a serializer, elements wait as bytes, and are loaded when the reader takes them
+  (`load_with`), up to `MOST_LOADED` at a time. Loaded when they arrived, up to 1,024 objects of a
+  dataclass waited for a reader. Python's collector looked at each of them again and again, which
+  took a quarter of the reader's time.
 * An element that is not loaded ends the stream when the reader comes to it.
 
-* After a call of `buffers()`, packed elements are never taken apart. The buffer is a list of pieces; each holds a whole number of
-  elements, and every count counts elements.
+* After a call of `buffers()`, packed elements are never taken apart. The buffer is a list of
+  pieces; each holds a whole number of elements, and every count counts elements.
 """
 
 from collections import deque
@@ -26,18 +28,26 @@ T = TypeVar("T")
 _CANCELLED: Final = StreamState.CANCELLED
 
 MOST_LOADED: Final = 256
-"""Elements that are loaded at a time. The collector runs when 700 objects more were made than freed, and a dataclass that msgspec makes has
-two: 256 of them are read and freed before the next ones, and the collector does not run at all."""
+"""Elements that are loaded at a time. The collector runs when 700 objects more were made than
+freed, and a dataclass that msgspec makes has two: 256 of them are read and freed before the next
+ones, and the collector does not run at all.
+"""
 
 LOADED_BYTES: Final = 64 << 10
-"""Bytes after which no further element is loaded at a time. The reader of a connection receives as many at a time, too."""
+"""Bytes after which no further element is loaded at a time.
+The reader of a connection receives as many at a time, too.
+"""
 
 FEW_WAITING: Final = 2048
-"""Elements that may wait in a list. If there are more, they are moved to a deque: what is left of a list is copied each time that some are
-loaded, which took ten times as long as to load them when 800,000 waited."""
+"""Elements that may wait in a list. If there are more, they are moved to a deque: what is left of a
+list is copied each time that some are loaded, which took ten times as long as to load them when
+800,000 waited.
+"""
 
 Loader: TypeAlias = Callable[[Sequence[bytes]], tuple[list[Any], Exception | None]]
-"""Loads elements. Returns those in front of one that cannot be loaded, and the error of that one; or all of them, and None."""
+"""Loads elements. Returns those in front of one that cannot be loaded, and the error of that
+one; or all of them, and None.
+"""
 
 
 class RemoteStream(PositionedStream[T]):
@@ -51,13 +61,18 @@ class RemoteStream(PositionedStream[T]):
         self._in_pieces = False
         self._load: Loader | None = None
         self.restarts: int = 0
-        """How often the publisher was subscribed to anew, from its beginning, after a lost connection (`Reconnect`).
+        """How often the publisher was subscribed to anew, from its beginning,
+        after a lost connection (`Reconnect`).
 
-        A publisher with positions is subscribed to at the position of the next element, and that is not counted."""
+        A publisher with positions is subscribed to at the position of the next element, and
+        that is not counted.
+        """
 
     @property
     def element_size(self) -> int:
-        """The size of every element in bytes, or 0 if sizes differ; known after the publisher has accepted."""
+        """The size of every element in bytes, or 0 if sizes differ;
+        known after the publisher has accepted.
+        """
         return self._element_size
 
     @property
@@ -66,20 +81,27 @@ class RemoteStream(PositionedStream[T]):
         return self._turn_ends > monotonic()
 
     def buffers(self) -> AsyncIterator[bytes]:
-        """Iterate over packed elements as memory: each time all that has arrived, a whole number of elements, and never empty.
+        """Iterate over packed elements as memory:
+        each time all that has arrived, a whole number of elements, and never empty.
 
-        For publishers with a fixed ``element_size``; others raise UsageError from the iteration. Checkpoints once a piece.
+        For publishers with a fixed ``element_size``; others raise UsageError from the iteration.
+        Checkpoints once a piece.
         """
         # From here on the buffer holds pieces, and `_number_in` must divide by the size.
         self._in_pieces = True
         return _Buffers(self)
 
     async def next_buffer(self) -> bytes:
-        """Return what has arrived as one piece of memory; `buffers` iterates with this. Checkpoints."""
+        """Return what has arrived as one piece of memory; `buffers` iterates with this.
+        Checkpoints.
+        """
         pieces = cast("list[bytes]", await self._next_batch())
         # Asked after the wait: the size comes with the acceptance, which the first piece follows.
         if not self._element_size:
-            raise UsageError("buffers() on a stream whose elements have no fixed size: read it by element, or by batches()")
+            raise UsageError(
+                "buffers() on a stream whose elements have no fixed size: read it by element, or "
+                "by batches()"
+            )
         # One piece is the usual case, and needs no copy.
         return pieces[0] if len(pieces) == 1 else b"".join(pieces)
 
@@ -90,7 +112,9 @@ class RemoteStream(PositionedStream[T]):
     # --- the subscriber, for elements that are loaded when they are read
 
     def load_with(self, load: Loader, /) -> None:
-        """Load elements with `load` when they are read: from now on bytes arrive. Called before the first element."""
+        """Load elements with `load` when they are read: from now on bytes arrive.
+        Called before the first element.
+        """
         self._load = load
 
     def _take(self, most: int) -> list[T]:
@@ -122,7 +146,8 @@ class RemoteStream(PositionedStream[T]):
         return waiting
 
     def _fail_loading(self, error: Exception, unloaded: int) -> None:
-        # Also if the publisher has completed or failed: the element that cannot be loaded came before that.
+        # Also if the publisher has completed or failed:
+        # the element that cannot be loaded came before that.
         self._counted += len(self._arrived)
         self._dropped += unloaded + len(self._arrived)
         self._arrived, self._error = [], error
@@ -140,13 +165,19 @@ class RemoteStream(PositionedStream[T]):
             self.on_next(cast("T", elements))
         else:
             size = self._element_size
-            self.on_next_many(cast("list[T]", [elements[at : at + size] for at in range(0, count * size, size)]))
+            self.on_next_many(
+                cast("list[T]", [elements[at : at + size] for at in range(0, count * size, size)])
+            )
 
     # --- counting
 
     def _number_in(self, part: list[Any]) -> int:
         # Demand is renewed by elements, also if a reader takes whole pieces.
-        return sum(map(len, part)) // self._element_size if self._in_pieces and self._element_size else len(part)
+        return (
+            sum(map(len, part)) // self._element_size
+            if self._in_pieces and self._element_size
+            else len(part)
+        )
 
 
 def _within(most: int, elements: Sequence[Any]) -> int:

@@ -1,9 +1,12 @@
-"""The requests of this side: it opens streams and asks for single values, as far as the outbox has room.
+"""The requests of this side: it opens streams and asks for single values,
+as far as the outbox has room.
 
 * `OutgoingRequests` opens a stream or asks for one value.
-* `PendingAnswer` is the wait of one task for one value: as a stream that is its own subscriber (`AnswerStream`), or as the subscriber of
-  a stream that something else looks at, too (`AnswerSubscriber`).
-* `SendBatcher` decides when queued messages are sent: at once, together with those of other tasks, or by the writer task.
+* `PendingAnswer` is the wait of one task for one value: as a stream that is its own subscriber
+  (`AnswerStream`), or as the subscriber of a stream that something else looks at, too
+  (`AnswerSubscriber`).
+* `SendBatcher` decides when queued messages are sent:
+  at once, together with those of other tasks, or by the writer task.
 """
 
 from abc import abstractmethod
@@ -17,16 +20,28 @@ from trio.lowlevel import current_task, reschedule, wait_task_rescheduled
 from penstock.api import ByteWindow, NoElement, Subscriber, Subscription
 from penstock.core import WOKEN
 from penstock.runtime.connection._event_reporting import ConnectionEvents
-from penstock.session import ANSWERED, DEMAND_SIZE, STREAM_BYTES, Channel, Outbox, ReceivingState, ReceivingStream, Session
+from penstock.session import (
+    ANSWERED,
+    DEMAND_SIZE,
+    STREAM_BYTES,
+    Channel,
+    Outbox,
+    ReceivingState,
+    ReceivingStream,
+    Session,
+)
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _NEW: Final = ReceivingState.NEW
 
 MAX_BATCH: Final = 8
-"""Messages in one send, while few tasks are due. With more, the peer is idle while they are encoded."""
+"""Messages in one send, while few tasks are due.
+With more, the peer is idle while they are encoded.
+"""
 
 DUE_FOR_EACH: Final = 4
-"""Tasks that may be due for each message of a send. If more are, the peer has enough to do, and a send waits for further messages.
+"""Tasks that may be due for each message of a send. If more are, the peer has enough to do, and a
+send waits for further messages.
 
 With 256 requests in flight, sends of 8 messages took a sixth of the time of the requests.
 """
@@ -69,68 +84,97 @@ NO_WRITER: Final[Sender] = _NoWriter()
 
 
 class SendBatcher:
-    """The requests of one connection. `message_queued` is called after each; it is the one decision on when to send.
+    """The requests of one connection. `message_queued` is called after each;
+    it is the one decision on when to send.
 
-    Why: to send costs more than to encode a request. Answers that arrive together wake their tasks in one scheduler pass, and most of these
-    tasks make their next request in that same pass. Sent together, 16 requests in flight are 1.17 to 1.43 times as fast.
+    Why: to send costs more than to encode a request. Answers that arrive together wake their tasks
+    in one scheduler pass, and most of these tasks make their next request in that same pass. Sent
+    together, 16 requests in flight are 1.17 to 1.43 times as fast.
 
     Rules:
 
-    * A message waits only for tasks that were woken and have not run yet (`woken`). The scheduler runs all of them in its next pass,
-      whether they were cancelled meanwhile or not. So a message waits for one pass at most, and never for a task that does not come.
-    * The last of these tasks sends what the others have queued, with its own next request. If it makes none, the reader sends: it waits
-      for the woken tasks before it reads on (`gather`). (The last task once sent before its own request, which then cost a second send:
+    * A message waits only for tasks that were woken and have not run yet (`woken`). The scheduler
+      runs all of them in its next pass, whether they were cancelled meanwhile or not. So a message
+      waits for one pass at most, and never for a task that does not come.
+    * The last of these tasks sends what the others have queued, with its own next request. If it
+      makes none, the reader sends: it waits for the woken tasks before it reads on (`gather`). (The
+      last task once sent before its own request, which then cost a second send:
       16 requests in flight took 7 % longer.)
     * If no task is due, a message is sent at once.
-    * The tasks may do other work before they make a request. So `MAX_BATCH` messages are sent without waiting for the rest, and so is a
-      message that has waited for `MAX_DELAY`. While more than `DUE_FOR_EACH` tasks are due for each message, only the delay counts.
-    * If `MAX_UNBATCHED` messages were sent one by one and nothing has arrived from the peer since, many tasks are making their first
-      request. Then the writer task sends: it runs behind them, and takes all that they have queued.
+    * The tasks may do other work before they make a request. So `MAX_BATCH` messages are sent
+      without waiting for the rest, and so is a message that has waited for `MAX_DELAY`. While more
+      than `DUE_FOR_EACH` tasks are due for each message, only the delay counts.
+    * If `MAX_UNBATCHED` messages were sent one by one and nothing has arrived from the peer since,
+      many tasks are making their first request. Then the writer task sends: it runs behind them,
+      and takes all that they have queued.
     """
 
-    __slots__ = ("_began", "_is_gathering", "_messages", "is_requesting", "unbatched", "woken", "writer")
+    __slots__ = (
+        "_began",
+        "_is_gathering",
+        "_messages",
+        "is_requesting",
+        "unbatched",
+        "woken",
+        "writer",
+    )
 
     writer: Sender
-    """The writer of the current link; set before the first message, and again when the link is replaced."""
+    """The writer of the current link;
+    set before the first message, and again when the link is replaced.
+    """
 
     def __init__(self) -> None:
         self.woken: int = 0
-        """Tasks that were woken and have not run yet. Count a task here when it is woken; it calls `task_resumed` first thing."""
+        """Tasks that were woken and have not run yet. Count a task here when it is woken; it
+        calls `task_resumed` first thing.
+        """
         self.unbatched: int = 0
         """Messages that were sent one by one. The reader sets this to 0 when something arrives."""
         self.is_requesting: bool = False
-        """True while a caller queues messages that it sends itself afterwards, so the writer need not be woken for them."""
-        self._is_gathering = False  # the reader waits for the woken tasks, and sends what they leave
+        """True while a caller queues messages that it sends itself afterwards, so the writer
+        need not be woken for them.
+        """
+        # The reader waits for the woken tasks, and sends what they leave.
+        self._is_gathering = False
         self._messages = 0
         self._began = 0.0  # when the first of these messages was queued
 
     def message_queued(self) -> None:
         """Send what is queued, or leave it to a task that is due, or to the writer."""
         if not self.woken:
-            # A request alone must not wait for a scheduler pass: that made a single request in flight 1.6 to 1.95 times as slow.
+            # A request alone must not wait for a scheduler pass: that made a single request in
+            # flight 1.6 to 1.95 times as slow.
             # The last of the woken tasks sends for all of them.
             if (self._messages and self._is_gathering) or self.unbatched < MAX_UNBATCHED:
                 self._messages = 0
-                # Set back by the reader: a peer that answers shows that more answers, and more woken tasks, will come.
+                # Set back by the reader: a peer that answers shows that more answers,
+                # and more woken tasks, will come.
                 self.unbatched += 1
                 self.writer.flush()
                 return
-            # The writer task runs behind the tasks that are making their first requests, and sends all of them.
+            # The writer task runs behind the tasks that are making their first requests,
+            # and sends all of them.
             self.writer.wake()
         now = monotonic()
         self._messages = messages = self._messages + 1
         if messages == 1:
             self._began = now
         # More in one send would let the peer idle; fewer cost a system call each.
-        elif (messages >= MAX_BATCH and messages * DUE_FOR_EACH >= self.woken) or now >= self._began + MAX_DELAY:
+        elif (
+            messages >= MAX_BATCH and messages * DUE_FOR_EACH >= self.woken
+        ) or now >= self._began + MAX_DELAY:
             self._messages = 0
             self.writer.flush()
 
     async def gather(self) -> None:
-        """Let the woken tasks run, and send what they have queued. For the reader, before it reads on. Checkpoints."""
+        """Let the woken tasks run, and send what they have queued.
+        For the reader, before it reads on. Checkpoints.
+        """
         self._is_gathering = True
         try:
-            # The scheduler may put the reader in front of them. Behind a second pass all of them have run.
+            # The scheduler may put the reader in front of them.
+            # Behind a second pass all of them have run.
             for _ in range(2):
                 if self.woken:
                     await trio.lowlevel.checkpoint()
@@ -141,7 +185,9 @@ class SendBatcher:
                 self.writer.flush()
 
     def task_resumed(self) -> None:
-        """Count a woken task as running. The last one sends, unless the reader waits for it: then its next request may go along."""
+        """Count a woken task as running. The last one sends, unless the reader waits for it:
+        then its next request may go along.
+        """
         # Counted off before the send: the send may wake tasks, which would be counted on top.
         self.woken -= 1
         if self._messages and not self.woken and not self._is_gathering:
@@ -160,14 +206,17 @@ class PendingAnswer(Subscriber[Any]):
     _value: Any
     _error: BaseException | None
     _is_over: bool
-    _task: trio.lowlevel.Task | None  # the task in `receive`; still set after it was woken, and None after a cancel
+    # The task in `receive`; still set after it was woken, and None after a cancel.
+    _task: trio.lowlevel.Task | None
 
     @abstractmethod
     def give_up(self) -> None:
         """Cancel the stream, unless it has ended."""
 
     async def receive(self) -> Any:
-        """Return the value. A cancel is passed on to the peer. Raises the error that the stream ends with. Checkpoints."""
+        """Return the value. A cancel is passed on to the peer.
+        Raises the error that the stream ends with. Checkpoints.
+        """
         if self._is_over:
             await trio.lowlevel.checkpoint()
         else:
@@ -175,17 +224,21 @@ class PendingAnswer(Subscriber[Any]):
             try:
                 await wait_task_rescheduled(self._abort)
             finally:
-                # `_wake` has counted this task as woken. Other requests wait until it is counted off.
+                # `_wake` has counted this task as woken.
+                # Other requests wait until it is counted off.
                 if self._task is not None:
                     self._batcher.task_resumed()
-        # Taken out: the object must not keep the exception alive, which refers to this task's frames.
+        # Taken out: the object must not keep the exception alive,
+        # which refers to this task's frames.
         error, self._error = self._error, None
         if error is None:
             return self._value
         try:
             raise error
         finally:
-            del error  # it refers to this frame through its traceback, and the frame to all that the caller holds
+            # It refers to this frame through its traceback, and the frame to all
+            # that the caller holds.
+            del error
 
     def on_next(self, element: Any, /) -> None:
         # One element was requested, so this is the only one.
@@ -206,7 +259,8 @@ class PendingAnswer(Subscriber[Any]):
 
     def _wake(self, task: trio.lowlevel.Task) -> None:
         self._batcher.woken += 1
-        # The task runs in the next scheduler pass, with all others that this batch of answers wakes.
+        # The task runs in the next scheduler pass, with all others
+        # that this batch of answers wakes.
         reschedule(task, WOKEN)
 
     def _abort(self, _: Any) -> trio.lowlevel.Abort:
@@ -217,7 +271,9 @@ class PendingAnswer(Subscriber[Any]):
 
 
 class AnswerSubscriber(PendingAnswer):
-    """The wait for one value as a subscriber, for a stream that is observed, or whose elements are decoded on their way."""
+    """The wait for one value as a subscriber, for a stream that is observed,
+    or whose elements are decoded on their way.
+    """
 
     __slots__ = ("_batcher", "_error", "_is_over", "_task", "_value", "subscription")
 
@@ -237,11 +293,14 @@ class AnswerSubscriber(PendingAnswer):
 
 
 class AnswerStream(PendingAnswer, ReceivingStream):
-    """The wait for one value as the stream itself: one object and three calls a request less, which is a twentieth of its cost."""
+    """The wait for one value as the stream itself: one object and three calls a request less,
+    which is a twentieth of its cost.
+    """
 
     __slots__ = ("_batcher", "_error", "_is_over", "_task", "_value")
 
-    # Of the base, said again for type checkers: this constructor sets them, because a second one would cost each request a call.
+    # Of the base, said again for type checkers: this constructor sets them, because a second one
+    # would cost each request a call.
     id: int
     state: ReceivingState
     element_size: int
@@ -263,7 +322,9 @@ class AnswerStream(PendingAnswer, ReceivingStream):
         self.cancel()
 
     def held(self) -> int:
-        """Return the price of this object: the base would ask the subscriber, which is this object."""
+        """Return the price of this object:
+        the base would ask the subscriber, which is this object.
+        """
         return STREAM_BYTES
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
@@ -287,18 +348,32 @@ class AnswerStream(PendingAnswer, ReceivingStream):
 class OutgoingRequests:
     """The requests of this side on one connection."""
 
-    __slots__ = ("_events", "_make_stream", "_session", "_streams", "batcher", "is_observed", "outbox", "room", "usual_data")
+    __slots__ = (
+        "_events",
+        "_make_stream",
+        "_session",
+        "_streams",
+        "batcher",
+        "is_observed",
+        "outbox",
+        "room",
+        "usual_data",
+    )
 
     def __init__(self, session: Session, events: ConnectionEvents, batcher: SendBatcher) -> None:
         self.batcher: SendBatcher = batcher
         self.is_observed: bool = events.wants_streams
         """True if a plugin listens to streams: then use `subscribe`, for `ask` reports nothing."""
         self.room: trio.Event | None = None
-        """Set when the outbox may have room again; None while no task waits, so that the writer need not look."""
+        """Set when the outbox may have room again;
+        None while no task waits, so that the writer need not look.
+        """
         self.outbox: Outbox = session.outbox
         """Where requests are queued: without room in it a request must wait."""
         self.usual_data: int = session.channel.limits.max_frame - DEMAND_SIZE
-        """Bytes of data that any request may have. For more, `check_length` knows the bound of its kind."""
+        """Bytes of data that any request may have.
+        For more, `check_length` knows the bound of its kind.
+        """
         self._session = session
         self._streams = session.streams
         self._make_stream = partial(AnswerStream, batcher)
@@ -306,9 +381,12 @@ class OutgoingRequests:
         # Through these the session sends at once, and leaves nothing to the task of the writer.
         session.channel.send_demand, session.channel.urge = self.send_demand, batcher.message_queued
 
-    def subscribe(self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None) -> None:
+    def subscribe(
+        self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None
+    ) -> None:
         """Open a stream to a publisher of the peer. Its bytes are counted in `window`."""
-        # The outbox reports the queued message at once; with this flag the writer is not woken for it: `message_queued` follows.
+        # The outbox reports the queued message at once; with this flag the writer is not woken for
+        # it: `message_queued` follows.
         self.batcher.is_requesting = True
         try:
             if self.is_observed:
@@ -329,8 +407,9 @@ class OutgoingRequests:
 
     def send_demand(self, message: bytes) -> None:
         """Queue the demand of a stream, and send it."""
-        # At once: the task that reads the stream may use the elements that it has before the writer's task runs, and a peer without demand
-        # would wait for it. Streams of short elements were a third slower.
+        # At once: the task that reads the stream may use the elements that it has before the
+        # writer's task runs, and a peer without demand would wait for it. Streams of short elements
+        # were a third slower.
         self.batcher.is_requesting = True
         self._session.channel.send(message)
         self.batcher.is_requesting = False
@@ -338,7 +417,9 @@ class OutgoingRequests:
 
     @property
     def has_room(self) -> bool:
-        """True if a request may be queued. Its size does not count: callers bound it. On a closing connection the request itself raises."""
+        """True if a request may be queued. Its size does not count: callers bound it. On a
+        closing connection the request itself raises.
+        """
         return self.outbox.room() > 0 or self._session.state.is_closing
 
     async def wait_for_room(self) -> None:
@@ -350,7 +431,9 @@ class OutgoingRequests:
             await self.room.wait()
 
     def on_room(self) -> None:
-        """Wake the tasks that wait for room: the writer has emptied the outbox, or the connection is over."""
+        """Wake the tasks that wait for room:
+        the writer has emptied the outbox, or the connection is over.
+        """
         if self.room is not None:
             self.room.set()
             self.room = None

@@ -1,12 +1,16 @@
-"""The part of a connection that lets it go on over another link after a loss: its token, the kept bytes, the wait for the next link.
+"""The part of a connection that lets it go on over another link after a loss: its token, the kept
+bytes, the wait for the next link.
 
 Rules of this file:
 
-* Both sides must have the extension *resume*. If one of them lacks it, `begin` returns False, and a loss ends the connection.
-* The client finds the next link, and the server waits for it. Each side has its own class, beside the code that opens connections.
-* The server sends nothing on the next link before the client has: then the client knows its new token, and the old one is used up.
-* There is one count of bytes for each direction, and it ends with the link. So the server answers only when the lost link has decoded all
-  that had arrived.
+* Both sides must have the extension *resume*.
+  If one of them lacks it, `begin` returns False, and a loss ends the connection.
+* The client finds the next link, and the server waits for it. Each side has its own class, beside
+  the code that opens connections.
+* The server sends nothing on the next link before the client has: then the client knows its new
+  token, and the old one is used up.
+* There is one count of bytes for each direction, and it ends with the link. So the server answers
+  only when the lost link has decoded all that had arrived.
 """
 
 from abc import ABC, abstractmethod
@@ -22,7 +26,8 @@ from penstock.spi import Connection, PeerIdentity
 
 def retained_bytes(limits: Limits) -> RetainedBytes:
     """Return an empty record of the bytes that are not acknowledged."""
-    # An honest peer reaches `bound`. The outbox may hold more bytes then: an element that is being sent, and one behind it.
+    # An honest peer reaches `bound`. The outbox may hold more bytes then:
+    # an element that is being sent, and one behind it.
     waiting = limits.outbound_high + limits.max_element + limits.outbound_control
     return RetainedBytes(limits.resume_bytes, limits.resume_bytes + 2 * waiting)
 
@@ -38,9 +43,21 @@ class ResumableLinks(Protocol):
 
 
 class Resumption(ABC):
-    """The part of one connection that outlives its links. It is made before the session, and released with the connection."""
+    """The part of one connection that outlives its links. It is made before the session, and
+    released with the connection.
+    """
 
-    __slots__ = ("_active", "_limits", "_links", "_session", "_start_writer", "is_awaiting", "is_suspended", "principal", "resumed")
+    __slots__ = (
+        "_active",
+        "_limits",
+        "_links",
+        "_session",
+        "_start_writer",
+        "is_awaiting",
+        "is_suspended",
+        "principal",
+        "resumed",
+    )
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
@@ -69,7 +86,8 @@ class Resumption(ABC):
 
     def on_input(self) -> None:
         """Send on: the peer has sent its first bytes on the new link."""
-        # Set before the writer runs: the reader calls `on_input` for each chunk while `is_awaiting` is true.
+        # Set before the writer runs: the reader calls `on_input` for each chunk while `is_awaiting`
+        # is true.
         self.is_awaiting = False
         self.on_confirmed()
         self._start_writer()
@@ -81,7 +99,9 @@ class Resumption(ABC):
         retain(session.outbox, retained_bytes(self._limits))
 
     def begin(self, session: Session, links: ResumableLinks, peer: PeerIdentity) -> bool:
-        """Return whether both sides have the extension, and begin to acknowledge. Called when the session opens, with its `peer`."""
+        """Return whether both sides have the extension, and begin to acknowledge. Called when
+        the session opens, with its `peer`.
+        """
         if self._active is None:
             # Bytes were kept from the hello on, in case the peer has the extension.
             retain(session.outbox, None)
@@ -91,12 +111,15 @@ class Resumption(ABC):
         return True
 
     async def next_link(self, lost: Exception) -> Connection:
-        """Return the next transport connection, with the bytes that the peer lacks queued again. Raises ConnectionLost if none comes."""
+        """Return the next transport connection, with the bytes that the peer lacks queued again.
+        Raises ConnectionLost if none comes.
+        """
         session = self._session
         if session is None:
             raise self.give_up(lost, "it had not begun")
         self.is_suspended = True
-        # A writer that still waits for the peer's first bytes on the lost link is not started any more: they cannot come.
+        # A writer that still waits for the peer's first bytes on the lost link is not started any
+        # more: they cannot come.
         self.is_awaiting, self._start_writer = False, _nothing
         try:
             connection, position = await self.find_link(lost)
@@ -107,7 +130,8 @@ class Resumption(ABC):
         except ProtocolError as wrong:
             # Closed here: nothing else knows of this link yet.
             await connection.abort()
-            # The peer counts bytes that were never sent, or has lost what it has acknowledged: no stream could go on.
+            # The peer counts bytes that were never sent, or has lost what it has acknowledged:
+            # no stream could go on.
             raise self.give_up(lost, str(wrong)) from None
         return connection
 
@@ -131,10 +155,13 @@ class Resumption(ABC):
         rewind(session.outbox, position)
         self.resumed += 1
         if self._active is not None:
-            # The message that resumed named the bytes that have come. The next acknowledgement counts from there.
+            # The message that resumed named the bytes that have come.
+            # The next acknowledgement counts from there.
             self._active.note_acknowledged()
         # Optional: the dialect of a plugin may lack it.
-        on_next_link: Callable[[], None] | None = getattr(session.channel.dialect, "on_next_link", None)
+        on_next_link: Callable[[], None] | None = getattr(
+            session.channel.dialect, "on_next_link", None
+        )
         if on_next_link is not None:
             on_next_link()
 
@@ -149,7 +176,9 @@ class Resumption(ABC):
 
     @abstractmethod
     async def find_link(self, lost: Exception) -> tuple[Connection, int]:
-        """Return a transport connection, and the bytes that the peer has received. Raises ConnectionLost if there is none in time."""
+        """Return a transport connection, and the bytes that the peer has received. Raises
+        ConnectionLost if there is none in time.
+        """
 
     @abstractmethod
     def on_confirmed(self) -> None:
@@ -164,7 +193,10 @@ class Resumption(ABC):
     @property
     def lateness(self) -> str:
         """The words for a client that did not come back in time."""
-        return f"the client was not back within {self._limits.resume_timeout:g} s (Limits.resume_timeout)"
+        return (
+            f"the client was not back within {self._limits.resume_timeout:g} s "
+            "(Limits.resume_timeout)"
+        )
 
     @property
     def received(self) -> int:
@@ -179,10 +211,14 @@ class Resumption(ABC):
 
 
 class Handover(ABC):
-    """The transport connection of a client that resumes: from its hello until a lost connection has it."""
+    """The transport connection of a client that resumes:
+    from its hello until a lost connection has it.
+    """
 
     connection: Connection | None = None
-    """The transport connection, once the connection task that has said hello on it needs it no longer."""
+    """The transport connection, once the connection task
+    that has said hello on it needs it no longer.
+    """
 
     @property
     @abstractmethod
@@ -190,14 +226,17 @@ class Handover(ABC):
         """The other side has said what it must, so the connection does not open."""
 
     def is_due(self, session: Session) -> bool:
-        """Return whether the transport of `session` is to be handed over: it was asked for, and the peer is let in."""
+        """Return whether the transport of `session` is to be handed over:
+        it was asked for, and the peer is let in.
+        """
         return self.is_asked and session.state is ConnectionState.OPEN
 
     @abstractmethod
     async def prepare(self, principal: object, stop_reading: Callable[[], None]) -> None:
         """Find the lost connection, and answer. Raises ConnectionLost to refuse. Checkpoints.
 
-        `stop_reading` is called before the answer: bytes that the peer sends behind the answer belong to the lost connection.
+        `stop_reading` is called before the answer: bytes that the peer sends behind the answer
+        belong to the lost connection.
         """
 
 
@@ -206,7 +245,9 @@ def _nothing() -> None:
 
 
 class SurrenderedConnection(Connection):
-    """Stands in the place of a transport connection that another connection task uses now: to close it does nothing."""
+    """Stands in the place of a transport connection that another connection task uses now:
+    to close it does nothing.
+    """
 
     def __init__(self, connection: Connection) -> None:
         self.framed, self.peer, self.facts = connection.framed, connection.peer, connection.facts

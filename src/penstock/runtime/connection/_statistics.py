@@ -4,7 +4,13 @@ from collections.abc import Iterable
 
 from penstock.runtime.connection._resumption import Resumption
 from penstock.session import Session, SessionCounts
-from penstock.spi import DirectionStatistics, PeerIdentity, PeerStatistics, StalledStream, direction_statistics
+from penstock.spi import (
+    DirectionStatistics,
+    PeerIdentity,
+    PeerStatistics,
+    StalledStream,
+    direction_statistics,
+)
 
 
 class ConnectionStatistics:
@@ -19,7 +25,9 @@ class ConnectionStatistics:
         """The part that lets the connection go on after a loss, if it can."""
         self._counts = SessionCounts(session)
 
-    def take(self, now: float, *, peer: PeerIdentity, opened_at: float | None, buffered: int) -> PeerStatistics:
+    def take(
+        self, now: float, *, peer: PeerIdentity, opened_at: float | None, buffered: int
+    ) -> PeerStatistics:
         """Return the record of now. `buffered` is what the connection holds."""
         session = self._session
         return PeerStatistics(
@@ -54,4 +62,6 @@ def sum_of_directions(each: Iterable[DirectionStatistics]) -> DirectionStatistic
 
 
 def _oldest(stalled: Iterable[StalledStream | None]) -> StalledStream | None:
-    return max((one for one in stalled if one is not None), key=lambda one: one.seconds, default=None)
+    return max(
+        (one for one in stalled if one is not None), key=lambda one: one.seconds, default=None
+    )

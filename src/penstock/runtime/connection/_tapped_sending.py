@@ -1,7 +1,7 @@
 """A served stream that a tap watches: between the publisher and the stream of the session.
 
-Publishers append most elements to the open batch of the stream, without a call. So this object looks at the batch that it has lent
-whenever something passes, and counts what was appended since.
+Publishers append most elements to the open batch of the stream, without a call. So this object
+looks at the batch that it has lent whenever something passes, and counts what was appended since.
 """
 
 from collections.abc import Sequence
@@ -68,7 +68,8 @@ class TappedSending(TappedStream):
         self._stream.on_reservation_used()
 
     def on_error(self, error: BaseException, /) -> None:
-        # Before the signal: the stream reports its end inside it, and the outcome must be known by then.
+        # Before the signal: the stream reports its end inside it,
+        # and the outcome must be known by then.
         self._served.fail(error)
         super().on_error(error)
 

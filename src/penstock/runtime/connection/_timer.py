@@ -1,6 +1,8 @@
-"""The timer of a connection: asks the session what is due, and lets the task of the connection wait until then.
+"""The timer of a connection: asks the session what is due,
+and lets the task of the connection wait until then.
 
-It has no task: the task of the connection has nothing to do but to wait, and waits here (`wait_until`).
+It has no task: the task of the connection has nothing to do but to wait,
+and waits here (`wait_until`).
 """
 
 from collections.abc import Callable
@@ -18,10 +20,14 @@ from penstock.session import ConnectionState, Session
 _OPEN: Final = ConnectionState.OPEN
 
 TIMER_GRANULARITY: Final = 0.05
-"""The most seconds between two ticks while messages arrive. No deadline of a session needs to be met more exactly."""
+"""The most seconds between two ticks while messages arrive.
+No deadline of a session needs to be met more exactly.
+"""
 
 REST_SECONDS: Final = 1.0
-"""The most seconds between two ticks while the writer has a task. A tick ends a task that had nothing to do since the last one."""
+"""The most seconds between two ticks while the writer has a task. A tick ends a task that had
+nothing to do since the last one.
+"""
 
 
 ROUNDING: Final = 1e-6
@@ -50,20 +56,30 @@ class SessionTimer:
         self._session = session
         self._leaving = leaving
         self._batcher = batcher
-        self._task: trio.lowlevel.Task | None = None  # the one that waits. `ParkedTask` would be an object and a coroutine more
+        # The one that waits. `ParkedTask` would be an object and a coroutine more.
+        self._task: trio.lowlevel.Task | None = None
         self._due = inf  # the time of the next tick
-        self._scope = trio.CancelScope()  # around the wait, with that deadline; between two waits it is that of the last one
+        # around the wait, with that deadline; between two waits it is that of the last one.
+        self._scope = trio.CancelScope()
         self._last_tick = -inf
         self.covered_until: float = -inf
-        """Messages that arrive before this time need no `reschedule_soon`: a tick comes then anyway."""
+        """Messages that arrive before this time need no `reschedule_soon`:
+        a tick comes then anyway.
+        """
         self._paused_at: float | None = None
         self.stood_still: float = 0.0
-        """Seconds for which the session's clock has stood still: no deadline of the session passes while its connection is suspended."""
+        """Seconds for which the session's clock has stood still: no deadline of the session
+        passes while its connection is suspended.
+        """
         self.has_idle_task: Callable[[], bool] = _has_none
-        """Called in each tick. Returns whether a tick must come within `REST_SECONDS`. The writer of each link sets it."""
+        """Called in each tick. Returns whether a tick must come within `REST_SECONDS`. The
+        writer of each link sets it.
+        """
 
     async def wait_until(self, is_reached: Callable[[], bool]) -> None:
-        """Wait until `is_reached()` is true, and tick whenever something is due. Call `wake` when it may have become true."""
+        """Wait until `is_reached()` is true, and tick whenever something is due. Call `wake`
+        when it may have become true.
+        """
         while not is_reached():
             # The scope is kept, so that another task can move its deadline while this one waits.
             with trio.CancelScope(deadline=self._due) as self._scope:
@@ -99,18 +115,22 @@ class SessionTimer:
         # No tick is planned yet for messages that come from now on.
         self.covered_until = -inf
         due = self._tick(self._last_tick)
-        # Whatever closed the session, it does so in a tick or before one: so this is the one place that looks.
+        # Whatever closed the session, it does so in a tick or before one:
+        # so this is the one place that looks.
         if self._session.state.is_closing and not self._session.channel.dialect.answers_goodbye:
             self._leaving.set()
             self.wake()
-        # A deadline that moves away is left where it is: a tick too early costs little, and a move would cost something per message.
+        # A deadline that moves away is left where it is: a tick too early costs little, and a move
+        # would cost something per message.
         if due is not None:
             self._tick_before(due)
         if self.has_idle_task():
             self.tick_soon()
 
     def reschedule_soon(self, now: float) -> None:
-        """Note that messages have arrived, at `now`. One tick within `TIMER_GRANULARITY` serves all of them."""
+        """Note that messages have arrived, at `now`.
+        One tick within `TIMER_GRANULARITY` serves all of them.
+        """
         # The deadlines were once computed after each receive, which a round trip paid for.
         due = self._last_tick + TIMER_GRANULARITY
         # During the handshake every message may move a deadline.
@@ -152,7 +172,9 @@ class SessionTimer:
             self._due = self._scope.deadline = due
 
     def _tick(self, now: float) -> float | None:
-        """Do what is due, and send what that has queued from here: a ping must not cost a task of the writer."""
+        """Do what is due, and send what that has queued from here:
+        a ping must not cost a task of the writer.
+        """
         outbox, batcher = self._session.outbox, self._batcher
         if not outbox.is_empty:  # something else is about to send
             return self._real(self._session.tick(now - self.stood_still))
@@ -167,7 +189,8 @@ class SessionTimer:
 
     def _real(self, due: float | None) -> float | None:
         """Return the time at which the session's clock shows `due`."""
-        # A little later: rounded down, the session would find that it is not due yet, and this would never end.
+        # A little later: rounded down, the session would find that it is not due yet,
+        # and this would never end.
         return due if due is None or not self.stood_still else due + self.stood_still + ROUNDING
 
 

@@ -1,6 +1,8 @@
-"""The error for an option that a call does not have: a keyword that is misspelt, or that belongs somewhere else.
+"""The error for an option that a call does not have:
+a keyword that is misspelt, or that belongs somewhere else.
 
-Python's own TypeError would name the inner function of a call, and not what the option should have been.
+Python's own TypeError would name the inner function of a call,
+and not what the option should have been.
 """
 
 import dataclasses
@@ -13,7 +15,9 @@ from penstock.spi import TransportOptions
 
 
 class NoOptions(TypedDict):
-    """The type of further keywords, for a call that has none: ``**unknown: Unpack[NoOptions]``. Type checkers refuse each of them."""
+    """The type of further keywords, for a call that has none: ``**unknown: Unpack[NoOptions]``.
+    Type checkers refuse each of them.
+    """
 
 
 def refuse_unknown(call: str, given: Iterable[str], known: Collection[str]) -> None:
@@ -21,10 +25,13 @@ def refuse_unknown(call: str, given: Iterable[str], known: Collection[str]) -> N
     # All of them in one error: a program that is ported has several.
     unknown = [name for name in given if name not in known]
     if unknown:
-        faults = " ".join(f"{call} has no option {name!r}{_advice(name, known)}" for name in unknown)
+        faults = " ".join(
+            f"{call} has no option {name!r}{_advice(name, known)}" for name in unknown
+        )
         raise UsageError(
-            f"{faults} The options are {', '.join(sorted(known))}; what a transport takes goes into options=TransportOptions(…), "
-            "and what a transport of a plugin takes into the extra= of that"
+            f"{faults} The options are {', '.join(sorted(known))}; what a transport takes goes "
+            "into options=TransportOptions(…), and what a transport of a plugin takes into the "
+            "extra= of that"
         )
 
 
@@ -43,6 +50,8 @@ def _advice(name: str, known: Collection[str]) -> str:
 
 _PLACES = {
     "limits=Limits": frozenset(field.name for field in dataclasses.fields(Limits)),
-    "options=TransportOptions": frozenset(field.name for field in dataclasses.fields(TransportOptions)),
+    "options=TransportOptions": frozenset(
+        field.name for field in dataclasses.fields(TransportOptions)
+    ),
 }
 """Records with options of a connection, as a program gives them."""

@@ -2,11 +2,14 @@
 
 Rules of this file:
 
-* There is one writer per link, and no cancellation but the link's own end reaches it: a send that is cut short leaves half a message.
-* The writer has a task only while there is something to wait for. It is started for the first bytes that the transport does not take at
-  once, and the timer ends it when it had nothing to do for a while (`has_idle_task`). Most connections never have one.
-* Any task may try one non-blocking send (`flush`) while the writer has nothing in flight; the writer sends the remainder. That saves one
-  hand-over between tasks: 1.6 to 1.95 times as fast with one request in flight.
+* There is one writer per link, and no cancellation but the link's own end reaches it: a send that
+  is cut short leaves half a message.
+* The writer has a task only while there is something to wait for. It is started for the first bytes
+  that the transport does not take at once, and the timer ends it when it had nothing to do for a
+  while (`has_idle_task`). Most connections never have one.
+* Any task may try one non-blocking send (`flush`) while the writer has nothing in flight; the
+  writer sends the remainder. That saves one hand-over between tasks: 1.6 to 1.95 times as fast with
+  one request in flight.
 * A send that failed is never continued: how much of it arrived is not known.
 """
 
@@ -20,9 +23,11 @@ from penstock.runtime.connection._context import ConnectionContext
 from penstock.spi import Bytes, Connection
 
 MAX_INLINE_SEND: Final = 256 << 10
-"""Bytes that are tried without waiting: the high-water mark (`Limits.outbound_high`, 128 KiB), and the same again of large elements.
+"""Bytes that are tried without waiting: the high-water mark (`Limits.outbound_high`, 128 KiB), and
+the same again of large elements.
 
-More is sent by the writer, with a deadline: then the transport will most likely not take all of it at once.
+More is sent by the writer, with a deadline:
+then the transport will most likely not take all of it at once.
 """
 
 FAST_SECONDS: Final = 1.0
@@ -34,13 +39,16 @@ MAX_IDLE_TICKS: Final = 2
 
 
 class DeadlineSender:
-    """Sends on one transport connection, with a deadline. Raises what the transport raises, and trio.TooSlowError.
+    """Sends on one transport connection, with a deadline.
+    Raises what the transport raises, and trio.TooSlowError.
 
     The connection to a peer that takes nothing, or one byte now and then, is given up:
 
-    * A cancelled send does not tell how much of it was sent. So a peer that may be slow gets pieces of `Limits.min_drain` bytes, and each
-      piece has `Limits.write_stall` seconds. A peer that took the last bytes within `FAST_SECONDS` gets them whole, which is much faster.
-    * A new peer may be slow. Small sends prove nothing: the buffers of the system take them even if the peer does not read.
+    * A cancelled send does not tell how much of it was sent. So a peer that may be slow gets pieces
+      of `Limits.min_drain` bytes, and each piece has `Limits.write_stall` seconds. A peer that took
+      the last bytes within `FAST_SECONDS` gets them whole, which is much faster.
+    * A new peer may be slow. Small sends prove nothing:
+      the buffers of the system take them even if the peer does not read.
     """
 
     __slots__ = ("_connection", "_is_fast", "_limits")
@@ -54,7 +62,8 @@ class DeadlineSender:
         """Send all of `data`, as long as the peer takes it fast enough. Checkpoints."""
         piece = self._limits.min_drain
         began = trio.current_time()
-        if self._is_fast or self._connection.framed or len(data) <= piece:  # a framed transport carries whole messages: no pieces
+        # A framed transport carries whole messages: no pieces.
+        if self._is_fast or self._connection.framed or len(data) <= piece:
             await self._send(data)
         else:
             # Slices of a memoryview copy nothing.
@@ -63,7 +72,8 @@ class DeadlineSender:
                 await self._send(whole[start : start + piece])
         # The time of the whole send counts: a peer that is slow with one piece is slow.
         is_quick = trio.current_time() - began < FAST_SECONDS
-        # A send of up to `piece` bytes can show that a peer has become slow, but not that it is fast.
+        # A send of up to `piece` bytes can show that a peer has become slow, but not
+        # that it is fast.
         self._is_fast = is_quick and (self._is_fast or len(data) > piece)
 
     async def _send(self, data: Bytes) -> None:
@@ -95,19 +105,27 @@ class Writer:
         "in_flight",
     )
 
-    def __init__(self, connection: Connection, parts: ConnectionContext, on_failure: Callable[[Exception], None]) -> None:
+    def __init__(
+        self,
+        connection: Connection,
+        parts: ConnectionContext,
+        on_failure: Callable[[Exception], None],
+    ) -> None:
         """`on_failure` is called with what the transport raised."""
         self._connection = connection
         self._parts = parts
         self._runner = parts.runner
         self._outbox = parts.session.outbox
         self._on_failure = on_failure
-        self._sender: DeadlineSender | None = None  # made for the first remainder: a deadline costs a cancel scope for each send
+        # Made for the first remainder: a deadline costs a cancel scope for each send.
+        self._sender: DeadlineSender | None = None
         self._unsent: bytes | bytearray = b""  # taken from the outbox, and not begun by the task
         self._scope: trio.CancelScope | None = None  # around the task, while there is one
         self._parked: trio.lowlevel.Task | None = None  # the task, while it waits for work
-        self._idle_ticks = 0  # ticks since the task was woken; with two it ends when there is nothing to do
-        self._is_started = False  # before that nothing is sent: the connection has no nursery for the task
+        # ticks since the task was woken; with two it ends when there is nothing to do.
+        self._idle_ticks = 0
+        # Before that nothing is sent: the connection has no nursery for the task.
+        self._is_started = False
         self._flushed: trio.Event | None = None
         self.in_flight: int = 0
         """Bytes that were taken from the outbox, and that the transport has not taken yet."""
@@ -134,13 +152,18 @@ class Writer:
             self._parts.timer.tick_soon()
 
     def on_queued(self) -> None:
-        """Wake the writer task, unless the caller sends by itself: the reader behind its batch, or whoever has set `is_requesting`."""
+        """Wake the writer task, unless the caller sends by itself: the reader behind its batch,
+        or whoever has set `is_requesting`.
+        """
         if not self._runner.is_running_inline and not self._parts.requests.batcher.is_requesting:
             self.wake()
 
     def flush(self) -> None:
-        """Send what is queued as far as the transport takes it without waiting; the writer task sends the rest."""
-        # While the reader works through a batch, its answers are gathered: it flushes once, afterwards.
+        """Send what is queued as far as the transport takes it without waiting;
+        the writer task sends the rest.
+        """
+        # While the reader works through a batch, its answers are gathered:
+        # it flushes once, afterwards.
         if self._runner.is_running_inline or not self.can_send or self.in_flight:
             return
         if self._outbox.is_empty:
@@ -149,15 +172,18 @@ class Writer:
             return
         if not self._is_started:
             return
-        # Also if all was sent: parts of large elements may be left, and streams that wait for a turn.
-        # Each message once woke the task. With these tries, and fewer looks at the socket, a round trip takes 955 thousand
-        # instructions, and took 1,313 thousand.
+        # Also if all was sent: parts of large elements may be left, and streams
+        # that wait for a turn.
+        # Each message once woke the task. With these tries, and fewer looks at the socket, a round
+        # trip takes 955 thousand instructions, and took 1,313 thousand.
         is_sent, outbox = self._send_now(self._take()), self._outbox
         if not is_sent or not outbox.is_empty or outbox.needs_turn:
             self.wake()
 
     def has_idle_task(self) -> bool:
-        """Return whether there is a task. One that had nothing to do since the last call is ended."""
+        """Return whether there is a task.
+        One that had nothing to do since the last call is ended.
+        """
         if self._scope is None:
             return False
         self._idle_ticks += 1
@@ -186,7 +212,9 @@ class Writer:
         self._on_failure = _ignore
 
     async def wait_flushed(self) -> bool:
-        """Wait until nothing is queued and nothing is in flight; return False if it cannot be sent."""
+        """Wait until nothing is queued and nothing is in flight;
+        return False if it cannot be sent.
+        """
         is_at_work = self._scope is not None and self._parked is None
         if self.can_send and (is_at_work or not self._outbox.is_empty):
             self._flushed = trio.Event()
@@ -211,7 +239,8 @@ class Writer:
         while self.can_send:
             if not self._unsent and outbox.is_empty and outbox.needs_turn:
                 outbox.take_turn()
-                # Two passes: in the first the publisher's task starts, in the second its element is here.
+                # Two passes: in the first the publisher's task starts,
+                # in the second its element is here.
                 await trio.lowlevel.checkpoint()
                 await trio.lowlevel.checkpoint()
             elif not self._unsent and outbox.is_empty:
@@ -221,7 +250,8 @@ class Writer:
                 self._runner.start_deferred()
                 if self._parts.requests.room is not None:
                     self._parts.requests.on_room()
-                # Looked at only here, where there is nothing to do: work that came meanwhile is done first.
+                # Looked at only here, where there is nothing to do:
+                # work that came meanwhile is done first.
                 if self._idle_ticks >= MAX_IDLE_TICKS:
                     return
                 self._parked = trio.lowlevel.current_task()
@@ -229,13 +259,15 @@ class Writer:
             elif self._unsent or not self._send_now(self._take()):
                 await self._send_unsent()
             elif not outbox.is_empty:
-                await trio.lowlevel.checkpoint()  # a large element goes out in parts: other tasks run between two of them
+                # A large element goes out in parts: other tasks run between two of them.
+                await trio.lowlevel.checkpoint()
 
     # --- inside
 
     def _take(self) -> bytearray:
         """Take what is queued, perhaps nothing. It counts as in flight from now on."""
-        # A publisher that is asked in there may signal at once, and its stream may then call `flush`. What is taken has to go first.
+        # A publisher that is asked in there may signal at once, and its stream may then call
+        # `flush`. What is taken has to go first.
         self.in_flight = 1
         data = self._outbox.take()
         if self._runner.deferred:
@@ -244,8 +276,10 @@ class Writer:
             self._parts.requests.on_room()
         self.in_flight = len(data)
         if self._parts.session.channel.state.is_closing:
-            self._parts.timer.reschedule()  # our goodbye is in `data`: from now on the answer to it has a deadline
-        # Bytes that leave the outbox may be more than the session had announced: parts of large elements, for example.
+            # our goodbye is in `data`: from now on the answer to it has a deadline.
+            self._parts.timer.reschedule()
+        # Bytes that leave the outbox may be more than the session had announced:
+        # parts of large elements, for example.
         budget = self._parts.budget
         if budget is not None:
             budget.moved += len(data)
@@ -272,7 +306,8 @@ class Writer:
         return False
 
     async def _send_unsent(self) -> None:
-        # Taken out first: `flush` must see bytes in flight and not bytes to send, while this task waits.
+        # Taken out first: `flush` must see bytes in flight and not bytes to send,
+        # while this task waits.
         data, self._unsent = self._unsent, b""
         if not self.can_send:
             return
@@ -280,7 +315,9 @@ class Writer:
             self._sender = DeadlineSender(self._connection, self._parts.limits)
         try:
             # Messages are queued back to back; a framed transport needs their boundaries again.
-            for message in self._parts.session.split(bytearray(data)) if self._connection.framed else (data,):
+            for message in (
+                self._parts.session.split(bytearray(data)) if self._connection.framed else (data,)
+            ):
                 await self._sender.send(message)
         except Exception as error:  # boundary: a transport may be a plugin
             self._fail(error)

@@ -13,9 +13,14 @@ MAX_KINDS: Final = 16
 
 _OUT_OF_FILES: Final = frozenset({errno.EMFILE, errno.ENFILE})
 _ADVICE: Final = {
-    errno.EMFILE: "this process has no file left, and clients wait. Raise the limit of open files (`ulimit -n`, LimitNOFILE= of systemd, "
+    errno.EMFILE: "this process has no file left, and clients wait. Raise the limit of open files "
+    "(`ulimit "
+    "-n`, LimitNOFILE= of systemd, "
     "penstock.raise_open_files()), or lower Limits.max_connections",
-    errno.ENFILE: "this system has no file left, and clients wait. Raise fs.file-max, or lower Limits.max_connections",
+    errno.ENFILE: (
+        "this system has no file left, and clients wait. Raise fs.file-max, or lower "
+        "Limits.max_connections"
+    ),
     errno.ENOBUFS: "this system has no memory left for sockets. Lower Limits.max_connections",
     errno.ENOMEM: "this system has no memory left for sockets. Lower Limits.max_connections",
 }
@@ -32,7 +37,8 @@ class AcceptFailures:
 
     def __init__(self, on_violation: Report) -> None:
         self._on_violation = on_violation
-        self._last: dict[object, float] = {}  # by kind, when it has failed last; bounded by MAX_KINDS
+        # By kind, when it has failed last; bounded by MAX_KINDS.
+        self._last: dict[object, float] = {}
 
     def add(self, error: Exception, now: float) -> None:
         """Report `error`, unless one of its kind came within `QUIET_SECONDS`."""
@@ -48,7 +54,13 @@ class AcceptFailures:
             return
         advice = None if number is None else _ADVICE.get(number)
         if advice is not None:
-            told = OSError(number, f"accepting a connection failed: {error.strerror if isinstance(error, OSError) else error}; {advice}")
+            told = OSError(
+                number,
+                (
+                    "accepting a connection failed: "
+                    f"{error.strerror if isinstance(error, OSError) else error}; {advice}"
+                ),
+            )
             # The advice replaces the text alone: the traceback of the failure stays behind it.
             told.__cause__ = error
             error = told

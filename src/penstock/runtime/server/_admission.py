@@ -1,12 +1,16 @@
-"""Decides which connections a server keeps: their number in all, from one origin, before their hello, and per second.
+"""Decides which connections a server keeps:
+their number in all, from one origin, before their hello, and per second.
 
 Rules of this file:
 
-* If a number is reached, the oldest connection that has not said hello is cut, and the new one takes its place. So silent connections keep
-  no client out. A new connection is refused only if all of those that count have said hello.
-* An origin with more than 1 in `SHARE` of the places before the hello is a crowd, and the oldest of a crowd goes first. Only if no origin
-  is one, the oldest of all goes. So a few addresses cannot push out the clients of other addresses, however fast they connect.
-* A place is free at once. Its connection may take some scheduler passes to close; `wait_departed` bounds how many do.
+* If a number is reached, the oldest connection that has not said hello is cut, and the new one
+  takes its place. So silent connections keep no client out. A new connection is refused only if all
+  of those that count have said hello.
+* An origin with more than 1 in `SHARE` of the places before the hello is a crowd, and the oldest of
+  a crowd goes first. Only if no origin is one, the oldest of all goes. So a few addresses cannot
+  push out the clients of other addresses, however fast they connect.
+* A place is free at once. Its connection may take some scheduler passes to close;
+  `wait_departed` bounds how many do.
 """
 
 from collections.abc import Callable
@@ -24,13 +28,24 @@ SHARE: Final = 8
 """An origin with more than one in this number of the places before the hello is a crowd."""
 
 MAX_DEPARTING: Final = 4
-"""Connections that were cut and are not closed yet, while others are accepted: each still has an open file, of the reserve."""
+"""Connections that were cut and are not closed yet, while others are accepted:
+each still has an open file, of the reserve.
+"""
 
 
 class Slot:
     """The place of one connection among those of a server."""
 
-    __slots__ = ("_scope", "address", "cut", "drain", "is_cancelled", "is_suspended", "origin", "peer")
+    __slots__ = (
+        "_scope",
+        "address",
+        "cut",
+        "drain",
+        "is_cancelled",
+        "is_suspended",
+        "origin",
+        "peer",
+    )
 
     def __init__(self, peer: PeerIdentity, origin: str | None, address: str) -> None:
         self.peer: PeerIdentity = peer
@@ -45,10 +60,14 @@ class Slot:
         self.cut: Callable[[], None] = self.cancel
         """Ends the connection at once. Called only before the hello."""
         self.drain: Callable[[], None] | None = None
-        """Lets the connection end by itself, in place of a cancel. Set while its transport attends it."""
+        """Lets the connection end by itself, in place of a cancel.
+        Set while its transport attends it.
+        """
 
     def run_in(self, scope: trio.CancelScope) -> None:
-        """Let `cancel` cancel `scope`. Each connection has its own scope, so each one says its own goodbye."""
+        """Let `cancel` cancel `scope`.
+        Each connection has its own scope, so each one says its own goodbye.
+        """
         self._scope = scope
         # The connection was cancelled before its task began.
         if self.is_cancelled:
@@ -87,7 +106,9 @@ class Admission:
         self._one_left = trio.lowlevel.ParkingLot()
         self.rate: AcceptRate = AcceptRate(limits.accept_rate)
         self.max_open: int = limits.max_connections
-        """Connections that may be open. The server lowers it if the process may not have enough files open."""
+        """Connections that may be open.
+        The server lowers it if the process may not have enough files open.
+        """
         self.open: set[Slot] = set()
         """The place of each connection, also of those that were cut and are not closed yet."""
         self.on_cut: Callable[[Slot, str], None] = lambda _place, _reason: None
@@ -97,7 +118,8 @@ class Admission:
         """Return a place for `connection` at `address`, or the reason for which there is none."""
         # A plain function, so that no other connection is accepted in between.
         peer = connection.peer
-        # A transport may know neither host nor user: memory and pipes. Those connections are not counted by origin.
+        # A transport may know neither host nor user: memory and pipes.
+        # Those connections are not counted by origin.
         origin = origin_of(peer)
         refusal = self._make_room(None if origin is None else self._origins.get(origin))
         return self._add(Slot(peer, origin, address)) if refusal is None else refusal
@@ -113,7 +135,9 @@ class Admission:
                     self._crowds.pop(origin, None)
 
     def suspend(self, place: Slot, *, is_suspended: bool) -> None:
-        """Note whether a connection has lost its transport. It keeps its place, and its client may connect beyond the bounds."""
+        """Note whether a connection has lost its transport. It keeps its place, and its client
+        may connect beyond the bounds.
+        """
         if place not in self._places or place.is_suspended == is_suspended:
             return
         place.is_suspended = is_suspended
@@ -123,7 +147,9 @@ class Admission:
             self._origins[place.origin].suspended += change
 
     def is_beyond(self, place: Slot) -> bool:
-        """Return whether a connection has a place beyond the bounds: one that only the client of a suspended connection may use."""
+        """Return whether a connection has a place beyond the bounds: one that only the client of
+        a suspended connection may use.
+        """
         origin = None if place.origin is None else self._origins.get(place.origin)
         most = self._limits.max_connections_per_address
         return len(self._places) > self.max_open or (origin is not None and origin.count > most)
@@ -140,7 +166,8 @@ class Admission:
             origin = self._origins[place.origin]
             origin.count -= 1
             if not origin.count:
-                del self._origins[place.origin]  # a table of every address that ever connected would grow without bound
+                # A table of every address that ever connected would grow without bound.
+                del self._origins[place.origin]
 
     def remove(self, place: Slot) -> None:
         """Forget a connection that is closed."""
@@ -154,7 +181,9 @@ class Admission:
         return self._cut_oldest(self._handshaking, reason)
 
     async def wait_departed(self) -> None:
-        """Wait while more than `MAX_DEPARTING` connections that were cut are not closed yet. May not checkpoint."""
+        """Wait while more than `MAX_DEPARTING` connections that were cut are not closed yet.
+        May not checkpoint.
+        """
         while self.is_departing:
             await self._one_left.park()
 
@@ -176,15 +205,22 @@ class Admission:
     # --- inside
 
     def _make_room(self, origin: _Origin | None) -> str | None:
-        """Let silent connections make room for one of `origin`, and return the reason if they cannot."""
+        """Let silent connections make room for one of `origin`, and return the reason
+        if they cannot.
+        """
         limits = self._limits
-        # The client of a suspended connection has to be let in, and only its hello tells that it is one. So there are as many places beyond
-        # the bound as connections are suspended: clients that come back at the same time would cut each other off.
+        # The client of a suspended connection has to be let in, and only its hello tells that it is
+        # one. So there are as many places beyond the bound as connections are suspended: clients
+        # that come back at the same time would cut each other off.
         if origin is not None:
-            is_full = origin.count >= limits.max_connections_per_address and len(origin.handshaking) >= origin.suspended
+            is_full = (
+                origin.count >= limits.max_connections_per_address
+                and len(origin.handshaking) >= origin.suspended
+            )
             if is_full and not self._cut_oldest(origin.handshaking, PER_ADDRESS):
                 return PER_ADDRESS
-        # Also if the connections are too many in all: with few files there are fewer places than `max_pending_handshakes`.
+        # Also if the connections are too many in all:
+        # with few files there are fewer places than `max_pending_handshakes`.
         is_full = len(self._places) >= self.max_open and len(self._handshaking) >= self._suspended
         if is_full and not self._cut_oldest(self._crowd(origin), BEFORE_HELLO):
             return CONNECTIONS
@@ -193,18 +229,28 @@ class Admission:
         return None
 
     def _is_crowd(self, origin: _Origin) -> bool:
-        return len(origin.handshaking) > min(self._limits.max_pending_handshakes, self.max_open) / SHARE
+        return (
+            len(origin.handshaking)
+            > min(self._limits.max_pending_handshakes, self.max_open) / SHARE
+        )
 
     def _crowd(self, origin: _Origin | None) -> dict[Slot, None]:
-        """Return the silent connections that make room for one of `origin`: its crowd, another crowd, or all connections."""
-        crowd = origin if origin is not None and self._is_crowd(origin) else next(iter(self._crowds), None)
+        """Return the silent connections that make room for one of `origin`:
+        its crowd, another crowd, or all connections.
+        """
+        crowd = (
+            origin
+            if origin is not None and self._is_crowd(origin)
+            else next(iter(self._crowds), None)
+        )
         return self._handshaking if crowd is None else crowd.handshaking
 
     def _cut_oldest(self, handshaking: dict[Slot, None], reason: str) -> bool:
         oldest = next(iter(handshaking), None)
         if oldest is None:
             return False
-        # Its place is free now. Its file is open until the task has ended, and `wait_departed` bounds these.
+        # Its place is free now. Its file is open until the task has ended,
+        # and `wait_departed` bounds these.
         self.vacate(oldest)
         oldest.cut()
         self.on_cut(oldest, reason)
@@ -235,6 +281,7 @@ class AcceptRate:
 
     def count(self, now: float) -> float:
         """Count a connection, and return the seconds to wait before the next one is accepted."""
-        # A token bucket in one number: the time at which the next token is due. Time before the last second is not saved up.
+        # A token bucket in one number: the time at which the next token is due. Time before the
+        # last second is not saved up.
         self._due = max(self._due, now - 1) + self._step
         return max(0.0, self._due - now)

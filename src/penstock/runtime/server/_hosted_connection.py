@@ -1,9 +1,12 @@
-"""The server of one connection that its transport attends: deadlines, the end of being a stranger, and the shutdown.
+"""The server of one connection that its transport attends:
+deadlines, the end of being a stranger, and the shutdown.
 
 Rules of this file:
 
-* Until the client is recognised, the connection has the time of a handshake, counted from the accept.
-* A shutdown lets a recognised connection end by itself, for `Limits.drain` seconds. A stranger is cut at once.
+* Until the client is recognised, the connection has the time of a handshake,
+  counted from the accept.
+* A shutdown lets a recognised connection end by itself, for `Limits.drain` seconds.
+  A stranger is cut at once.
 """
 
 from collections.abc import Awaitable, Callable
@@ -14,12 +17,26 @@ from typing import Any, Final
 import attrs
 import trio
 
-from penstock.api import AuthRefused, ConnectionLost, Limits, NotAvailable, PublicError, Rejected, Subscriber
+from penstock.api import (
+    AuthRefused,
+    ConnectionLost,
+    Limits,
+    NotAvailable,
+    PublicError,
+    Rejected,
+    Subscriber,
+)
 from penstock.core import report
 from penstock.runtime.connection import AccessLog, ConnectionSettings
 from penstock.runtime.server._admission import Slot
 from penstock.runtime.server._hosted_streams import HostedStreams
-from penstock.spi import Connection, ConnectionHost, PeerIdentity, RequestTransport, ServerStatistics
+from penstock.spi import (
+    Connection,
+    ConnectionHost,
+    PeerIdentity,
+    RequestTransport,
+    ServerStatistics,
+)
 
 REFUSAL_DELAY: Final = 0.25
 """Seconds from the arrival of credentials to their refusal, as in the auth extension."""
@@ -53,14 +70,19 @@ class HostedConnection(ConnectionHost):
         self._scope = trio.CancelScope(deadline=began + settings.limits.handshake_timeout)
         self._draining = trio.Event()
 
-    async def serve_connection(self, transport: RequestTransport, connection: Connection) -> Connection | None:
-        """Let `transport` serve_connection `connection`. Raises TooSlowError if the client does not make itself known in time."""
+    async def serve_connection(
+        self, transport: RequestTransport, connection: Connection
+    ) -> Connection | None:
+        """Let `transport` serve_connection `connection`. Raises TooSlowError if the client does
+        not make itself known in time.
+        """
         result: Connection | None = None
         # From now on a shutdown asks this connection to end. Without it, it would cancel the task.
         self._place.drain = self._start_draining
         try:
             with self._scope:
-                # The transport may keep it until the client leaves, so the deadline is lifted by `recognise` and not here.
+                # The transport may keep it until the client leaves,
+                # so the deadline is lifted by `recognise` and not here.
                 result = await transport.serve_connection(connection, self)
         except (ConnectionLost, trio.BrokenResourceError, trio.ClosedResourceError):
             # Nothing is reported, because a client may leave at any time.
@@ -70,7 +92,8 @@ class HostedConnection(ConnectionHost):
             return None
         finally:
             self._place.drain = None
-        # Then the deadline of the handshake has passed: `recognise` lifts it, and a shutdown sets the event first.
+        # Then the deadline of the handshake has passed:
+        # `recognise` lifts it, and a shutdown sets the event first.
         if self._scope.cancelled_caught and not self.is_recognised and not self.is_draining:
             raise trio.TooSlowError
         return None if self._draining.is_set() else result
@@ -105,7 +128,8 @@ class HostedConnection(ConnectionHost):
                 report(self._settings.on_violation, error)
             verdict = None
         if verdict is None or verdict is False:
-            # From the arrival on, so that the time of a refusal tells nothing about the look at the credentials.
+            # From the arrival on, so that the time of a refusal tells nothing about the look at the
+            # credentials.
             await trio.sleep_until(began + REFUSAL_DELAY)
             raise AuthRefused("the credentials were refused", processed=False)
         return attrs.evolve(peer, principal=verdict)
@@ -113,13 +137,19 @@ class HostedConnection(ConnectionHost):
     def adopt(self, connection: Connection) -> str | None:
         return self._adopt(connection)
 
-    async def open(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str) -> None:
+    async def open(
+        self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str
+    ) -> None:
         await self._streams.open(name, peer, subscriber, protocol=protocol, address=self.address)
 
-    def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
+    def reserve(
+        self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]
+    ) -> Callable[[], None]:
         return self._streams.reserve(peer, held, on_full)
 
-    def start_soon(self, function: Callable[..., Awaitable[None]], /, *args: object, name: str) -> None:
+    def start_soon(
+        self, function: Callable[..., Awaitable[None]], /, *args: object, name: str
+    ) -> None:
         # A task that is started after `stop` would not be cancelled by it.
         if not self._streams.is_stopping:
             self._streams.scope.spawn(partial(function, *args), name=name)

@@ -1,11 +1,13 @@
-"""The streams that belong to a server and to no connection: those that transports open with `ConnectionHost.open`.
+"""The streams that belong to a server and to no connection:
+those that transports open with `ConnectionHost.open`.
 
 Rules of this file:
 
-* A client has at most `Limits.max_subscriptions` of them, and all clients together `Limits.max_connections`. A client is a principal, or an
-  origin if there is none.
+* A client has at most `Limits.max_subscriptions` of them, and all clients together
+  `Limits.max_connections`. A client is a principal, or an origin if there is none.
 * A stream keeps its place until its publisher has stopped.
-* The bytes that a subscriber holds count against `Limits.memory_budget`. The stream that holds most ends if that is used up.
+* The bytes that a subscriber holds count against `Limits.memory_budget`.
+  The stream that holds most ends if that is used up.
 * When the server stops, the streams end after the connections.
 """
 
@@ -31,9 +33,22 @@ from penstock.api import (
     shown,
 )
 from penstock.core import CLEANUP_SECONDS, Relay, Scope, report
-from penstock.runtime.connection import Authorizer, ConnectionEvents, ConnectionSettings, EndedStream
+from penstock.runtime.connection import (
+    Authorizer,
+    ConnectionEvents,
+    ConnectionSettings,
+    EndedStream,
+)
 from penstock.runtime.server._origin import origin_of
-from penstock.runtime.service import CannotOpen, FactoryFailed, NoSlot, PublishedStreams, StreamCount, StreamSlots, UnfitPayload
+from penstock.runtime.service import (
+    CannotOpen,
+    FactoryFailed,
+    NoSlot,
+    PublishedStreams,
+    StreamCount,
+    StreamSlots,
+    UnfitPayload,
+)
 from penstock.session import TASK_BYTES
 from penstock.spi import PeerIdentity
 
@@ -47,8 +62,10 @@ class HostedStreams:
 
     def __init__(self, settings: ConnectionSettings) -> None:
         self.settings: ConnectionSettings = settings
-        self._counts: Counter[Hashable] = Counter()  # the streams of each client; bounded by Limits.max_connections
-        self._reservations: Counter[Hashable] = Counter()  # those of each client; bounded as the streams are
+        # The streams of each client; bounded by Limits.max_connections.
+        self._counts: Counter[Hashable] = Counter()
+        # Those of each client; bounded as the streams are.
+        self._reservations: Counter[Hashable] = Counter()
         self._streams: set[HostedStream] = set()
         self.scope: Scope
         """Runs the publishers, and the tasks of transports. Set by `start`."""
@@ -78,7 +95,15 @@ class HostedStreams:
             stream.end(PublisherFailed(STOPPED))
         self.scope.cancel()
 
-    async def open(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str, address: str) -> None:
+    async def open(
+        self,
+        name: str,
+        peer: PeerIdentity,
+        subscriber: Subscriber[Any],
+        *,
+        protocol: str,
+        address: str,
+    ) -> None:
         """Do what `ConnectionHost.open` says."""
         events = ConnectionEvents(self.settings.registry.events, address=address, accepted=True)
         reason = await self._refusal(name, peer)
@@ -92,34 +117,51 @@ class HostedStreams:
             raise
         except CannotOpen as error:
             reason = str(error)
-            # The text of these two is for the peer. A forbidden name has the answer of a missing one.
-            raise (PublisherFailed(str(error)) if isinstance(error, FactoryFailed | UnfitPayload) else NotAvailable(NO_SUCH)) from None
+            # The text of these two is for the peer.
+            # A forbidden name has the answer of a missing one.
+            raise (
+                PublisherFailed(str(error))
+                if isinstance(error, FactoryFailed | UnfitPayload)
+                else NotAvailable(NO_SUCH)
+            ) from None
         finally:
             # A stream that was refused has no end that would write a line.
             if reason and events.access is not None:
-                events.access.write_line(peer, "stream", f"name={quoted_text(name)} outcome=refused reason={quoted_text(reason)}")
+                events.access.write_line(
+                    peer,
+                    "stream",
+                    f"name={quoted_text(name)} outcome=refused reason={quoted_text(reason)}",
+                )
 
-    def reserve(self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]) -> Callable[[], None]:
+    def reserve(
+        self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]
+    ) -> Callable[[], None]:
         """Do what `ConnectionHost.reserve` says."""
         limits = self.settings.limits
-        places = _ClientSlots(self._reservations, _client_of(peer), limits.max_subscriptions, limits.max_connections)
+        places = _ClientSlots(
+            self._reservations, _client_of(peer), limits.max_subscriptions, limits.max_connections
+        )
         if not places.take():
             raise _no_place(limits)
-        # Elements that wait for a client that polls outlive their stream: without this they counted neither as places nor as bytes.
+        # Elements that wait for a client that polls outlive their stream: without this they counted
+        # neither as places nor as bytes.
         reservation = _Reservation(held, on_full, self.settings, places)
         if self.settings.budget is not None:
             self.settings.budget.add(reservation)
         return reservation.end
 
     async def _refusal(self, name: str, peer: PeerIdentity) -> str:
-        """Return the reason, for the log of this side, for which `peer` may not have `name`; "" if it may."""
+        """Return the reason, for the log of this side, for which `peer` may not have `name`;
+        "" if it may.
+        """
         settings, service = self.settings, self.settings.service
         if self.is_stopping:
             return STOPPED
         # Judged here, because no decoder of penstock has read this name.
         if len(name.encode()) > settings.limits.max_name:
             return "the name is longer than Limits.max_name"
-        # setup= and authenticate= examine clients before anything is served. A transport that calls neither must get no stream.
+        # setup= and authenticate= examine clients before anything is served. A transport that calls
+        # neither must get no stream.
         if service.is_guarded:
             return "the service has setup=, which examines clients of ReactiveSocket only"
         if service.authenticate is not None and peer.principal is None:
@@ -128,10 +170,19 @@ class HostedStreams:
             return ""
         return await Authorizer(service, service.authorize, settings.on_violation).ask(name, peer)
 
-    def _attach(self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], protocol: str, events: ConnectionEvents) -> None:
+    def _attach(
+        self,
+        name: str,
+        peer: PeerIdentity,
+        subscriber: Subscriber[Any],
+        protocol: str,
+        events: ConnectionEvents,
+    ) -> None:
         settings, limits = self.settings, self.settings.limits
         client = _client_of(peer)
-        places = _ClientSlots(self._counts, client, limits.max_subscriptions, limits.max_connections)
+        places = _ClientSlots(
+            self._counts, client, limits.max_subscriptions, limits.max_connections
+        )
         pattern = settings.service.pattern_of(name)
         began: list[float] = []
 
@@ -140,13 +191,23 @@ class HostedStreams:
             events.start(None, trio.current_time)
             events.report_opened(peer, protocol)
             began.append(events.report_stream(0, name, outbound=True, pattern=pattern))
-            return StreamCount(partial(_report_end, events, name, pattern, began[0])) if events.wants_streams else None
+            return (
+                StreamCount(partial(_report_end, events, name, pattern, began[0]))
+                if events.wants_streams
+                else None
+            )
 
         # `authorized`: `_refusal` has asked the function.
         published = PublishedStreams(
-            settings.service, settings.registry, places=places, on_violation=settings.on_violation, observe=observe, authorized=True
+            settings.service,
+            settings.registry,
+            places=places,
+            on_violation=settings.on_violation,
+            observe=observe,
+            authorized=True,
         )
-        # The stream is reported as ended before its connection is reported as closed, and each of them once.
+        # The stream is reported as ended before its connection is reported as closed,
+        # and each of them once.
         hosted = HostedStream(subscriber, self, None if events.wants_streams else events)
         # Before `open`, in which the stream may end and be forgotten.
         self._streams.add(hosted)
@@ -172,13 +233,20 @@ class HostedStreams:
 
 
 def _too_much(held: int, budget: int) -> LimitExceeded:
-    what = f"its client made it hold {held:,} bytes, more than any other, and all together 80 % of {budget:,} (Limits.memory_budget)"
+    what = (
+        f"its client made it hold {held:,} bytes, more than any other, and all together 80 % of "
+        f"{budget:,} (Limits.memory_budget)"
+    )
     return LimitExceeded(f"a stream was cut: {what}", limit="memory_budget", value=budget)
 
 
 def _no_place(limits: Limits) -> LimitExceeded:
     most = limits.max_subscriptions
-    return LimitExceeded(f"a client has as many streams as it may have ({most:,})", limit="max_subscriptions", value=most)
+    return LimitExceeded(
+        f"a client has as many streams as it may have ({most:,})",
+        limit="max_subscriptions",
+        value=most,
+    )
 
 
 def _client_of(peer: PeerIdentity) -> Hashable:
@@ -190,8 +258,19 @@ def _client_of(peer: PeerIdentity) -> Hashable:
     return origin_of(peer)
 
 
-def _report_end(events: ConnectionEvents, name: str, pattern: str, began_at: float, count: StreamCount) -> None:
-    ended = EndedStream(0, name, began_at, count.outcome, count.error, elements=count.elements, bytes=count.bytes, pattern=pattern)
+def _report_end(
+    events: ConnectionEvents, name: str, pattern: str, began_at: float, count: StreamCount
+) -> None:
+    ended = EndedStream(
+        0,
+        name,
+        began_at,
+        count.outcome,
+        count.error,
+        elements=count.elements,
+        bytes=count.bytes,
+        pattern=pattern,
+    )
     events.report_end(ended, outbound=True)
     events.report_closed("closed", None)
 
@@ -201,7 +280,9 @@ class _ClientSlots(StreamSlots):
 
     __slots__ = ("_all", "_client", "_counts", "_most")
 
-    def __init__(self, counts: Counter[Hashable], client: Hashable, most: int, most_in_all: int) -> None:
+    def __init__(
+        self, counts: Counter[Hashable], client: Hashable, most: int, most_in_all: int
+    ) -> None:
         self._counts = counts
         self._client = client
         self._most = most
@@ -235,7 +316,13 @@ class _Reservation:
 
     __slots__ = ("_budget", "_on_full", "_places", "_report", "held")
 
-    def __init__(self, held: Callable[[], int], on_full: Callable[[], None], settings: ConnectionSettings, places: "_ClientSlots") -> None:
+    def __init__(
+        self,
+        held: Callable[[], int],
+        on_full: Callable[[], None],
+        settings: ConnectionSettings,
+        places: "_ClientSlots",
+    ) -> None:
         self.held: Callable[[], int] = held
         self._on_full = on_full
         self._budget = settings.budget
@@ -257,12 +344,18 @@ class _Reservation:
 
 
 class HostedStream(Relay[Any]):
-    """One stream: it checks the elements, counts their bytes, and can be ended by the server. A `MemoryHolder`."""
+    """One stream: it checks the elements, counts their bytes, and can be ended by the server.
+    A `MemoryHolder`.
+    """
 
     __slots__ = ("_events", "_owner", "_settings")
 
-    def __init__(self, subscriber: Subscriber[Any], owner: "HostedStreams", events: ConnectionEvents | None) -> None:
-        """`events` are told at the end that the connection is closed; None if the count of the stream tells them."""
+    def __init__(
+        self, subscriber: Subscriber[Any], owner: "HostedStreams", events: ConnectionEvents | None
+    ) -> None:
+        """`events` are told at the end that the connection is closed;
+        None if the count of the stream tells them.
+        """
         super().__init__(subscriber)
         self._owner: HostedStreams | None = owner
         self._events = events
@@ -275,8 +368,12 @@ class HostedStream(Relay[Any]):
         """Take elements that the publisher has at hand."""
         if self._subscriber is None or not elements:
             return
-        # Two passes in C for the usual case: a look at each element in Python costs more than all the rest here.
-        if set(map(type, elements)) == _BYTES and max(map(len, elements)) <= self._settings.limits.max_element:
+        # Two passes in C for the usual case:
+        # a look at each element in Python costs more than all the rest here.
+        if (
+            set(map(type, elements)) == _BYTES
+            and max(map(len, elements)) <= self._settings.limits.max_element
+        ):
             self._pass_on(elements)
             return
         self._pass_on_checked(elements)
@@ -301,9 +398,14 @@ class HostedStream(Relay[Any]):
         failure: UsageError | None = None
         for element in elements:
             if not isinstance(element, bytes | bytearray | memoryview):
-                failure = UsageError(f"a publisher has published {shown(element)}; give bytes, or a serializer")
+                failure = UsageError(
+                    f"a publisher has published {shown(element)}; give bytes, or a serializer"
+                )
             elif len(element) > max_element:
-                failure = UsageError(f"a publisher has published {len(element):,} bytes; {max_element:,} are allowed (max_element)")
+                failure = UsageError(
+                    f"a publisher has published {len(element):,} bytes; {max_element:,} are "
+                    "allowed (max_element)"
+                )
             else:
                 # A copy of a bytearray: the publisher may change it while it waits.
                 sendable.append(element if type(element) is bytes else bytes(element))
@@ -333,7 +435,9 @@ class HostedStream(Relay[Any]):
         return TASK_BYTES + (0 if held is None else held())
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
-        """End: this stream holds `held` bytes, and all connections and streams together about `budget`."""
+        """End: this stream holds `held` bytes, and all connections
+        and streams together about `budget`.
+        """
         report(self._settings.on_violation, _too_much(held, budget))
         self.end(PublisherFailed(FULL))
 

@@ -11,7 +11,9 @@ SUMMARY_SECONDS: Final = 10.0
 
 
 async def write_summaries(*logs: LimitedLog) -> None:
-    """Call `LimitedLog.flush` of each log while it leaves lines out, and at the end; until cancelled."""
+    """Call `LimitedLog.flush` of each log while it leaves lines out, and at the end;
+    until cancelled.
+    """
     try:
         async with trio.open_nursery() as nursery:
             for log in logs:

@@ -2,8 +2,9 @@
 
 Rules of this file:
 
-* Each connection is an open file. A process without any left can neither accept, nor open its own log, nor connect to its database. So a
-  share of the files is kept in reserve, and the files that are open already are subtracted.
+* Each connection is an open file. A process without any left can neither accept, nor open its own
+  log, nor connect to its database. So a share of the files is kept in reserve, and the files that
+  are open already are subtracted.
 * Only a program raises the limit of its process, and never `serve`: child processes inherit it.
 """
 
@@ -22,7 +23,9 @@ MAX_RESERVED: Final = 256
 """No more files than these are kept in reserve."""
 
 LEAST_CONNECTIONS: Final = 8
-"""Connections that are accepted at least. With fewer files than these need, accepting fails now and then, and goes on after a pause."""
+"""Connections that are accepted at least. With fewer files than these need, accepting fails now
+and then, and goes on after a pause.
+"""
 
 ASSUMED_OPEN: Final = 32
 """Files that are taken to be open where the system does not list them."""
@@ -31,7 +34,9 @@ _MACOS_MOST: Final = 10_240
 """macOS has no hard limit, and refuses a soft limit above this number (OPEN_MAX)."""
 
 _FEW: Final = 512
-"""A server that is restricted to fewer connections says so as a warning, and as an information otherwise."""
+"""A server that is restricted to fewer connections says so as a warning,
+and as an information otherwise.
+"""
 
 _log: Final = logging.getLogger("penstock.server")
 
@@ -40,11 +45,14 @@ _LISTS: Final = ("/proc/self/fd", "/dev/fd")
 
 
 def raise_open_files() -> int | None:
-    """Raise this process's limit on open files to its hard limit, and return the limit. Call it once, before `serve`.
+    """Raise this process's limit on open files to its hard limit, and return the limit.
+    Call it once, before `serve`.
 
-    Each connection is an open file, and most systems allow a process 1,024 files until it asks for more. `run` and ``penstock serve`` call
-    this function. A program that uses `serve` calls it itself, because child processes inherit the limit: one that uses ``select()`` cannot
-    handle files above 1,023. Returns None if the number of files is unlimited, or if the system has no such limit (Windows). Never raises.
+    Each connection is an open file, and most systems allow a process 1,024 files until it asks for
+    more. `run` and ``penstock serve`` call this function. A program that uses `serve` calls it
+    itself, because child processes inherit the limit: one that uses ``select()`` cannot handle
+    files above 1,023. Returns None if the number of files is unlimited, or if the system has no
+    such limit (Windows). Never raises.
     """
     if sys.platform == "win32":
         return None
@@ -55,7 +63,8 @@ def raise_open_files() -> int | None:
             try:
                 # The hard limit stays as it is: a process that lowers it cannot raise it again.
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
-            except (ValueError, OSError):  # a sandbox may forbid it, and macOS has a lower bound than it says
+            except (ValueError, OSError):
+                # A sandbox may forbid it, and macOS has a lower bound than it says.
                 continue
             break
     return file_limit()
@@ -80,7 +89,9 @@ def count_open_files() -> int:
 
 
 def connections_within(files: int | None, taken: int, wanted: int) -> int:
-    """Return how many of the `wanted` connections may be open, if `taken` of the process's `files` are open already."""
+    """Return how many of the `wanted` connections may be open,
+    if `taken` of the process's `files` are open already.
+    """
     if files is None:
         return wanted
     room = files - taken - min(MAX_RESERVED, files // RESERVED_SHARE)
@@ -88,16 +99,24 @@ def connections_within(files: int | None, taken: int, wanted: int) -> int:
 
 
 def connections_possible(wanted: int) -> int:
-    """Return how many of the `wanted` connections may be open, and log what to do if these are fewer."""
+    """Return how many of the `wanted` connections may be open, and log what to do
+    if these are fewer.
+    """
     files = file_limit()
     possible = connections_within(files, count_open_files(), wanted)
     if files is not None and possible < wanted:
-        _log.log(logging.WARNING if possible < _FEW else logging.INFO, "%s", advice(files, possible, wanted))
+        _log.log(
+            logging.WARNING if possible < _FEW else logging.INFO,
+            "%s",
+            advice(files, possible, wanted),
+        )
     return possible
 
 
 def spare_files(files: int | None, wanted: int) -> int:
-    """Return how many of the `wanted` files the reserve of a process with `files` can give for a short time: a quarter of it at most."""
+    """Return how many of the `wanted` files the reserve of a process with `files` can give for a
+    short time: a quarter of it at most.
+    """
     return wanted if files is None else min(wanted, files // RESERVED_SHARE // 4)
 
 
@@ -107,10 +126,12 @@ def advice(files: int, connections: int, wanted: int) -> str:
     # If both limits are equal, the call cannot raise anything, and the advice leaves it out.
     is_soft = sys.platform != "win32" and hard != files
     call = "call penstock.raise_open_files() before serve(), or raise it" if is_soft else "raise it"
-    # More than `wanted`: the reserve and the files that are open already are subtracted from the limit again.
+    # More than `wanted`: the reserve and the files that are open already are subtracted from the
+    # limit again.
     enough = wanted + MAX_RESERVED + ASSUMED_OPEN
     return (
-        f"this process may have {files:,} files open, so at most {connections:,} connections are accepted at a time, and not {wanted:,} "
-        f"(Limits.max_connections). If that is too few, {call} with `ulimit -n {enough}` in the shell, or with LimitNOFILE={enough} in "
+        f"this process may have {files:,} files open, so at most {connections:,} connections are "
+        f"accepted at a time, and not {wanted:,} (Limits.max_connections). If that is too few, "
+        f"{call} with `ulimit -n {enough}` in the shell, or with LimitNOFILE={enough} in "
         "the systemd unit"
     )

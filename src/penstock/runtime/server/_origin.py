@@ -1,4 +1,6 @@
-"""Where a connection comes from, for limits per address: an IPv4 address, an IPv6 network, or a user of this machine."""
+"""Where a connection comes from, for limits per address:
+an IPv4 address, an IPv6 network, or a user of this machine.
+"""
 
 from ipaddress import IPv4Address, IPv6Address, IPv6Network, ip_address
 from typing import Final
@@ -6,13 +8,17 @@ from typing import Final
 from penstock.spi import PeerIdentity
 
 PREFIX: Final = 64
-"""Bits of an IPv6 address that count. One subscriber line or machine has at least a network of this size, and all of its 2^64 addresses."""
+"""Bits of an IPv6 address that count. One subscriber line or machine has at least a network of
+this size, and all of its 2^64 addresses.
+"""
 
 _NAT64: Final = IPv6Network("64:ff9b::/96")
 
 
 def origin_of(peer: PeerIdentity) -> str | None:
-    """Return a text that is the same for all connections of one origin; None if the transport knows neither a host nor a user."""
+    """Return a text that is the same for all connections of one origin; None if the transport
+    knows neither a host nor a user.
+    """
     if peer.host is not None:
         return network_of(peer.host)
     # A Unix socket has no address. The kernel tells which user has connected.
@@ -21,7 +27,8 @@ def origin_of(peer: PeerIdentity) -> str | None:
 
 def network_of(host: str) -> str:
     """Return the IPv4 address, or the IPv6 network, that `host` counts for."""
-    # One character tells the usual case: an IPv4 address is its own network, and need not be parsed.
+    # One character tells the usual case:
+    # an IPv4 address is its own network, and need not be parsed.
     if ":" not in host:
         return host
     try:
@@ -39,7 +46,9 @@ def network_of(host: str) -> str:
 
 
 def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address behind a mapped, translated or tunnelled one: a gateway puts all of them into one network."""
+    """Return the IPv4 address behind a mapped, translated or tunnelled one:
+    a gateway puts all of them into one network.
+    """
     if address.ipv4_mapped is not None:
         return address.ipv4_mapped
     if address in _NAT64:

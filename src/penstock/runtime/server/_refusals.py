@@ -1,10 +1,14 @@
-"""Every connection that a server refuses: counted by its reason, told to observers, and logged at a bounded rate.
+"""Every connection that a server refuses:
+counted by its reason, told to observers, and logged at a bounded rate.
 
 Rules of this file:
 
-* A refusal is a connection that the server ended before both hellos were exchanged. A client that left by itself was not refused.
-* The reason is a token of a fixed list. The words of a peer or of a setup function never become the key of a table.
-* If a limit was reached, the line is a warning: only a person can decide whether to raise it. The mistake of a client is an information.
+* A refusal is a connection that the server ended before both hellos were exchanged. A client that
+  left by itself was not refused.
+* The reason is a token of a fixed list.
+  The words of a peer or of a setup function never become the key of a table.
+* If a limit was reached, the line is a warning: only a person can decide whether to raise it. The
+  mistake of a client is an information.
 """
 
 import logging
@@ -24,16 +28,27 @@ FILES: Final = "places:files"
 HANDSHAKE: Final = "handshake"
 
 _AT_THE_DOOR: Final = {
-    CONNECTIONS: "all places are taken by clients that have said hello (Limits.max_connections, or the process's limit on open files)",
-    PER_ADDRESS: "its address, IPv6 network or user has too many connections (Limits.max_connections_per_address)",
-    BEFORE_HELLO: "it was the oldest connection without a hello, and others needed its place (Limits.max_pending_handshakes)",
+    CONNECTIONS: (
+        "all places are taken by clients that have said hello (Limits.max_connections, or the "
+        "process's limit on open files)"
+    ),
+    PER_ADDRESS: (
+        "its address, IPv6 network or user has too many connections "
+        "(Limits.max_connections_per_address)"
+    ),
+    BEFORE_HELLO: (
+        "it was the oldest connection without a hello, and others needed its place "
+        "(Limits.max_pending_handshakes)"
+    ),
     FILES: "it was the oldest connection without a hello when the process had no file left",
     HANDSHAKE: "the handshake of the transport failed or took too long (TLS, mostly)",
 }
 """Reasons that no dialect gives, with their meaning for the operator of this side."""
 
 _FLUSH_SECONDS: Final = 60.0
-"""Seconds after which the number of lines that were left out is written, if no other line gives it before."""
+"""Seconds after which the number of lines that were left out is written,
+if no other line gives it before.
+"""
 
 _log: Final = logging.getLogger("penstock.server")
 
@@ -45,7 +60,8 @@ class Refusals:
         self._events = events
         self._counts: Counter[str] = Counter()  # bounded by the tokens
         self._lines = LimitedLog(_log, clock=trio.current_time)
-        self._is_behind = trio.Event()  # set while lines were left out, and nothing was written about them
+        # Set while lines were left out, and nothing was written about them.
+        self._is_behind = trio.Event()
 
     @property
     def counts(self) -> Mapping[str, int]:
@@ -55,12 +71,16 @@ class Refusals:
     def add(self, reason: str, peer: PeerIdentity, address: str) -> None:
         """Count that `peer` was refused at the server's `address`."""
         token, meaning = _explain(reason)
-        # The refusal is counted also if its line is left out: the numbers are complete, and the log is not.
+        # The refusal is counted also if its line is left out:
+        # the numbers are complete, and the log is not.
         self._counts[token] += 1
         self._events.connection_refused(ConnectionRefused(address=address, peer=peer, reason=token))
-        # A handshake fails for clients of every kind, mostly scanners, and a larger limit would not help.
+        # A handshake fails for clients of every kind, mostly scanners,
+        # and a larger limit would not help.
         level = logging.INFO if token not in _AT_THE_DOOR or token == HANDSHAKE else logging.WARNING
-        self._lines.write(level, token, "refused %s at %s: %s: %s", peer.address, address, token, meaning)
+        self._lines.write(
+            level, token, "refused %s at %s: %s: %s", peer.address, address, token, meaning
+        )
         # Wakes `run` only if there is something to write: a server at rest has no timer.
         if self._lines.has_left_out:
             self._is_behind.set()

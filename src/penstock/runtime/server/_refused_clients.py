@@ -1,14 +1,17 @@
-"""The last words to clients for which a server has no room: the reason, in the client's own protocol, and then the end.
+"""The last words to clients for which a server has no room: the reason, in the client's own
+protocol, and then the end.
 
 Without them a client saw a socket that closed, as if the network had failed.
 
 Rules of this file:
 
-* A refused connection costs little: at most `MOST` are answered at a time, fewer if the process has few files, and `RATE` a second.
+* A refused connection costs little: at most `MOST` are answered at a time, fewer if the process has
+  few files, and `RATE` a second.
   Any other is closed at once, so a flood of refused clients costs what it cost without answers.
-* Each has `SECONDS` for all of it: the handshake of the transport, the first bytes, the answer, and the time to read it.
-* At most one chunk of the transport more than the first bytes that tell the protocol is read before the answer, and `READ_AFTER` bytes
-  behind it. No session and no service sees any of it.
+* Each has `SECONDS` for all of it: the handshake of the transport, the first bytes, the answer,
+  and the time to read it.
+* At most one chunk of the transport more than the first bytes that tell the protocol is read before
+  the answer, and `READ_AFTER` bytes behind it. No session and no service sees any of it.
 """
 
 from collections.abc import Sequence
@@ -27,13 +30,19 @@ MOST: Final = 16
 """Connections that are answered at a time."""
 
 RATE: Final = 20
-"""Connections that are answered in a second. The handshake of TLS takes 3 ms, so this is 6 % of a processor at most."""
+"""Connections that are answered in a second.
+The handshake of TLS takes 3 ms, so this is 6 % of a processor at most.
+"""
 
 SECONDS: Final = 2.0
-"""Seconds for one connection. A client speaks at once; over a slow line the handshake of TLS takes two round trips before."""
+"""Seconds for one connection. A client speaks at once; over a slow line the handshake of TLS
+takes two round trips before.
+"""
 
 READ_AFTER: Final = 65_536
-"""Bytes that are read behind the answer. If bytes that were not read are there at the close, TCP resets, and the answer may be lost."""
+"""Bytes that are read behind the answer. If bytes that were not read are there at the close, TCP
+resets, and the answer may be lost.
+"""
 
 
 class RefusedClients:
@@ -45,10 +54,14 @@ class RefusedClients:
         self._answering = 0
         self._bucket = TokenBucket(MOST, RATE)
         self.most: int = MOST
-        """Connections that may be answered at a time. The server lowers it if the process has few files."""
+        """Connections that may be answered at a time.
+        The server lowers it if the process has few files.
+        """
 
     def take_place(self) -> bool:
-        """Return whether a connection that is refused now may be answered. If so, its place is free when `answer` ends."""
+        """Return whether a connection that is refused now may be answered.
+        If so, its place is free when `answer` ends.
+        """
         # In this order, so that a token is spent only if a place is free.
         if self._answering >= self.most or not self._bucket.spend(1, trio.current_time()):
             return False
@@ -56,14 +69,21 @@ class RefusedClients:
         return True
 
     async def answer(
-        self, connection: Connection, reason: str, dialects: Sequence[DialectFactory], unserved: Sequence[DialectFactory]
+        self,
+        connection: Connection,
+        reason: str,
+        dialects: Sequence[DialectFactory],
+        unserved: Sequence[DialectFactory],
     ) -> None:
         """Tell the client `reason`, and close the connection."""
         try:
             with trio.move_on_after(SECONDS):
                 async with trio.open_nursery() as nursery:
-                    # Inside the nursery, which would wrap these errors in a group. They mean that the client has gone.
-                    with suppress(ConnectionLost, trio.BrokenResourceError, trio.ClosedResourceError):
+                    # Inside the nursery, which would wrap these errors in a group.
+                    # They mean that the client has gone.
+                    with suppress(
+                        ConnectionLost, trio.BrokenResourceError, trio.ClosedResourceError
+                    ):
                         await connection.handshake(nursery)
                         dialects = in_encoding_of_transport(self._registry, dialects, connection)
                         await _tell(connection, reason, dialects, unserved)
@@ -86,7 +106,12 @@ class RefusedClients:
             self._answering -= 1
 
 
-async def _tell(connection: Connection, reason: str, dialects: Sequence[DialectFactory], unserved: Sequence[DialectFactory]) -> None:
+async def _tell(
+    connection: Connection,
+    reason: str,
+    dialects: Sequence[DialectFactory],
+    unserved: Sequence[DialectFactory],
+) -> None:
     """Send the last words to the client, if its first bytes tell its protocol."""
     first, last_words = b"", None
     while last_words is None:
@@ -94,7 +119,9 @@ async def _tell(connection: Connection, reason: str, dialects: Sequence[DialectF
         if data is None:
             return
         first += data
-        last_words = refusal_for(first, reason, dialects, framed=connection.framed, unserved=unserved)
+        last_words = refusal_for(
+            first, reason, dialects, framed=connection.framed, unserved=unserved
+        )
     if last_words:
         await connection.send(last_words)
         # The end of this side tells the client that nothing follows.

@@ -2,12 +2,17 @@
 
 Rules of this file:
 
-* A token has 256 bits and one use. It names a connection while that is open or suspended, and only for the principal that it was given to.
-* A server gives the next token with each answer. All tokens since the last link that worked are good until the client has sent something
-  behind the answer: the answer may be lost with its transport. After that one token is good, the one that the client got there.
-* A client may be back before the server knows of the loss. Then the transport that the server still has is ended.
-* If two clients come with the same token, the later one goes on, and the transport of the other is ended.
-* Every refusal has the same reason: a client learns neither what was wrong, nor whether a token was known.
+* A token has 256 bits and one use. It names a connection while that is open or suspended, and only
+  for the principal that it was given to.
+* A server gives the next token with each answer. All tokens since the last link that worked are
+  good until the client has sent something behind the answer: the answer may be lost with its
+  transport. After that one token is good, the one that the client got there.
+* A client may be back before the server knows of the loss.
+  Then the transport that the server still has is ended.
+* If two clients come with the same token, the later one goes on,
+  and the transport of the other is ended.
+* Every refusal has the same reason:
+  a client learns neither what was wrong, nor whether a token was known.
 """
 
 from collections.abc import Callable
@@ -24,7 +29,9 @@ from penstock.session import TOKEN_BYTES, Resume, Resuming, Takeover
 from penstock.spi import Connection
 
 MAX_TOKENS: Final = 8
-"""Tokens of a connection that are good while the client has not got the last one, without that last one."""
+"""Tokens of a connection that are good while the client has not got the last one, without
+that last one.
+"""
 
 
 class OnChange(Protocol):
@@ -39,7 +46,8 @@ class ResumableConnections:
     def __init__(self, on_change: OnChange) -> None:
         """`on_change` is called for each of them."""
         self.on_change: OnChange = on_change
-        # By the hash of the token: the time that a look-up takes tells nothing about a token. `MAX_TOKENS` + 1 for each connection at most.
+        # By the hash of the token: the time that a look-up takes tells nothing about a token.
+        # `MAX_TOKENS` + 1 for each connection at most.
         self._by_token: dict[bytes, ServerResumption] = {}
 
     def new_token(self, resumption: "ServerResumption") -> tuple[bytes, bytes]:
@@ -69,12 +77,14 @@ class ServerResumption(Resumption):
         super().__init__(limits)
         self._table = table
         self._place: Slot | None = place  # None when the connection is over
-        # The hashes of the tokens that are good; the last token was given with the link of now. The tokens are not kept.
+        # The hashes of the tokens that are good; the last token was given with the link of now.
+        # The tokens are not kept.
         self._keys: tuple[bytes, ...] = ()
         self._attempt = 0
         self._next: tuple[Connection, int] | None = None
         self._found: trio.Event | None = None  # set when there is a next link
-        self._link_over: trio.Event | None = None  # set when the link of now is over, or the connection
+        # Set when the link of now is over, or the connection.
+        self._link_over: trio.Event | None = None
 
     def first_token(self) -> bytes | None:
         token, key = self._table.new_token(self)
@@ -117,15 +127,20 @@ class ServerResumption(Resumption):
 
     # --- for a client that is back
 
-    async def take_over(self, token: bytes, position: int, principal: object) -> tuple[int, bytes, int]:
-        """Return the number of this attempt, the next token, and the bytes that were received from the client.
+    async def take_over(
+        self, token: bytes, position: int, principal: object
+    ) -> tuple[int, bytes, int]:
+        """Return the number of this attempt, the next token, and the bytes
+        that were received from the client.
 
         Raises ConnectionLost if the connection cannot go on.
         """
         links = self._links
         # Before `check`: another principal must not learn anything about positions.
         if links is None or self.principal != principal:
-            raise ConnectionLost("a client came back with a token that belongs to another principal")
+            raise ConnectionLost(
+                "a client came back with a token that belongs to another principal"
+            )
         self.check(position)
         # The later of two clients with one token goes on: the earlier one finds another number.
         self._attempt += 1
@@ -135,14 +150,17 @@ class ServerResumption(Resumption):
             over = self._link_over = trio.Event() if self._link_over is None else self._link_over
             links.drop()
             await over.wait()
-        # Looked at anew: the connection may have ended while this waited, and a later attempt goes first.
+        # Looked at anew: the connection may have ended while this waited,
+        # and a later attempt goes first.
         session = self._session
         if session is None or self._found is None or number != self._attempt:
-            raise ConnectionLost("the lost connection is over, or another client has come back with the same token")
+            raise ConnectionLost(
+                "the lost connection is over, or another client has come back with the same token"
+            )
         following, its_key = self._table.new_token(self)
         key = key_of(token)
-        # The token that was said stays: a client says it again if the answer is lost. So does one that an earlier answer gave, because
-        # attempts may overtake each other.
+        # The token that was said stays: a client says it again if the answer is lost. So does one
+        # that an earlier answer gave, because attempts may overtake each other.
         earlier = tuple(other for other in self._keys if other != key)
         for forgotten in earlier[: 1 - MAX_TOKENS]:
             self._table.forget(forgotten)
@@ -150,7 +168,9 @@ class ServerResumption(Resumption):
         return number, following, session.received_bytes
 
     def give(self, number: int, connection: Connection, position: int) -> trio.Event | None:
-        """Go on over `connection`, and return what is set when that is over; None if another client was faster, or it is too late."""
+        """Go on over `connection`, and return what is set when that is over; None if another
+        client was faster, or it is too late.
+        """
         if self._found is None or number != self._attempt or self._next is not None:
             return None
         self._next = connection, position
@@ -161,7 +181,10 @@ class ServerResumption(Resumption):
     def fail(self, wrong: ProtocolError) -> None:
         """End the connection: what the client says does not fit."""
         if self._links is not None:
-            self._links.fail(wrong.reason, ConnectionLost(f"the connection cannot go on: {wrong}", resumable=False))
+            self._links.fail(
+                wrong.reason,
+                ConnectionLost(f"the connection cannot go on: {wrong}", resumable=False),
+            )
 
     def _report(self, *, is_suspended: bool) -> None:
         if self._place is not None:
@@ -179,7 +202,8 @@ class ServerHandover(Handover):
     def __init__(self, table: ResumableConnections) -> None:
         self._table = table
         self.takeover: Takeover = Takeover()
-        self._found: tuple[ServerResumption, int, int] | None = None  # with the number of the attempt, and the client's position
+        # With the number of the attempt, and the client's position.
+        self._found: tuple[ServerResumption, int, int] | None = None
 
     @property
     def is_asked(self) -> bool:
@@ -190,14 +214,17 @@ class ServerHandover(Handover):
         resumption = self._table.find(token)
         # The text is for the log of this side: the client gets one reason for every refusal.
         if resumption is None:
-            raise ConnectionLost("a client came back with a token that is unknown, was used, or is over")
+            raise ConnectionLost(
+                "a client came back with a token that is unknown, was used, or is over"
+            )
         try:
             number, following, received = await resumption.take_over(token, position, principal)
         except ProtocolError as wrong:
             resumption.fail(wrong)
             raise ConnectionLost(f"a client came back, and {wrong}") from None
         self._found = resumption, number, position
-        # Before the answer: the bytes that the client sends behind it belong to the lost connection.
+        # Before the answer: the bytes that the client sends behind it belong to the lost
+        # connection.
         stop_reading()
         self.takeover.answer(following, received)
 
@@ -216,7 +243,9 @@ class ServerHandover(Handover):
 def resuming(
     table: ResumableConnections | None, limits: Limits, place: Slot
 ) -> tuple[ServerResumption | None, ServerHandover | None, tuple[Extension, ...]]:
-    """Return what lets a connection be resumed, and lets it resume another one, with the extensions for both. Without `table`, nothing."""
+    """Return what lets a connection be resumed, and lets it resume another one, with the
+    extensions for both. Without `table`, nothing.
+    """
     if table is None:
         return None, None, ()
     resumption, handover = ServerResumption(limits, table, place), ServerHandover(table)

@@ -1,4 +1,6 @@
-"""Runs a service as a program: serve, wait for a signal, say goodbye, and return the exit status."""
+"""Runs a service as a program: serve, wait for a signal, say goodbye,
+and return the exit status.
+"""
 
 import logging
 import signal
@@ -42,18 +44,23 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
     insecure: bool = False,
     on_violation: Report = log_violation,
 ) -> int:
-    """Serve `service` at each of `urls` until SIGINT or SIGTERM comes, and return the exit status. It starts trio; do not call it in trio.
+    """Serve `service` at each of `urls` until SIGINT or SIGTERM comes, and return the exit status.
+    It starts trio; do not call it in trio.
 
-    SIGTERM drains the server (`Server.drain`): no more connections and streams are accepted, and those that run may end. Then, and with
-    SIGINT at once, each peer gets a goodbye, and publishers run their cleanup. All of it takes `Limits.drain` seconds at most. The status
-    is 0. A second signal ends the process at once, and so does a shutdown that takes a second longer than `Limits.drain`, because a
-    publisher shields its cleanup or blocks. The status is then 128 + the number of the signal: 143 for SIGTERM, 130 for SIGINT.
+    SIGTERM drains the server (`Server.drain`): no more connections and streams are accepted, and
+    those that run may end. Then, and with SIGINT at once, each peer gets a goodbye, and publishers
+    run their cleanup. All of it takes `Limits.drain` seconds at most. The status is 0. A second
+    signal ends the process at once, and so does a shutdown that takes a second longer than
+    `Limits.drain`, because a publisher shields its cleanup or blocks. The status is then 128 + the
+    number of the signal: 143 for SIGTERM, 130 for SIGINT.
 
-    `main` is an async function of your own, called with the `Server` when all addresses are open: it may feed topics, or write the
-    addresses. SIGINT cancels it, and so does SIGTERM, after the drain: streams may need it until then. When it returns, the program ends
-    in good order; its exception is raised from `run`.
-    The other arguments are those of `serve`, and errors are raised as there. Addresses and signals are logged at level INFO to
-    ``penstock.run``. `raise_open_files` raises the process's limit on open files. In a thread other than the main one no signal is handled.
+    `main` is an async function of your own, called with the `Server` when all addresses are open:
+    it may feed topics, or write the addresses. SIGINT cancels it, and so does SIGTERM, after the
+    drain: streams may need it until then. When it returns, the program ends in good order; its
+    exception is raised from `run`.
+    The other arguments are those of `serve`, and errors are raised as there. Addresses and signals
+    are logged at level INFO to ``penstock.run``. `raise_open_files` raises the process's limit on
+    open files. In a thread other than the main one no signal is handled.
     """
     try:
         # trio.run() inside trio raises as well, but does not say what to write instead.
@@ -61,8 +68,12 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
     except RuntimeError:
         pass
     else:
-        raise UsageError("penstock.run() starts trio, and trio runs here already; use `async with penstock.serve(...)` in this function")
-    # Made before trio starts: a mistake in the arguments is raised from this line, and not out of a run.
+        raise UsageError(
+            "penstock.run() starts trio, and trio runs here already; use `async with "
+            "penstock.serve(...)` in this function"
+        )
+    # Made before trio starts: a mistake in the arguments is raised from this line,
+    # and not out of a run.
     serving = serve(
         service,
         *urls,
@@ -82,9 +93,12 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
         main=main,
         on_serving=_log_addresses,
         on_signal=lambda number: _log.info("%s: shutting down", number.name),
-        on_waiting=lambda streams, seconds: _log.info("waiting for %s, at most %.0f s", describe_streams(streams), seconds),
+        on_waiting=lambda streams, seconds: _log.info(
+            "waiting for %s, at most %.0f s", describe_streams(streams), seconds
+        ),
     )
-    # Before the server is entered: it takes the number of its connections from the limit that it finds then.
+    # Before the server is entered: it takes the number of its connections from the limit
+    # that it finds then.
     raise_open_files()
     status: int = trio.run(program, strict_exception_groups=True)
     _log.info("stopped")
@@ -100,14 +114,17 @@ async def serve_until_signal(
     on_signal: Callable[[signal.Signals], object] | None = None,
     on_waiting: OnWaiting | None = None,
 ) -> int:
-    """Do as `run` with what `serve` returned, inside a trio program that exists. `drain` is that of the server's limits.
+    """Do as `run` with what `serve` returned, inside a trio program that exists.
+    `drain` is that of the server's limits.
 
-    `on_serving` is called with the server when all addresses are open, `on_signal` with the first signal. `on_waiting` is called while the
-    server drains: at the beginning and every 5 s, with the streams that run and the seconds that they have. It also returns
-    when no client is connected and none can connect any more: see `Server.wait_over`. Checkpoints.
+    `on_serving` is called with the server when all addresses are open, `on_signal` with the first
+    signal. `on_waiting` is called while the server drains: at the beginning and every 5 s, with the
+    streams that run and the seconds that they have. It also returns when no client is connected and
+    none can connect any more: see `Server.wait_over`. Checkpoints.
     """
     program = _Program()
-    # The signals are outermost: a second one must end the process until the last goodbye has been said.
+    # The signals are outermost: a second one must end the process until the last goodbye has been
+    # said.
     # Around the server: while `main` cleans up, the peers get their goodbye.
     with StopSignals(program.on_signal, drain=drain):
         async with program, serving as server:
@@ -115,7 +132,8 @@ async def serve_until_signal(
                 on_serving(server)
             if main is not None:
                 program.start(main, server)
-            # A scope for this wait alone: the first signal ends the wait, and the block of the server is then left without a cancellation.
+            # A scope for this wait alone: the first signal ends the wait, and the block of the
+            # server is then left without a cancellation.
             with program.waiting:
                 await server.wait_over()
             if on_signal is not None and program.received is not None:
@@ -124,14 +142,17 @@ async def serve_until_signal(
                 with program.draining:
                     await server.drain(on_waiting=on_waiting)
             program.stop()  # now, and not after the goodbyes
-    # Outside of every nursery: the exception of `main` leaves as it was raised, and not inside a group.
+    # Outside of every nursery: the exception of `main` leaves as it was raised,
+    # and not inside a group.
     if program.failure is not None:
         raise program.failure
     return 0
 
 
 class _Program(AbstractAsyncContextManager["_Program"]):
-    """The parts of a program that end together: the wait of the server's block, and the task `main`."""
+    """The parts of a program that end together:
+    the wait of the server's block, and the task `main`.
+    """
 
     def __init__(self) -> None:
         self._main_scope = trio.CancelScope()
@@ -150,7 +171,12 @@ class _Program(AbstractAsyncContextManager["_Program"]):
         self._nursery = await self._manager.__aenter__()
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         self.stop()
         # Not `async with`: the nursery would wrap an error of serve() in a group.
         await exit_nursery(self._manager, error, on_violation=log_violation)
@@ -160,7 +186,9 @@ class _Program(AbstractAsyncContextManager["_Program"]):
         self._nursery.start_soon(self._run, main, server)
 
     def on_signal(self, number: signal.Signals) -> None:
-        """Note the signal and end everything in good order. It runs outside of all tasks, where an exception would end trio."""
+        """Note the signal and end everything in good order. It runs outside of all tasks, where
+        an exception would end trio.
+        """
         # Only the first one comes here: `StopSignals` acts on the next one in its thread.
         self.received = number
         if number is signal.SIGTERM:
@@ -178,10 +206,12 @@ class _Program(AbstractAsyncContextManager["_Program"]):
         with self._main_scope:
             try:
                 await main(server)
-            # A Cancelled belongs to a scope of trio, which must get it back. As a failure, it would be raised from `run` after each signal.
+            # A Cancelled belongs to a scope of trio, which must get it back. As a failure, it would
+            # be raised from `run` after each signal.
             except trio.Cancelled:
                 raise
-            except BaseException as error:  # boundary: the program; raised again once the peers have their goodbye
+            except BaseException as error:
+                # boundary: the program; raised again once the peers have their goodbye.
                 self.failure = error
         # Also after an exception: the server must not go on without the task that feeds it.
         self.stop()
@@ -194,7 +224,10 @@ def describe_streams(streams: Mapping[str, int]) -> str:
     named = [f"{count} of {name or 'other requests'}" for name, count in most[:SHOWN_NAMES]]
     rest = sum(count for _, count in most[SHOWN_NAMES:])
     total = sum(streams.values())
-    return f"{total} stream{'s' if total > 1 else ''} ({', '.join(named)}{f', {rest} of others' if rest else ''})"
+    return (
+        f"{total} stream{'s' if total > 1 else ''} "
+        f"({', '.join(named)}{f', {rest} of others' if rest else ''})"
+    )
 
 
 def _log_addresses(server: Server) -> None:

@@ -1,10 +1,14 @@
-"""Serves: listeners, an accept loop that no client can end, and a shutdown that ends within its deadline.
+"""Serves: listeners, an accept loop that no client can end, and a shutdown
+that ends within its deadline.
 
 Rules of this file:
 
-* Each connection is a task with a boundary around it: an exception in it ends neither the server, nor another connection, nor the listener.
-* Connections that have not said hello are bounded in number and in time, counted from the accept (`_admission`).
-* Leaving the block stops accepting first. Then it says goodbye on every connection, within `Limits.drain`.
+* Each connection is a task with a boundary around it: an exception in it ends neither the server,
+  nor another connection, nor the listener.
+* Connections that have not said hello are bounded in number and in time,
+  counted from the accept (`_admission`).
+* Leaving the block stops accepting first.
+  Then it says goodbye on every connection, within `Limits.drain`.
 """
 
 from collections.abc import Mapping, Sequence
@@ -47,10 +51,21 @@ from penstock.runtime.connection import (
 )
 from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
 from penstock.runtime.server._admission import Admission, Slot
-from penstock.runtime.server._draining import Draining, OnWaiting, cancel_connections, close_listeners
+from penstock.runtime.server._draining import (
+    Draining,
+    OnWaiting,
+    cancel_connections,
+    close_listeners,
+)
 from penstock.runtime.server._hosted_connection import HostedConnection
 from penstock.runtime.server._hosted_streams import HostedStreams
-from penstock.runtime.server._listening_address import ListeningAddress, check_exposed, check_guard, check_shown, listening_url
+from penstock.runtime.server._listening_address import (
+    ListeningAddress,
+    check_exposed,
+    check_guard,
+    check_shown,
+    listening_url,
+)
 from penstock.runtime.server._log_summaries import write_summaries
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
@@ -71,13 +86,27 @@ from penstock.spi import (
 )
 
 PAUSE: Final = 0.1
-"""Seconds to wait after a failed accept. Mostly the process has no file left, and an accept would fail again at once."""
+"""Seconds to wait after a failed accept.
+Mostly the process has no file left, and an accept would fail again at once.
+"""
 
 ACCEPTED_PER_PASS: Final = 8
-"""Clients of a listener that are accepted in one pass of the run loop, if they wait. When each that was refused took three passes, a busy
-server took 130 a second. So the clients of one address filled the queue of the system, and honest clients waited for more than 10 s."""
+"""Clients of a listener that are accepted in one pass of the run loop, if they wait. When each that
+was refused took three passes, a busy server took 130 a second. So the clients of one address filled
+the queue of the system, and honest clients waited for more than 10 s.
+"""
 
-OPTIONS: Final = ("limits", "extensions", "registry", "options", "credentials", "record", "resume", "insecure", "on_violation")
+OPTIONS: Final = (
+    "limits",
+    "extensions",
+    "registry",
+    "options",
+    "credentials",
+    "record",
+    "resume",
+    "insecure",
+    "on_violation",
+)
 """The names of the options of `serve`."""
 
 SHUTDOWN: Final = "shutdown"
@@ -100,24 +129,34 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
 ) -> AbstractAsyncContextManager["Server"]:
     """Serve `service` at each of `urls` for the length of an ``async with`` block.
 
-    A URL without a ``+`` speaks every installed protocol: the first bytes of a client show which. ``rsio+tcp://…`` and
-    ``reactivesocket+tcp://…`` speak one. A service with ``setup=`` must name one, because RS.io has no setup data to check. With `resume` a
-    lost connection is kept for `Limits.resume_timeout`, if its client was given ``resume=True`` too. It goes on when the client is back,
-    with all of its streams and requests: nothing is lost, and nothing comes twice. Port 0 takes a free one; `Server.addresses` tells which.
-    `credentials` are shown to each client of RS.io that ``Service(authenticate=…)`` has let in: ``connect(authenticate=…)`` examines them.
-    `record` is a folder, or a `penstock.recording.Recorder`: the signals of all streams are recorded there.
-    An address that other machines can reach, without TLS and without ``Service(authenticate=…)``, is refused, unless `insecure` is True.
-    Leaving the block stops accepting, says goodbye to every peer, and waits for the rest to end, for at most `Limits.drain` seconds.
-    Raises UsageError for a URL that cannot be listened at, and for an unknown option. Entering and leaving checkpoint.
+    A URL without a ``+`` speaks every installed protocol: the first bytes of a client show which.
+    ``rsio+tcp://…`` and ``reactivesocket+tcp://…`` speak one. A service with ``setup=`` must name
+    one, because RS.io has no setup data to check. With `resume` a lost connection is kept for
+    `Limits.resume_timeout`, if its client was given ``resume=True`` too. It goes on when the client
+    is back, with all of its streams and requests: nothing is lost, and nothing comes twice. Port 0
+    takes a free one; `Server.addresses` tells which. `credentials` are shown to each client of
+    RS.io that ``Service(authenticate=…)`` has let in: ``connect(authenticate=…)`` examines them.
+    `record` is a folder, or a `penstock.recording.Recorder`:
+    the signals of all streams are recorded there.
+    An address that other machines can reach, without TLS and without ``Service(authenticate=…)``,
+    is refused, unless `insecure` is True. Leaving the block stops accepting, says goodbye to every
+    peer, and waits for the rest to end, for at most `Limits.drain` seconds.
+    Raises UsageError for a URL that cannot be listened at, and for an unknown option.
+    Entering and leaving checkpoint.
     """
     refuse_unknown("serve()", unknown, OPTIONS)
     if not urls:
-        raise UsageError("serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000")
+        raise UsageError(
+            "serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000"
+        )
     if not isinstance(service, Service):
-        raise UsageError(f"serve() was given {service!r} to serve; give a penstock.Service first, then the URLs")
+        raise UsageError(
+            f"serve() was given {service!r} to serve; give a penstock.Service first, then the URLs"
+        )
     registry = build_registry() if registry is None else registry
     limits = limits or Limits()
-    # A publisher without its serializer would otherwise fail at the first subscribe, perhaps days later.
+    # A publisher without its serializer would otherwise fail at the first subscribe,
+    # perhaps days later.
     service.check(registry)
     check_shown(credentials, service, limits)
     for url in urls:
@@ -128,7 +167,14 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
             check_exposed(service, url, registry)
     found = if_used(extensions_for(registry, extensions, on_violation), has_logs=bool(service.logs))
     if service.authenticate is not None:
-        found = attrs.evolve(found, added=(auth_extension(registry, authenticate=service.authenticate, credentials=credentials),))
+        found = attrs.evolve(
+            found,
+            added=(
+                auth_extension(
+                    registry, authenticate=service.authenticate, credentials=credentials
+                ),
+            ),
+        )
     budget = MemoryBudget(limits.memory_budget)
     recorder = record if record is None or isinstance(record, Recorder) else Recorder(record)
     if recorder is not None:
@@ -136,9 +182,17 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
     admission = Admission(limits)
     server = Server(
         urls,
-        ConnectionSettings(service=service, registry=registry, limits=limits, on_violation=on_violation, budget=budget),
+        ConnectionSettings(
+            service=service,
+            registry=registry,
+            limits=limits,
+            on_violation=on_violation,
+            budget=budget,
+        ),
         admission=admission,
-        connections=ServedConnections(budget, ResumableConnections(admission.suspend) if resume else None),
+        connections=ServedConnections(
+            budget, ResumableConnections(admission.suspend) if resume else None
+        ),
         extensions=found,
         options=(options or TransportOptions()).within(limits),
     )
@@ -156,11 +210,17 @@ class _Recorded(AbstractAsyncContextManager["Server"]):
     async def __aenter__(self) -> "Server":
         return await self._server.__aenter__()
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         try:
             await self._server.__aexit__(kind, error, trace)
         finally:
-            with trio.CancelScope(shield=True):  # bounded by the recorder, which waits STOP_SECONDS for the disk
+            # Bounded by the recorder, which waits STOP_SECONDS for the disk.
+            with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._recorder.close)
 
 
@@ -188,8 +248,12 @@ def _new_task(
         settings,
         role=Role.SERVER,
         events=ConnectionEvents(settings.registry.events, address=place.address, accepted=True),
-        offers=[(kind, with_extensions(kind, settings_for(kind, connection, extensions), *added)) for kind in dialects],
-        # A client that has agreed on one protocol, and begins to speak another, is refused in the words of the first.
+        offers=[
+            (kind, with_extensions(kind, settings_for(kind, connection, extensions), *added))
+            for kind in dialects
+        ],
+        # A client that has agreed on one protocol, and begins to speak another,
+        # is refused in the words of the first.
         unserved=() if agreed else unserved_at(settings.registry, dialects),
         began=began,
         resumption=resumption,
@@ -214,8 +278,11 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._admission = admission
         self._extensions = extensions
         self._options = options
-        # Here, in the constructor: a dialect that is not installed is an error of the call of serve().
-        self._offers = [(url, dialects_at(settings.registry, url)) for url in map(listening_url, urls)]
+        # Here, in the constructor: a dialect that is not installed is an error of the call of
+        # serve().
+        self._offers = [
+            (url, dialects_at(settings.registry, url)) for url in map(listening_url, urls)
+        ]
         self._streams = HostedStreams(settings)
         self._listeners: list[Listener] = []
         self._accepting = trio.CancelScope()
@@ -223,7 +290,9 @@ class Server(AbstractAsyncContextManager["Server"]):
         """No listener can give another connection."""
         self._connections = connections
         self._refusals = Refusals(settings.registry.events)
-        admission.on_cut = lambda place, reason: self._refusals.add(reason, place.peer, place.address)
+        admission.on_cut = lambda place, reason: self._refusals.add(
+            reason, place.peer, place.address
+        )
         self._failures = AcceptFailures(settings.on_violation)
         self._turned_away = RefusedClients(settings.on_violation, settings.registry)
 
@@ -239,34 +308,46 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     @property
     def refused(self) -> Mapping[str, int]:
-        """The number of refused connections since the start, by reason: ``places:address``, ``protocol:http``. It stays up to date."""
+        """The number of refused connections since the start, by reason: ``places:address``,
+        ``protocol:http``. It stays up to date.
+        """
         return self._refusals.counts
 
     def statistics(self) -> ServerStatistics:
         """Return what the server has done since it began to listen, and what it holds now.
 
-        It looks at each connection and each open stream once, and is exact for the time of the call. Call it in the run of trio.
+        It looks at each connection and each open stream once, and is exact for the time of the
+        call. Call it in the run of trio.
         """
         check_in_trio("Server.statistics()")
-        return self._connections.take(handshaking=self._admission.handshaking, refused=self._refusals.counts)
+        return self._connections.take(
+            handshaking=self._admission.handshaking, refused=self._refusals.counts
+        )
 
     async def wait_over(self) -> None:
         """Wait until no client is connected and none can connect any more. Checkpoints.
 
-        That is so after the one connection of ``pipe:``. At an address that clients may use at any time, this does not return.
+        That is so after the one connection of ``pipe:``. At an address that clients may use at any
+        time, this does not return.
         """
         check_in_trio("Server.wait_over()")
         await self._listeners_done.wait()
         await self._admission.wait_empty()
 
-    async def drain(self, seconds: float | None = None, *, on_waiting: OnWaiting | None = None) -> None:
-        """Take no new connections and streams, let the streams that run end, and return when no client is connected. Checkpoints.
+    async def drain(
+        self, seconds: float | None = None, *, on_waiting: OnWaiting | None = None
+    ) -> None:
+        """Take no new connections and streams, let the streams that run end, and return when no
+        client is connected. Checkpoints.
 
-        Each client whose connection has the extension *drain* is told, and a client with `Reconnect` goes on over a new connection, which
-        another server should accept. The others get the error ``draining`` for each new stream. A connection on which nothing runs any more
-        gets the goodbye ``shutdown``, and so does each one that is left after `seconds`; by default that is `Limits.drain` without the time
-        for the goodbyes. A second call can only shorten the time. `on_waiting` is called with what `waits_for` returns and the seconds that
-        are left, at the beginning and every 5 s. Leave the block of the server after this: it has nothing to wait for.
+        Each client whose connection has the extension *drain* is told, and a client with
+        `Reconnect` goes on over a new connection, which another server should accept. The others
+        get the error ``draining`` for each new stream. A connection on which nothing runs any more
+        gets the goodbye ``shutdown``, and so does each one that is left after `seconds`; by default
+        that is `Limits.drain` without the time for the goodbyes. A second call can only shorten the
+        time. `on_waiting` is called with what `waits_for` returns and the seconds that are left, at
+        the beginning and every 5 s. Leave the block of the server after this:
+        it has nothing to wait for.
         """
         check_in_trio("Server.drain()")
         connections, limits = self._connections, self._settings.limits
@@ -275,12 +356,18 @@ class Server(AbstractAsyncContextManager["Server"]):
             connections.draining = Draining(connections.running, limits)
         if seconds is not None:
             connections.draining.shorten(seconds)
-        report_wait = None if on_waiting is None else lambda left: on_waiting(self.waits_for(), left)
+        report_wait = (
+            None if on_waiting is None else lambda left: on_waiting(self.waits_for(), left)
+        )
         await connections.draining.run(lambda: bool(self._admission.open), report_wait)
 
     def waits_for(self) -> dict[str, int]:
-        """Return the streams that clients read now: the name or pattern of each publisher, with the number of its streams."""
-        draining = self._connections.draining or Draining(self._connections.running, self._settings.limits)
+        """Return the streams that clients read now:
+        the name or pattern of each publisher, with the number of its streams.
+        """
+        draining = self._connections.draining or Draining(
+            self._connections.running, self._settings.limits
+        )
         return draining.waits_for(self._settings.service.pattern_of)
 
     async def __aenter__(self) -> Self:
@@ -296,9 +383,12 @@ class Server(AbstractAsyncContextManager["Server"]):
                     registry.transport(url.transport),
                     self._options.speaking(protocols_of(dialects, self._extensions.encodings)),
                 )
-                self._listeners.append(await transport.listen(url, options=options, nursery=self._nursery))
+                self._listeners.append(
+                    await transport.listen(url, options=options, nursery=self._nursery)
+                )
         except BaseException as error:
-            # The listeners that are open already must be closed; the error leaves the block unwrapped.
+            # The listeners that are open already must be closed;
+            # the error leaves the block unwrapped.
             await self._stop(error)
             raise
         # Now, because the listeners are open files too.
@@ -308,13 +398,23 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._nursery.start_soon(self._accept_all)
         return self
 
-    async def __aexit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         await self._stop(error)
 
     async def _stop(self, error: BaseException | None) -> None:
-        limits, on_violation, draining = self._settings.limits, self._settings.on_violation, self._connections.draining
+        limits, on_violation, draining = (
+            self._settings.limits,
+            self._settings.on_violation,
+            self._connections.draining,
+        )
         await self._close_listeners()
-        # The last resort: each connection has its own deadlines, and they end earlier. A drain before this is part of the same time.
+        # The last resort: each connection has its own deadlines, and they end earlier. A drain
+        # before this is part of the same time.
         ends = trio.current_time() + limits.drain
         self._nursery.cancel_scope.deadline = ends if draining is None else min(ends, draining.ends)
         await cancel_connections(self._admission.open)
@@ -332,7 +432,9 @@ class Server(AbstractAsyncContextManager["Server"]):
         is_closed = self._accepting.cancel_called  # by a drain
         self._accepting.cancel()
         if not is_closed:
-            await close_listeners(self._listeners, self._settings.limits.goodbye_timeout, self._settings.on_violation)
+            await close_listeners(
+                self._listeners, self._settings.limits.goodbye_timeout, self._settings.on_violation
+            )
             self._listeners_done.set()
 
     async def _accept_all(self) -> None:
@@ -340,19 +442,26 @@ class Server(AbstractAsyncContextManager["Server"]):
             async with trio.open_nursery() as watching:
                 watching.start_soon(self._refusals.run)
                 watching.start_soon(write_summaries, limited_log(LOG), limited_access_log())
-                # An inner nursery: it ends when no listener can give another connection, and the watch goes on.
+                # An inner nursery: it ends when no listener can give another connection,
+                # and the watch goes on.
                 async with trio.open_nursery() as nursery:
-                    for listener, (url, dialects) in zip(self._listeners, self._offers, strict=True):
+                    for listener, (url, dialects) in zip(
+                        self._listeners, self._offers, strict=True
+                    ):
                         transport = self._settings.registry.transport(url.transport)
                         door = ListeningAddress(
                             address=str(listener.addresses[0]),
                             dialects=dialects,
-                            transport=transport if isinstance(transport, RequestTransport) else None,
+                            transport=transport
+                            if isinstance(transport, RequestTransport)
+                            else None,
                         )
                         nursery.start_soon(self._accept, listener, door, watching)
                 self._listeners_done.set()
 
-    async def _accept(self, listener: Listener, door: ListeningAddress, refusing: trio.Nursery) -> None:
+    async def _accept(
+        self, listener: Listener, door: ListeningAddress, refusing: trio.Nursery
+    ) -> None:
         """Accept connections until the listener is closed; wait `PAUSE` seconds after a failure.
 
         `refusing` runs the answers to refused clients. The shutdown cancels it at once.
@@ -362,25 +471,35 @@ class Server(AbstractAsyncContextManager["Server"]):
             try:
                 await admission.wait_departed()
                 pause = await self._accept_some(listener, door, refusing)
-            # The listener was closed by `_stop`, or (as with ``pipe:``) can give no other connection.
+            # The listener was closed by `_stop`, or (as with ``pipe:``)
+            # can give no other connection.
             except (trio.ClosedResourceError, trio.EndOfChannel):
                 return
-            except Exception as error:  # boundary: the system has no file left, or a listener is broken; those at the other URLs go on
+            except Exception as error:
+                # boundary: the system has no file left, or a listener is broken;
+                # those at the other URLs go on.
                 self._on_accept_failure(error)
                 await trio.sleep(PAUSE)
             else:
                 if pause:
                     await trio.sleep(pause)
 
-    async def _accept_some(self, listener: Listener, door: ListeningAddress, refusing: trio.Nursery) -> float:
-        """Admit or refuse the next client and those that wait behind it. Return the seconds to wait before the next one."""
-        # A function of its own, whose local names do not keep a connection alive until the next one is accepted.
+    async def _accept_some(
+        self, listener: Listener, door: ListeningAddress, refusing: trio.Nursery
+    ) -> float:
+        """Admit or refuse the next client and those that wait behind it.
+        Return the seconds to wait before the next one.
+        """
+        # A function of its own, whose local names do not keep a connection alive until the next one
+        # is accepted.
         unanswered: list[Connection] = []
         try:
             pause = self._admit(await listener.accept(), door, refusing, unanswered)
             for _ in range(ACCEPTED_PER_PASS - 1):
                 # A connection that was cut, to make room, has its file until it is closed.
-                connection = None if pause or self._admission.is_departing else listener.accept_nowait()
+                connection = (
+                    None if pause or self._admission.is_departing else listener.accept_nowait()
+                )
                 if connection is None:
                     break
                 pause = self._admit(connection, door, refusing, unanswered)
@@ -396,8 +515,15 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._admission.cut_oldest(FILES)
         self._failures.add(error, trio.current_time())
 
-    def _admit(self, connection: Connection, door: ListeningAddress, refusing: trio.Nursery, unanswered: list[Connection]) -> float:
-        """Start to serve or to refuse a connection. Return the seconds to wait before the next one is accepted.
+    def _admit(
+        self,
+        connection: Connection,
+        door: ListeningAddress,
+        refusing: trio.Nursery,
+        unanswered: list[Connection],
+    ) -> float:
+        """Start to serve or to refuse a connection.
+        Return the seconds to wait before the next one is accepted.
 
         If too many are being refused already, it is put into `unanswered`.
         """
@@ -408,10 +534,13 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._refusals.add(place, connection.peer, door.address)
         if self._turned_away.take_place():
             unserved = unserved_at(self._settings.registry, door.dialects)
-            refusing.start_soon(self._turned_away.answer, connection, place, door.dialects, unserved)
+            refusing.start_soon(
+                self._turned_away.answer, connection, place, door.dialects, unserved
+            )
         else:
             unanswered.append(connection)
-        # A refusal costs no pace: a flood from one address, which is refused, must not delay the clients behind it.
+        # A refusal costs no pace: a flood from one address, which is refused,
+        # must not delay the clients behind it.
         return 0.0
 
     async def _abort(self, unanswered: Sequence[Connection]) -> None:
@@ -424,7 +553,9 @@ class Server(AbstractAsyncContextManager["Server"]):
                 nursery.start_soon(_abort, connection, self._settings.on_violation)
 
     def _adopt(self, connection: Connection, *, door: ListeningAddress) -> str | None:
-        """Serve a connection that is part of an attended one. Return the reason if there is no place for it."""
+        """Serve a connection that is part of an attended one.
+        Return the reason if there is no place for it.
+        """
         if self._accepting.cancel_called:
             return SHUTDOWN
         place = self._admission.admit(connection, door.address)
@@ -432,7 +563,9 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._refusals.add(place, connection.peer, door.address)
             return place
         # Not attended again: it is part of a connection that is.
-        self._nursery.start_soon(self._serve_one, connection, place, attrs.evolve(door, transport=None))
+        self._nursery.start_soon(
+            self._serve_one, connection, place, attrs.evolve(door, transport=None)
+        )
         return None
 
     async def _serve_one(self, connection: Connection, place: Slot, door: ListeningAddress) -> None:
@@ -454,12 +587,15 @@ class Server(AbstractAsyncContextManager["Server"]):
         finally:
             self._admission.remove(place)
 
-    async def _run_connection(self, connection: Connection, place: Slot, door: ListeningAddress) -> None:
+    async def _run_connection(
+        self, connection: Connection, place: Slot, door: ListeningAddress
+    ) -> None:
         settings, began = self._settings, trio.current_time()
         async with trio.open_nursery() as nursery:
             place.run_in(nursery.cancel_scope)
             try:
-                # `began` was taken before this: the time of a TLS handshake counts for the hello too.
+                # `began` was taken before this:
+                # the time of a TLS handshake counts for the hello too.
                 with trio.fail_after(settings.limits.tls_timeout):
                     await connection.handshake(nursery)
                 if place.is_cancelled:
@@ -488,11 +624,27 @@ class Server(AbstractAsyncContextManager["Server"]):
             # Tasks of the transport may still wait in this nursery.
             nursery.cancel_scope.cancel()
 
-    async def _run_session(self, connection: Connection, place: Slot, door: ListeningAddress, began: float, nursery: trio.Nursery) -> None:
-        task = _new_task(self._settings, self._extensions, self._connections.resumable, connection, place, door, began)
+    async def _run_session(
+        self,
+        connection: Connection,
+        place: Slot,
+        door: ListeningAddress,
+        began: float,
+        nursery: trio.Nursery,
+    ) -> None:
+        task = _new_task(
+            self._settings,
+            self._extensions,
+            self._connections.resumable,
+            connection,
+            place,
+            door,
+            began,
+        )
         place.cut = task.cut
         task.is_open.call_when_set(partial(self._on_hello, task, place))
-        # Before the hello: a request that comes with it is served before any other task runs, and its publisher may look at `peers`.
+        # Before the hello: a request that comes with it is served before any other task runs, and
+        # its publisher may look at `peers`.
         peer = Peer(task, self._settings.registry)
         task.introduce(peer)
         self._connections.add(task, peer)
@@ -502,16 +654,21 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._connections.remove(task)
             if task.refusal is not None:
                 self._refusals.add(task.refusal, place.peer, place.address)
-        # Asked of the task, which has forgotten it if the connection was one as any other: a name here would keep it for the whole time.
+        # Asked of the task, which has forgotten it if the connection was one as any other: a name
+        # here would keep it for the whole time.
         if isinstance(task.handover, ServerHandover) and task.handover.connection is not None:
             self._admission.remove(place)  # the connection that was lost has kept its own
             await task.handover.run()
 
     def _on_hello(self, task: ConnectionTask, place: Slot) -> None:
         self._admission.on_hello(place)
-        # The connection was let in because its client might have been that of a suspended connection.
+        # The connection was let in because its client might have been
+        # that of a suspended connection.
         if task.opened_at is not None and self._admission.is_beyond(place):
             task.leave(CONNECTIONS)
 
     def __repr__(self) -> str:
-        return f"<server of {self._settings.service!r} at {', '.join(self.addresses)}: {len(self._admission.open)} connections>"
+        return (
+            f"<server of {self._settings.service!r} at {', '.join(self.addresses)}: "
+            f"{len(self._admission.open)} connections>"
+        )

@@ -1,4 +1,6 @@
-"""The connections of a server that run, and what those have done that have ended: together they are the statistics of the server."""
+"""The connections of a server that run, and what those have done that have ended: together they
+are the statistics of the server.
+"""
 
 from collections import Counter
 from collections.abc import Iterator, Mapping
@@ -7,7 +9,13 @@ from types import MappingProxyType
 import attrs
 import trio
 
-from penstock.runtime.connection import ConnectionTask, MemoryBudget, Peer, statistics_of, sum_of_directions
+from penstock.runtime.connection import (
+    ConnectionTask,
+    MemoryBudget,
+    Peer,
+    statistics_of,
+    sum_of_directions,
+)
 from penstock.runtime.server._draining import Draining
 from penstock.runtime.server._resumable import ResumableConnections
 from penstock.spi import DirectionStatistics, ServerStatistics
@@ -52,17 +60,25 @@ class ServedConnections:
     def peers(self) -> Iterator[Peer]:
         """The peers that have said hello, and whose connection has not ended."""
         # A peer without a hello, or one whose connection has ended, can be asked for nothing.
-        return (peer for connection, peer in self.running.items() if connection.is_open.is_set() and connection.reason is None)
+        return (
+            peer
+            for connection, peer in self.running.items()
+            if connection.is_open.is_set() and connection.reason is None
+        )
 
     def take(self, *, handshaking: int, refused: Mapping[str, int]) -> ServerStatistics:
         """Return the record of now."""
-        # Also the connections without a hello, and those that are closing: their bytes count, and their streams may still run.
+        # Also the connections without a hello, and those that are closing: their bytes count, and
+        # their streams may still run.
         each = [statistics_of(connection) for connection in self.running]
         return ServerStatistics(
             age=0.0 if self.began_at is None else trio.current_time() - self.began_at,
-            connections=MappingProxyType(dict(Counter((one.protocol, one.transport) for one in each if one.is_open))),
+            connections=MappingProxyType(
+                dict(Counter((one.protocol, one.transport) for one in each if one.is_open))
+            ),
             handshaking=handshaking,
-            accepted=self._accepted + sum(connection.opened_at is not None for connection in self.running),
+            accepted=self._accepted
+            + sum(connection.opened_at is not None for connection in self.running),
             sending=sum_of_directions([self._sending, *(one.sending for one in each)]),
             receiving=sum_of_directions([self._receiving, *(one.receiving for one in each)]),
             sent_bytes=self._sent_bytes + sum(one.sent_bytes for one in each),
@@ -79,4 +95,8 @@ class ServedConnections:
 def _done(sum_so_far: DirectionStatistics, last: DirectionStatistics) -> DirectionStatistics:
     """Add the numbers that only grow."""
     # The other numbers are of now, and a connection that has ended has no streams.
-    return attrs.evolve(sum_so_far, opened=sum_so_far.opened + last.opened, elements=sum_so_far.elements + last.elements)
+    return attrs.evolve(
+        sum_so_far,
+        opened=sum_so_far.opened + last.opened,
+        elements=sum_so_far.elements + last.elements,
+    )

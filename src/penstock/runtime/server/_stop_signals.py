@@ -1,11 +1,14 @@
-"""SIGINT and SIGTERM: the first one asks for an end in good order, and a second one, or a shutdown that takes too long, ends the process.
+"""SIGINT and SIGTERM: the first one asks for an end in good order, and a second one, or a shutdown
+that takes too long, ends the process.
 
 Rules of this file:
 
-* The handler runs between any two instructions of the main thread, also while that thread holds a lock. So it only puts the signal into a
-  `SimpleQueue`, whose `put` is reentrant, and asks trio to call a function.
-* A thread waits for these signals, and not a task: a publisher that blocks the run loop, or shields its cleanup, keeps trio from ending
-  anything. The thread exists before the first signal, because no thread can be started safely in a handler.
+* The handler runs between any two instructions of the main thread, also while that thread holds a
+  lock. So it only puts the signal into a `SimpleQueue`, whose `put` is reentrant, and asks trio to
+  call a function.
+* A thread waits for these signals, and not a task: a publisher that blocks the run loop, or shields
+  its cleanup, keeps trio from ending anything. The thread exists before the first signal, because
+  no thread can be started safely in a handler.
 * The thread ends the process with `os._exit`. `sys.exit` would raise in the thread only.
 """
 
@@ -23,20 +26,35 @@ from typing import Any, Final, Self
 import trio
 
 GRACE: Final = 1.0
-"""Seconds between the end of `Limits.drain`, when everything that is left is cancelled, and the forced end of the process."""
+"""Seconds between the end of `Limits.drain`, when everything that is left is cancelled,
+and the forced end of the process.
+"""
 
 REPEAT_SECONDS: Final = 0.05
-"""A signal that follows the first one within this time is the same one: `timeout` sends each signal to the program and to its group."""
+"""A signal that follows the first one within this time is the same one: `timeout` sends each
+signal to the program and to its group.
+"""
 
 FLUSH_SECONDS: Final = 0.2
-"""How long the forced end waits for standard output: the program that reads it may have stopped reading."""
+"""How long the forced end waits for standard output:
+the program that reads it may have stopped reading.
+"""
 
 
 class StopSignals(AbstractContextManager["StopSignals"]):
-    """Handles SIGINT and SIGTERM inside a trio program, for the length of a ``with`` block. Outside the main thread it handles none."""
+    """Handles SIGINT and SIGTERM inside a trio program, for the length of a ``with`` block.
+    Outside the main thread it handles none.
+    """
 
-    def __init__(self, on_first: Callable[[signal.Signals], object], *, drain: float, end: Callable[[int], object] = os._exit) -> None:
-        """`on_first` is called in trio with the first signal. `drain` is how long the block may last after it.
+    def __init__(
+        self,
+        on_first: Callable[[signal.Signals], object],
+        *,
+        drain: float,
+        end: Callable[[int], object] = os._exit,
+    ) -> None:
+        """`on_first` is called in trio with the first signal.
+        `drain` is how long the block may last after it.
 
         `end` ends the process with the status 128 + the number of the signal.
         """
@@ -46,12 +64,16 @@ class StopSignals(AbstractContextManager["StopSignals"]):
         self._received: queue.SimpleQueue[signal.Signals | None] = queue.SimpleQueue()
         self._is_first = True
         self._handlers: dict[signal.Signals, Any] = {}
-        # A daemon: a main thread that dies without leaving the block must not leave the process behind.
-        self._thread = threading.Thread(target=self._watch, name="penstock stop signals", daemon=True)
+        # A daemon: a main thread that dies without leaving the block must not leave the process
+        # behind.
+        self._thread = threading.Thread(
+            target=self._watch, name="penstock stop signals", daemon=True
+        )
 
     def __enter__(self) -> Self:
         self._token = trio.lowlevel.current_trio_token()
-        if threading.current_thread() is threading.main_thread():  # Python handles signals in no other thread
+        # Python handles signals in no other thread.
+        if threading.current_thread() is threading.main_thread():
             self._thread.start()
             for number in (signal.SIGINT, signal.SIGTERM):
                 # A shell ignores SIGINT for a program in its background; that stays so.
@@ -59,7 +81,12 @@ class StopSignals(AbstractContextManager["StopSignals"]):
                     self._handlers[number] = signal.signal(number, self._handle)
         return self
 
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None) -> None:
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
         # First: a signal that comes from here on is for the handlers of the program.
         for number, handler in self._handlers.items():
             # None is a handler that was not set from Python, which cannot set it again.
@@ -80,7 +107,9 @@ class StopSignals(AbstractContextManager["StopSignals"]):
     # --- in the thread
 
     def _watch(self) -> None:
-        """Wait for the first signal; end the process at the second one, or when the time is over. Return when the block has ended."""
+        """Wait for the first signal; end the process at the second one, or when the time is
+        over. Return when the block has ended.
+        """
         first = self._received.get()
         began = monotonic()
         ends = began + self._drain + GRACE
@@ -89,7 +118,9 @@ class StopSignals(AbstractContextManager["StopSignals"]):
                 again = self._received.get(timeout=max(0.0, ends - monotonic()))
             except queue.Empty:
                 still = "something still runs: a publisher that shields its cleanup, or blocks"
-                self._end_process(first, f"{self._drain:g} s (Limits.drain) after {first.name} {still}")
+                self._end_process(
+                    first, f"{self._drain:g} s (Limits.drain) after {first.name} {still}"
+                )
                 return
             if again is None:
                 return

@@ -1,7 +1,9 @@
-"""Publishers by name and handlers of requests: look-up, authorisation, serialising, places. No session and no connection is known in here.
+"""Publishers by name and handlers of requests: look-up, authorisation, serialising, places. No
+session and no connection is known in here.
 
-May import `penstock.api`, `penstock.core`, `penstock.logs` and `penstock.spi`. A transport of another kind (HTTP, say) opens streams
-with `PublishedStreams.open`, as the connections of `penstock.runtime.connection` do.
+May import `penstock.api`, `penstock.core`, `penstock.logs` and `penstock.spi`. A transport of
+another kind (HTTP, say) opens streams with `PublishedStreams.open`, as the connections of
+`penstock.runtime.connection` do.
 """
 
 from penstock.runtime.service._cannot_open import (
@@ -24,7 +26,12 @@ from penstock.runtime.service._published_streams import (
     report_publisher_failure,
 )
 from penstock.runtime.service._receive import Received, receive
-from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers, TaskRunner
+from penstock.runtime.service._request_handlers import (
+    HandlerCall,
+    HandlerCalls,
+    RequestHandlers,
+    TaskRunner,
+)
 from penstock.runtime.service._service import Publication, Service, StaleElementsWarning
 from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
 from penstock.runtime.service._stream_slot import PlaceLimit, StreamSlot, StreamSlots

@@ -1,6 +1,8 @@
-"""The ways in which a stream cannot be opened, each with its exception class. The caller decides what its peer is told.
+"""The ways in which a stream cannot be opened, each with its exception class.
+The caller decides what its peer is told.
 
-The text of each exception is the reason for the log of this side. It may repeat a peer's words: escape it before it is printed.
+The text of each exception is the reason for the log of this side. It may repeat a peer's words:
+escape it before it is printed.
 """
 
 from collections.abc import Callable
@@ -10,7 +12,9 @@ from penstock.api import PublicError, Request, public_text
 from penstock.spi import PeerIdentity
 
 MayOpen: TypeAlias = Callable[[str | Request, PeerIdentity], bool]
-"""Decides whether a peer may open what it asks for. Called before any function of a publisher or handler."""
+"""Decides whether a peer may open what it asks for.
+Called before any function of a publisher or handler.
+"""
 
 
 class CannotOpen(Exception):
@@ -26,15 +30,21 @@ class Forbidden(CannotOpen):
 
 
 class UnfitPayload(CannotOpen):
-    """The name takes no payload and one was sent, or it needs one. The text is for the peer: it sent the request."""
+    """The name takes no payload and one was sent, or it needs one. The text is for the peer:
+    it sent the request.
+    """
 
 
 class UnfitPosition(CannotOpen):
-    """The name leads to a log, and the place or the partition in it does not fit. The text is for the peer: it has the retained range."""
+    """The name leads to a log, and the place or the partition in it does not fit. The text is
+    for the peer: it has the retained range.
+    """
 
 
 class UnreadablePayload(PublicError):
-    """The payload of a request cannot be read. The peer gets the text. It is not reported here: a peer must not write lines of log."""
+    """The payload of a request cannot be read. The peer gets the text. It is not reported here:
+    a peer must not write lines of log.
+    """
 
 
 class NoSlot(CannotOpen):
@@ -44,7 +54,8 @@ class NoSlot(CannotOpen):
 class FactoryFailed(CannotOpen):
     """The user's function raised when it was called to make a publisher. The text is for the peer.
 
-    `error` is the exception itself. It was reported to `on_violation` already, and its text may be secret.
+    `error` is the exception itself.
+    It was reported to `on_violation` already, and its text may be secret.
     """
 
     def __init__(self, error: Exception) -> None:

@@ -1,9 +1,12 @@
-"""The offers of a service as plain values: for `Service(describe=True)`, whose peers read it like any other publisher.
+"""The offers of a service as plain values:
+for `Service(describe=True)`, whose peers read it like any other publisher.
 
 Rules of this file:
 
-* A peer gets the entries that it may open. `authorize` and `may_open` are asked with the pattern of each, ``ticks/{symbol}``, as the name.
-* Nothing of the program's code runs but these two functions, and only texts that the program's author wrote are sent.
+* A peer gets the entries that it may open. `authorize` and `may_open` are asked with the pattern of
+  each, ``ticks/{symbol}``, as the name.
+* Nothing of the program's code runs but these two functions, and only texts
+  that the program's author wrote are sent.
 """
 
 import inspect
@@ -13,14 +16,20 @@ from inspect import isawaitable
 from typing import Any, Final, Protocol
 
 from penstock.api import Model, NotAvailable, PublicError, Request, UsageError
-from penstock.runtime.service._function_annotations import Annotations, called_function, open_parameters
+from penstock.runtime.service._function_annotations import (
+    Annotations,
+    called_function,
+    open_parameters,
+)
 from penstock.runtime.service._named_requests import PAYLOAD, NamedHandler
 from penstock.runtime.service._router import NoMatch, Route, Router
 from penstock.runtime.service._text_parameters import without_none
 from penstock.spi import PeerIdentity, Serializer, serializer_name, type_name
 
 LONGEST_NAME: Final = 4096
-"""Bytes. Longer request data is not looked up as a publisher's name, so that a large request is not decoded for nothing."""
+"""Bytes. Longer request data is not looked up as a publisher's name, so
+that a large request is not decoded for nothing.
+"""
 
 DESCRIPTION: Final = "penstock/describe"
 """The name under which a service describes itself."""
@@ -55,7 +64,9 @@ def offer_description(service: Described) -> None:
 
 
 def content_of(service: Described, target: str | Request) -> tuple[str, str] | None:
-    """Return the names of the serializer and of the type that the elements of `target` have; None if no publisher has that name."""
+    """Return the names of the serializer and of the type that the elements of `target` have;
+    None if no publisher has that name.
+    """
     if isinstance(target, Request):
         if target.model is Model.RESPONSE or len(target.data) > LONGEST_NAME:
             return None
@@ -65,7 +76,8 @@ def content_of(service: Described, target: str | Request) -> tuple[str, str] | N
     except NoMatch:
         return None
     # Once for each route: each stream of it is announced in the same words.
-    # Without this, and the same on the other side, a stream of one element took 946 thousand instructions, and not 808.
+    # Without this, and the same on the other side, a stream of one element took 946 thousand
+    # instructions, and not 808.
     if route.content is None and (options := service.options.get(route)) is not None:
         serializer, _, kind, _ = options
         route.content = serializer_name(serializer, kind), type_name(kind)
@@ -90,7 +102,8 @@ async def _may_see(service: Described, name: str, peer: PeerIdentity) -> bool:
         verdict = service.authorize(peer.principal, name)
         if isawaitable(verdict):
             verdict = await verdict
-    except (NotAvailable, PublicError):  # these refuse; another exception is a fault of the program, and ends the description
+    except (NotAvailable, PublicError):
+        # These refuse; another exception is a fault of the program, and ends the description.
         return False
     return verdict is True
 
@@ -100,7 +113,10 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
     pattern, handler = route.pattern, service.named.get(route)
     function = route.function
     annotations = Annotations(function, f"{pattern.text!r}")
-    entry: dict[str, Any] = {"name": pattern.text, "kind": "publisher" if handler is None else "request"}
+    entry: dict[str, Any] = {
+        "name": pattern.text,
+        "kind": "publisher" if handler is None else "request",
+    }
     open_to_peers = {
         name: each
         for name, each in open_parameters(function, f"{pattern.text!r}").items()
@@ -123,7 +139,9 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
         serializer, _, kind, _ = service.options[route]
         entry["serializer"] = name = serializer_name(serializer, kind)
         # Without a type the name of the format is all that is known.
-        entry["elements"] = _type_text(kind, "bytes" if name == "bytes" else "str" if name == "text" else "")
+        entry["elements"] = _type_text(
+            kind, "bytes" if name == "bytes" else "str" if name == "text" else ""
+        )
     else:
         if payload is not None:
             entry["payload"] = _type_text(_known(annotations, PAYLOAD))
@@ -148,5 +166,6 @@ def _known(annotations: Annotations, name: str) -> Any:
 
 
 def _type_text(kind: Any, default: str = "bytes") -> str:
-    # Without the names of modules and functions around a class: they say how the program is built, which is nothing for a peer.
+    # Without the names of modules and functions around a class: they say how the program is built,
+    # which is nothing for a peer.
     return default if kind is None else _QUALIFIER.sub("", str(inspect.formatannotation(kind)))

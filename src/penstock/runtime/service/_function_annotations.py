@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* Only the annotation that is asked for is resolved. The others may name what is imported for type checkers only, and would fail.
+* Only the annotation that is asked for is resolved. The others may name what is imported for type
+  checkers only, and would fail.
 """
 
 import collections.abc
@@ -17,32 +18,53 @@ from penstock.spi import resolve_annotation
 
 
 def called_function(function: Callable[..., Any]) -> Any:
-    """Return what runs when `function` is called: the function in a partial, or the `__call__` of an object."""
+    """Return what runs when `function` is called:
+    the function in a partial, or the `__call__` of an object.
+    """
     # A partial of a partial is made when a program configures a handler in two places.
     while isinstance(function, partial):
         function = function.func
-    # inspect looks at `__call__` of an instance in some functions and not in others, so it is looked up once here.
-    return function if inspect.isroutine(function) or isinstance(function, type) else type(function).__call__
+    # inspect looks at `__call__` of an instance in some functions and not in others,
+    # so it is looked up once here.
+    return (
+        function
+        if inspect.isroutine(function) or isinstance(function, type)
+        else type(function).__call__
+    )
 
 
 def check_function(function: Any, what: str) -> Any:
-    """Return what runs when `function` is called. Raises UsageError for a class, and for an object that cannot be called."""
+    """Return what runs when `function` is called. Raises UsageError for a class, and for an
+    object that cannot be called.
+    """
     if not callable(function):
-        raise UsageError(f"{what}: {shown(function)} is not callable; put the decorator directly above the function")
+        raise UsageError(
+            f"{what}: {shown(function)} is not callable; put the decorator directly above the "
+            "function"
+        )
     if isinstance(function, type):
-        # Its annotations are those of the class body, and not of __init__: a peer could give itself an identity.
-        raise UsageError(f"{what}: {function!r} is a class; give a function that makes the object and returns it")
+        # Its annotations are those of the class body, and not of __init__:
+        # a peer could give itself an identity.
+        raise UsageError(
+            f"{what}: {function!r} is a class; give a function that makes the object and returns it"
+        )
     return called_function(function)
 
 
 def open_parameters(function: Callable[..., Any], what: str) -> dict[str, inspect.Parameter]:
-    """Return the parameters that a caller may give. Those that a partial has set are not open: a peer must not change them."""
+    """Return the parameters that a caller may give. Those that a partial has set are not open:
+    a peer must not change them.
+    """
     try:
         parameters = dict(inspect.signature(function).parameters)
     except (TypeError, ValueError):
-        raise UsageError(f"{what}: the parameters of {function!r} are not known to Python; write a function around it") from None
+        raise UsageError(
+            f"{what}: the parameters of {function!r} are not known to Python; write a function "
+            "around it"
+        ) from None
     while isinstance(function, partial):
-        # functools lets a later call override a keyword: partial(handler, admin=False) would give any peer admin=True.
+        # functools lets a later call override a keyword:
+        # partial(handler, admin=False) would give any peer admin=True.
         for name in function.keywords:
             parameters.pop(name, None)
         function = function.func
@@ -60,19 +82,29 @@ class Annotations:
         self._raw: dict[str, Any] = getattr(self._function, "__annotations__", None) or {}
 
     def of(self, name: str, default: Any = None) -> Any:
-        """Return the annotation of a parameter, or of ``"return"``. Raises UsageError if a name in it is not known at run time."""
+        """Return the annotation of a parameter, or of ``"return"``. Raises UsageError if a name
+        in it is not known at run time.
+        """
         if name not in self._raw:
             return default
-        what = "the return annotation" if name == "return" else f"the annotation of the parameter {name!r}"
+        what = (
+            "the return annotation"
+            if name == "return"
+            else f"the annotation of the parameter {name!r}"
+        )
         # A bound method has its globals on the function behind it.
         function = getattr(self._function, "__func__", self._function)
         parameters = {each.__name__: each for each in getattr(function, "__type_params__", ())}
         known = {**getattr(function, "__globals__", {}), **parameters}
-        return resolve_annotation(self._raw[name], known, _closed_over(function), f"{self._where}: {what}")
+        return resolve_annotation(
+            self._raw[name], known, _closed_over(function), f"{self._where}: {what}"
+        )
 
 
 def _closed_over(function: Any) -> dict[str, Any]:
-    """Return the variables of enclosing functions that `function` uses: a class that is defined in a test, for example."""
+    """Return the variables of enclosing functions that `function` uses:
+    a class that is defined in a test, for example.
+    """
     code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None) or ()
     names = code.co_freevars if code is not None else ()
     found = {}
@@ -85,19 +117,26 @@ def _closed_over(function: Any) -> dict[str, Any]:
 
 
 def element_type_of(function: Callable[..., Any], where: str, *, in_batches: bool = False) -> Any:
-    """Return T for a function that returns ``AsyncIterator[T]`` or another stream of T; None if its annotation does not say.
+    """Return T for a function that returns ``AsyncIterator[T]`` or another stream of T;
+    None if its annotation does not say.
 
     With `in_batches` the function returns a stream of lists of T.
-    Raises UsageError if the annotation names what is not known at run time, or, with `in_batches`, a stream of anything but lists.
+    Raises UsageError if the annotation names what is not known at run time, or, with `in_batches`,
+    a stream of anything but lists.
     """
     found = _item_type(Annotations(function, where).of("return"))
     if found is None or not in_batches:
         return found
     element = _item_type(found)
-    is_sequence = isinstance(found, type) and issubclass(found, collections.abc.Sequence) and found not in _TEXTS
+    is_sequence = (
+        isinstance(found, type)
+        and issubclass(found, collections.abc.Sequence)
+        and found not in _TEXTS
+    )
     if element is None and not is_sequence:
         raise UsageError(
-            f"{where}: batches=True, and the return annotation is a stream of {shown(found)}; write AsyncIterator[list[T]], and yield lists"
+            f"{where}: batches=True, and the return annotation is a stream of {shown(found)}; "
+            "write AsyncIterator[list[T]], and yield lists"
         )
     return element
 

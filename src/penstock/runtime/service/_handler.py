@@ -1,10 +1,16 @@
-"""A user's function that answers requests, or takes messages: its parameters, and whether it can be called directly."""
+"""A user's function that answers requests, or takes messages:
+its parameters, and whether it can be called directly.
+"""
 
 import inspect
 from typing import Any
 
 from penstock.api import UsageError
-from penstock.runtime.service._function_annotations import Annotations, check_function, open_parameters
+from penstock.runtime.service._function_annotations import (
+    Annotations,
+    check_function,
+    open_parameters,
+)
 from penstock.runtime.service._router import check_peer_annotations
 from penstock.runtime.service._text_parameters import without_none
 from penstock.spi import PeerIdentity
@@ -17,17 +23,24 @@ class Handler:
 
     def __init__(self, function: Any, what: str) -> None:
         called = check_function(function, what)
-        parameters, annotations = open_parameters(function, what), Annotations(function, f"{what} {function!r}")
+        parameters, annotations = (
+            open_parameters(function, what),
+            Annotations(function, f"{what} {function!r}"),
+        )
         hints = {name: annotations.of(name) for name in parameters}
         check_peer_annotations(hints, f"{what} {function!r}")
-        self._takes_peer = [name for name, hint in hints.items() if without_none(hint) is PeerIdentity]
-        # Tried once, here: a signature that does not fit would otherwise fail each request, in front of a peer.
+        self._takes_peer = [
+            name for name, hint in hints.items() if without_none(hint) is PeerIdentity
+        ]
+        # Tried once, here: a signature that does not fit would otherwise fail each request,
+        # in front of a peer.
         signature = inspect.signature(function)
         try:
             signature.bind(b"", **dict.fromkeys(self._takes_peer))
         except TypeError:
             raise UsageError(
-                f"{what} {function!r} takes {signature}; give it one parameter for the data, and if you like one annotated PeerIdentity"
+                f"{what} {function!r} takes {signature}; give it one parameter for the data, and "
+                "if you like one annotated PeerIdentity"
             ) from None
         self._function = function
         # The usual function wants nothing else, and this call is on the path of every request.
@@ -39,4 +52,8 @@ class Handler:
 
     def __call__(self, data: bytes, peer: PeerIdentity) -> Any:
         # By keyword: a parameter behind a `*` may take the identity, too.
-        return self._function(data, **dict.fromkeys(self._takes_peer, peer)) if self._takes_peer else self._function(data)
+        return (
+            self._function(data, **dict.fromkeys(self._takes_peer, peer))
+            if self._takes_peer
+            else self._function(data)
+        )

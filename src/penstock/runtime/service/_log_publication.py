@@ -1,11 +1,15 @@
-"""Publishers with a log: the words that belong to the log in a name, and the source that they choose.
+"""Publishers with a log: the words that belong to the log in a name, and the source
+that they choose.
 
 Rules of this file:
 
-* The words are ``partition``, ``start``, ``stop``, ``positions``, ``after``, ``timeout`` and ``subscription``. They stand behind the ``?``
-  of a name, and the function of the publisher never gets them.
-* The function runs first. If it denies the name to the peer, the peer does not learn whether its words fit.
-* A word that does not fit is the mistake of a peer: it is refused with a text that has the figures of the log (`UnfitPosition`).
+* The words are ``partition``, ``start``, ``stop``, ``positions``, ``after``, ``timeout`` and
+  ``subscription``. They stand behind the ``?`` of a name, and the function of the publisher never
+  gets them.
+* The function runs first. If it denies the name to the peer,
+  the peer does not learn whether its words fit.
+* A word that does not fit is the mistake of a peer: it is refused with a text that has the figures
+  of the log (`UnfitPosition`).
 """
 
 import inspect
@@ -22,7 +26,9 @@ from penstock.runtime.service._function_annotations import called_function, open
 from penstock.runtime.service._router import Pattern
 
 LOG_WORDS: Final = ("partition", "start", "stop", "positions", "after", "timeout", "subscription")
-"""The words of a log behind the ``?`` of a name. ``subscription`` changes nothing: the access log and `may_open` see it."""
+"""The words of a log behind the ``?`` of a name. ``subscription`` changes nothing:
+the access log and `may_open` see it.
+"""
 
 MOST_DIGITS: Final = 19
 """Digits of the largest position, 2^63-1. int() of a longer text would cost time for nothing."""
@@ -54,32 +60,53 @@ class LogPublication:
 
     __slots__ = ("_addresses", "_log", "_name")
 
-    def __init__(self, name: str, log: Any, addresses: Iterable[str], others: Iterable[object] = ()) -> None:
-        """Raises UsageError for a log that is none, for addresses that are no texts, and if one of the options `others` is set."""
+    def __init__(
+        self, name: str, log: Any, addresses: Iterable[str], others: Iterable[object] = ()
+    ) -> None:
+        """Raises UsageError for a log that is none, for addresses that are no texts, and if one
+        of the options `others` is set.
+        """
         if any(others):
             raise UsageError(
-                f"{name!r}: the elements of a log are bytes, sent as they are; leave type, serializer, element_size and batches out"
+                f"{name!r}: the elements of a log are bytes, sent as they are; leave type, "
+                "serializer, element_size and batches out"
             )
         if not isinstance(log, Log) and log is not True:
-            raise UsageError(f"{name!r}: log={shown(log)}; give a Log, or log=True if the function of the publisher returns the log")
+            raise UsageError(
+                f"{name!r}: log={shown(log)}; give a Log, or log=True if the function of the "
+                "publisher returns the log"
+            )
         # A text is an iterable of texts, each of one character.
         if isinstance(addresses, str) or not all(isinstance(each, str) for each in addresses):
-            raise UsageError(f"{name!r}: addresses={shown(addresses)}; give a list of URLs, as in addresses=['tcp://10.0.0.5:7000']")
+            raise UsageError(
+                f"{name!r}: addresses={shown(addresses)}; give a list of URLs, as in "
+                "addresses=['tcp://10.0.0.5:7000']"
+            )
         self._name = name
         self._log = log
         self._addresses = tuple(addresses)
 
     def check(self, pattern: Pattern, function: Callable[..., Any]) -> None:
-        """Raise UsageError for a function whose parameters the log takes, and for one that yields."""
+        """Raise UsageError for a function whose parameters the log takes, and for one
+        that yields.
+        """
         names = {*pattern.parameters, *open_parameters(function, f"{self._name!r}")}
-        # A parameter of such a name would never get a value: `take_words` takes the word out of the query.
+        # A parameter of such a name would never get a value:
+        # `take_words` takes the word out of the query.
         if both := sorted(names.intersection(LOG_WORDS)):
-            raise UsageError(f"{self._name!r}: the parameter {both[0]!r} belongs to the log of a publisher; give it another name")
-        called = called_function(function)
-        if inspect.isasyncgenfunction(called) or inspect.isgeneratorfunction(called) or inspect.iscoroutinefunction(called):
             raise UsageError(
-                f"{self._name!r}: with log= the function is a plain one that yields nothing. It returns the name of a partition, a Log, or "
-                "None for the log= that was given"
+                f"{self._name!r}: the parameter {both[0]!r} belongs to the log of a publisher; "
+                "give it another name"
+            )
+        called = called_function(function)
+        if (
+            inspect.isasyncgenfunction(called)
+            or inspect.isgeneratorfunction(called)
+            or inspect.iscoroutinefunction(called)
+        ):
+            raise UsageError(
+                f"{self._name!r}: with log= the function is a plain one that yields nothing. It "
+                "returns the name of a partition, a Log, or None for the log= that was given"
             )
 
     def take_words(self, query: Words) -> Words:
@@ -88,17 +115,23 @@ class LogPublication:
         return {word: query.pop(word) for word in LOG_WORDS if word in query} if query else {}
 
     def source(self, made: object, words: Words) -> Source[bytes]:
-        """Return what a name with these words leads to; `made` is what the function returned. Raises UnfitPosition."""
-        # The function goes before the log that was given: it may choose by the parameters of the name.
+        """Return what a name with these words leads to; `made` is what the function returned.
+        Raises UnfitPosition.
+        """
+        # The function goes before the log that was given:
+        # it may choose by the parameters of the name.
         log = made if isinstance(made, Log) else self._log
         if not isinstance(log, Log) or not (made is None or made is log or isinstance(made, str)):
             raise UsageError(
-                f"{self._name!r}: its function returned {shown(made)}; with log=True it returns a Log, and with a log the name of a "
-                "partition, another Log, or None"
+                f"{self._name!r}: its function returned {shown(made)}; with log=True it returns a "
+                "Log, and with a log the name of a partition, another Log, or None"
             )
         given = {word: self._once(word, texts) for word, texts in words.items()}
-        # Judged behind the function: a peer that may not have the name must not learn which partitions there are.
-        partition = self._partition(log, made if isinstance(made, str) else None, given.get("partition"))
+        # Judged behind the function: a peer that may not have the name must not learn
+        # which partitions there are.
+        partition = self._partition(
+            log, made if isinstance(made, str) else None, given.get("partition")
+        )
         if "positions" in given:
             return self._positions(log, partition, given)
         if others := sorted(given.keys() & {"after", "timeout"}):
@@ -120,16 +153,21 @@ class LogPublication:
             raise self._unfit(str(not_retained(partition, first, earliest, latest)))
         if stop is not None and stop < first:
             raise self._unfit(
-                f"the stream would start at {first:,}, behind its stop at {stop:,}; partition {partition!r} has {earliest:,} "
-                f"up to, and not with, {latest:,}"
+                f"the stream would start at {first:,}, behind its stop at {stop:,}; partition "
+                f"{partition!r} has {earliest:,} up to, and not with, {latest:,}"
             )
-        # The number, and not the word: the peer is told this position, and the log may drop elements before the stream begins.
+        # The number, and not the word: the peer is told this position, and the log may drop
+        # elements before the stream begins.
         return PublishedLog(log.source(partition, first, stop), Positions(first, earliest, latest))
 
     def _positions(self, log: Log, partition: str | None, given: dict[str, str]) -> Source[bytes]:
         if given["positions"] or given.keys() & {"start", "stop"}:
-            raise self._unfit("?positions is one element about all that the log has: it takes partition, after and timeout, and no place")
-        # Without a partition all of them, in one element: a reader of a log with many needs one request.
+            raise self._unfit(
+                "?positions is one element about all that the log has: it takes partition, after "
+                "and timeout, and no place"
+            )
+        # Without a partition all of them, in one element:
+        # a reader of a log with many needs one request.
         names = log.partitions if partition is None else (partition,)
         if "timeout" in given and "after" not in given:
             raise self._unfit("timeout bounds the wait of after=, which was not given")
@@ -150,31 +188,44 @@ class LogPublication:
 
     def _partition(self, log: Log, fixed: str | None, asked: str | None) -> str | None:
         if fixed is not None and asked not in (None, fixed):
-            raise self._unfit(f"partition={asked!r}, and this name leads to partition {fixed!r} only")
+            raise self._unfit(
+                f"partition={asked!r}, and this name leads to partition {fixed!r} only"
+            )
         if fixed is not None and fixed not in log.partitions:
-            raise UsageError(f"{self._name!r}: its function returned {fixed!r}, and the log has {shown(list(log.partitions))}")
+            raise UsageError(
+                f"{self._name!r}: its function returned {fixed!r}, and the log has "
+                f"{shown(list(log.partitions))}"
+            )
         return fixed if asked is None else self._known(log, asked)
 
     def _chosen(self, log: Log, partition: str | None) -> str:
         if partition is not None:
             return partition
         if len(log.partitions) > 1:
-            raise self._unfit(f"the log has the partitions {shown(list(log.partitions))}; name one, as in ?partition={log.partitions[0]}")
+            raise self._unfit(
+                f"the log has the partitions {shown(list(log.partitions))}; name one, as in "
+                f"?partition={log.partitions[0]}"
+            )
         return log.partitions[0] if log.partitions else DEFAULT_PARTITION
 
     def _known(self, log: Log, partition: str) -> str:
         if partition not in log.partitions:
-            raise self._unfit(f"the log has no partition {shown(partition)}; it has {shown(list(log.partitions))}")
+            raise self._unfit(
+                f"the log has no partition {shown(partition)}; it has {shown(list(log.partitions))}"
+            )
         return partition
 
     def _once(self, word: str, texts: list[str]) -> str:
         if len(texts) > 1:
-            raise self._unfit(f"{word} is given {len(texts)} times; which of them counts would be a guess")
+            raise self._unfit(
+                f"{word} is given {len(texts)} times; which of them counts would be a guess"
+            )
         return texts[0]
 
     def _number(self, word: str, text: str) -> int:
         digits = text.removeprefix("-")
-        # isascii() as well: isdigit() is true of digits of other scripts, and of ² which int() refuses.
+        # isascii() as well: isdigit() is true of digits of other scripts, and of ²
+        # which int() refuses.
         if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
             words = "" if word == "after" else ", 'earliest' or 'latest'"
             raise self._unfit(f"{word}={shown(text)} is no position{words}")
@@ -197,9 +248,20 @@ class LogPublication:
 
 
 async def _read_positions(
-    log: Log, names: tuple[str, ...], after: dict[str, int] | None, seconds: float, addresses: tuple[str, ...]
+    log: Log,
+    names: tuple[str, ...],
+    after: dict[str, int] | None,
+    seconds: float,
+    addresses: tuple[str, ...],
 ) -> AsyncIterator[bytes]:
-    """Yield one JSON element: for each partition its earliest and its latest position, and where it can be read."""
+    """Yield one JSON element: for each partition its earliest and its latest position,
+    and where it can be read.
+    """
     latest = log.latest() if after is None else await log.latest(after=after, timeout=seconds)
     earliest = log.earliest()
-    yield json.dumps({name: {"earliest": earliest[name], "latest": latest[name], "addresses": addresses} for name in names}).encode()
+    yield json.dumps(
+        {
+            name: {"earliest": earliest[name], "latest": latest[name], "addresses": addresses}
+            for name in names
+        }
+    ).encode()

@@ -1,11 +1,14 @@
-"""Handlers of requests by name: the signature that tells what they take, and one call with its payload and its answer.
+"""Handlers of requests by name: the signature that tells what they take,
+and one call with its payload and its answer.
 
 Rules of this file:
 
-* The parameter called ``payload`` gets the payload. All others come from the name, as those of publishers do.
+* The parameter called ``payload`` gets the payload.
+  All others come from the name, as those of publishers do.
 * A signature that no request could fit is a UsageError when the handler is added.
-* A payload that does not decode is the peer's fault: the peer gets the reason, and nothing is reported here. If the code of the payload's
-  class raises, that is a fault of this side, and reported as one of the handler.
+* A payload that does not decode is the peer's fault: the peer gets the reason, and nothing is
+  reported here. If the code of the payload's class raises, that is a fault of this side, and
+  reported as one of the handler.
 """
 
 import collections.abc
@@ -16,7 +19,11 @@ from typing import Annotated, Any, Final, Union, get_args, get_origin
 
 from penstock.api import ProtocolError, UsageError, shown
 from penstock.runtime.service._cannot_open import UnfitPayload, UnreadablePayload
-from penstock.runtime.service._function_annotations import Annotations, called_function, open_parameters
+from penstock.runtime.service._function_annotations import (
+    Annotations,
+    called_function,
+    open_parameters,
+)
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._router import Pattern, Route
 from penstock.runtime.service._text_parameters import without_none
@@ -52,52 +59,88 @@ class NamedHandler:
         "route",
     )
 
-    def __init__(self, pattern: Pattern, function: Any, serializer: str | Serializer | None) -> None:
-        """Raises UsageError for a function that no request could call, and for one that cannot answer."""
+    def __init__(
+        self, pattern: Pattern, function: Any, serializer: str | Serializer | None
+    ) -> None:
+        """Raises UsageError for a function that no request could call, and for one
+        that cannot answer.
+        """
         where = f"the request {pattern.text!r}"
         # First: a wrong serializer is the same mistake for every function.
         check_serializer_argument(serializer)
-        # A generator function would stream, and a plain function would hold up the connection while it works.
+        # A generator function would stream, and a plain function would hold up the connection while
+        # it works.
         if not callable(function) or not inspect.iscoroutinefunction(called_function(function)):
             raise UsageError(
-                f"{where}: {function!r} is no `async def` function that returns one value; make it one, or use @service.publisher"
+                f"{where}: {function!r} is no `async def` function that returns one value; make it "
+                "one, or use @service.publisher"
             )
         # The text of the name and the payload cannot both be given to one parameter.
         if PAYLOAD in pattern.parameters:
-            raise UsageError(f"{where}: a parameter of a name cannot be called {PAYLOAD!r}, which gets the payload; rename it")
-        annotations, given = Annotations(function, where), open_parameters(function, where).get(PAYLOAD)
+            raise UsageError(
+                f"{where}: a parameter of a name cannot be called {PAYLOAD!r}, which gets the "
+                "payload; rename it"
+            )
+        annotations, given = (
+            Annotations(function, where),
+            open_parameters(function, where).get(PAYLOAD),
+        )
         self._takes_payload = given is not None
         self._needs_payload = given is not None and given.default is inspect.Parameter.empty
-        # ``| None`` says that the payload may be left out. It does not belong to the type that is sent.
+        # ``| None`` says that the payload may be left out.
+        # It does not belong to the type that is sent.
         self._payload_type = without_none(annotations.of(PAYLOAD))
-        # Nothing else would notice the mistake: the identity would be read from the bytes of the peer.
+        # Nothing else would notice the mistake:
+        # the identity would be read from the bytes of the peer.
         if self._payload_type is PeerIdentity:
-            raise UsageError(f"{where}: the parameter {PAYLOAD!r} gets the payload; give the one for the PeerIdentity another name")
+            raise UsageError(
+                f"{where}: the parameter {PAYLOAD!r} gets the payload; give the one for the "
+                "PeerIdentity another name"
+            )
         self._answer_type = annotations.of("return")
-        self.answer_place: str = "" if self._answer_type is None else f"the return annotation of {where}"
+        self.answer_place: str = (
+            "" if self._answer_type is None else f"the return annotation of {where}"
+        )
         _check_answer(self._answer_type, where)
         self._serializer = serializer
         self.label: str = getattr(function, "__qualname__", where)
         self.route: Route = _route(pattern, function)
-        # For the registry that was asked last: a service is served with one, and a typed serializer is not looked up for each request.
+        # For the registry that was asked last: a service is served with one, and a typed serializer
+        # is not looked up for each request.
         self._known: tuple[Registry, Serializer | None, Serializer | None] | None = None
 
     def serializers(self, registry: Registry) -> tuple[Serializer | None, Serializer | None]:
-        """Return what reads payloads and what writes answers; None is for bytes. Raises UsageError if one is not installed."""
+        """Return what reads payloads and what writes answers; None is for bytes. Raises
+        UsageError if one is not installed.
+        """
         known = self._known
         if known is None or known[0] is not registry:
-            payloads = serializer_for(registry, self._serializer, self._payload_type) if self._takes_payload else None
-            known = self._known = registry, payloads, serializer_for(registry, self._serializer, self._answer_type)
+            payloads = (
+                serializer_for(registry, self._serializer, self._payload_type)
+                if self._takes_payload
+                else None
+            )
+            known = self._known = (
+                registry,
+                payloads,
+                serializer_for(registry, self._serializer, self._answer_type),
+            )
         return known[1], known[2]
 
     def call(self, function: Callable[..., Any], payload: bytes | None) -> "NamedCall":
-        """Return the call of `function`, which has its other parameters. Raises UnfitPayload; None means that none was sent."""
-        # Told apart from a wrong name: the caller has found the request, and must change what it sends.
+        """Return the call of `function`, which has its other parameters. Raises UnfitPayload;
+        None means that none was sent.
+        """
+        # Told apart from a wrong name: the caller has found the request,
+        # and must change what it sends.
         if payload is None and self._needs_payload:
             raise UnfitPayload(f"{self.route.pattern.text} needs a payload, and none was sent")
         # Refused, and not dropped: an answer would look as if the payload had been used.
         if payload is not None and not self._takes_payload:
-            raise UnfitPayload(f"{self.route.pattern.text} takes no payload, and one of {len(payload)} bytes was sent")
+            raise UnfitPayload(
+                f"{self.route.pattern.text} takes no payload, and one of {len(payload)} bytes was "
+                "sent"
+            )
         return NamedCall(self, function, payload)
 
 
@@ -106,7 +149,9 @@ class NamedCall(Handler):
 
     __slots__ = ("_call", "_dumps", "_handler", "_loads", "_payload")
 
-    def __init__(self, handler: NamedHandler, call: Callable[..., Any], payload: bytes | None) -> None:
+    def __init__(
+        self, handler: NamedHandler, call: Callable[..., Any], payload: bytes | None
+    ) -> None:
         self._handler = handler
         self._call = call
         self._payload = payload
@@ -126,11 +171,14 @@ class NamedCall(Handler):
         return self._answer()
 
     async def _answer(self) -> Any:
-        payload, self._payload = self._payload, None  # the handler decides how long its payload lives
+        # The handler decides how long its payload lives.
+        payload, self._payload = self._payload, None
         if payload is None:
             value = await self._call()
         else:
-            value = await self._call(payload=payload if self._loads is None else self._loaded(self._loads, payload))
+            value = await self._call(
+                payload=payload if self._loads is None else self._loaded(self._loads, payload)
+            )
         # None is refused behind this call, in the words for all handlers.
         if self._dumps is None or value is None:
             return value
@@ -142,13 +190,15 @@ class NamedCall(Handler):
     def _loaded(self, serializer: Serializer, payload: bytes) -> object:
         try:
             return serializer.loads(payload)
-        # The code of the payload's class has raised: a fault of this side, which is reported as one of the handler.
+        # The code of the payload's class has raised:
+        # a fault of this side, which is reported as one of the handler.
         except TypeCodeFailed:
             raise
         except (ProtocolError, UsageError) as error:
             pattern = self._handler.route.pattern.text
             raise UnreadablePayload(
-                f"the payload of {pattern}, {len(payload)} bytes, cannot be read by the serializer {serializer.name!r}: {error}"
+                f"the payload of {pattern}, {len(payload)} bytes, cannot be read by the serializer "
+                f"{serializer.name!r}: {error}"
             ) from error
 
 
@@ -156,26 +206,37 @@ def _route(pattern: Pattern, function: Callable[..., Any]) -> Route:
     try:
         return Route(pattern, function, peer_type=PeerIdentity, payload=PAYLOAD)
     except UsageError as error:
-        # The usual mistake: the payload has another name, and is taken for a parameter of the pattern.
-        raise UsageError(f"{error}. The parameter that gets the payload of a request is called {PAYLOAD!r}") from None
+        # The usual mistake: the payload has another name,
+        # and is taken for a parameter of the pattern.
+        raise UsageError(
+            f"{error}. The parameter that gets the payload of a request is called {PAYLOAD!r}"
+        ) from None
 
 
 def _check_answer(kind: Any, where: str) -> None:
-    """Raise UsageError for a return annotation that says: no value, perhaps no value, or a stream."""
+    """Raise UsageError for a return annotation that says:
+    no value, perhaps no value, or a stream.
+    """
     if kind is type(None):
         raise UsageError(
-            f"{where}: its function is annotated to return None, and a request has an answer; return a value, or use fire_and_forget"
+            f"{where}: its function is annotated to return None, and a request has an answer; "
+            "return a value, or use fire_and_forget"
         )
     bare = bare_type(kind)
     while get_origin(bare) is Annotated:
         bare = bare_type(get_args(bare)[0])
-    # Refused although the value may never be None: it would fail at the first None, perhaps days later.
+    # Refused although the value may never be None:
+    # it would fail at the first None, perhaps days later.
     if get_origin(bare) in (Union, UnionType) and type(None) in get_args(bare):
         raise UsageError(
-            f"{where}: its function is annotated to return {shown(kind)}, and None is never an answer (rule 2.13). For no value return one "
-            "that says so, such as a record with an optional field, or raise PublicError with the reason; then leave `| None` out"
+            f"{where}: its function is annotated to return {shown(kind)}, and None is never an "
+            "answer (rule 2.13). For no value return one that says so, such as a record with an "
+            "optional field, or raise PublicError with the reason; then leave `| None` out"
         )
     # ``AsyncIterator[Price]`` is an alias, and no class.
     origin = get_origin(kind) or kind
     if isinstance(origin, type) and issubclass(origin, collections.abc.AsyncIterable):
-        raise UsageError(f"{where}: its function returns a stream, and a request has one answer; use @service.publisher for a stream")
+        raise UsageError(
+            f"{where}: its function returns a stream, and a request has one answer; use "
+            "@service.publisher for a stream"
+        )

@@ -1,4 +1,6 @@
-"""Cuts the pieces of a publisher of fixed-size elements into single elements, for a subscriber that counts each of them."""
+"""Cuts the pieces of a publisher of fixed-size elements into single elements,
+for a subscriber that counts each of them.
+"""
 
 from collections.abc import Sequence
 from typing import Any
@@ -8,9 +10,20 @@ from penstock.core import EndedSubscription
 
 
 class ElementsOfPieces(Subscriber[Any], Subscription):
-    """Delivers the elements of each piece as they are requested. It asks for one piece at a time, and keeps no more than one."""
+    """Delivers the elements of each piece as they are requested. It asks for one piece at a
+    time, and keeps no more than one.
+    """
 
-    __slots__ = ("_asked", "_completed", "_demand", "_elements", "_size", "_subscriber", "_taken", "_upstream")
+    __slots__ = (
+        "_asked",
+        "_completed",
+        "_demand",
+        "_elements",
+        "_size",
+        "_subscriber",
+        "_taken",
+        "_upstream",
+    )
 
     def __init__(self, subscriber: Subscriber[Any], size: int) -> None:
         self._subscriber: Subscriber[Any] | None = subscriber
@@ -31,14 +44,27 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
         if self._subscriber is None:
             return
         size = self._size
-        if not isinstance(element, bytes | bytearray | memoryview) or not element or len(element) % size:
+        if (
+            not isinstance(element, bytes | bytearray | memoryview)
+            or not element
+            or len(element) % size
+        ):
             # Upstream first: it must not signal behind the failure.
             self._upstream.cancel()
-            self._fail(UsageError(f"a publisher with element_size={size} has published {shown(element)}; give whole elements, as bytes"))
+            self._fail(
+                UsageError(
+                    f"a publisher with element_size={size} has published {shown(element)}; give "
+                    "whole elements, as bytes"
+                )
+            )
             return
         # A copy of a bytearray: the publisher may change it while elements wait.
         data = bytes(element)
-        self._elements, self._taken, self._asked = [data[at : at + size] for at in range(0, len(data), size)], 0, False
+        self._elements, self._taken, self._asked = (
+            [data[at : at + size] for at in range(0, len(data), size)],
+            0,
+            False,
+        )
         self._deliver()
 
     def on_error(self, error: BaseException, /) -> None:

@@ -1,9 +1,11 @@
-"""The publishers of a service, opened for one peer: look-up, authorisation, places and serialising behind one call, `open`.
+"""The publishers of a service, opened for one peer:
+look-up, authorisation, places and serialising behind one call, `open`.
 
 Rules of this file:
 
-* Each way in which a stream cannot be opened has its exception class. The caller decides what its peer is told: a protocol may answer
-  a missing and a forbidden name in the same words, so that names cannot be probed.
+* Each way in which a stream cannot be opened has its exception class. The caller decides what its
+  peer is told: a protocol may answer a missing and a forbidden name in the same words, so that
+  names cannot be probed.
 * The full exception of a user's function is reported here, to `on_violation`.
 * A stream keeps its place until its publisher has stopped (`_stream_slot`).
 """
@@ -27,9 +29,24 @@ from penstock.api import (
     public_text,
     text_of,
 )
-from penstock.core import BatchRelay, ChildScope, EndedSubscription, Report, Scope, report, waits_for_demand
+from penstock.core import (
+    BatchRelay,
+    ChildScope,
+    EndedSubscription,
+    Report,
+    Scope,
+    report,
+    waits_for_demand,
+)
 from penstock.runtime.service._authorisation import Authorisation
-from penstock.runtime.service._cannot_open import CannotOpen, FactoryFailed, Forbidden, MayOpen, NoSlot, UnreadablePayload
+from penstock.runtime.service._cannot_open import (
+    CannotOpen,
+    FactoryFailed,
+    Forbidden,
+    MayOpen,
+    NoSlot,
+    UnreadablePayload,
+)
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._named_requests import NamedCall
 from penstock.runtime.service._pieces import ElementsOfPieces
@@ -41,15 +58,21 @@ from penstock.runtime.service._stream_slot import StreamSlot, StreamSlots
 from penstock.spi import PeerIdentity, Registry, Serializer
 
 Observe: TypeAlias = Callable[[str | Request], StreamCount | None]
-"""Called for each stream that is opened; returns the record that counts its elements, or None if no plugin listens."""
+"""Called for each stream that is opened;
+returns the record that counts its elements, or None if no plugin listens.
+"""
 
 
 class FoundStream:
-    """A publisher that a target led to, ready to be attached. Not frozen: one is made for each stream, and freezing doubles its cost."""
+    """A publisher that a target led to, ready to be attached. Not frozen: one is made for each
+    stream, and freezing doubles its cost.
+    """
 
     __slots__ = ("is_single", "publication", "serializer")
 
-    def __init__(self, publication: Publication, serializer: Serializer | None, *, is_single: bool) -> None:
+    def __init__(
+        self, publication: Publication, serializer: Serializer | None, *, is_single: bool
+    ) -> None:
         self.publication: Publication = publication
         self.serializer: Serializer | None = serializer
         """None for bytes, which are sent as they are."""
@@ -65,7 +88,8 @@ class FoundStream:
         """Attach the publisher to `subscriber`, which takes bytes."""
         if self.serializer is not None:
             subscriber = Serializing(subscriber, self.serializer, self.publication.type_place)
-        # In front of the serializer: what follows the first element is dropped before it is serialized.
+        # In front of the serializer: what follows the first element is dropped before it is
+        # serialized.
         if self.is_single:
             subscriber = FirstElementOnly(subscriber, self.publication.element_size)
         try:
@@ -88,22 +112,30 @@ class PublishedStreams:
         observe: Observe | None = None,
         authorized: bool = False,
     ) -> None:
-        """`may_open` takes the place of the service's own. `authorized` says that `authorize` of the service has let the peer in."""
+        """`may_open` takes the place of the service's own. `authorized` says that `authorize` of
+        the service has let the peer in.
+        """
         may_open = may_open or service.may_open
         self._service = service
         self._registry = registry
         self._places = places
         self._on_violation = on_violation
-        self._may_open = None if may_open is None else Authorisation(service, may_open, on_violation)
+        self._may_open = (
+            None if may_open is None else Authorisation(service, may_open, on_violation)
+        )
         self._observe = observe
         self._is_authorized = authorized or service.authorize is None
         self.handlers: RequestHandlers = RequestHandlers(service, self._may_open)
-        """The shorter look-up of a request: ask here first, and call `find` if the answer is None."""
+        """The shorter look-up of a request:
+        ask here first, and call `find` if the answer is None.
+        """
 
     def find(self, target: str | Request, peer: PeerIdentity) -> Handler | FoundStream:
-        """Return what `target` leads to for `peer`. Raises NoSuchPublisher, Forbidden, UnfitPayload or FactoryFailed.
+        """Return what `target` leads to for `peer`.
+        Raises NoSuchPublisher, Forbidden, UnfitPayload or FactoryFailed.
 
-        This is the first half of `open`. A session answers the peer between the halves, and keeps only the name of an idle stream.
+        This is the first half of `open`. A session answers the peer between the halves, and keeps
+        only the name of an idle stream.
         """
         # Before the look-up: a user's function must not run for a peer that may not open the name.
         self.check_may_open(target, peer)
@@ -134,15 +166,21 @@ class PublishedStreams:
         if self._may_open is not None:
             self._may_open(target, peer)
 
-    def open(self, target: str | Request, peer: PeerIdentity, subscriber: Subscriber[Any], scope: Scope) -> None:
+    def open(
+        self, target: str | Request, peer: PeerIdentity, subscriber: Subscriber[Any], scope: Scope
+    ) -> None:
         """Subscribe `subscriber` to what `target` leads to; `scope` runs the tasks.
 
-        `target` is a publisher's name, or a request that a handler may answer. `subscriber` gets bytes. If the publisher fails, it gets a
-        PublisherFailed with a text that may be sent to a peer; the exception itself goes to `on_violation`.
-        Raises NoSuchPublisher, Forbidden, UnfitPayload, NoSlot or FactoryFailed; then nothing was signalled, and no place is taken.
-        A service with `authorize` is served in this way only if it was asked before: else Forbidden is raised.
+        `target` is a publisher's name, or a request that a handler may answer. `subscriber` gets
+        bytes. If the publisher fails, it gets a PublisherFailed with a text that may be sent to a
+        peer; the exception itself goes to `on_violation`.
+        Raises NoSuchPublisher, Forbidden, UnfitPayload, NoSlot or FactoryFailed; then nothing was
+        signalled, and no place is taken.
+        A service with `authorize` is served in this way only if it was asked before:
+        else Forbidden is raised.
         """
-        # `authorize` may be async, and this call cannot wait. Without this check a peer would be served that the function refuses.
+        # `authorize` may be async, and this call cannot wait. Without this check a peer would be
+        # served that the function refuses.
         if not self._is_authorized:
             raise Forbidden("the service has authorize=, which this protocol does not ask")
         # The look-up before the place: a name that does not exist must not cost one.
@@ -160,9 +198,12 @@ class PublishedStreams:
             end.on_end = _do_nothing if on_end is None else on_end
             end.on_subscribe(HandlerCall(calls, found, data, peer, end))
             return
-        # The slot frees the place when both have happened: the stream has ended, and the tasks have stopped.
+        # The slot frees the place when both have happened:
+        # the stream has ended, and the tasks have stopped.
         slot = StreamSlot(self._places, on_end)
-        slot.scope = ChildScope(scope, on_violation=self._on_violation, on_drained=slot.on_tasks_stopped)
+        slot.scope = ChildScope(
+            scope, on_violation=self._on_violation, on_drained=slot.on_tasks_stopped
+        )
         size = found.publication.element_size
         if count is not None:
             count.element_size = size
@@ -185,7 +226,8 @@ def denial(error: NotAvailable) -> str:
 def add_target_note(error: Exception, target: object) -> Exception:
     """Add to `error` which target was being served, so that a log says where to look.
 
-    Only if it has no note yet: the same exception object may be raised for many streams, and notes would pile up on it.
+    Only if it has no note yet: the same exception object may be raised for many streams,
+    and notes would pile up on it.
     """
     if not getattr(error, "__notes__", ()):
         error.add_note(f"This was raised while {str(target)!a} was served to a peer.")
@@ -193,14 +235,19 @@ def add_target_note(error: Exception, target: object) -> Exception:
 
 
 def is_shutdown(error: BaseException) -> bool:
-    """Return True if a publisher was stopped because the program is being cancelled: it has not failed."""
-    return isinstance(error, PublisherStopped) and trio.current_effective_deadline() == float("-inf")
+    """Return True if a publisher was stopped because the program is being cancelled:
+    it has not failed.
+    """
+    return isinstance(error, PublisherStopped) and trio.current_effective_deadline() == float(
+        "-inf"
+    )
 
 
 def report_publisher_failure(on_violation: Report, error: BaseException, target: object) -> None:
     """Report the full error of a publisher; the peer gets less of it."""
-    # The mistake of a peer is told to that peer alone: it must not be able to fill a log. And a denied name is no failure. A reader of a
-    # log that is so slow that the log drops what it has not read is such a mistake.
+    # The mistake of a peer is told to that peer alone: it must not be able to fill a log. And a
+    # denied name is no failure. A reader of a log that is so slow that the log drops what it has
+    # not read is such a mistake.
     if (
         isinstance(error, Exception)
         and not is_shutdown(error)
@@ -214,23 +261,30 @@ def _do_nothing() -> None:
 
 
 class _ScopeRunner:
-    """Starts tasks in a scope, for calls that expect the `start_soon` of a nursery. A `TaskRunner`."""
+    """Starts tasks in a scope, for calls that expect the `start_soon` of a nursery.
+    A `TaskRunner`.
+    """
 
     __slots__ = ("_scope",)
 
     def __init__(self, scope: Scope) -> None:
         self._scope = scope
 
-    def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
+    def start_soon(
+        self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str
+    ) -> None:
         self._scope.spawn(partial(function, *args), name=name)
 
     def start_call(self, call: HandlerCall, /) -> None:
-        # In a task from the beginning: without a connection there is no reader task that could run the first steps.
+        # In a task from the beginning: without a connection there is no reader task
+        # that could run the first steps.
         call.on_blocked(self._scope.spawn(call.run, name=call.name))
 
 
 class _ForPeer(BatchRelay[Any]):
-    """In front of a subscriber that sends what it gets to a peer. The observers behind it see the whole error."""
+    """In front of a subscriber that sends what it gets to a peer.
+    The observers behind it see the whole error.
+    """
 
     __slots__ = ()
 
@@ -240,13 +294,17 @@ class _ForPeer(BatchRelay[Any]):
 
 
 class _StreamEnd(Subscriber[Any], Subscription):
-    """Passes everything on, and calls `on_end` once: at the terminal signal, or at the cancel. `on_failure` gets a failure."""
+    """Passes everything on, and calls `on_end` once: at the terminal signal, or at the cancel.
+    `on_failure` gets a failure.
+    """
 
     __slots__ = ("_on_failure", "_subscriber", "_upstream", "on_end")
 
     on_end: Callable[[], None]
 
-    def __init__(self, subscriber: Subscriber[Any], on_failure: Callable[[BaseException], None]) -> None:
+    def __init__(
+        self, subscriber: Subscriber[Any], on_failure: Callable[[BaseException], None]
+    ) -> None:
         self._subscriber: Subscriber[Any] | None = subscriber
         self._on_failure = on_failure
         self._upstream: Subscription | None = None
@@ -270,10 +328,12 @@ class _StreamEnd(Subscriber[Any], Subscription):
             many(elements)
 
     def on_error(self, error: BaseException, /) -> None:
-        # Taken out first: a second terminal signal finds no subscriber, and the place is freed once.
+        # Taken out first: a second terminal signal finds no subscriber,
+        # and the place is freed once.
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
-            if self._upstream is None:  # the attach of the source raised; rule 1.9: on_subscribe comes first
+            # The attach of the source raised; rule 1.9: on_subscribe comes first.
+            if self._upstream is None:
                 subscriber.on_subscribe(EndedSubscription())
             # Before the signal: the failure is reported also if the subscriber raises.
             self._on_failure(error)
@@ -297,7 +357,8 @@ class _StreamEnd(Subscriber[Any], Subscription):
 
     def cancel(self, /) -> None:
         if self._subscriber is not None and self._upstream is not None:
-            # `on_end` last: tasks that the cancel stops at once have stopped by then, so the place is freed, and not kept.
+            # `on_end` last: tasks that the cancel stops at once have stopped by then,
+            # so the place is freed, and not kept.
             self._subscriber = None
             self._upstream.cancel()
             self.on_end()

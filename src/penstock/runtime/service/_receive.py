@@ -1,10 +1,12 @@
-"""`receive`: take elements that other programs write, into a log or into a function. Spark's sink ``format("penstock")`` is such a program.
+"""`receive`: take elements that other programs write, into a log or into a function. Spark's sink
+``format("penstock")`` is such a program.
 
 A writer connects, publishes its elements as ``rows``, and asks with three requests by name:
 
-* ``NAME/stage``: this side subscribes to ``rows`` of the asking peer, so its demand sets the pace. The answer is the count.
-* ``NAME/commit``: of each partition of a batch one attempt counts. A log appends all of them in one transaction, whose id is query and
-  batch: a batch that is repeated is appended once.
+* ``NAME/stage``: this side subscribes to ``rows`` of the asking peer, so its demand sets the pace.
+  The answer is the count.
+* ``NAME/commit``: of each partition of a batch one attempt counts. A log appends all of them in one
+  transaction, whose id is query and batch: a batch that is repeated is appended once.
 * ``NAME/abort``: the batch failed, and its staged elements may be dropped.
 """
 
@@ -25,7 +27,9 @@ ROWS: Final = "rows"
 """The name under which a writer publishes its elements."""
 
 DEMAND: Final = 8_192
-"""Elements that are under way from a writer, at most. They are also bounded in bytes (`Limits.window_bytes`)."""
+"""Elements that are under way from a writer, at most.
+They are also bounded in bytes (`Limits.window_bytes`).
+"""
 
 STAGED_BYTES: Final = 268_435_456
 """The default of `max_staged_bytes`."""
@@ -40,14 +44,17 @@ PIECE_BYTES: Final = 67_108_864
 """Bytes that a transaction takes at once."""
 
 LARGE_PIECE: Final = 16
-"""Elements that are given to it at once if PIECE of them have more than PIECE_BYTES. An element has 4 MiB at most."""
+"""Elements that are given to it at once if PIECE of them have more than PIECE_BYTES.
+An element has 4 MiB at most.
+"""
 
 
 @attrs.frozen
 class Received:
     """Elements of a writer, for a function that `receive` calls.
 
-    A writer repeats a batch that failed. The three ids, and the place in the partition, tell which elements came before.
+    A writer repeats a batch that failed.
+    The three ids, and the place in the partition, tell which elements came before.
     """
 
     query: str
@@ -64,7 +71,9 @@ Target: TypeAlias = Log | Callable[[Received], Awaitable[None]]
 
 @attrs.frozen
 class Commit:
-    """The payload of ``NAME/commit``: of each partition the attempt that counts, with its number of elements."""
+    """The payload of ``NAME/commit``:
+    of each partition the attempt that counts, with its number of elements.
+    """
 
     query: str
     batch: int
@@ -97,14 +106,16 @@ def receive(
 ) -> None:
     """Let peers write elements under `name`, such as Spark with ``writeStream.format("penstock")``.
 
-    With a log as `target` each batch is appended exactly once: all of it or nothing, also if the writer repeats it after a failure.
-    Elements wait in memory until their batch is committed: `max_staged_bytes` bounds them. If a batch is never committed, its
-    elements are dropped after `max_staged_seconds`, when their room is needed. No other bound is on a batch, if the log can keep it, and
-    it is appended in one transaction. Elements go to the partition of the log that the writer
-    names; if it names none, its partitions are spread over those of the log.
+    With a log as `target` each batch is appended exactly once: all of it or nothing, also if the
+    writer repeats it after a failure. Elements wait in memory until their batch is committed:
+    `max_staged_bytes` bounds them. If a batch is never committed, its elements are dropped after
+    `max_staged_seconds`, when their room is needed. No other bound is on a batch, if the log can
+    keep it, and it is appended in one transaction. Elements go to the partition of the log that the
+    writer names; if it names none, its partitions are spread over those of the log.
 
-    With an async function as `target` it is called with each `Received`, and the peer learns that elements have arrived when the call has
-    returned. A batch that fails is repeated, so an element comes at least once. The function must not keep state of its caller.
+    With an async function as `target` it is called with each `Received`, and the peer learns that
+    elements have arrived when the call has returned. A batch that fails is repeated, so an element
+    comes at least once. The function must not keep state of its caller.
 
     A peer may write if it may open ``NAME/stage`` and ``NAME/commit``: see `Service(authorize=…)`.
     Raises UsageError for a target that is neither, and for a name that is taken.
@@ -112,13 +123,21 @@ def receive(
     check_bytes(max_staged_bytes)
     # Written so that a NaN is refused, too.
     if not max_staged_seconds > 0:
-        raise UsageError(f"max_staged_seconds={shown(max_staged_seconds)}; give a positive number of seconds")
+        raise UsageError(
+            f"max_staged_seconds={shown(max_staged_seconds)}; give a positive number of seconds"
+        )
     receiver: LogReceiver | FunctionReceiver
     if isinstance(target, Log):
-        receiver = LogReceiver(target, Staging(max_staged_bytes, max_staged_seconds), max_staged_bytes)
+        receiver = LogReceiver(
+            target, Staging(max_staged_bytes, max_staged_seconds), max_staged_bytes
+        )
     else:
         receiver = FunctionReceiver(checked_function(name, target))
-    for word, handler in (("stage", receiver.stage), ("commit", receiver.commit), ("abort", receiver.abort)):
+    for word, handler in (
+        ("stage", receiver.stage),
+        ("commit", receiver.commit),
+        ("abort", receiver.abort),
+    ):
         service.request(f"{name}/{word}", serializer="json")(handler)
 
 
@@ -131,20 +150,36 @@ class LogReceiver:
         self._max_bytes = max_bytes
 
     async def stage(  # the ids of an attempt
-        self, query: str, batch: int, run: str, partition: int, attempt: str, peer: PeerIdentity, *, into: str = "", exact: bool = False
+        self,
+        query: str,
+        batch: int,
+        run: str,
+        partition: int,
+        attempt: str,
+        peer: PeerIdentity,
+        *,
+        into: str = "",
+        exact: bool = False,
     ) -> dict[str, Any]:
         """Keep what the peer publishes, and return how many elements it was."""
         names = self._log.partitions
-        # Before any element is taken: the commit would find the mistake only when all of them had come.
+        # Before any element is taken: the commit would find the mistake only
+        # when all of them had come.
         if into and into not in names:
-            raise PublicError(f"the log has no partition {shown(into)}; it has {shown(list(names))}")
+            raise PublicError(
+                f"the log has no partition {shown(into)}; it has {shown(list(names))}"
+            )
         of = _batch_id(query, batch, run, attempt)
-        staged = Attempt(of, run, partition, attempt, into or names[partition % len(names)], trio.current_time())
+        staged = Attempt(
+            of, run, partition, attempt, into or names[partition % len(names)], trio.current_time()
+        )
         try:
             self._staging.begin(staged)
             try:
                 # With demand, so that the receiver sets the pace of the writer.
-                async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
+                async with peer.connected().subscribe(
+                    ROWS, serializer="bytes", demand=DEMAND
+                ) as stream:
                     async for elements in stream.batches():
                         self._staging.add(staged, elements)
                 # Only here: if the stream failed, the loop has raised, and the attempt is a part.
@@ -164,9 +199,12 @@ class LogReceiver:
         if self._staging.is_committed(batch):
             return {"is_first": False}
         found = self._staging.find(batch, payload.attempts)
-        # The elements are in memory already, within `max_staged_bytes`. A lower bound would refuse a batch that was taken whole.
+        # The elements are in memory already, within `max_staged_bytes`. A lower bound would refuse
+        # a batch that was taken whole.
         most = max(1, self._max_bytes // ELEMENT_BYTES)
-        transaction = self._log.transaction(batch.transaction, max_elements=most, max_bytes=self._max_bytes)
+        transaction = self._log.transaction(
+            batch.transaction, max_elements=most, max_bytes=self._max_bytes
+        )
         try:
             # In the order of the partitions of the batch, by which `find` has sorted.
             for attempt in found:
@@ -175,13 +213,14 @@ class LogReceiver:
             is_first = await transaction.publish()
         except LimitExceeded as error:
             raise PublicError(
-                f"batch {batch.batch} was not committed: {error}. For the writer: write smaller batches (maxElementsPerTrigger of the "
-                "source), or several writes"
+                f"batch {batch.batch} was not committed: {error}. For the writer: write smaller "
+                "batches (maxElementsPerTrigger of the source), or several writes"
             ) from error
         except LogError as error:
             # The peer must act, or its operator: the text says how.
             raise PublicError(f"batch {batch.batch} was not committed: {error}") from error
-        # Only when the log has it: after a failure the batch is still staged, and can be committed when there is room.
+        # Only when the log has it: after a failure the batch is still staged,
+        # and can be committed when there is room.
         self._staging.commit(batch)
         return {"is_first": is_first}
 
@@ -199,17 +238,29 @@ class FunctionReceiver:
         self._function = function
 
     async def stage(  # the ids of an attempt
-        self, query: str, batch: int, run: str, partition: int, attempt: str, peer: PeerIdentity, *, into: str = "", exact: bool = False
+        self,
+        query: str,
+        batch: int,
+        run: str,
+        partition: int,
+        attempt: str,
+        peer: PeerIdentity,
+        *,
+        into: str = "",
+        exact: bool = False,
     ) -> dict[str, Any]:
         """Call the function with what the peer publishes, and return how many elements it was."""
         # Refused before anything is taken: the writer would believe that its elements come once.
         if exact:
             raise PublicError(
-                "this receiver hands elements to a function, so each comes at least once: leave delivery=exactlyOnce out, or receive into "
-                "a log"
+                "this receiver hands elements to a function, so each comes at least once: leave "
+                "delivery=exactlyOnce out, or receive into a log"
             )
         if into:
-            raise PublicError("this receiver has no log, so it has no partitions to choose from: leave the option partition out")
+            raise PublicError(
+                "this receiver has no log, so it has no partitions to choose from: leave the "
+                "option partition out"
+            )
         of, count = _batch_id(query, batch, run, attempt), 0
         # As above: a function that does not return holds the writer up.
         async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
@@ -238,7 +289,9 @@ def pieces(elements: list[bytes]) -> Iterator[Sequence[bytes]]:
         if sum(map(len, piece)) <= PIECE_BYTES:
             yield piece
         else:
-            yield from (piece[start : start + LARGE_PIECE] for start in range(0, len(piece), LARGE_PIECE))
+            yield from (
+                piece[start : start + LARGE_PIECE] for start in range(0, len(piece), LARGE_PIECE)
+            )
 
 
 def check_bytes(size: object) -> None:
@@ -250,8 +303,15 @@ def check_bytes(size: object) -> None:
 
 def checked_function(name: str, target: Any) -> Callable[[Received], Awaitable[None]]:
     """Return `target` if it is an async function. Raises UsageError."""
-    if isinstance(target, type) or not callable(target) or not inspect.iscoroutinefunction(called_function(target)):
-        raise UsageError(f"receive({name!r}, …) was given {shown(target)}; give a Log, or an async function of one Received")
+    if (
+        isinstance(target, type)
+        or not callable(target)
+        or not inspect.iscoroutinefunction(called_function(target))
+    ):
+        raise UsageError(
+            f"receive({name!r}, …) was given {shown(target)}; give a Log, or an async function of "
+            "one Received"
+        )
     return cast("Callable[[Received], Awaitable[None]]", target)
 
 

@@ -1,10 +1,13 @@
-"""Calls the handler of a request that has one answer. The handler runs inline in the reader task, and has a task only if it blocks.
+"""Calls the handler of a request that has one answer. The handler runs inline in the reader task,
+and has a task only if it blocks.
 
 Rules of this file:
 
-* The handler is called once, and not before there is room for its answer. No iterator is pulled, and none is closed.
+* The handler is called once, and not before there is room for its answer.
+  No iterator is pulled, and none is closed.
 * The value and the completion are signalled together; nothing is signalled after a cancel.
-* The place of the call is taken until the answer; if the subscriber cancels, until the handler has stopped.
+* The place of the call is taken until the answer;
+  if the subscriber cancels, until the handler has stopped.
 """
 
 from collections.abc import Callable, Coroutine
@@ -13,7 +16,15 @@ from typing import Any, Final, Protocol
 
 import trio
 
-from penstock.api import FIRST_BYTE, Model, PublisherStopped, Request, Subscriber, Subscription, UsageError
+from penstock.api import (
+    FIRST_BYTE,
+    Model,
+    PublisherStopped,
+    Request,
+    Subscriber,
+    Subscription,
+    UsageError,
+)
 from penstock.core import Scope
 from penstock.runtime.service._cannot_open import Forbidden, MayOpen
 from penstock.runtime.service._handler import Handler
@@ -31,21 +42,24 @@ class RequestHandlers:
     __slots__ = ("_handlers", "_may_open", "_named", "_router")
 
     def __init__(self, service: Service, may_open: MayOpen | None = None) -> None:
-        # The tables of the service and not the service: a request is looked up here without a further call.
+        # The tables of the service and not the service:
+        # a request is looked up here without a further call.
         self._handlers = service.handlers
         self._router = service.router
         self._named = service.named
         self._may_open = may_open
 
     def find(self, request: Request, peer: PeerIdentity) -> Handler | None:
-        """Return the handler of all requests for one value, or None if there is none, or if the data may begin with a name.
+        """Return the handler of all requests for one value, or None if there is none, or if the
+        data may begin with a name.
 
         Raises Forbidden.
         """
         handler = self._handlers.get(_RESPONSE) if request.model is _RESPONSE else None
         if handler is None:
             return None
-        # Data that is a name belongs to its publisher. Most data is not, and cheap looks show that: nothing is decoded.
+        # Data that is a name belongs to its publisher. Most data is not, and cheap looks show that:
+        # nothing is decoded.
         router = self._router
         if router.literal_names or router.patterns:
             path = request.data.partition(b"?")[0]
@@ -59,13 +73,19 @@ class RequestHandlers:
 
 
 class TaskRunner(Protocol):
-    """Runs the tasks of publishers and handlers, as a nursery does; it may run the first steps of a call inline."""
+    """Runs the tasks of publishers and handlers, as a nursery does;
+    it may run the first steps of a call inline.
+    """
 
-    def start_soon(self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str) -> None:
+    def start_soon(
+        self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str
+    ) -> None:
         """Run `function` soon. Raises RuntimeError if the nursery behind it has closed."""
 
     def start_call(self, call: "HandlerCall", /) -> None:
-        """Run `call` soon. Its `on_blocked` gets the cancel scope around it, at the latest when it blocks for the first time."""
+        """Run `call` soon. Its `on_blocked` gets the cancel scope around it, at the latest when
+        it blocks for the first time.
+        """
 
 
 class AnswerTaker(Protocol):
@@ -88,9 +108,11 @@ class HandlerCalls:
 
 
 class HandlerCall(Subscription):
-    """One request and the call of its handler. It is the subscription that the subscriber of the answer gets.
+    """One request and the call of its handler.
+    It is the subscription that the subscriber of the answer gets.
 
-    Its place is taken already. It is freed with the answer; if the subscriber cancels, as soon as the handler does not run.
+    Its place is taken already. It is freed with the answer;
+    if the subscriber cancels, as soon as the handler does not run.
     """
 
     __slots__ = (
@@ -119,14 +141,17 @@ class HandlerCall(Subscription):
         subscriber: Subscriber[Any],
         taker: AnswerTaker | None = None,
     ) -> None:
-        """`taker` is the subscriber, if it takes the value and the completion in one call. If not, it gets them one after the other."""
+        """`taker` is the subscriber, if it takes the value and the completion in one call. If
+        not, it gets them one after the other.
+        """
         self._calls = calls
         self._handler = handler
         self._data = data
         self._peer = peer
         self._subscriber: Subscriber[Any] | None = subscriber  # until the answer, or the cancel
         self._taker = taker  # until the cancel
-        self._scope: trio.CancelScope | None = None  # the cancel scope around the handler, once it has blocked
+        # The cancel scope around the handler, once it has blocked.
+        self._scope: trio.CancelScope | None = None
         self._has_begun = self._is_running = self._place_kept = False
 
     def request(self, n: int, /) -> None:
@@ -141,7 +166,8 @@ class HandlerCall(Subscription):
         # First: from now on the value of the handler is dropped (rule 3.12).
         self._subscriber = self._taker = None
         if self._is_running:
-            # StreamSlots are for handlers that run: one that shields itself has its place until it has stopped.
+            # StreamSlots are for handlers that run:
+            # one that shields itself has its place until it has stopped.
             self._place_kept = True
             self._calls.places.keep(len(self._data))
         else:
@@ -160,7 +186,8 @@ class HandlerCall(Subscription):
         """Note the cancel scope around the handler."""
         self._scope = scope
         if self._subscriber is None:
-            scope.cancel()  # cancelled from inside the handler, before it blocked: `cancel` found no scope then
+            # cancelled from inside the handler, before it blocked: `cancel` found no scope then.
+            scope.cancel()
 
     async def run(self) -> None:
         """Call the handler, and answer."""
@@ -169,11 +196,14 @@ class HandlerCall(Subscription):
             value = None
             if self._subscriber is not None:
                 plain = self._handler.plain
-                value = await (self._handler(self._data, self._peer) if plain is None else plain(self._data))
+                value = await (
+                    self._handler(self._data, self._peer) if plain is None else plain(self._data)
+                )
         except Exception as error:  # boundary: the user's handler; rule 1.4
             self._is_running = False
             self._fail(error)
-        except BaseException as raised:  # sifted: an interrupt and a cancellation from outside go on
+        except BaseException as raised:
+            # sifted: an interrupt and a cancellation from outside go on.
             self._calls.scope.report_and_reraise(raised)
         else:
             self._is_running = False
@@ -201,20 +231,23 @@ class HandlerCall(Subscription):
             label = self._handler.label
             self._fail(
                 UsageError(
-                    f"{label} returned None, which is never an answer (rule 2.13). For no value return one that says so (b'', or a record "
-                    "with an optional field), or raise PublicError with the reason"
+                    f"{label} returned None, which is never an answer (rule 2.13). For no value "
+                    "return one that says so (b'', or a record with an optional field), or raise "
+                    "PublicError with the reason"
                 )
             )
             return
-        # Taken out first: on_next may cancel, and then on_complete must still be the last signal. The place is free before the subscriber
-        # has the answer: a peer may ask again at once.
+        # Taken out first: on_next may cancel, and then on_complete must still be the last signal.
+        # The place is free before the subscriber has the answer: a peer may ask again at once.
         self._subscriber = None
         self._calls.places.free()
         subscriber.on_next(value)
         subscriber.on_complete()
 
     def _fail(self, error: Exception) -> None:
-        """Signal `error`; report it instead if the subscriber has cancelled, as when the cleanup of the handler fails."""
+        """Signal `error`; report it instead if the subscriber has cancelled, as
+        when the cleanup of the handler fails.
+        """
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             self._calls.places.free()
@@ -224,12 +257,19 @@ class HandlerCall(Subscription):
 
     def _stopped(self) -> None:
         self._is_running = False
-        # Still set: neither a value nor an error was signalled, so a cancellation from outside has ended the handler.
+        # Still set: neither a value nor an error was signalled,
+        # so a cancellation from outside has ended the handler.
         if self._subscriber is not None:
             label = self._handler.label
-            self._fail(PublisherStopped(f"{label} was stopped: the nursery that ran it was cancelled before it returned a value"))
+            self._fail(
+                PublisherStopped(
+                    f"{label} was stopped: the nursery that ran it was cancelled before it "
+                    "returned a value"
+                )
+            )
         if self._place_kept:
             self._calls.places.free_kept(len(self._data))
-        # Without a scope the handler ran inline: then no task has ended, and the reader sends the answer.
+        # Without a scope the handler ran inline:
+        # then no task has ended, and the reader sends the answer.
         if self._scope is not None:
             self._calls.places.tasks_stopped()

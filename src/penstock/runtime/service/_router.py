@@ -1,10 +1,14 @@
-"""Names of publishers: patterns like ``ticks/{symbol}``, matched against the name in a subscribe; parameters are checked and converted.
+"""Names of publishers: patterns like ``ticks/{symbol}``, matched against the name in a subscribe;
+parameters are checked and converted.
 
 Rules of this file:
 
-* A name without a publisher and a parameter that cannot be converted have one answer (`NoMatch`). Its text is for the log of this side.
-* A parameter of a pattern matches one segment. Further parameters stand behind a ``?``, by name, as in a URL.
-* The pattern with the earliest literal segment wins. Two patterns that match the same names are a UsageError when the second is added.
+* A name without a publisher and a parameter that cannot be converted have one answer (`NoMatch`).
+  Its text is for the log of this side.
+* A parameter of a pattern matches one segment.
+  Further parameters stand behind a ``?``, by name, as in a URL.
+* The pattern with the earliest literal segment wins. Two patterns that match the same names are a
+  UsageError when the second is added.
 * `_text_parameters` turns the texts into values.
 """
 
@@ -18,17 +22,30 @@ from urllib.parse import parse_qsl, unquote, urlencode
 import attrs
 
 from penstock.api import UsageError, shown
-from penstock.runtime.service._function_annotations import Annotations, check_function, open_parameters
-from penstock.runtime.service._text_parameters import is_list, texts_reader, why_never_from_text, without_none
+from penstock.runtime.service._function_annotations import (
+    Annotations,
+    check_function,
+    open_parameters,
+)
+from penstock.runtime.service._text_parameters import (
+    is_list,
+    texts_reader,
+    why_never_from_text,
+    without_none,
+)
 
 _PARAMETER: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
 MOST_PARAMETERS: Final = 256
-"""Parameters behind the '?' of a name. 4 KiB of a request can hold 2,000, which take milliseconds, and a chunk holds 32 such requests."""
+"""Parameters behind the '?' of a name. 4 KiB of a request can hold 2,000, which take
+milliseconds, and a chunk holds 32 such requests.
+"""
 
 
 class NoMatch(Exception):
-    """The name leads to no publisher, or its parameters do not fit. The text says which. Caught by `Service.look_up`."""
+    """The name leads to no publisher, or its parameters do not fit. The text says which.
+    Caught by `Service.look_up`.
+    """
 
 
 @attrs.frozen
@@ -42,19 +59,24 @@ class Pattern:
 
     @classmethod
     def parse(cls, text: str) -> "Pattern":
-        """Read a pattern. Raises UsageError for an empty one, for a '?', and for a parameter that is not a whole segment."""
+        """Read a pattern. Raises UsageError for an empty one, for a '?', and for a parameter
+        that is not a whole segment.
+        """
         if not isinstance(text, str):
             raise UsageError(f"{shown(text)} cannot be a publisher's name: give a str")
         if not text or text.startswith("/") or "?" in text:
             raise UsageError(
-                f"{text!r} cannot be a publisher's name: give segments separated by '/', like 'ticks/{{symbol}}', without '/' in front"
+                f"{text!r} cannot be a publisher's name: give segments separated by '/', like "
+                "'ticks/{symbol}', without '/' in front"
             )
         segments: list[str | None] = []
         parameters: list[str] = []
         for segment in text.split("/"):
             whole = _PARAMETER.fullmatch(segment)
             if whole is None and ("{" in segment or "}" in segment):
-                raise UsageError(f"{segment!r} in {text!r}: a parameter is a whole segment, like '{{symbol}}'")
+                raise UsageError(
+                    f"{segment!r} in {text!r}: a parameter is a whole segment, like '{{symbol}}'"
+                )
             segments.append(None if whole else segment)
             if whole:
                 parameters.append(whole[1])
@@ -67,62 +89,113 @@ class Pattern:
         if len(segments) != len(self.segments):
             return None
         # zip is strict: the lengths were compared above.
-        values = [given for given, literal in zip(segments, self.segments, strict=True) if literal is None]
-        fits = all(literal is None or literal == given for given, literal in zip(segments, self.segments, strict=True))
+        values = [
+            given for given, literal in zip(segments, self.segments, strict=True) if literal is None
+        ]
+        fits = all(
+            literal is None or literal == given
+            for given, literal in zip(segments, self.segments, strict=True)
+        )
         # An empty segment fills no parameter: "ticks/" does not match "ticks/{symbol}".
-        return dict(zip(self.parameters, map(unquote, values), strict=True)) if fits and all(values) else None
+        return (
+            dict(zip(self.parameters, map(unquote, values), strict=True))
+            if fits and all(values)
+            else None
+        )
 
 
 class Route:
-    """A pattern, its function, and how the texts of a name become the parameters of that function."""
+    """A pattern, its function, and how the texts of a name become the parameters of
+    that function.
+    """
 
-    __slots__ = ("_readers", "_required", "_takes_peer", "content", "function", "is_generator", "pattern")
+    __slots__ = (
+        "_readers",
+        "_required",
+        "_takes_peer",
+        "content",
+        "function",
+        "is_generator",
+        "pattern",
+    )
 
-    def __init__(self, pattern: Pattern, function: Callable[..., Any], *, peer_type: type, payload: str = "") -> None:
-        """Parameters annotated with `peer_type` get the identity of the peer. `payload` names a parameter that is not in the name."""
+    def __init__(
+        self, pattern: Pattern, function: Callable[..., Any], *, peer_type: type, payload: str = ""
+    ) -> None:
+        """Parameters annotated with `peer_type` get the identity of the peer. `payload` names a
+        parameter that is not in the name.
+        """
         self.pattern: Pattern = pattern
         self.function: Callable[..., Any] = function
         self.content: tuple[str, str] | None = None
-        """The names of the serializer and of the type of the elements. Made once, by the first subscriber: each of them is told."""
-        # All of `inspect` happens here, when the route is made, and none of it when a peer subscribes.
-        self.is_generator: bool = inspect.isasyncgenfunction(check_function(function, f"{pattern.text!r}"))
+        """The names of the serializer and of the type of the elements. Made once, by the first
+        subscriber: each of them is told.
+        """
+        # All of `inspect` happens here, when the route is made, and none of it
+        # when a peer subscribes.
+        self.is_generator: bool = inspect.isasyncgenfunction(
+            check_function(function, f"{pattern.text!r}")
+        )
         parameters = open_parameters(function, f"{pattern.text!r}")
         for name, each in parameters.items():
             if each.kind not in (each.POSITIONAL_OR_KEYWORD, each.KEYWORD_ONLY):
                 raise UsageError(
-                    f"{pattern.text!r}: the parameter {name!r} of its function cannot be given by name, and no subscribe would ever match; "
-                    "write each parameter out, without '*' and '/'"
+                    f"{pattern.text!r}: the parameter {name!r} of its function cannot be given by "
+                    "name, and no subscribe would ever match; write each parameter out, without "
+                    "'*' and '/'"
                 )
         annotations = Annotations(function, f"{pattern.text!r}")
         hints = {name: annotations.of(name, str) for name in parameters}
         check_peer_annotations(hints, f"{pattern.text!r}")
         self._takes_peer = [name for name, hint in hints.items() if without_none(hint) is peer_type]
-        named = {name: each for name, each in parameters.items() if name not in self._takes_peer and name != payload}
-        self._readers = {name: texts_reader(hints[name], f"{pattern.text!r}: the parameter {name!r}") for name in named}
-        self._required = {name for name, each in named.items() if each.default is inspect.Parameter.empty}
+        named = {
+            name: each
+            for name, each in parameters.items()
+            if name not in self._takes_peer and name != payload
+        }
+        self._readers = {
+            name: texts_reader(hints[name], f"{pattern.text!r}: the parameter {name!r}")
+            for name in named
+        }
+        self._required = {
+            name for name, each in named.items() if each.default is inspect.Parameter.empty
+        }
         self._check_texts(hints, named.keys())
 
     def _check_texts(self, hints: dict[str, Any], named: Collection[str]) -> None:
         """Raise UsageError for a parameter that no name could ever fill."""
         text = self.pattern.text
-        # A parameter that has a default may have any type: the program itself may call the function with such a value.
+        # A parameter that has a default may have any type:
+        # the program itself may call the function with such a value.
         # But a parameter of the pattern always comes as a text, with or without a default.
-        for name in sorted(self._required.union(each for each in self.pattern.parameters if each in named)):
+        for name in sorted(
+            self._required.union(each for each in self.pattern.parameters if each in named)
+        ):
             if advice := why_never_from_text(hints[name]):
-                raise UsageError(f"{text!r}: no text can become the parameter {name!r}, so every subscribe would be refused; {advice}")
+                raise UsageError(
+                    f"{text!r}: no text can become the parameter {name!r}, so every subscribe "
+                    f"would be refused; {advice}"
+                )
         for name in self.pattern.parameters:
             if name not in named:
-                raise UsageError(f"{text!r} has the parameter {name!r}, which its function does not take")
+                raise UsageError(
+                    f"{text!r} has the parameter {name!r}, which its function does not take"
+                )
             if is_list(hints[name]):
                 raise UsageError(
-                    f"{text!r}: the parameter {name!r} is one segment, and a list takes several texts; take it out of the name, "
-                    f"and peers give it as '?{name}=a&{name}=b', or annotate it with str"
+                    f"{text!r}: the parameter {name!r} is one segment, and a list takes several "
+                    f"texts; take it out of the name, and peers give it as '?{name}=a&{name}=b', "
+                    "or annotate it with str"
                 )
 
-    def bind(self, given: dict[str, str], query: dict[str, list[str]], peer: object) -> Callable[[], Any]:
-        """Return the function with the converted parameters. Raises NoMatch for parameters that do not fit.
+    def bind(
+        self, given: dict[str, str], query: dict[str, list[str]], peer: object
+    ) -> Callable[[], Any]:
+        """Return the function with the converted parameters.
+        Raises NoMatch for parameters that do not fit.
 
-        Returns the very function that was added if it takes no parameter: `Service` knows these by identity.
+        Returns the very function that was added if it takes no parameter:
+        `Service` knows these by identity.
         """
         # The usual case, and the one without a partial.
         if not given and not query and not self._takes_peer and not self._required:
@@ -130,15 +203,26 @@ class Route:
         texts = {**{name: [text] for name, text in given.items()}, **query}
         if not texts.keys() <= self._readers.keys():
             # The first by name, so that the text does not depend on the order of a set.
-            raise NoMatch(f"{self.pattern.text} takes no parameter {min(texts.keys() - self._readers.keys())!r}")
+            raise NoMatch(
+                f"{self.pattern.text} takes no parameter "
+                f"{min(texts.keys() - self._readers.keys())!r}"
+            )
         if not texts.keys() >= self._required:
-            raise NoMatch(f"{self.pattern.text} needs the parameter {min(self._required - texts.keys())!r}, which was not given")
+            raise NoMatch(
+                f"{self.pattern.text} needs the parameter {min(self._required - texts.keys())!r}, "
+                "which was not given"
+            )
         values = {}
         for name, each in texts.items():
             try:
                 values[name] = self._readers[name](each)
-            except Exception as error:  # boundary: a user wrote the converter. Another answer would tell a peer which names exist
-                raise NoMatch(f"the parameter {name!r} of {self.pattern.text} cannot be {shown(each[0])}: {_reason(error)}") from None
+            except Exception as error:
+                # boundary: a user wrote the converter.
+                # Another answer would tell a peer which names exist.
+                raise NoMatch(
+                    f"the parameter {name!r} of {self.pattern.text} cannot be {shown(each[0])}: "
+                    f"{_reason(error)}"
+                ) from None
         return partial(self.function, **values, **dict.fromkeys(self._takes_peer, peer))
 
 
@@ -158,20 +242,31 @@ class Router:
         shape = route.pattern.segments
         if shape in self._routes:
             other = self._routes[shape].pattern.text
-            raise UsageError(f"{route.pattern.text!r} matches the same names as {other!r}, which was added before; change one of the two")
+            raise UsageError(
+                f"{route.pattern.text!r} matches the same names as {other!r}, which was added "
+                "before; change one of the two"
+            )
         self._routes[shape] = route
         # Literal segments sort before parameters: "ticks/all" before "ticks/{symbol}".
-        self._routes = dict(sorted(self._routes.items(), key=lambda item: [segment is None for segment in item[0]]))
+        self._routes = dict(
+            sorted(self._routes.items(), key=lambda item: [segment is None for segment in item[0]])
+        )
         if None not in shape:
             self._literal[route.pattern.text] = route
             self.literal_names.add(route.pattern.text.encode())
         else:
             # In the order of `_routes`: the first one that matches a name is the most literal one.
-            alike = [each for segments, each in self._routes.items() if len(segments) == len(shape) and None in segments]
+            alike = [
+                each
+                for segments, each in self._routes.items()
+                if len(segments) == len(shape) and None in segments
+            ]
             self.patterns[len(shape)] = alike
 
     def find(self, name: str) -> tuple[Route, dict[str, str], dict[str, list[str]]]:
-        """Return the route for `name`, the parameters in its segments, and those behind the '?'. Raises NoMatch."""
+        """Return the route for `name`, the parameters in its segments, and those behind the '?'.
+        Raises NoMatch.
+        """
         path, _, query = name.partition("?")
         # Literal names first: "ticks/all" is never taken for a parameter.
         route = self._literal.get(path)
@@ -198,14 +293,22 @@ class Router:
         return sorted(route.pattern.text for route in self._routes.values())
 
 
-def _with_query(route: Route, given: dict[str, str], query: str) -> tuple[Route, dict[str, str], dict[str, list[str]]]:
+def _with_query(
+    route: Route, given: dict[str, str], query: str
+) -> tuple[Route, dict[str, str], dict[str, list[str]]]:
     if _has_too_many(query):
-        raise NoMatch(f"{route.pattern.text} was given more than {MOST_PARAMETERS} parameters behind the '?'")
+        raise NoMatch(
+            f"{route.pattern.text} was given more than {MOST_PARAMETERS} parameters behind the '?'"
+        )
     texts: dict[str, list[str]] = {}
     for name, text in parse_qsl(query, keep_blank_values=True) if query else ():
-        # A parameter of the pattern that is given again is refused: which of the two values counts would be a guess.
+        # A parameter of the pattern that is given again is refused:
+        # which of the two values counts would be a guess.
         if name in given:
-            raise NoMatch(f"{route.pattern.text} has the parameter {name!r} in the name, and it was given again behind the '?'")
+            raise NoMatch(
+                f"{route.pattern.text} has the parameter {name!r} in the name, and it was given "
+                "again behind the '?'"
+            )
         texts.setdefault(name, []).append(text)
     return route, given, texts
 
@@ -216,7 +319,9 @@ def _has_too_many(query: str) -> bool:
 
 
 def canonical_name(name: str) -> str:
-    """Return the one spelling of all names that lead to the same function with the same parameters."""
+    """Return the one spelling of all names that lead to the same function with the same
+    parameters.
+    """
     # The usual name has neither an escape nor a query.
     if "%" not in name and "?" not in name:
         return name
@@ -225,27 +330,44 @@ def canonical_name(name: str) -> str:
     if _has_too_many(query):
         return name
     segments = [_escaped(unquote(segment)) for segment in path.split("/")]
-    # parse_qsl and urlencode: '+' and '%20' are the same blank, and empty pieces do not count as parameters.
-    return "/".join(segments) + (f"?{urlencode(parse_qsl(query, keep_blank_values=True), safe='/:,')}" if mark else "")
+    # parse_qsl and urlencode: '+' and '%20' are the same blank,
+    # and empty pieces do not count as parameters.
+    return "/".join(segments) + (
+        f"?{urlencode(parse_qsl(query, keep_blank_values=True), safe='/:,')}" if mark else ""
+    )
 
 
 def _escaped(segment: str) -> str:
-    # Unescaped, these would end the segment, or begin an escape. Not a regular expression: for 2,000 escapes it takes eight times as long.
+    # Unescaped, these would end the segment, or begin an escape. Not a regular expression: for
+    # 2,000 escapes it takes eight times as long.
     return segment.replace("%", "%25").replace("/", "%2F").replace("?", "%3F")
 
 
 def _reason(error: Exception) -> str:
-    # A reader raises ValueError with the text that did not fit; of another error, which a user's code raised, only the class is told.
-    return "it does not fit the annotation" if type(error) is ValueError else f"its class raised {type(error).__name__}"
+    # A reader raises ValueError with the text that did not fit; of another error, which a user's
+    # code raised, only the class is told.
+    return (
+        "it does not fit the annotation"
+        if type(error) is ValueError
+        else f"its class raised {type(error).__name__}"
+    )
 
 
 def check_peer_annotations(hints: dict[str, Any], where: str) -> None:
-    """Raise UsageError for a parameter annotated `penstock.Peer`, which is a connection's other side and not an identity."""
+    """Raise UsageError for a parameter annotated `penstock.Peer`,
+    which is a connection's other side and not an identity.
+    """
     for name, hint in hints.items():
         kind = without_none(hint)
         # By name: the class is defined in a layer above this one.
-        if isinstance(kind, type) and kind.__name__ == "Peer" and kind.__module__.partition(".")[0] == "penstock" and name != "return":
+        if (
+            isinstance(kind, type)
+            and kind.__name__ == "Peer"
+            and kind.__module__.partition(".")[0] == "penstock"
+            and name != "return"
+        ):
             raise UsageError(
-                f"{where}: the parameter {name!r} is annotated with penstock.Peer, the object to subscribe to a connected peer with; "
-                "to get the identity of the peer that asks, annotate it with penstock.spi.PeerIdentity"
+                f"{where}: the parameter {name!r} is annotated with penstock.Peer, the object to "
+                "subscribe to a connected peer with; to get the identity of the peer that asks, "
+                "annotate it with penstock.spi.PeerIdentity"
             )

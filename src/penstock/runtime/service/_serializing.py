@@ -1,4 +1,6 @@
-"""Subscribers between a publisher and a stream of bytes: elements become bytes, and the first element alone can be the whole answer."""
+"""Subscribers between a publisher and a stream of bytes: elements become bytes, and the first
+element alone can be the whole answer.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -8,14 +10,20 @@ from penstock.spi import Serializer, dump_error, dumped_bytes
 
 
 class Serializing(Subscriber[Any], Subscription):
-    """Turns elements into bytes with `serializer`. It lends the batch of its subscriber to publishers: a `ConvertingSubscriber`."""
+    """Turns elements into bytes with `serializer`. It lends the batch of its subscriber to
+    publishers: a `ConvertingSubscriber`.
+    """
 
     __slots__ = ("_serializer", "_subscriber", "_type_place", "_upstream")
 
     _upstream: Subscription
 
-    def __init__(self, subscriber: Subscriber[Any], serializer: Serializer, type_place: str) -> None:
-        """`type_place` is where the program gave the type of the elements, for messages; empty if it gave none."""
+    def __init__(
+        self, subscriber: Subscriber[Any], serializer: Serializer, type_place: str
+    ) -> None:
+        """`type_place` is where the program gave the type of the elements, for messages;
+        empty if it gave none.
+        """
         self._subscriber = subscriber
         self._serializer = serializer
         self._type_place = type_place
@@ -29,7 +37,8 @@ class Serializing(Subscriber[Any], Subscription):
             data = self._serializer.dumps(element)
             if type(data) is not bytes:
                 data = dumped_bytes(data, self._serializer, element)
-        except Exception as error:  # boundary: the serializer may be a plugin; its failure ends this stream only
+        except Exception as error:
+            # boundary: the serializer may be a plugin; its failure ends this stream only.
             # Upstream first: the publisher must not signal again while the stream fails.
             self._upstream.cancel()
             self._subscriber.on_error(dump_error(error, self._type_place))
@@ -42,12 +51,15 @@ class Serializing(Subscriber[Any], Subscription):
         try:
             for element in elements:
                 data = dumps(element)
-                dumped.append(data if type(data) is bytes else dumped_bytes(data, self._serializer, element))
+                dumped.append(
+                    data if type(data) is bytes else dumped_bytes(data, self._serializer, element)
+                )
         except Exception as error:  # boundary: as in on_next
             # Upstream first, as in on_next.
             self._upstream.cancel()
             failure = error
-        # Also after a failure: the elements before the one that failed are delivered, as with single calls of on_next.
+        # Also after a failure: the elements before the one that failed are delivered,
+        # as with single calls of on_next.
         on_next_many = on_next_many_of(self._subscriber)
         # Not for an empty list: the first element may be the one that failed.
         if on_next_many is not None and dumped:
@@ -103,14 +115,17 @@ class FirstElementOnly(Subscriber[Any], Subscription):
             self._subscriber.on_subscribe(self)
 
     def on_next(self, element: Any, /) -> None:
-        # Taken out first: the subscriber may cancel, or the publisher may signal again, from inside on_next.
+        # Taken out first: the subscriber may cancel, or the publisher may signal again,
+        # from inside on_next.
         subscriber, self._subscriber = self._subscriber, None
         if subscriber is not None:
             try:
                 is_piece = self._size and isinstance(element, bytes | bytearray | memoryview)
-                subscriber.on_next(element[: self._size] if is_piece else element)  # a piece may hold several elements of fixed size
+                # A piece may hold several elements of fixed size.
+                subscriber.on_next(element[: self._size] if is_piece else element)
             except Exception:
-                self._subscriber = subscriber  # the publisher sees the exception, and reports it with on_error
+                # The publisher sees the exception, and reports it with on_error.
+                self._subscriber = subscriber
                 raise
             subscriber.on_complete()
             self._upstream.cancel()

@@ -2,8 +2,9 @@
 
 Rules of this file:
 
-* A publisher is reached by its name through every protocol. If the data of a request is a publisher's name, the request goes to that
-  publisher; only other data goes to the handler of the request's kind.
+* A publisher is reached by its name through every protocol. If the data of a request is a
+  publisher's name, the request goes to that publisher; only other data goes to the handler of the
+  request's kind.
 """
 
 import inspect
@@ -19,12 +20,22 @@ from penstock.core import Source, Streamable, as_source, from_batches, generate
 from penstock.logs import Log
 from penstock.runtime.service._cannot_open import MayOpen, NoSuchPublisher, UnfitPayload
 from penstock.runtime.service._description import LONGEST_NAME, offer_description
-from penstock.runtime.service._function_annotations import called_function, check_function, element_type_of
+from penstock.runtime.service._function_annotations import (
+    called_function,
+    check_function,
+    element_type_of,
+)
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._log_publication import LogPublication
 from penstock.runtime.service._named_requests import NamedCall, NamedHandler
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, canonical_name
-from penstock.spi import PeerIdentity, Registry, Serializer, check_serializer_argument, resolve_serializer
+from penstock.spi import (
+    PeerIdentity,
+    Registry,
+    Serializer,
+    check_serializer_argument,
+    resolve_serializer,
+)
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -43,7 +54,9 @@ class Publication:
     """Where the program gave that type, for messages."""
 
     def find_serializer(self, registry: Registry) -> Serializer | None:
-        """Return what turns the elements into bytes, or None if they are bytes. Raises UsageError."""
+        """Return what turns the elements into bytes, or None if they are bytes.
+        Raises UsageError.
+        """
         # The usual case: bytes, for which nothing is looked up.
         if self.serializer is None and (self.element_type is None or self.element_type is bytes):
             return None
@@ -51,11 +64,14 @@ class Publication:
 
 
 class StaleElementsWarning(UserWarning):
-    """A publisher of a service keeps the newest element here, and the buffer of its subscriber holds older ones.
+    """A publisher of a service keeps the newest element here,
+    and the buffer of its subscriber holds older ones.
 
-    A subscriber over a connection requests 256 elements ahead of its reader. So `latest`, or a topic with `SlowPolicy.LATEST`, has
-    nothing to replace until these have been sent. The subscriber must act: ``pipe(remote(url), ops.latest())``, or ``demand=1``. If
-    the clients do so, or if only the publisher is to be spared: ``warnings.simplefilter("ignore", penstock.StaleElementsWarning)``.
+    A subscriber over a connection requests 256 elements ahead of its reader. So `latest`, or a
+    topic with `SlowPolicy.LATEST`, has nothing to replace until these have been sent. The
+    subscriber must act: ``pipe(remote(url), ops.latest())``, or ``demand=1``. If the clients do so,
+    or if only the publisher is to be spared: ``warnings.simplefilter("ignore",
+    penstock.StaleElementsWarning)``.
     """
 
 
@@ -81,31 +97,42 @@ class Service:
         may_open: MayOpen | None = None,
         describe: bool = False,
     ) -> None:
-        """`setup` checks the data that a ReactiveSocket client sends when it connects; without it every client is accepted.
+        """`setup` checks the data that a ReactiveSocket client sends when it connects;
+        without it every client is accepted.
 
-        It is called with the data and, in a parameter annotated `penstock.spi.PeerIdentity`, the identity of the client; it may be
-        async. It refuses by raising `Rejected` or `PublicError`, whose text the client gets, or by returning False. What else it returns,
-        but for True and None, is the principal of the client.
+        It is called with the data and, in a parameter annotated `penstock.spi.PeerIdentity`, the
+        identity of the client; it may be async. It refuses by raising `Rejected` or `PublicError`,
+        whose text the client gets, or by returning False. What else it returns, but for True and
+        None, is the principal of the client.
 
-        `authenticate` examines the credentials of each client, over every protocol, before anything is answered. It is called with the
-        scheme (``bearer``, ``basic``, ``mtls``, ``unix``, or ``""`` for a client without credentials), the credentials as bytes, and the
-        identity of the client; it may be async. What it returns is the principal of the client, `PeerIdentity.principal`. None and False
-        refuse, and so does an exception. All refusals are the same for the client.
+        `authenticate` examines the credentials of each client, over every protocol, before anything
+        is answered. It is called with the scheme (``bearer``, ``basic``, ``mtls``, ``unix``, or
+        ``""`` for a client without credentials), the credentials as bytes, and the identity of the
+        client; it may be async. What it returns is the principal of the client,
+        `PeerIdentity.principal`. None and False refuse, and so does an exception.
+        All refusals are the same for the client.
 
-        `authorize` decides what a principal may open. It is called with the principal and the name, and may be async. If it does not
-        return True, or raises, the peer gets the answer to a name that does not exist.
+        `authorize` decides what a principal may open. It is called with the principal and the name,
+        and may be async. If it does not return True, or raises, the peer gets the answer to a name
+        that does not exist.
 
-        `may_open` decides what a peer may open. It is called with the name that the peer asks for and the identity of the peer, before any
-        publisher or handler runs, and must be a plain function. If it does not return True, or raises, the peer gets the answer to a name
-        that does not exist. A name is given in one spelling: ``a%62c`` as ``abc``. Data that is no name is given as the `Request`.
+        `may_open` decides what a peer may open. It is called with the name that the peer asks for
+        and the identity of the peer, before any publisher or handler runs, and must be a plain
+        function. If it does not return True, or raises, the peer gets the answer to a name that
+        does not exist. A name is given in one spelling: ``a%62c`` as ``abc``.
+        Data that is no name is given as the `Request`.
 
-        With `describe` peers can list what is offered: the publisher ``penstock/describe`` has an entry for each publisher and request that
-        `authorize` and `may_open` grant. They get the pattern, ``ticks/{symbol}``, as the name. ``penstock ls URL`` prints the entries.
+        With `describe` peers can list what is offered: the publisher ``penstock/describe`` has an
+        entry for each publisher and request that `authorize` and `may_open` grant. They get the
+        pattern, ``ticks/{symbol}``, as the name. ``penstock ls URL`` prints the entries.
         """
         # Checked now: a wrong signature would otherwise refuse every client.
         self._setup = None if setup is None else Handler(setup, "the setup function")
         if setup is not None and authenticate is not None:
-            raise UsageError("setup= and authenticate= both examine the SETUP of a ReactiveSocket client; give one of them")
+            raise UsageError(
+                "setup= and authenticate= both examine the SETUP of a ReactiveSocket client; give "
+                "one of them"
+            )
         for function, what in ((authenticate, "authenticate"), (authorize, "authorize")):
             if function is not None:
                 check_function(function, what)
@@ -113,8 +140,13 @@ class Service:
         """Examines the credentials of clients; None if every client is let in."""
         self.authorize: Callable[[Any, Any], Any] | None = authorize
         """Decides what a principal may open; None for everything."""
-        if may_open is not None and inspect.iscoroutinefunction(called_function(check_function(may_open, "may_open"))):
-            raise UsageError(f"may_open={may_open!r}: give a plain function of a name and a PeerIdentity that returns True or False")
+        if may_open is not None and inspect.iscoroutinefunction(
+            called_function(check_function(may_open, "may_open"))
+        ):
+            raise UsageError(
+                f"may_open={may_open!r}: give a plain function of a name and a PeerIdentity that "
+                "returns True or False"
+            )
         self.may_open: MayOpen | None = may_open
         """Decides what a peer may open; None for everything."""
         self.handlers: dict[Model, Handler] = {}
@@ -122,8 +154,11 @@ class Service:
         self.router: Router = Router()
         """The publishers, by their names."""
         self.options: dict[Route, tuple[str | Serializer | None, int, Any, str]] = {}
-        """Of each publisher the fields of its `Publication` after the source: serializer, size and type of the elements, and its place."""
-        self._plain: dict[Route, Publication] = {}  # for generator functions without parameters: made once, not for each subscribe
+        """Of each publisher the fields of its `Publication` after the source: serializer, size
+        and type of the elements, and its place.
+        """
+        # For generator functions without parameters: made once, not for each subscribe.
+        self._plain: dict[Route, Publication] = {}
         self._batched: set[Route] = set()  # of functions that yield lists of elements
         self.logs: dict[Route, LogPublication] = {}
         """The publishers with `log`."""
@@ -146,25 +181,36 @@ class Service:
     ) -> Callable[[F], F]:
         """Offer the decorated function under `name`.
 
-        The function is called for each subscription and returns a publisher, a source or an iterable; most are async generator functions.
-        A segment of `name` like ``{symbol}`` becomes the parameter of that name, converted to its annotation; parameters may also stand
-        behind a ``?``, as in a URL. A parameter annotated `penstock.spi.PeerIdentity` gets the identity of the peer that subscribes.
+        The function is called for each subscription and returns a publisher, a source or an
+        iterable; most are async generator functions.
+        A segment of `name` like ``{symbol}`` becomes the parameter of that name, converted to its
+        annotation; parameters may also stand behind a ``?``, as in a URL. A parameter annotated
+        `penstock.spi.PeerIdentity` gets the identity of the peer that subscribes.
 
-        The return annotation gives the type of the elements: those of ``AsyncIterator[Quote]`` are sent as JSON, those of
-        ``AsyncIterator[str]`` as text, and bytes as they are. `type` says it for a function without an annotation. `serializer` is a name
-        like ``"json"`` or an object, and is used in place of the annotation.
-        With `element_size` every element has that number of bytes; the function may then yield several elements as one piece of memory.
-        With ``batches=True`` the function yields lists of elements (``AsyncIterator[list[Quote]]``), and subscribers get the elements, as
-        with `penstock.from_batches`.
-        With `log` the elements are those of a log, and each subscriber chooses where it starts and stops. The function then returns None,
-        the name of a partition, or with ``log=True`` a `Log`. `addresses` are the URLs of the log in the answer to ``?positions``.
-        Raises UsageError for a name that is taken or malformed, and for a parameter that no text can become.
+        The return annotation gives the type of the elements: those of ``AsyncIterator[Quote]`` are
+        sent as JSON, those of ``AsyncIterator[str]`` as text, and bytes as they are. `type` says it
+        for a function without an annotation. `serializer` is a name like ``"json"`` or an object,
+        and is used in place of the annotation.
+        With `element_size` every element has that number of bytes; the function may then yield
+        several elements as one piece of memory. With ``batches=True`` the function yields lists of
+        elements (``AsyncIterator[list[Quote]]``), and subscribers get the elements, as with
+        `penstock.from_batches`.
+        With `log` the elements are those of a log, and each subscriber chooses where it starts and
+        stops. The function then returns None, the name of a partition, or with ``log=True`` a
+        `Log`. `addresses` are the URLs of the log in the answer to ``?positions``.
+        Raises UsageError for a name that is taken or malformed, and for a parameter
+        that no text can become.
         """
         pattern = Pattern.parse(name)
-        # All of this is checked before the decorator is applied, so the traceback ends at the line of the decorator.
+        # All of this is checked before the decorator is applied,
+        # so the traceback ends at the line of the decorator.
         _check_element_size(name, element_size, batches=batches)
         check_serializer_argument(serializer)
-        published = None if log is None else LogPublication(name, log, addresses, [type, serializer, element_size, batches])
+        published = (
+            None
+            if log is None
+            else LogPublication(name, log, addresses, [type, serializer, element_size, batches])
+        )
 
         def add(function: F) -> F:
             route = Route(pattern, function, peer_type=PeerIdentity)
@@ -176,18 +222,24 @@ class Service:
             # Checked here: otherwise the first subscriber would find out, in front of a peer.
             if inspect.iscoroutinefunction(called_function(function)):
                 raise UsageError(
-                    f"{name!r}: its function is a coroutine function, it returns one value; to stream, `yield` the elements instead"
+                    f"{name!r}: its function is a coroutine function, it returns one value; to "
+                    "stream, `yield` the elements instead"
                 )
             # A serializer that is named is taken as it is; the annotation counts without one.
             kind, place = type, "" if type is None else f"the type= of {name!r}"
             if type is serializer is None and not element_size:
-                kind, place = element_type_of(function, f"{name!r}", in_batches=batches), f"the return annotation of {name!r}"
-            # First of the changes: it raises for a name that is taken, and then nothing of this function must be left.
+                kind, place = (
+                    element_type_of(function, f"{name!r}", in_batches=batches),
+                    f"the return annotation of {name!r}",
+                )
+            # First of the changes: it raises for a name that is taken,
+            # and then nothing of this function must be left.
             self.router.add(route)
             self.options[route] = options = serializer, element_size, kind, place
             if batches:
                 self._batched.add(route)
-            # One source for all subscribers: a generator source holds no state, and calls the function for each.
+            # One source for all subscribers:
+            # a generator source holds no state, and calls the function for each.
             if route.is_generator:
                 self._plain[route] = Publication(self._source(route, generate(function)), *options)
             return function
@@ -203,14 +255,20 @@ class Service:
         serializer: str | Serializer | None = None,
         element_size: int = 0,
     ) -> None:
-        """Offer `source` itself under `name` to every subscriber: a topic, a pipe, a log, or a publisher of your own.
+        """Offer `source` itself under `name` to every subscriber:
+        a topic, a pipe, a log, or a publisher of your own.
 
         Without `type` and `serializer` its elements are bytes.
-        Warns with `StaleElementsWarning` of a source that keeps the newest element only: its subscribers hold older ones by default.
+        Warns with `StaleElementsWarning` of a source that keeps the newest element only: its
+        subscribers hold older ones by default.
         """
         # Converted once, so that a value that cannot be streamed is refused here.
         if isinstance(source, Log):
-            options: dict[str, Any] = {"type": type, "serializer": serializer, "element_size": element_size}
+            options: dict[str, Any] = {
+                "type": type,
+                "serializer": serializer,
+                "element_size": element_size,
+            }
             self.publisher(name, log=source, **options)(_no_partition)
             return
         blueprint = as_source(source)
@@ -223,13 +281,17 @@ class Service:
         self._warn_of_stale_elements(name, blueprint, stacklevel=3)
 
     def request(self, name: str, *, serializer: str | Serializer | None = None) -> Callable[[F], F]:
-        """Answer requests with this name by the decorated ``async def`` function, which returns one value.
+        """Answer requests with this name by the decorated ``async def`` function,
+        which returns one value.
 
-        Segments of `name`, parameters behind a ``?`` and parameters annotated `penstock.spi.PeerIdentity` are given as for `publisher`.
-        A parameter called ``payload`` gets what was sent with the name, converted to its annotation; if it has a default, a request may
-        leave the payload out. The return annotation gives the type of the answer. Types are sent as JSON, ``str`` as text, bytes as they
-        are; `serializer` names another format for both, or is an object.
-        Raises UsageError for a name that is taken or malformed, and for a function with which no request could be answered.
+        Segments of `name`, parameters behind a ``?`` and parameters annotated
+        `penstock.spi.PeerIdentity` are given as for `publisher`.
+        A parameter called ``payload`` gets what was sent with the name, converted to its
+        annotation; if it has a default, a request may leave the payload out. The return annotation
+        gives the type of the answer. Types are sent as JSON, ``str`` as text, bytes as they are;
+        `serializer` names another format for both, or is an object.
+        Raises UsageError for a name that is taken or malformed, and for a function with
+        which no request could be answered.
         """
         pattern = Pattern.parse(name)
 
@@ -243,35 +305,46 @@ class Service:
         return add
 
     def request_response(self, function: F) -> F:
-        """Answer requests for one value with the decorated ``async def function(data: bytes) -> bytes``.
+        """Answer requests for one value with the decorated
+        ``async def function(data: bytes) -> bytes``.
 
-        It gets the requests whose data is neither a publisher's name nor a request by name (`request`); a publisher answers with its first
-        element. A parameter annotated `penstock.spi.PeerIdentity` gets the identity of the peer.
+        It gets the requests whose data is neither a publisher's name nor a request by name
+        (`request`); a publisher answers with its first element. A parameter annotated
+        `penstock.spi.PeerIdentity` gets the identity of the peer.
         Raises UsageError for a second handler, and for a function that is not async.
         """
         if not inspect.iscoroutinefunction(check_function(function, "request_response")):
-            raise UsageError(f"{function!r} answers with one value: make it an `async def` that returns it")
+            raise UsageError(
+                f"{function!r} answers with one value: make it an `async def` that returns it"
+            )
         return self._handle(Model.RESPONSE, function)
 
     def fire_and_forget(self, function: F) -> F:
-        """Receive messages without an answer with the decorated ``async def function(data: bytes) -> None``.
+        """Receive messages without an answer with the decorated
+        ``async def function(data: bytes) -> None``.
 
         Raises as `request_response` does.
         """
         if not inspect.iscoroutinefunction(check_function(function, "fire_and_forget")):
-            raise UsageError(f"{function!r} receives messages without an answer: make it an `async def`")
+            raise UsageError(
+                f"{function!r} receives messages without an answer: make it an `async def`"
+            )
         return self._handle(Model.FIRE_AND_FORGET, function)
 
     def request_stream(self, function: F) -> F:
-        """Answer requests for a stream with the stream that the decorated function returns; most are async generator functions.
+        """Answer requests for a stream with the stream that the decorated function returns; most
+        are async generator functions.
 
-        It gets the requests whose data is not a publisher's name. A parameter annotated `penstock.spi.PeerIdentity` gets the identity
-        of the peer. Raises UsageError for a second handler.
+        It gets the requests whose data is not a publisher's name. A parameter annotated
+        `penstock.spi.PeerIdentity` gets the identity of the peer. Raises UsageError for a second
+        handler.
         """
         return self._handle_streaming(Model.STREAM, function)
 
     def request_subscription(self, function: F) -> F:
-        """Do as `request_stream` for subscriptions, which are streams that never complete. Raises UsageError for a second handler."""
+        """Do as `request_stream` for subscriptions, which are streams that never complete.
+        Raises UsageError for a second handler.
+        """
         return self._handle_streaming(Model.SUBSCRIPTION, function)
 
     def names(self) -> list[str]:
@@ -280,29 +353,44 @@ class Service:
 
     # The registry is not known when a publisher is added: the service may be built at import time.
     def check(self, registry: Registry) -> None:
-        """Raise UsageError for a publisher whose serializer is not installed, before any peer subscribes to it."""
+        """Raise UsageError for a publisher whose serializer is not installed,
+        before any peer subscribes to it.
+        """
         for route, (serializer, _, kind, _place) in self.options.items():
             try:
                 resolve_serializer(registry, serializer, kind)
             except UsageError as error:
-                wanted = f"wants serializer={serializer!r}" if kind is None else f"has elements of type {shown(kind)}"
-                raise UsageError(f"the publisher {route.pattern.text!r} {wanted}: {error}") from None
-        # Requests need two serializers each; the handler keeps both for the registry it was asked with.
+                wanted = (
+                    f"wants serializer={serializer!r}"
+                    if kind is None
+                    else f"has elements of type {shown(kind)}"
+                )
+                raise UsageError(
+                    f"the publisher {route.pattern.text!r} {wanted}: {error}"
+                ) from None
+        # Requests need two serializers each;
+        # the handler keeps both for the registry it was asked with.
         for route, handler in self.named.items():
             try:
                 handler.serializers(registry)
             except UsageError as error:
                 raise UsageError(f"the request {route.pattern.text!r}: {error}") from None
 
-    def find(self, name: str, peer: PeerIdentity, payload: bytes | None = None) -> Publication | NamedCall | None:
+    def find(
+        self, name: str, peer: PeerIdentity, payload: bytes | None = None
+    ) -> Publication | NamedCall | None:
         """Return what `look_up` returns, or None in the place of NoSuchPublisher."""
         try:
             return self.look_up(name, peer, payload)
         except NoSuchPublisher:
             return None
 
-    def look_up(self, name: str, peer: PeerIdentity, payload: bytes | None = None) -> Publication | NamedCall:
-        """Return what `name` leads to for `peer`. Raises NoSuchPublisher, UnfitPayload, UnfitPosition, and what the function raises."""
+    def look_up(
+        self, name: str, peer: PeerIdentity, payload: bytes | None = None
+    ) -> Publication | NamedCall:
+        """Return what `name` leads to for `peer`. Raises NoSuchPublisher, UnfitPayload,
+        UnfitPosition, and what the function raises.
+        """
         try:
             route, given, query = self.router.find(name)
             published = self.logs.get(route) if self.logs else None
@@ -310,7 +398,8 @@ class Service:
             call = route.bind(given, query, peer)
         except NoMatch as none:
             raise NoSuchPublisher(str(none)) from None
-        # `bind` returns the function itself if nothing was given: then the publication is the one made beforehand.
+        # `bind` returns the function itself if nothing was given:
+        # then the publication is the one made beforehand.
         known = self._plain.get(route) if call is route.function else None
         if known is not None and payload is None:
             return known
@@ -318,18 +407,24 @@ class Service:
             return self.named[route].call(call, payload)
         # Refused, and not dropped: an answer would look as if the payload had been used.
         if payload is not None:
-            raise UnfitPayload(f"{route.pattern.text} is a publisher and takes no payload, and one of {len(payload)} bytes was sent")
+            raise UnfitPayload(
+                f"{route.pattern.text} is a publisher and takes no payload, and one of "
+                f"{len(payload)} bytes was sent"
+            )
         if published is not None:
             return Publication(published.source(call(), words), None, 0)
         options = self.options[route]
         if route.is_generator:
-            return Publication(self._source(route, generate(call)), *options)  # the function is called when its stream is first pulled
+            # The function is called when its stream is first pulled.
+            return Publication(self._source(route, generate(call)), *options)
         made = call()
         if inspect.iscoroutine(made):
-            # Without this Python warns that a coroutine was never awaited, somewhere else and later.
+            # Without this Python warns that a coroutine was never awaited, somewhere else
+            # and later.
             made.close()
             raise UsageError(
-                f"{name!r}: its function is a coroutine function, it returns one value; to stream, `yield` the elements instead"
+                f"{name!r}: its function is a coroutine function, it returns one value; to stream, "
+                "`yield` the elements instead"
             )
         source = self._source(route, made)
         self._warn_of_stale_elements(route.pattern.text, source, stacklevel=2)
@@ -343,18 +438,27 @@ class Service:
         if source.prefetch == 0 and name not in self._warned:
             self._warned.add(name)
             warnings.warn(
-                f"the publisher {name!r} keeps the newest element only, and a subscriber over a connection requests 256 elements ahead, "
-                "which its reader gets first. A subscriber that needs the newest must say so: pipe(remote(url), ops.latest()), or demand=1",
+                f"the publisher {name!r} keeps the newest element only, and a subscriber over a "
+                "connection requests 256 elements ahead, "
+                "which its reader gets first. A subscriber that needs the newest must say so: "
+                "pipe(remote(url), ops.latest()), or demand=1",
                 StaleElementsWarning,
                 stacklevel=stacklevel,
             )
 
     def name_of(self, target: str | Request) -> str | Request:
-        """Return the name that `target` asks for, in its canonical spelling; or `target`, if it is data for a handler without a name."""
+        """Return the name that `target` asks for, in its canonical spelling; or `target`, if it
+        is data for a handler without a name.
+        """
         if isinstance(target, str):
             return canonical_name(target)
-        # `may_open` gets the name alone: with the payload behind it, the name would be in no list of names.
-        parts = decode_named_request(target.data) if self.named and target.model is Model.RESPONSE else None
+        # `may_open` gets the name alone: with the payload behind it,
+        # the name would be in no list of names.
+        parts = (
+            decode_named_request(target.data)
+            if self.named and target.model is Model.RESPONSE
+            else None
+        )
         if parts is not None:
             # A longer name leads nowhere, and a name of 64 KiB may take 60 ms.
             return canonical_name(parts[0]) if len(parts[0]) <= LONGEST_NAME else target
@@ -370,18 +474,25 @@ class Service:
         return canonical_name(name)
 
     def pattern_of(self, target: str | Request) -> str:
-        """Return the name or pattern that `target` leads to, or an empty text if it leads to none. For observers."""
+        """Return the name or pattern that `target` leads to, or an empty text
+        if it leads to none. For observers.
+        """
         name = target
         if isinstance(target, Request):
             parts = decode_named_request(target.data) if target.data[:1] == FIRST_BYTE else None
-            name = parts[0] if parts is not None else target.data[:LONGEST_NAME].decode(errors="replace")
+            name = (
+                parts[0]
+                if parts is not None
+                else target.data[:LONGEST_NAME].decode(errors="replace")
+            )
         try:
             return self.router.find(str(name))[0].pattern.text
         except NoMatch:
             return ""
 
     def answer(self, request: Request, peer: PeerIdentity) -> Publication | Handler:
-        """Return what a request leads to for `peer`: a publication, or a handler of requests with one answer.
+        """Return what a request leads to for `peer`:
+        a publication, or a handler of requests with one answer.
 
         Raises NoSuchPublisher, UnfitPayload, and what the user's function raises.
         """
@@ -399,7 +510,8 @@ class Service:
             if handler is None:
                 raise
         if request.model is Model.RESPONSE:
-            # One value: the caller runs the handler itself. A source around it would cost each request two more objects.
+            # One value: the caller runs the handler itself.
+            # A source around it would cost each request two more objects.
             return handler
         # Bound here, so that the stream is a source like any other from now on.
         call = partial(handler, request.data, peer)
@@ -420,7 +532,9 @@ class Service:
         return self._setup is not None
 
     def examine(self, data: bytes, peer: PeerIdentity) -> Any:
-        """Return what the setup function returns for `data`, perhaps an awaitable; None without such a function. Raises as it does."""
+        """Return what the setup function returns for `data`, perhaps an awaitable; None without
+        such a function. Raises as it does.
+        """
         return None if self._setup is None else self._setup(data, peer)
 
     def _look_up_data(self, request: Request, peer: PeerIdentity) -> Publication | NamedCall:
@@ -429,18 +543,30 @@ class Service:
         except UnicodeDecodeError:
             name = None
         if name is None:
-            raise NoSuchPublisher(f"its {len(request.data):,} bytes are no name, and no handler takes a {request.model.value} with data")
+            raise NoSuchPublisher(
+                f"its {len(request.data):,} bytes are no name, and no handler takes a "
+                f"{request.model.value} with data"
+            )
         return self.look_up(name, peer)
 
     def _handle_streaming(self, model: Model, function: F) -> F:
-        if inspect.iscoroutinefunction(check_function(function, f"the handler for a {model.value}")):
-            raise UsageError(f"{function!r} is a coroutine function, it returns one value; to stream, `yield` the elements instead")
+        if inspect.iscoroutinefunction(
+            check_function(function, f"the handler for a {model.value}")
+        ):
+            raise UsageError(
+                f"{function!r} is a coroutine function, it returns one value; to stream, `yield` "
+                "the elements instead"
+            )
         return self._handle(model, function)
 
     def _handle(self, model: Model, function: F) -> F:
-        # A second handler would replace the first without a word, perhaps from a module that is imported later.
+        # A second handler would replace the first without a word, perhaps from a module
+        # that is imported later.
         if model in self.handlers:
-            raise UsageError(f"{function!r}: there is a handler for a {model.value} already; a service has one of each kind")
+            raise UsageError(
+                f"{function!r}: there is a handler for a {model.value} already; a service has one "
+                "of each kind"
+            )
         self.handlers[model] = Handler(function, f"the handler for a {model.value}")
         return function
 
@@ -454,6 +580,12 @@ def _no_partition() -> None:
 
 def _check_element_size(name: str, size: object, *, batches: bool) -> None:
     if type(size) is not int or size < 0:
-        raise UsageError(f"element_size={size!r}; give the number of bytes of every element, or 0 where it differs")
+        raise UsageError(
+            f"element_size={size!r}; give the number of bytes of every element, or 0 where it "
+            "differs"
+        )
     if batches and size:
-        raise UsageError(f"{name!r}: batches=True and element_size= are two ways to yield several elements at once; give one of them")
+        raise UsageError(
+            f"{name!r}: batches=True and element_size= are two ways to yield several elements at "
+            "once; give one of them"
+        )

@@ -1,11 +1,15 @@
-"""Elements that writers have published and not committed yet, in memory. Plain code: no task, no clock.
+"""Elements that writers have published and not committed yet, in memory. Plain code:
+no task, no clock.
 
 Rules of this file:
 
-* An attempt is what one task of a writer has published. It counts once it is whole; a part of one is never committed.
-* All attempts together are bounded in bytes. If there is no room, attempts go that no commit will name: those of an earlier run of the
-  same batch first, then those that are older than `max_seconds`.
-* In memory, because a writer repeats a batch whose commit failed. So what a restart of this program loses is staged again.
+* An attempt is what one task of a writer has published. It counts once it is whole;
+  a part of one is never committed.
+* All attempts together are bounded in bytes. If there is no room, attempts go that no commit will
+  name: those of an earlier run of the same batch first, then those that are older than
+  `max_seconds`.
+* In memory, because a writer repeats a batch whose commit failed.
+  So what a restart of this program loses is staged again.
 """
 
 from collections.abc import Iterable, Sequence
@@ -25,11 +29,15 @@ MOST_COMMITTED: Final = 4_096
 """Ids of committed batches that are remembered, for commits whose answer was lost."""
 
 LONGEST_ID: Final = 200
-"""Characters of the id of a query: with the number of the batch it is the id of a transaction, which has 255 bytes at most."""
+"""Characters of the id of a query: with the number of the batch it is the id of a transaction,
+which has 255 bytes at most.
+"""
 
 
 class BatchId(NamedTuple):
-    """One batch of a writer. The writer repeats a batch that it has not seen committed, with the same id."""
+    """One batch of a writer. The writer repeats a batch that it has not seen committed,
+    with the same id.
+    """
 
     query: str
     batch: int
@@ -42,7 +50,9 @@ class BatchId(NamedTuple):
 
 @attrs.define(eq=False)
 class Attempt:
-    """What one task has published. `run` is that of the writer's process: a batch that is repeated has another one."""
+    """What one task has published. `run` is that of the writer's process:
+    a batch that is repeated has another one.
+    """
 
     of: BatchId
     run: str
@@ -75,9 +85,14 @@ class Staging:
         self.size += attempt.size
 
     def add(self, attempt: Attempt, elements: Sequence[bytes]) -> None:
-        """Add elements to an attempt. Raises LimitExceeded if there is no room, and PublicError if the attempt was dropped."""
+        """Add elements to an attempt. Raises LimitExceeded if there is no room, and PublicError
+        if the attempt was dropped.
+        """
         if attempt not in self._attempts:
-            raise PublicError("this attempt was dropped while it was staged: its batch was committed meanwhile, or repeated")
+            raise PublicError(
+                "this attempt was dropped while it was staged: its batch was committed meanwhile, "
+                "or repeated"
+            )
         size = sum(map(len, elements)) + ELEMENT_BYTES * len(elements)
         self._make_room(attempt, size)
         attempt.elements.extend(elements)
@@ -95,28 +110,42 @@ class Staging:
         return batch in self._committed
 
     def find(self, batch: BatchId, names: Iterable[tuple[int, str, int]]) -> list[Attempt]:
-        """Return the attempts of a batch that `names` lists: partition, name and count. Raises PublicError if one is missing."""
+        """Return the attempts of a batch that `names` lists: partition, name and count. Raises
+        PublicError if one is missing.
+        """
         # Whole ones only: a part may have the right count, although its end has not come.
-        known = {(attempt.partition, attempt.name): attempt for attempt in self._attempts if attempt.of == batch and attempt.is_whole}
+        known = {
+            (attempt.partition, attempt.name): attempt
+            for attempt in self._attempts
+            if attempt.of == batch and attempt.is_whole
+        }
         found = []
         for partition, name, count in sorted(names):
             attempt = known.get((partition, name))
             # A writer that counts otherwise has lost elements on the way.
             if attempt is None or len(attempt.elements) != count:
                 raise PublicError(
-                    f"partition {partition} of batch {batch.batch} is not staged here, so nothing of the batch was committed: the receiver "
-                    "was restarted since, or dropped it to make room. Start the query again: it repeats the batch"
+                    f"partition {partition} of batch {batch.batch} is not staged here, so nothing "
+                    "of the batch was committed: the receiver was restarted since, or dropped it "
+                    "to make room. Start the query again: it repeats the batch"
                 )
             found.append(attempt)
         return found
 
     def commit(self, batch: BatchId) -> None:
-        """Remember that a batch was committed, and forget the attempts of it and of earlier batches of the query."""
+        """Remember that a batch was committed, and forget the attempts of it
+        and of earlier batches of the query.
+        """
         self._committed[batch] = None
         if len(self._committed) > MOST_COMMITTED:
             del self._committed[next(iter(self._committed))]
-        # Earlier batches as well: a query commits its batches in order, so no commit names them any more.
-        self._drop_all(each for each in self._attempts if each.of.query == batch.query and each.of.batch <= batch.batch)
+        # Earlier batches as well: a query commits its batches in order,
+        # so no commit names them any more.
+        self._drop_all(
+            each
+            for each in self._attempts
+            if each.of.query == batch.query and each.of.batch <= batch.batch
+        )
 
     def abort(self, batch: BatchId, run: str) -> None:
         """Forget the attempts of one run of a batch."""
@@ -130,14 +159,21 @@ class Staging:
         if self.size + size <= self._max_bytes:
             return
         # A run that does not work any more staged these: the run of `attempt` has begun later.
-        self._drop_all(each for each in self._attempts if each.of == attempt.of and each.run != attempt.run)
-        # Only now, and not by a timer: an old attempt may still be committed as long as there is room.
-        self._drop_all(each for each in self._attempts if each.began <= attempt.began - self._max_seconds)
+        self._drop_all(
+            each for each in self._attempts if each.of == attempt.of and each.run != attempt.run
+        )
+        # Only now, and not by a timer: an old attempt may still be committed as long as there is
+        # room.
+        self._drop_all(
+            each for each in self._attempts if each.began <= attempt.began - self._max_seconds
+        )
         if self.size + size > self._max_bytes:
             raise LimitExceeded(
-                f"batches that are not committed yet would take {self.size + size:,} bytes here, and "
-                f"receive(max_staged_bytes={self._max_bytes:,}) are allowed: write smaller batches (maxElementsPerTrigger of the source) "
-                "or several writes, or give the receiver a higher max_staged_bytes",
+                f"batches that are not committed yet would take {self.size + size:,} bytes here, "
+                "and "
+                f"receive(max_staged_bytes={self._max_bytes:,}) are allowed: write smaller "
+                "batches (maxElementsPerTrigger of the source) or several writes, or give the "
+                "receiver a higher max_staged_bytes",
                 limit="max_staged_bytes",
                 value=self._max_bytes,
             )

@@ -1,4 +1,6 @@
-"""Counts the elements of a served stream and remembers how it ended, for observers. Made only if a plugin listens to streams."""
+"""Counts the elements of a served stream and remembers how it ended, for observers. Made only if
+a plugin listens to streams.
+"""
 
 from collections.abc import Callable, Sequence
 from typing import Any
@@ -17,7 +19,9 @@ class StreamCount:
         """`report` is called once, when the stream has ended."""
         self._report = report
         self.outcome: Outcome | None = None
-        """How the publisher ended the stream; None if the subscriber cancelled it, or the connection ended."""
+        """How the publisher ended the stream;
+        None if the subscriber cancelled it, or the connection ended.
+        """
         self.error: BaseException | None = None
         self.elements: int = 0
         self.bytes: int = 0
@@ -26,7 +30,8 @@ class StreamCount:
 
     def count(self, elements: Sequence[Any]) -> None:
         """Count `elements`. On a stream of fixed size one piece may hold several elements."""
-        # A publisher may signal any object. The sending stream refuses one that is not bytes, and its error says so.
+        # A publisher may signal any object.
+        # The sending stream refuses one that is not bytes, and its error says so.
         size = size_of(elements)
         self.bytes += size
         self.elements += size // self.element_size if self.element_size else len(elements)
@@ -73,7 +78,8 @@ class CountingSubscriber(Subscriber[Any]):
             self._subscriber.on_next(element)
 
     def on_error(self, error: BaseException, /) -> None:
-        # Before the signal: the end is reported also if the subscriber raises in it, and needs the outcome then.
+        # Before the signal: the end is reported also if the subscriber raises in it,
+        # and needs the outcome then.
         self._count.fail(error)
         self._subscriber.on_error(error)
 

@@ -1,7 +1,9 @@
-"""StreamSlots for streams: a stream keeps its place until it has ended *and* the tasks of its publisher have stopped.
+"""StreamSlots for streams: a stream keeps its place until it has ended *and* the tasks of its
+publisher have stopped.
 
-If a place were free when the subscriber cancels, a client that subscribes and cancels in a loop would run as many cleanups at the same
-time as it likes: the limit on streams would not bound the tasks.
+If a place were free when the subscriber cancels, a client that subscribes and cancels in a loop
+would run as many cleanups at the same time as it likes: the limit on streams would not bound the
+tasks.
 """
 
 from collections.abc import Callable
@@ -20,7 +22,9 @@ class StreamSlots(Protocol):
         """Free the place of a stream that has ended, and of which no task runs."""
 
     def keep(self, size: int, /) -> None:
-        """Keep the place of a stream that has ended while its tasks run; `free_kept` follows. They hold `size` bytes of the peer's."""
+        """Keep the place of a stream that has ended while its tasks run; `free_kept` follows.
+        They hold `size` bytes of the peer's.
+        """
 
     def free_kept(self, size: int, /) -> None:
         """Free a place that was kept, with the same `size`: the tasks have stopped."""
@@ -30,7 +34,9 @@ class StreamSlots(Protocol):
 
 
 class PlaceLimit(StreamSlots):
-    """At most `limit` streams at a time, for a subscriber side that counts its streams nowhere else."""
+    """At most `limit` streams at a time, for a subscriber side
+    that counts its streams nowhere else.
+    """
 
     def __init__(self, limit: int) -> None:
         self._limit = limit
@@ -62,10 +68,16 @@ class StreamSlot:
     __slots__ = ("_on_end", "_places", "_size", "_was_kept", "scope")
 
     scope: Scope
-    """The scope that runs the tasks of the publisher; its `on_drained` is `on_tasks_stopped`. Dropped when the stream ends."""
+    """The scope that runs the tasks of the publisher; its `on_drained` is `on_tasks_stopped`.
+    Dropped when the stream ends.
+    """
 
-    def __init__(self, places: StreamSlots, on_end: Callable[[], None] | None = None, size: int = 0) -> None:
-        """`on_end` is called when the stream has ended, after its place has been dealt with. `size` is the length of the request's data."""
+    def __init__(
+        self, places: StreamSlots, on_end: Callable[[], None] | None = None, size: int = 0
+    ) -> None:
+        """`on_end` is called when the stream has ended, after its place has been dealt with.
+        `size` is the length of the request's data.
+        """
         self._places = places
         self._size = size
         self._on_end = on_end
@@ -73,10 +85,12 @@ class StreamSlot:
 
     def on_stream_end(self) -> None:
         """Free the place, or keep it while tasks run. Call this once."""
-        # Not needed any more, and it refers to this object: without the circle both are freed at once.
+        # Not needed any more, and it refers to this object:
+        # without the circle both are freed at once.
         scope = self.scope
         del self.scope
-        # A generator that still runs its cleanup counts, also if its last element was sent long ago.
+        # A generator that still runs its cleanup counts, also
+        # if its last element was sent long ago.
         if scope.running:
             self._was_kept = True
             # The data of its request counts with it: the code that still runs may hold that.
@@ -87,7 +101,9 @@ class StreamSlot:
             self._on_end()
 
     def on_tasks_stopped(self) -> None:
-        """Free a place that was kept. A scope calls this each time that its last task has ended, also before the stream ends."""
+        """Free a place that was kept. A scope calls this each time that its last task has ended,
+        also before the stream ends.
+        """
         if self._was_kept:
             self._was_kept = False  # a scope may start tasks again, and would report their end too
             self._places.free_kept(self._size)

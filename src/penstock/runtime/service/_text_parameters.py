@@ -2,10 +2,11 @@
 
 Rules of this file:
 
-* A value has one spelling, as far as its type allows: ``1_0``, ``+1``, blanks and digits of other scripts are no numbers. So names can be
-  compared, and no text that surprises reaches a function.
+* A value has one spelling, as far as its type allows: ``1_0``, ``+1``, blanks and digits of other
+  scripts are no numbers. So names can be compared, and no text that surprises reaches a function.
 * A list takes a query's key that is given several times. Every other parameter is given once.
-* A parameter that no text could ever fill is a UsageError when the publisher is added, and not an answer to each subscribe.
+* A parameter that no text could ever fill is a UsageError when the publisher is added,
+  and not an answer to each subscribe.
 """
 
 import collections.abc
@@ -24,7 +25,9 @@ from penstock.api import UsageError, shown
 from penstock.spi import TEXT_FORMS, bare_type
 
 ReadTexts: TypeAlias = Callable[[list[str]], Any]
-"""Returns the value of a parameter, of every text that was given for it. Raises ValueError, or what a class of the user raises."""
+"""Returns the value of a parameter, of every text that was given for it. Raises ValueError, or
+what a class of the user raises.
+"""
 
 _YES: Final = frozenset({"1", "true", "yes", "on"})
 _NO: Final = frozenset({"0", "false", "no", "off"})
@@ -32,7 +35,9 @@ _NO: Final = frozenset({"0", "false", "no", "off"})
 # 40 digits bound the work: int() of n digits takes time in the order of n squared.
 _INTEGER: Final = re.compile(r"-?[0-9]{1,40}")
 # An exponent of 3 digits bounds it, too: int(Decimal("1e999999")) has a million digits.
-_NUMBER: Final = re.compile(r"-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?")
+_NUMBER: Final = re.compile(
+    r"-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?"
+)
 # The '+' of a zone is a blank in a query, if it was not escaped.
 _BLANK_ZONE: Final = re.compile(r" (?=[0-9]{2}:?[0-9]{2}$)")
 
@@ -63,7 +68,9 @@ _ADVICE: Final[dict[type, str]] = {
     slice: _TAKE_APART,
     BaseException: _TAKE_APART,
 }
-"""Types that raise TypeError for every text, or that a text fits by accident: dict, say. And what to write instead."""
+"""Types that raise TypeError for every text, or that a text fits by accident: dict, say.
+And what to write instead.
+"""
 
 
 def without_none(kind: Any) -> Any:
@@ -76,7 +83,9 @@ def without_none(kind: Any) -> Any:
 
 
 def text_type(kind: Any) -> Any:
-    """Return the type that texts become: without ``| None``, Annotated, and the names that a NewType or an alias gives it."""
+    """Return the type that texts become: without ``| None``, Annotated, and the names that a
+    NewType or an alias gives it.
+    """
     before = object()
     # Repeated until nothing changes: a NewType of a NewType, or an Annotated inside an Optional.
     while kind is not before:
@@ -87,7 +96,9 @@ def text_type(kind: Any) -> Any:
 
 
 def texts_reader(kind: Any, what: str) -> ReadTexts:
-    """Return what turns the texts of a parameter into its value. Raises UsageError for an annotation that is not a type."""
+    """Return what turns the texts of a parameter into its value. Raises UsageError for an
+    annotation that is not a type.
+    """
     kind = text_type(kind)
     origin = get_origin(kind) or kind
     if is_list(kind):
@@ -123,12 +134,17 @@ def why_never_from_text(kind: Any) -> str:
     except ValueError:
         return ""  # a type written in C that has no signature
     except TypeError:
-        return f"{kind.__name__} cannot be made of one text: annotate it with str, and make the {kind.__name__} in the function"
+        return (
+            f"{kind.__name__} cannot be made of one text: annotate it with str, and make the "
+            f"{kind.__name__} in the function"
+        )
     return ""
 
 
 def text_reader(kind: Any, what: str) -> Callable[[str], Any]:
-    """Return what turns one text into a value of type `kind`. Raises UsageError for an annotation that is not a type."""
+    """Return what turns one text into a value of type `kind`. Raises UsageError for an
+    annotation that is not a type.
+    """
     kind = text_type(kind)
     if kind in (str, Any, inspect.Parameter.empty):
         return str
@@ -137,8 +153,9 @@ def text_reader(kind: Any, what: str) -> Callable[[str], Any]:
     if isinstance(kind, type):
         return _form_of(kind) or (partial(_read_enum, kind) if issubclass(kind, Enum) else kind)
     raise UsageError(
-        f"{what} is annotated with {shown(kind)}; annotate it with a type that takes a text: str, int, float, bool, date, datetime, "
-        "Decimal, UUID, a Literal, an Enum, one of these | None, or for a key that is given several times a list of one of these"
+        f"{what} is annotated with {shown(kind)}; annotate it with a type that takes a text: str, "
+        "int, float, bool, date, datetime, Decimal, UUID, a Literal, an Enum, one of these | "
+        "None, or for a key that is given several times a list of one of these"
     )
 
 
@@ -154,9 +171,14 @@ def _advice_for(kind: type) -> str:
     if issubclass(kind, Enum):
         if any(isinstance(member.value, str | int) for member in kind):
             return ""
-        return f"no value of {kind.__name__} is a text: annotate it with str, and look the {kind.__name__} up in the function"
+        return (
+            f"no value of {kind.__name__} is a text: annotate it with str, and look the "
+            f"{kind.__name__} up in the function"
+        )
     # Every class is an object, so that one counts only if it is written itself.
-    known = [base for base in kind.__mro__ if base in _ADVICE and (base is not object or kind is object)]
+    known = [
+        base for base in kind.__mro__ if base in _ADVICE and (base is not object or kind is object)
+    ]
     return _ADVICE[known[0]] if known else ""
 
 
@@ -170,7 +192,9 @@ def _read_once(read: Callable[[str], Any], texts: list[str]) -> Any:
     return read(texts[0])
 
 
-def _read_list(read: Callable[[str], Any], make: Callable[[list[Any]], Any], texts: list[str]) -> Any:
+def _read_list(
+    read: Callable[[str], Any], make: Callable[[list[Any]], Any], texts: list[str]
+) -> Any:
     # One text that does not fit refuses the whole name, as it does for a single parameter.
     return make([read(text) for text in texts])
 
@@ -192,7 +216,8 @@ def _read_int(text: str) -> int:
 def _read_float(text: str) -> float:
     if not _NUMBER.fullmatch(text):
         raise ValueError(text)
-    # float() also takes nan and inf, but the pattern above lets no letters through except the exponent.
+    # float() also takes nan and inf, but the pattern above lets no letters through except the
+    # exponent.
     number = float(text)
     if number - number != 0.0:  # 1e999
         raise ValueError(text)
@@ -224,7 +249,8 @@ def _read_literal(allowed: tuple[Any, ...], text: str) -> Any:
 
 def _read_enum(kind: type[Enum], text: str) -> Any:
     try:
-        # By value, and not by the name of the member: names are for programs, and values for the wire.
+        # By value, and not by the name of the member:
+        # names are for programs, and values for the wire.
         return kind(text)
     except ValueError:
         return kind(_read_int(text))  # raises ValueError for a text that is not a value

@@ -1,7 +1,9 @@
-"""The 45 checks of the early draft, and two that compare with a model. They run if a verification declares ``profile = DRAFT``.
+"""The 45 checks of the early draft, and two that compare with a model. They run if a verification
+declares ``profile = DRAFT``.
 
-Each is a method. Its docstring begins with its number: DP1 to DP23 for publishers, DS1 to DS15 for subscribers,
-DX1 to DX7 for processors. If its body is that of a modern check, it calls that method: the rule set and `self.profile` make the difference.
+Each is a method. Its docstring begins with its number: DP1 to DP23 for publishers, DS1 to DS15 for
+subscribers, DX1 to DX7 for processors. If its body is that of a modern check, it calls that method:
+the rule set and `self.profile` make the difference.
 
 ============================  =======================================================
 _publisher_answers.py         DP1-DP6, DP17, DP22: the answers of subscribe()
@@ -29,7 +31,9 @@ class DraftPublisherChecks(DraftAnswerChecks, DraftCallChecks, DraftStreamChecks
     abstract = True
 
 
-class DraftSubscriberChecks(DraftSubscriberSignalChecks, DraftSubscriberCallChecks, DraftSubscriberModelChecks):
+class DraftSubscriberChecks(
+    DraftSubscriberSignalChecks, DraftSubscriberCallChecks, DraftSubscriberModelChecks
+):
     """DS1 to DS15, and a model."""
 
     abstract = True

@@ -5,7 +5,14 @@ from typing import Any, Final
 from penstock.api import InvalidStateError
 from penstock.draft import DraftSubscriber, DraftSubscription
 from penstock.testing import ManualSubscriber
-from penstock_tck._capabilities import COMPLETED_PUBLISHER, COMPLETES, FAILED_PUBLISHER, MULTICAST, REFUSING_PUBLISHER, REMEMBERS
+from penstock_tck._capabilities import (
+    COMPLETED_PUBLISHER,
+    COMPLETES,
+    FAILED_PUBLISHER,
+    MULTICAST,
+    REFUSING_PUBLISHER,
+    REMEMBERS,
+)
 from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
 
@@ -19,25 +26,35 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D1.1", "D1.2", needs=[COMPLETED_PUBLISHER])
     async def a_completed_publisher_signals_only_on_complete(self) -> None:
-        """DP1: subscribes to a completed publisher. Expects on_complete once, without on_subscribe, and nothing after it.
+        """DP1: subscribes to a completed publisher.
+        Expects on_complete once, without on_subscribe, and nothing after it.
 
-        If this fails, look at what subscribe() does in the completed state: on_subscribe means "accepted", and there is nothing to accept.
+        If this fails, look at what subscribe() does in the completed state: on_subscribe means
+        "accepted", and there is nothing to accept.
         """
-        await self._draft_expect_answer(await self.resolve(self.create_completed_publisher()), "on_complete")
+        await self._draft_expect_answer(
+            await self.resolve(self.create_completed_publisher()), "on_complete"
+        )
 
     @check("D1.3", "D1.4", needs=[FAILED_PUBLISHER])
     async def a_failed_publisher_signals_only_on_error(self) -> None:
-        """DP2: subscribes to a failed publisher. Expects on_error once, without on_subscribe, and nothing after it.
+        """DP2: subscribes to a failed publisher.
+        Expects on_error once, without on_subscribe, and nothing after it.
 
-        If this fails, look at what subscribe() does in the error state: it must call on_error, and nothing before it.
+        If this fails, look at what subscribe() does in the error state:
+        it must call on_error, and nothing before it.
         """
-        await self._draft_expect_answer(await self.resolve(self.create_failed_publisher()), "on_error")
+        await self._draft_expect_answer(
+            await self.resolve(self.create_failed_publisher()), "on_error"
+        )
 
     @check("D1.5", elements=1)
     async def an_active_publisher_answers_with_on_subscribe(self) -> None:
-        """DP3: subscribes, and expects on_subscribe and nothing else. Then requests 1 and expects the element.
+        """DP3: subscribes, and expects on_subscribe and nothing else.
+        Then requests 1 and expects the element.
 
-        If this fails, look at the order in subscribe(): on_subscribe is the first signal, it comes once, and elements wait for demand.
+        If this fails, look at the order in subscribe(): on_subscribe is the first signal, it comes
+        once, and elements wait for demand.
         """
         probe = self.probe()
         await self._draft_expect_answer(await self.publisher(1), "on_subscribe", probe)
@@ -47,18 +64,24 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D1.6", needs=[REFUSING_PUBLISHER])
     async def a_refused_subscriber_gets_only_on_error(self) -> None:
-        """DP4: subscribes to a publisher that refuses. Expects on_error once, without on_subscribe, and nothing after it.
+        """DP4: subscribes to a publisher that refuses.
+        Expects on_error once, without on_subscribe, and nothing after it.
 
-        If this fails, look at where a subscriber is refused: on_subscribe means "accepted", so it must not come before the refusal.
+        If this fails, look at where a subscriber is refused: on_subscribe means "accepted", so it
+        must not come before the refusal.
         """
-        await self._draft_expect_answer(await self.resolve(self.create_refusing_publisher()), "on_error")
+        await self._draft_expect_answer(
+            await self.resolve(self.create_refusing_publisher()), "on_error"
+        )
 
     @check("D1.7", elements=3)
     async def the_same_object_is_refused_while_it_is_subscribed(self) -> None:
-        """DP5: requests 1 and subscribes the same object again. Expects on_error(InvalidStateError) and nothing after it: no second
-        on_subscribe, and no element that the first subscription had requested, because an on_error is an end.
+        """DP5: requests 1 and subscribes the same object again. Expects on_error(InvalidStateError)
+        and nothing after it: no second on_subscribe, and no element that the first subscription had
+        requested, because an on_error is an end.
 
-        If this fails, look at the registry of subscribers: it compares by identity, subscribe() checks it first, and a refusal ends both.
+        If this fails, look at the registry of subscribers: it compares by identity, subscribe()
+        checks it first, and a refusal ends both.
         """
         publisher = await self.publisher(3)
         probe = await self.open_on(publisher)
@@ -71,9 +94,11 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D1.7", elements=2, needs=[MULTICAST])
     async def equal_subscribers_that_are_not_identical_are_both_served(self) -> None:
-        """DP6: subscribes two objects that compare equal, and requests 1 for each. Expects an element for each.
+        """DP6: subscribes two objects that compare equal, and requests 1 for each.
+        Expects an element for each.
 
-        If this fails, look at how the registry finds a subscriber: by `is`, or by id(), never by == or as the key of a dict or set.
+        If this fails, look at how the registry finds a subscriber: by `is`, or by id(), never by ==
+        or as the key of a dict or set.
         """
         publisher = await self.publisher(2)
         probes = [self.probe(), self.probe()]
@@ -89,12 +114,15 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D3.4", elements=3, needs=[MULTICAST])
     async def a_cancelled_subscriber_may_subscribe_again_at_once(self) -> None:
-        """DP17: subscribes one object 100 times, each time directly after its cancel, then requests 3. Expects three elements.
+        """DP17: subscribes one object 100 times, each time directly after its cancel, then
+        requests 3. Expects three elements.
 
-        If this fails, look at what cancel does later: the subscriber must be out of the registry when cancel returns.
+        If this fails, look at what cancel does later:
+        the subscriber must be out of the registry when cancel returns.
         """
         publisher = await self.publisher(3)
-        # A processor ends when its last subscriber has cancelled (D8.3). This subscriber stays, so that it does not end.
+        # A processor ends when its last subscriber has cancelled (D8.3).
+        # This subscriber stays, so that it does not end.
         staying = await self.open_on(publisher)
         probe = await self.open_on(publisher)
         for _ in range(_AGAIN):
@@ -109,9 +137,11 @@ class DraftAnswerChecks(PublisherStage):
 
     @check("D4.6", elements=3, needs=[COMPLETES, MULTICAST, REMEMBERS])
     async def a_late_subscriber_starts_with_the_oldest_element(self) -> None:
-        """DP22: lets one subscriber take two of three elements, then subscribes another. Expects all three for it, from the first on.
+        """DP22: lets one subscriber take two of three elements, then subscribes another. Expects
+        all three for it, from the first on.
 
-        If this fails, look at where a new subscriber starts: at the oldest element that is still kept, not at the newest.
+        If this fails, look at where a new subscriber starts:
+        at the oldest element that is still kept, not at the newest.
         """
         publisher = await self.publisher(3)
         early = await self.open_on(publisher)
@@ -125,13 +155,21 @@ class DraftAnswerChecks(PublisherStage):
         await late.expect_complete()
         await self.finish(early)
 
-    async def _draft_expect_answer(self, publisher: Any, signal: str, probe: ManualSubscriber | None = None) -> None:
+    async def _draft_expect_answer(
+        self, publisher: Any, signal: str, probe: ManualSubscriber | None = None
+    ) -> None:
         """Subscribe, and expect this one signal, and nothing else for a minute."""
         probe = probe or self.probe()
         self.subscribe(publisher, probe)
         await self.settle()
         answer = [seen.value for seen, _ in await probe.drain()]
-        self.verify(answer == [signal], f"subscribe() was answered with {' and '.join(answer) or 'nothing'}; it must be {signal} alone")
+        self.verify(
+            answer == [signal],
+            (
+                f"subscribe() was answered with {' and '.join(answer) or 'nothing'}; it must be "
+                f"{signal} alone"
+            ),
+        )
         await probe.expect_nothing()
 
 

@@ -24,9 +24,11 @@ class DraftStreamChecks(PublisherStage):
 
     @check("D4.2", elements=3, needs=[COMPLETES])
     async def no_element_follows_the_end(self) -> None:
-        """DP18: calls request_more(10) on a stream of three elements, takes it to its end, and requests 10 more. Expects no signal.
+        """DP18: calls request_more(10) on a stream of three elements, takes it to its end, and
+        requests 10 more. Expects no signal.
 
-        If this fails, look at tasks that still run after the end: open demand must not bring another element.
+        If this fails, look at tasks that still run after the end:
+        open demand must not bring another element.
         """
         probe = await self.open(3)
         probe.request(10)
@@ -39,9 +41,11 @@ class DraftStreamChecks(PublisherStage):
 
     @check("D4.3", elements=5, needs=[MULTICAST])
     async def all_subscribers_get_the_same_elements_one_by_one(self) -> None:
-        """DP19: three subscribers request five elements in turns, by 1, 1, 2, 1 and 2, 3 and 3, 1, 1. Expects the same five for each.
+        """DP19: three subscribers request five elements in turns, by 1, 1, 2, 1 and 2, 3 and 3,
+        1, 1. Expects the same five for each.
 
-        If this fails, look at where elements are made: once for the stream, not once for each subscriber, and always in the same order.
+        If this fails, look at where elements are made: once for the stream, not once for each
+        subscriber, and always in the same order.
         """
         probes = await self._draft_subscribe_three(5)
         for turn in range(max(map(len, _PATTERNS))):
@@ -54,9 +58,11 @@ class DraftStreamChecks(PublisherStage):
 
     @check("D4.3", elements=3, needs=[MULTICAST, COMPLETES])
     async def all_subscribers_get_the_same_elements_at_once(self) -> None:
-        """DP20: three subscribers request more than the stream has. Expects the same elements, the same last one, and on_complete for each.
+        """DP20: three subscribers request more than the stream has. Expects the same elements, the
+        same last one, and on_complete for each.
 
-        If this fails, look at how a subscriber that requests much is served beside the others: it gets the same stream as they do.
+        If this fails, look at how a subscriber that requests much is served beside the others: it
+        gets the same stream as they do.
         """
         probes = await self._draft_subscribe_three(3)
         for probe in probes:
@@ -69,10 +75,11 @@ class DraftStreamChecks(PublisherStage):
 
     @check("D4.4", "D4.5", elements=3, needs=[COMPLETES])
     async def completion_comes_with_the_last_element(self) -> None:
-        """DP21: requests exactly the three elements that the stream has. Expects on_complete after them, without a further request.
+        """DP21: requests exactly the three elements that the stream has. Expects on_complete after
+        them, without a further request.
 
-        If this fails, look at when the end is detected: after the last element, not at the next request. Look one element ahead if the
-        source does not tell its end.
+        If this fails, look at when the end is detected: after the last element, not at the next
+        request. Look one element ahead if the source does not tell its end.
         """
         probe = await self.open(3)
         probe.request(3)
@@ -82,9 +89,11 @@ class DraftStreamChecks(PublisherStage):
 
     @check("D4.7", elements=1, needs=[COMPLETES])
     async def a_stream_ends_once(self) -> None:
-        """DP23: takes a stream of one element to its end, requests once more, and waits. Expects a single on_complete and no on_error.
+        """DP23: takes a stream of one element to its end, requests once more, and waits. Expects a
+        single on_complete and no on_error.
 
-        If this fails, look at the code paths that lead to on_complete and on_error: the first one that is taken must close the others.
+        If this fails, look at the code paths that lead to on_complete and on_error: the first one
+        that is taken must close the others.
         """
         probe = await self.open(1)
         probe.request(1)
@@ -92,8 +101,13 @@ class DraftStreamChecks(PublisherStage):
         with suppress(InvalidStateError):
             probe.request(1)
         await trio.sleep(_MINUTE)
-        ends = [signal for signal, _ in await probe.drain() if signal in (Signal.COMPLETE, Signal.ERROR)]
-        self.verify(ends == [Signal.COMPLETE], f"the stream ended {len(ends)} times; a single on_complete was expected")
+        ends = [
+            signal for signal, _ in await probe.drain() if signal in (Signal.COMPLETE, Signal.ERROR)
+        ]
+        self.verify(
+            ends == [Signal.COMPLETE],
+            f"the stream ended {len(ends)} times; a single on_complete was expected",
+        )
 
     async def _draft_subscribe_three(self, elements: int) -> list[ManualSubscriber]:
         publisher = await self.publisher(elements)
@@ -102,6 +116,12 @@ class DraftStreamChecks(PublisherStage):
     def _draft_expect_the_same(self, probes: Sequence[ManualSubscriber], count: int) -> None:
         for probe in probes:
             probe.check()
-            self.verify(len(probe.elements) == count, f"{probe.name} got {len(probe.elements)} of {count} elements")
+            self.verify(
+                len(probe.elements) == count,
+                f"{probe.name} got {len(probe.elements)} of {count} elements",
+            )
             same = probe.elements == probes[0].elements
-            self.verify(same, f"{probe.name} got {probe.elements}, but {probes[0].name} got {probes[0].elements}")
+            self.verify(
+                same,
+                f"{probe.name} got {probe.elements}, but {probes[0].name} got {probes[0].elements}",
+            )

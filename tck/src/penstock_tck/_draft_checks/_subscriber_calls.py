@@ -19,9 +19,11 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
     @check("D7.2", needs=[TRIGGERS_SHUTDOWN])
     async def a_shutdown_cancels_once(self) -> None:
-        """DS8: makes it request and tells it to shut down. Expects one cancel, and no call after it.
+        """DS8: makes it request and tells it to shut down.
+        Expects one cancel, and no call after it.
 
-        If this fails, look at the code that ends your subscriber from outside: it must cancel a subscription that it still has.
+        If this fails, look at the code that ends your subscriber from outside: it must cancel a
+        subscription that it still has.
         """
         upstream = await self._draft_attach_with_request()
         await resolve(self.trigger_shutdown())
@@ -30,12 +32,15 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
     @check("D7.3", needs=[TRIGGERS_CANCEL, TRIGGERS_REQUEST])
     async def nothing_is_requested_after_a_cancel(self) -> None:
-        """DS9: makes it request, cancel, and request again. Expects no request_more after the cancel.
+        """DS9: makes it request, cancel, and request again.
+        Expects no request_more after the cancel.
 
-        If this fails, look at cancel: it must drop the subscription, so that nothing can be requested from it any more.
+        If this fails, look at cancel: it must drop the subscription, so that nothing can be
+        requested from it any more.
         """
         upstream = await self._draft_attach_and_cancel()
-        with suppress(InvalidStateError):  # the downstream subscription of a processor has ended, too, and raises
+        # The downstream subscription of a processor has ended, too, and raises.
+        with suppress(InvalidStateError):
             await self.make_request(1)
         await upstream.expect_no_calls()
 
@@ -43,7 +48,8 @@ class DraftSubscriberCallChecks(SubscriberStage):
     async def nothing_is_cancelled_twice(self) -> None:
         """DS10: makes it cancel twice and shut down. Expects a single cancel.
 
-        If this fails, look at cancel: it must drop the subscription, so that a second call finds none.
+        If this fails, look at cancel:
+        it must drop the subscription, so that a second call finds none.
         """
         upstream = await self._draft_attach_and_cancel()
         for act in (self.trigger_cancel, self.trigger_shutdown):
@@ -53,9 +59,11 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
     @check("D7.5", needs=[TRIGGERS_CANCEL])
     async def elements_after_a_cancel_are_accepted(self) -> None:
-        """DS11: makes it request and cancel, then sends an element that it had requested. Expects that on_next returns, and no call.
+        """DS11: makes it request and cancel, then sends an element that it had requested. Expects
+        that on_next returns, and no call.
 
-        If this fails, look at on_next: an element may have been in transit when the subscription was cancelled.
+        If this fails, look at on_next:
+        an element may have been in transit when the subscription was cancelled.
         """
         upstream = await self._draft_attach_and_cancel()
         upstream.emit(self.create_element(0))
@@ -63,8 +71,8 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
     @check("D7.6")
     async def completion_is_accepted_after_a_request(self) -> None:
-        """DS12: makes it request and completes without an element. Expects that on_complete returns, and that a handler gets the
-        completion, once.
+        """DS12: makes it request and completes without an element. Expects that on_complete
+        returns, and that a handler gets the completion, once.
 
         If this fails, look at on_complete: it must not rely on elements that were requested.
         """
@@ -74,16 +82,19 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
     @check("D7.6")
     async def completion_is_accepted_without_a_request(self) -> None:
-        """DS13: completes directly after on_subscribe. Expects that on_complete returns, and that a handler gets the completion, once.
+        """DS13: completes directly after on_subscribe. Expects that on_complete returns, and that a
+        handler gets the completion, once.
 
-        If this fails, look at on_complete: it must rely neither on a request nor on work that on_subscribe has only scheduled.
+        If this fails, look at on_complete: it must rely neither on a request nor on work that
+        on_subscribe has only scheduled.
         """
         await self._draft_attach_to_end(ManualPublisher.complete)
         await self._draft_expect_seen(("on_complete", None))
 
     @check("D7.7")
     async def a_failure_is_accepted_after_a_request(self) -> None:
-        """DS14: makes it request and fails without an element. Expects that on_error returns, and that a handler gets the error, once.
+        """DS14: makes it request and fails without an element. Expects that on_error returns, and
+        that a handler gets the error, once.
 
         If this fails, look at on_error: it must not rely on elements that were requested.
         """
@@ -94,9 +105,11 @@ class DraftSubscriberCallChecks(SubscriberStage):
 
     @check("D7.7")
     async def a_failure_is_accepted_without_a_request(self) -> None:
-        """DS15: fails directly after on_subscribe. Expects that on_error returns, and that a handler gets the error, once.
+        """DS15: fails directly after on_subscribe. Expects that on_error returns, and that a
+        handler gets the error, once.
 
-        If this fails, look at on_error: it must rely neither on a request nor on work that on_subscribe has only scheduled.
+        If this fails, look at on_error: it must rely neither on a request nor on work that
+        on_subscribe has only scheduled.
         """
         error = ValueError("the source failed")
         await self._draft_attach_to_end(lambda upstream: upstream.fail(error))
@@ -122,11 +135,15 @@ class DraftSubscriberCallChecks(SubscriberStage):
         return upstream
 
     async def _draft_expect_seen(self, end: tuple[str, Any]) -> None:
-        """If the subscriber reports: expect that a handler got this end, with the very object, once, and nothing else."""
+        """If the subscriber reports:
+        expect that a handler got this end, with the very object, once, and nothing else.
+        """
         await self.settle()
         if self.reports:
             same = len(self.seen) == 1 and self.seen[0][0] == end[0] and self.seen[0][1] is end[1]
-            self.verify(same, f"the handlers saw {self.seen or 'nothing'}; they must see {end[0]} once")
+            self.verify(
+                same, f"the handlers saw {self.seen or 'nothing'}; they must see {end[0]} once"
+            )
 
 
 class _EndsAtOnce:

@@ -1,6 +1,7 @@
 """How signals are handled by the draft: in a task, and without calls (DS1 to DS7).
 
-The manual publisher records every call that is made inside a signal, so each check judges that as well.
+The manual publisher records every call that is made inside a signal, so each check judges
+that as well.
 """
 
 from contextlib import suppress
@@ -22,23 +23,29 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D5.1", "D5.2")
     async def on_subscribe_only_schedules(self) -> None:
-        """DS1: subscribes it and makes it request. Expects the request after on_subscribe has returned.
+        """DS1: subscribes it and makes it request.
+        Expects the request after on_subscribe has returned.
 
-        If this fails, look at on_subscribe: it keeps the subscription and wakes the task that requests; it does not request.
+        If this fails, look at on_subscribe: it keeps the subscription and wakes the task that
+        requests; it does not request.
         """
         upstream = await self.attach_fresh()
         await self.make_request(1)
         await upstream.expect_request()
         places = upstream.subscription.call_places
-        self.verify(places == ["outside any signal"], f"the subscription was called {', '.join(places)}")
+        self.verify(
+            places == ["outside any signal"], f"the subscription was called {', '.join(places)}"
+        )
         upstream.complete()
         await self.settle()
 
     @check("D5.1", "D5.2", needs=[REPORTS])
     async def on_next_only_schedules(self) -> None:
-        """DS2: sends an element. Expects that no handler has got it when on_next returns, and that one has when all is settled.
+        """DS2: sends an element. Expects that no handler has got it when on_next returns, and that
+        one has when all is settled.
 
-        If this fails, look at on_next: it hands the element to a task of the subscriber and returns.
+        If this fails, look at on_next:
+        it hands the element to a task of the subscriber and returns.
         """
         upstream = await self.attach_fresh()
         await self.make_request(1)
@@ -50,9 +57,11 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D6.1", "D6.2", needs=[REPORTS])
     async def on_complete_only_schedules(self) -> None:
-        """DS3: completes. Expects that no handler has got it when on_complete returns, and that one has when all is settled.
+        """DS3: completes. Expects that no handler has got it when on_complete returns, and
+        that one has when all is settled.
 
-        If this fails, look at on_complete: it is an event for a task of the subscriber, like any other.
+        If this fails, look at on_complete:
+        it is an event for a task of the subscriber, like any other.
         """
         upstream = await self.attach_fresh()
         upstream.complete()
@@ -60,9 +69,11 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D6.1", "D6.2", needs=[REPORTS])
     async def on_error_only_schedules(self) -> None:
-        """DS4: fails. Expects that no handler has got it when on_error returns, and that one has when all is settled.
+        """DS4: fails. Expects that no handler has got it when on_error returns, and
+        that one has when all is settled.
 
-        If this fails, look at on_error: it is an event for a task of the subscriber, like any other.
+        If this fails, look at on_error:
+        it is an event for a task of the subscriber, like any other.
         """
         upstream = await self.attach_fresh()
         upstream.fail(ValueError("the source failed"))
@@ -70,10 +81,11 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D6.3")
     async def nothing_is_called_after_on_complete(self) -> None:
-        """DS5: makes it request, sends the elements that it requested (2 at most), completes at once, and tells it to request and to shut
-        down. Expects no call after the completion.
+        """DS5: makes it request, sends the elements that it requested (2 at most), completes at
+        once, and tells it to request and to shut down. Expects no call after the completion.
 
-        If this fails, look at on_complete: it must drop the subscription, so that elements that are handled later cannot request more.
+        If this fails, look at on_complete: it must drop the subscription, so that elements that are
+        handled later cannot request more.
         """
         upstream = await self._draft_with_unhandled_elements()
         upstream.complete()
@@ -81,10 +93,11 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D6.3")
     async def nothing_is_called_after_on_error(self) -> None:
-        """DS6: makes it request, sends the elements that it requested (2 at most), fails at once, and tells it to request and to shut down.
-        Expects no call after the error.
+        """DS6: makes it request, sends the elements that it requested (2 at most), fails at once,
+        and tells it to request and to shut down. Expects no call after the error.
 
-        If this fails, look at on_error: it must drop the subscription, which counts as cancelled and must not be cancelled again.
+        If this fails, look at on_error: it must drop the subscription, which counts as cancelled
+        and must not be cancelled again.
         """
         upstream = await self._draft_with_unhandled_elements()
         upstream.fail(ValueError("the source failed"))
@@ -92,24 +105,33 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     @check("D7.1")
     async def a_second_subscription_is_reported_and_not_used(self) -> None:
-        """DS7: gives it a second subscription. Expects an error (raised by on_subscribe, or seen by a handler), and no call on the new one.
+        """DS7: gives it a second subscription. Expects an error (raised by on_subscribe, or seen by
+        a handler), and no call on the new one.
 
-        If this fails, look at on_subscribe: if it already has a subscription, it must raise or report, and call neither of the two.
+        If this fails, look at on_subscribe: if it already has a subscription, it must raise or
+        report, and call neither of the two.
         """
         upstream = await self.attach_fresh()
         second = _RecordingSubscription()
         try:
             self.signal_target(upstream).on_subscribe(second)
-        except Exception as error:  # boundary: the subscriber's code runs here, and raising is one way to report
+        except Exception as error:
+            # boundary: the subscriber's code runs here, and raising is one way to report.
             self.note(f"the second on_subscribe raised {error!r}")
             reported = True
         else:
             await self.settle()
             reported = any(signal == "on_error" for signal, _ in self.seen)
         await self.settle()
-        self.verify(not second.calls, f"the second subscription was called: {', '.join(second.calls)}")
         self.verify(
-            reported, "a second subscription was accepted without an error: on_subscribe did not raise, and no handler saw an error"
+            not second.calls, f"the second subscription was called: {', '.join(second.calls)}"
+        )
+        self.verify(
+            reported,
+            (
+                "a second subscription was accepted without an error: on_subscribe did not raise, "
+                "and no handler saw an error"
+            ),
         )
         if not upstream.cancelled:
             upstream.complete()
@@ -117,7 +139,10 @@ class DraftSubscriberSignalChecks(SubscriberStage):
 
     async def _draft_expect_later(self, signal: str) -> None:
         early = [seen for seen, _ in self.seen]
-        self.verify(signal not in early, f"a handler saw {signal} before {signal} returned; it must be scheduled")
+        self.verify(
+            signal not in early,
+            f"a handler saw {signal} before {signal} returned; it must be scheduled",
+        )
         await self.settle()
         self.verify(signal in [seen for seen, _ in self.seen], f"no handler saw {signal}")
 
@@ -135,7 +160,8 @@ class DraftSubscriberSignalChecks(SubscriberStage):
         """Tell it to request and to shut down, and expect no call on the ended subscription."""
         await self.settle()
         for act in (partial(self.make_request, 1), self.trigger_shutdown):
-            with suppress(InvalidStateError):  # the downstream subscription of a processor has ended, too, and raises
+            # The downstream subscription of a processor has ended, too, and raises.
+            with suppress(InvalidStateError):
                 await resolve(act())
         await upstream.expect_no_calls()
 

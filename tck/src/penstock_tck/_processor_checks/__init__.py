@@ -1,11 +1,12 @@
 """The checks that only processors have (rules 4.1, 4.2). `ProcessorChecks` has all of them.
 
-A processor also runs every check of `_publisher_checks/` and `_subscriber_checks/`: `ProcessorStage` makes both sides with one factory.
+A processor also runs every check of `_publisher_checks/` and `_subscriber_checks/`:
+`ProcessorStage` makes both sides with one factory.
 
 ============================  =======================================================
 _errors.py                    4.2: errors are passed on at once, or recovered from
 _both_sides.py                4.1: demand, completion and cancel pass through a processor
-_bounds.py                    4.1: demand before upstream has come, and the declared bound of the buffer
+_bounds.py                    4.1: demand before upstream has come, and the bound of the buffer
 ============================  =======================================================
 """
 

@@ -1,4 +1,6 @@
-"""Demand that comes before upstream does, and the bound on the elements that a processor keeps (rule 4.1)."""
+"""Demand that comes before upstream does, and the bound on the elements
+that a processor keeps (rule 4.1).
+"""
 
 from typing import Any, Final
 
@@ -22,10 +24,12 @@ class BoundChecks(ProcessorStage):
 
     @check("4.1", "3.8")
     async def demand_before_upstream_has_come_is_kept(self) -> None:
-        """Subscribes downstream and requests 1 and 2 before upstream has signalled on_subscribe. Then upstream comes and sends what is
-        requested. Expects the three elements. A processor that signals on_subscribe only when upstream has come is asked then.
+        """Subscribes downstream and requests 1 and 2 before upstream has signalled on_subscribe.
+        Then upstream comes and sends what is requested. Expects the three elements. A processor
+        that signals on_subscribe only when upstream has come is asked then.
 
-        If this fails, look at request() while the processor has no subscription: it must add up the demand, and pass it on later.
+        If this fails, look at request() while the processor has no subscription: it must add up the
+        demand, and pass it on later.
         """
         upstream = self.manual_publisher()
         late: Any = LatePublisher(upstream)
@@ -43,7 +47,10 @@ class BoundChecks(ProcessorStage):
             await probe.expect_subscription()
             self._request_three(probe)
         sent = await self.feed(upstream, _SOME)
-        self.verify(len(sent) == _SOME, f"3 elements were requested downstream, and {len(sent)} of them upstream")
+        self.verify(
+            len(sent) == _SOME,
+            f"3 elements were requested downstream, and {len(sent)} of them upstream",
+        )
         await probe.expect_next(*sent)
         await self.finish_upstream(upstream)
 
@@ -53,11 +60,12 @@ class BoundChecks(ProcessorStage):
 
     @check("4.1", needs=[BUFFER_SIZE])
     async def no_more_is_kept_than_declared(self) -> None:
-        """Sends all elements that are requested upstream while nothing was requested downstream, then while 3 elements were requested.
-        Expects no more than buffer_size elements beyond those that came downstream.
+        """Sends all elements that are requested upstream while nothing was requested downstream,
+        then while 3 elements were requested. Expects no more than buffer_size elements beyond those
+        that came downstream.
 
-        If this fails, look at what the processor requests upstream: as much as it has room for, and no more. Unbounded demand upstream
-        keeps everything.
+        If this fails, look at what the processor requests upstream: as much as it has room for, and
+        no more. Unbounded demand upstream keeps everything.
         """
         bound = self.buffer_size or 0
         upstream = await self.attach_fresh()
@@ -65,8 +73,13 @@ class BoundChecks(ProcessorStage):
             if requested:
                 self.downstream.request(requested)
             await self.settle()
-            self.verify(upstream.requested < UNBOUNDED, "the demand upstream is unbounded, so it keeps all elements that come")
+            self.verify(
+                upstream.requested < UNBOUNDED,
+                "the demand upstream is unbounded, so it keeps all elements that come",
+            )
             await self.feed(upstream, min(_MOST, bound + 2 * _SOME))
             kept = upstream.subscription.emitted - len(self.downstream.elements)
-            self.verify(kept <= bound, f"it keeps {kept} elements, and declares buffer_size = {bound}")
+            self.verify(
+                kept <= bound, f"it keeps {kept} elements, and declares buffer_size = {bound}"
+            )
         await self.finish_upstream(upstream)

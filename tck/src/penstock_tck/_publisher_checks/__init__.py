@@ -15,7 +15,8 @@ _several_subscribers.py       1.8 1.11 3.2: acts inside a signal of another subs
 _model.py                     3.8 3.12: requests and cancels at random places, against a model
 ============================  =======================================================
 
-A check belongs into the file of its theme, as a method of the class there. `penstock_tck._check` shows how it is written.
+A check belongs into the file of its theme, as a method of the class there.
+`penstock_tck._check` shows how it is written.
 """
 
 from penstock_tck._publisher_checks._call_times import CallTimeChecks

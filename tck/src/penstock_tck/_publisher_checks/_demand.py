@@ -1,9 +1,11 @@
-"""How many elements come, and when: never more than requested, and as many as requested (rules 1.1, 1.2, 3.8, 3.17).
+"""How many elements come, and when:
+never more than requested, and as many as requested (rules 1.1, 1.2, 3.8, 3.17).
 
 Rules of this file
 
 * A check uses as many elements as it needs to show the fault, and fewer if the publisher has fewer.
-* Demand can add up only while it is not served: inside on_subscribe, and between two requests without a checkpoint.
+* Demand can add up only while it is not served:
+  inside on_subscribe, and between two requests without a checkpoint.
   At other times a publisher that signals inside request() has no demand left.
 """
 
@@ -22,15 +24,18 @@ class DemandChecks(PublisherStage):
 
     @check("1.1", "3.8", elements=1)
     async def elements_come_as_requested_and_no_others(self) -> None:
-        """Expects no element before a request, one for request(1), three for 1 and 2 at once, fifty for request(50), and no more.
+        """Expects no element before a request, one for request(1), three for 1 and 2 at once, fifty
+        for request(50), and no more.
 
-        If this fails, look at where demand is counted: each on_next must take one from it, and no element may be signalled at zero.
+        If this fails, look at where demand is counted: each on_next must take one from it, and no
+        element may be signalled at zero.
         """
         length = self.length(57)
         probe = await self.open(length)
         await probe.expect_nothing()
         due = 0
-        for numbers in ((1,), (1, 2), (50,)):  # also a large demand: a publisher that signals in bursts may count whole bursts
+        # Also a large demand: a publisher that signals in bursts may count whole bursts.
+        for numbers in ((1,), (1, 2), (50,)):
             due += sum(numbers)
             if due > length or (due == length > 1):
                 break  # with the last element the end may come, too: other checks look at that
@@ -42,15 +47,22 @@ class DemandChecks(PublisherStage):
 
     @check("3.8", elements=2, seeds=3)
     async def requests_add_up(self) -> None:
-        """Requests 1 and 2, and 2 and 1: inside on_subscribe, without a checkpoint between, and with settling between. Expects three each
-        time.
+        """Requests 1 and 2, and 2 and 1: inside on_subscribe, without a checkpoint between, and
+        with settling between. Expects three each time.
 
-        If this fails, look at how request() stores its number: it must be added to the demand, not replace it.
+        If this fails, look at how request() stores its number:
+        it must be added to the demand, not replace it.
         """
         length = self.length(5)
         total = min(length, 3)
         for first, second in {(1, total - 1), (total - 1, 1)}:
-            probe = await self.open(length, when_subscribed=lambda asking, a=first, b=second: (asking.request(a), asking.request(b)))
+            probe = await self.open(
+                length,
+                when_subscribed=lambda asking, a=first, b=second: (
+                    asking.request(a),
+                    asking.request(b),
+                ),
+            )
             await self._expect_total(probe, total, length)
             for settles_between in (False, True):
                 probe = await self.open(length)
@@ -67,10 +79,12 @@ class DemandChecks(PublisherStage):
 
     @check("1.2", needs=[COMPLETES])
     async def fewer_elements_than_requested_end_with_on_complete(self) -> None:
-        """Requests 10 of streams of zero, one, two and three elements. Expects exactly these elements and on_complete.
+        """Requests 10 of streams of zero, one, two and three elements.
+        Expects exactly these elements and on_complete.
 
-        If this fails, look at how the end of the source is detected: it must be signalled even if demand is left. And at create_publisher:
-        the stream must have exactly as many elements as its argument says.
+        If this fails, look at how the end of the source is detected: it must be signalled even if
+        demand is left. And at create_publisher: the stream must have exactly as many elements as
+        its argument says.
         """
         for length in sorted({self.length(wish) for wish in (0, 1, 2, 3)}):
             probe = await self.open(length)
@@ -83,7 +97,8 @@ class DemandChecks(PublisherStage):
     async def unbounded_demand_is_supported(self) -> None:
         """Requests 2^63-1 and expects every element, and the end if the stream has one.
 
-        If this fails, look at how large a number request() accepts: anything up to 2^63-1, and 2^63-1 means unbounded.
+        If this fails, look at how large a number request() accepts:
+        anything up to 2^63-1, and 2^63-1 means unbounded.
         """
         length = self.length(3)
         probe = await self.open(length)
@@ -93,13 +108,26 @@ class DemandChecks(PublisherStage):
 
     @check("3.17", seeds=3)
     async def demand_above_the_limit_counts_as_unbounded(self) -> None:
-        """Lets demand add up to more than 2^63-1 before the first element, in five ways. Expects every element and no on_error.
+        """Lets demand add up to more than 2^63-1 before the first element, in five ways. Expects
+        every element and no on_error.
 
-        If this fails, look at what request() does if the sum exceeds 2^63-1: it must stay there, and neither fail, stall nor wrap around.
+        If this fails, look at what request() does if the sum exceeds 2^63-1: it must stay there,
+        and neither fail, stall nor wrap around.
         """
         length = self.length(20)
-        for numbers in ([2**62, 2**62], [2**62 - 1, 2**62 - 1, 1], [UNBOUNDED, 1], [UNBOUNDED, UNBOUNDED], [2**70]):
-            probe = await self.open(length, when_subscribed=lambda asking, parts=tuple(numbers): [asking.request(part) for part in parts])
+        for numbers in (
+            [2**62, 2**62],
+            [2**62 - 1, 2**62 - 1, 1],
+            [UNBOUNDED, 1],
+            [UNBOUNDED, UNBOUNDED],
+            [2**70],
+        ):
+            probe = await self.open(
+                length,
+                when_subscribed=lambda asking, parts=tuple(numbers): [
+                    asking.request(part) for part in parts
+                ],
+            )
             await self.expect_arrived(probe, length)
             await self.finish(probe)
             probe = await self.open(length)
@@ -110,9 +138,11 @@ class DemandChecks(PublisherStage):
 
     @check("3.17", elements=2)
     async def demand_above_the_limit_does_not_stall_the_stream(self) -> None:
-        """Requests 1, then 2^63-2 inside each on_next. Expects every element up to the last, and the end if the stream has one.
+        """Requests 1, then 2^63-2 inside each on_next. Expects every element up to the last, and
+        the end if the stream has one.
 
-        If this fails, look at the demand that is left when it has exceeded 2^63-1 and elements are taken from it.
+        If this fails, look at the demand that is left when it has exceeded 2^63-1
+        and elements are taken from it.
         """
         length = self.length(20)
         probe = await self.open(length, when_next=lambda asking, _: asking.request(UNBOUNDED - 1))
@@ -122,13 +152,16 @@ class DemandChecks(PublisherStage):
 
     @check("3.17")
     async def any_number_of_requests_is_supported(self) -> None:
-        """Requests 1 a thousand times, inside on_subscribe and without a checkpoint between. Expects a thousand elements, if the stream has
-        them.
+        """Requests 1 a thousand times, inside on_subscribe and without a checkpoint between.
+        Expects a thousand elements, if the stream has them.
 
-        If this fails, look at what request() stores for each call: it must add to a number, not put an entry into a bounded queue.
+        If this fails, look at what request() stores for each call: it must add to a number, not put
+        an entry into a bounded queue.
         """
         length = self.length(1000)
-        probe = await self.open(length, when_subscribed=lambda asking: [asking.request(1) for _ in range(1000)])
+        probe = await self.open(
+            length, when_subscribed=lambda asking: [asking.request(1) for _ in range(1000)]
+        )
         await self.expect_arrived(probe, length)
         await self.finish(probe)
         probe = await self.open(length)

@@ -19,13 +19,15 @@ class EndingChecks(PublisherStage):
 
     abstract = True
 
-    # ------------------------------------------------------------------ rules 1.4 and 1.5: the end comes
+    # ------------------------------------------------------------- rules 1.4 and 1.5: the end comes
 
     @check("1.4", needs=[FAILED_PUBLISHER])
     async def a_failed_publisher_signals_on_error(self) -> None:
-        """Subscribes to a failed publisher. Expects on_subscribe, then on_error with an exception, without a request.
+        """Subscribes to a failed publisher.
+        Expects on_subscribe, then on_error with an exception, without a request.
 
-        If this fails, look at subscribe() of a publisher that has failed: it signals to each subscriber, and does not wait for demand.
+        If this fails, look at subscribe() of a publisher that has failed: it signals to each
+        subscriber, and does not wait for demand.
         """
         probe = await self.open_on(await self.resolve(self.create_failed_publisher()))
         await probe.expect_error()
@@ -33,9 +35,11 @@ class EndingChecks(PublisherStage):
 
     @check("1.5", needs=[COMPLETES])
     async def a_finite_stream_ends_with_on_complete(self) -> None:
-        """Takes three elements one by one. Expects on_complete, after at most one further request, and nothing after it.
+        """Takes three elements one by one.
+        Expects on_complete, after at most one further request, and nothing after it.
 
-        If this fails, look at how the end of the source is detected: after the last element on_complete must be signalled once.
+        If this fails, look at how the end of the source is detected: after the last element
+        on_complete must be signalled once.
         """
         length = self.length(3)
         probe = await self.open(length)
@@ -49,7 +53,8 @@ class EndingChecks(PublisherStage):
     async def an_empty_stream_ends_with_on_complete(self) -> None:
         """Requests one element of an empty stream. Expects on_complete and nothing else.
 
-        If this fails, look at a source that ends before its first element: the loop that signals must detect that end, too.
+        If this fails, look at a source that ends before its first element:
+        the loop that signals must detect that end, too.
         """
         probe = await self.open(0)
         await self.expect_end(probe)
@@ -57,9 +62,11 @@ class EndingChecks(PublisherStage):
 
     @check("1.5", needs=[COMPLETES, EAGER_COMPLETION])
     async def an_eager_publisher_completes_with_its_last_element(self) -> None:
-        """Requests exactly as many elements as the stream has. Expects on_complete without a further request.
+        """Requests exactly as many elements as the stream has.
+        Expects on_complete without a further request.
 
-        If this fails, look at where completion is signalled: it waits for one more request, although eager_completion is declared.
+        If this fails, look at where completion is signalled: it waits for one more request,
+        although eager_completion is declared.
         """
         for length in sorted({self.length(0), self.length(2)}):
             probe = await self.open(length)
@@ -70,21 +77,25 @@ class EndingChecks(PublisherStage):
 
     @check("1.5", needs=[COMPLETED_PUBLISHER])
     async def a_completed_publisher_signals_on_complete(self) -> None:
-        """Subscribes to a completed publisher. Expects on_subscribe, then on_complete, without a request.
+        """Subscribes to a completed publisher.
+        Expects on_subscribe, then on_complete, without a request.
 
-        If this fails, look at subscribe() of a publisher that has completed: it signals to each subscriber, and does not wait for demand.
+        If this fails, look at subscribe() of a publisher that has completed: it signals to each
+        subscriber, and does not wait for demand.
         """
         probe = await self.open_on(await self.resolve(self.create_completed_publisher()))
         await probe.expect_complete()
         await probe.expect_nothing()
 
-    # ------------------------------------------------------------------ rule 1.6: the end counts as a cancel
+    # --------------------------------------------------------- rule 1.6: the end counts as a cancel
 
     @check("1.6", needs=[COMPLETES])
     async def after_on_complete_the_subscription_counts_as_cancelled(self) -> None:
-        """Takes a stream to its end, then requests 5, 0 and -1 and cancels. Expects that each does nothing.
+        """Takes a stream to its end, then requests 5, 0 and -1 and cancels.
+        Expects that each does nothing.
 
-        If this fails, look at the subscription after on_complete: request() and cancel() must find that it has ended.
+        If this fails, look at the subscription after on_complete:
+        request() and cancel() must find that it has ended.
         """
         length = self.length(1)
         probe = await self.open(length)
@@ -95,9 +106,11 @@ class EndingChecks(PublisherStage):
 
     @check("1.6", elements=1)
     async def after_on_error_the_subscription_counts_as_cancelled(self) -> None:
-        """Requests 0. After the on_error that answers it, requests 5, 0 and -1 and cancels. Expects that each does nothing.
+        """Requests 0. After the on_error that answers it, requests 5, 0 and -1 and cancels.
+        Expects that each does nothing.
 
-        If this fails, look at the subscription after on_error: request() and cancel() must find that it has ended.
+        If this fails, look at the subscription after on_error:
+        request() and cancel() must find that it has ended.
         """
         probe = await self.open(self.length(2))
         probe.request(0)
@@ -118,7 +131,8 @@ class EndingChecks(PublisherStage):
     async def nothing_follows_on_complete(self) -> None:
         """Takes a stream to its end and requests 10 more. Expects no signal.
 
-        If this fails, look at what request() does after on_complete: the subscription must know that it has ended.
+        If this fails, look at what request() does after on_complete:
+        the subscription must know that it has ended.
         """
         length = self.length(1)
         probe = await self.open(length)
@@ -131,7 +145,8 @@ class EndingChecks(PublisherStage):
     async def nothing_follows_the_failure_of_the_publisher(self) -> None:
         """Subscribes to a failed publisher and requests 10 after its on_error. Expects no signal.
 
-        If this fails, look at the branch that signals on_error: it must mark the subscription as ended before it returns.
+        If this fails, look at the branch that signals on_error:
+        it must mark the subscription as ended before it returns.
         """
         probe = await self.open_on(await self.resolve(self.create_failed_publisher()))
         await probe.expect_error()
@@ -139,12 +154,18 @@ class EndingChecks(PublisherStage):
 
     @check("1.7", needs=[FAULTY_PUBLISHER])
     async def nothing_follows_the_failure_of_the_source(self) -> None:
-        """Lets the source raise after one element while nine more are requested, then requests 10 more. Expects no signal after on_error.
+        """Lets the source raise after one element while nine more are requested, then requests 10
+        more. Expects no signal after on_error.
 
-        If this fails, look at the loop that signals: after on_error it must neither continue, nor complete, nor start again.
+        If this fails, look at the loop that signals:
+        after on_error it must neither continue, nor complete, nor start again.
         """
         length = self.length(1)
-        probe = await self.open_on(await self.resolve(self.create_faulty_publisher(length, ValueError("the source failed"))))
+        probe = await self.open_on(
+            await self.resolve(
+                self.create_faulty_publisher(length, ValueError("the source failed"))
+            )
+        )
         probe.request(10)
         await self.expect_failure(probe, length)
         await self._expect_nothing_more(probe)
@@ -153,7 +174,8 @@ class EndingChecks(PublisherStage):
     async def nothing_follows_the_refusal_of_a_demand(self) -> None:
         """Requests 0. After the on_error that answers it, requests 10 and expects no signal.
 
-        If this fails, look at the branch of request() that refuses a demand: this on_error ends the stream like any other.
+        If this fails, look at the branch of request() that refuses a demand:
+        this on_error ends the stream like any other.
         """
         probe = await self.open(self.length(2))
         probe.request(0)

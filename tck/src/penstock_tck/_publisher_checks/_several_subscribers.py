@@ -1,4 +1,6 @@
-"""One subscriber acts inside a signal of another: it requests, subscribes or cancels (rules 1.11, 3.2, 1.8)."""
+"""One subscriber acts inside a signal of another:
+it requests, subscribes or cancels (rules 1.11, 3.2, 1.8).
+"""
 
 from typing import Final
 
@@ -19,10 +21,11 @@ class SeveralSubscriberChecks(PublisherStage):
 
     @check("1.11", "3.2", elements=_NEEDS, needs=[MULTICAST], seeds=3)
     async def a_request_inside_a_signal_of_another_is_served(self) -> None:
-        """Two subscribers. One requests 4 elements; inside the first of them the other requests 4, inside the third 2 more. Expects all
-        for both.
+        """Two subscribers. One requests 4 elements; inside the first of them the other requests 4,
+        inside the third 2 more. Expects all for both.
 
-        If this fails, look at what request() does while the publisher signals to another subscriber: the demand must be served later.
+        If this fails, look at what request() does while the publisher signals to another
+        subscriber: the demand must be served later.
         """
         publisher = await self.publisher(self.length(_LENGTH))
         other = self.probe()
@@ -38,7 +41,9 @@ class SeveralSubscriberChecks(PublisherStage):
         first.request(_ELEMENTS)
         await self._settle_all(first, other)
         if len(first.elements) < _ELEMENTS:
-            first.request(_ELEMENTS)  # a publisher as fast as its slowest subscriber signals nothing before the other has requested
+            # A publisher as fast as its slowest subscriber signals nothing before the other has
+            # requested.
+            first.request(_ELEMENTS)
             other.request(_ELEMENTS)
             await self._settle_all(first, other)
         await self._expect_served(first, _ELEMENTS)
@@ -47,10 +52,11 @@ class SeveralSubscriberChecks(PublisherStage):
 
     @check("1.11", "1.9", elements=5 * _ELEMENTS, needs=[MULTICAST], seeds=3)
     async def a_subscribe_inside_a_signal_of_another_is_served(self) -> None:
-        """A second subscriber subscribes inside the first on_next of another one, and requests inside its own on_subscribe. Expects that
-        both get what they requested.
+        """A second subscriber subscribes inside the first on_next of another one, and requests
+        inside its own on_subscribe. Expects that both get what they requested.
 
-        If this fails, look at what subscribe() does while the publisher signals: neither the new subscriber nor old demand may get lost.
+        If this fails, look at what subscribe() does while the publisher signals: neither the new
+        subscriber nor old demand may get lost.
         """
         publisher = await self.publisher(self.length(_LENGTH))
         late = self.probe(when_subscribed=lambda asking: asking.request(_ELEMENTS))
@@ -65,17 +71,20 @@ class SeveralSubscriberChecks(PublisherStage):
         await self._expect_served(first, _ELEMENTS + 1)
         await late.expect_subscription()
         if len(late.elements) < _ELEMENTS:
-            first.request(3 * _ELEMENTS)  # a publisher as fast as its slowest subscriber may have given all elements to the first already
+            # A publisher as fast as its slowest subscriber may have given all elements to the first
+            # already.
+            first.request(3 * _ELEMENTS)
             await self._settle_all(first, late)
         await self._expect_served(late, _ELEMENTS)
         await self.finish(first, late)
 
     @check("1.8", "3.5", elements=_NEEDS, needs=[MULTICAST], seeds=3)
     async def a_cancel_inside_a_signal_of_another_is_obeyed(self) -> None:
-        """Two subscribers request 4 elements each. Inside the second on_next of one, the other is cancelled. Expects no signal for that one
-        from then on, and all elements for the first.
+        """Two subscribers request 4 elements each. Inside the second on_next of one, the other is
+        cancelled. Expects no signal for that one from then on, and all elements for the first.
 
-        If this fails, look at the loop that signals to all subscribers: it must see a cancel that happens while it runs.
+        If this fails, look at the loop that signals to all subscribers:
+        it must see a cancel that happens while it runs.
         """
         publisher = await self.publisher(self.length(_LENGTH))
         other = self.probe()
@@ -101,4 +110,7 @@ class SeveralSubscriberChecks(PublisherStage):
         """Expect at least this many elements. Checkpoints."""
         await probe.drain()
         probe.check()
-        self.verify(len(probe.elements) >= count, f"{probe.name} requested {count} elements, and got {len(probe.elements)}")
+        self.verify(
+            len(probe.elements) >= count,
+            f"{probe.name} requested {count} elements, and got {len(probe.elements)}",
+        )

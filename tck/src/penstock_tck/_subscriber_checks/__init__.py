@@ -8,7 +8,8 @@ _signals.py                   2.2 2.7 2.11 2.13: how signals are handled
 _model.py                     2.1 2.8 to 2.11: signals at random places, against a model
 ============================  =======================================================
 
-A check drives the subscriber with `upstream = await self.attach_fresh()`, a `ManualPublisher`; `self.make_request(n)` makes it request.
+A check drives the subscriber with `upstream = await self.attach_fresh()`, a `ManualPublisher`;
+`self.make_request(n)` makes it request.
 """
 
 from penstock_tck._subscriber_checks._demand import SubscriberDemandChecks
@@ -19,7 +20,11 @@ from penstock_tck._subscriber_checks._subscriptions import SubscriberSubscriptio
 
 
 class SubscriberChecks(
-    SubscriberDemandChecks, SubscriberEndingChecks, SubscriberSubscriptionChecks, SubscriberSignalChecks, SubscriberModelChecks
+    SubscriberDemandChecks,
+    SubscriberEndingChecks,
+    SubscriberSubscriptionChecks,
+    SubscriberSignalChecks,
+    SubscriberModelChecks,
 ):
     """All modern checks of subscribers."""
 

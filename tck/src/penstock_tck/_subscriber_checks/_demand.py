@@ -22,9 +22,11 @@ class SubscriberDemandChecks(SubscriberStage):
 
     @check("2.1")
     async def elements_are_requested_and_accepted(self) -> None:
-        """Expects a request, sends as many elements as it requests (512 at most), then completes. Expects that no signal raises.
+        """Expects a request, sends as many elements as it requests (512 at most), then completes.
+        Expects that no signal raises.
 
-        If this fails, look at on_subscribe: it must keep the subscription, and request there or when your code wants elements.
+        If this fails, look at on_subscribe: it must keep the subscription, and request there or
+        when your code wants elements.
         """
         upstream = await self.attach_fresh()
         await self.make_request(1)
@@ -38,9 +40,11 @@ class SubscriberDemandChecks(SubscriberStage):
 
     @check("2.1", needs=[REPORTS, TRIGGERS_REQUEST, TRIGGERS_CANCEL])
     async def requested_elements_reach_the_handlers_until_a_cancel(self) -> None:
-        """Tells it twice to request one element, sends it, and expects that a handler gets it. Tells it to cancel, and expects a cancel.
+        """Tells it twice to request one element, sends it, and expects that a handler gets it.
+        Tells it to cancel, and expects a cancel.
 
-        If this fails, look at your hooks first: trigger_request and trigger_cancel must act on self.subscriber, and handlers must report.
+        If this fails, look at your hooks first: trigger_request and trigger_cancel must act on
+        self.subscriber, and handlers must report.
         """
         upstream = await self.attach_fresh()
         sent: list[Any] = []
@@ -48,17 +52,21 @@ class SubscriberDemandChecks(SubscriberStage):
             await self.make_request(1)
             await upstream.expect_demand(index + 1)
             sent += await self.feed(upstream, 1)
-            self.verify(self.seen_elements == sent, f"{len(sent)} elements were sent, but the handlers saw {self.seen_elements}")
+            self.verify(
+                self.seen_elements == sent,
+                f"{len(sent)} elements were sent, but the handlers saw {self.seen_elements}",
+            )
         await resolve(self.trigger_cancel())
         await upstream.expect_cancel()
         await self.finish_upstream(upstream)
 
     @check("2.1", needs=[REPORTS])
     async def elements_signalled_inside_request_are_handled(self) -> None:
-        """Subscribes it to a publisher that signals before request() returns, tells it five times to request, and expects that the handlers
-        get each element that was signalled, in order.
+        """Subscribes it to a publisher that signals before request() returns, tells it five times
+        to request, and expects that the handlers get each element that was signalled, in order.
 
-        If this fails, look at what you do after calling request(): the elements may have come before it returns.
+        If this fails, look at what you do after calling request():
+        the elements may have come before it returns.
         """
         signalled: list[Any] = []
 
@@ -67,22 +75,28 @@ class SubscriberDemandChecks(SubscriberStage):
             return signalled[-1]
 
         raised: list[Exception] = []
-        upstream: Any = InterceptedPublisher(CountingPublisher(_SYNCHRONOUS, element=element, on_violation=raised.append))
+        upstream: Any = InterceptedPublisher(
+            CountingPublisher(_SYNCHRONOUS, element=element, on_violation=raised.append)
+        )
         await self.attach(upstream)
         for _ in range(_SYNCHRONOUS):
             await self.make_request(1)
         self.verify(not raised, f"a signal raised {raised}; it must return normally")
         self.verify(signalled, "nothing was requested")
-        self.verify(self.seen_elements == signalled, f"{signalled} were signalled inside request(), but handlers saw {self.seen_elements}")
+        self.verify(
+            self.seen_elements == signalled,
+            f"{signalled} were signalled inside request(), but handlers saw {self.seen_elements}",
+        )
         await resolve(self.trigger_shutdown())
         await self.settle()
 
     @check("2.1", "3.8")
     async def a_long_stream_is_handled(self) -> None:
-        """Sends up to 400 elements, one after each request that it is told to make. Expects that no signal raises, that its requests do not
-        dry up, and that its handlers get every element.
+        """Sends up to 400 elements, one after each request that it is told to make. Expects that no
+        signal raises, that its requests do not dry up, and that its handlers get every element.
 
-        If this fails, look at what the subscriber keeps or counts for each element: it must not run out.
+        If this fails, look at what the subscriber keeps or counts for each element:
+        it must not run out.
         """
         upstream = await self.attach_fresh()
         told, sent = 0, []
@@ -96,22 +110,34 @@ class SubscriberDemandChecks(SubscriberStage):
                 break
             sent += fed
         self.require_evidence(sent, "nothing was requested, so no element was sent")
-        # A processor may need more than one request downstream for an element: its checks as a publisher look at that.
-        is_judged = not (upstream.cancelled or TRIGGERS_REQUEST.lack(type(self)) or hasattr(self, "downstream"))
+        # A processor may need more than one request downstream for an element:
+        # its checks as a publisher look at that.
+        is_judged = not (
+            upstream.cancelled or TRIGGERS_REQUEST.lack(type(self)) or hasattr(self, "downstream")
+        )
         dried_up = told > 0 and len(sent) < _LONG and is_judged
-        self.verify(not dried_up, f"after {len(sent)} elements it requests no more, although it is told to")
-        await self.make_request(len(sent))  # elements that a processor has read ahead wait for demand downstream
+        self.verify(
+            not dried_up, f"after {len(sent)} elements it requests no more, although it is told to"
+        )
+        # elements that a processor has read ahead wait for demand downstream.
+        await self.make_request(len(sent))
         await self.settle_all(lambda: len(self.seen))
         complete = not self.reports or self.seen_elements == sent or upstream.cancelled
-        self.verify(complete, f"{len(sent)} elements were signalled, but the handlers saw {len(self.seen_elements)}")
+        self.verify(
+            complete,
+            f"{len(sent)} elements were signalled, but the handlers saw {len(self.seen_elements)}",
+        )
         await self.finish_upstream(upstream)
 
     @check("3.8", needs=[TRIGGERS_REQUEST])
     async def requested_numbers_add_up(self) -> None:
-        """Tells it to request 2 and then 3, once without a pause and once with settling between them; then tells a fresh one to request
-        300. Sends the elements that it requests, and expects it to request the sum in all, in any number of requests.
+        """Tells it to request 2 and then 3, once without a pause and once with settling between
+        them; then tells a fresh one to request
+        300. Sends the elements that it requests, and expects it to request the sum in all,
+             in any number of requests.
 
-        If this fails, look at the code between yours and request(): no number may get lost or replace another.
+        If this fails, look at the code between yours and request():
+        no number may get lost or replace another.
         """
         await self._expect_requested(2, 3, pause=False)
         await self._expect_requested(2, 3, pause=True)
@@ -119,10 +145,11 @@ class SubscriberDemandChecks(SubscriberStage):
 
     @check("2.8", needs=[TRIGGERS_CANCEL])
     async def late_elements_after_a_cancel_are_accepted(self) -> None:
-        """Tells it to request 2 and to cancel, sends the elements (as if the cancel had not arrived yet), and tells it to request once
-        more. Expects that no signal raises.
+        """Tells it to request 2 and to cancel, sends the elements (as if the cancel had not arrived
+        yet), and tells it to request once more. Expects that no signal raises.
 
-        If this fails, look at on_next: after your cancel an element may still come, and must do no harm.
+        If this fails, look at on_next:
+        after your cancel an element may still come, and must do no harm.
         """
         upstream = await self.attach_with_request(2)
         await resolve(self.trigger_cancel())
@@ -147,5 +174,8 @@ class SubscriberDemandChecks(SubscriberStage):
             await self.feed(upstream, 1)
         asked = upstream.requested - before
         told = " and ".join(map(str, numbers))
-        self.verify(upstream.requested >= wanted, f"it was told to request {told}, but requested {asked} in all")
+        self.verify(
+            upstream.requested >= wanted,
+            f"it was told to request {told}, but requested {asked} in all",
+        )
         await self.finish_upstream(upstream)

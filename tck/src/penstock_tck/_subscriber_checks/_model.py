@@ -1,4 +1,6 @@
-"""Elements, requests, cancels and the end at random places, compared with a model (rules 2.8 to 2.11, 3.8, 3.10, 3.11)."""
+"""Elements, requests, cancels and the end at random places,
+compared with a model (rules 2.8 to 2.11, 3.8, 3.10, 3.11).
+"""
 
 from penstock_tck._check import check
 from penstock_tck._subscriber_model import SubscriberModelStage
@@ -11,11 +13,13 @@ class SubscriberModelChecks(SubscriberModelStage):
 
     @check("2.1", "2.8", "2.9", "2.10", "2.11")
     async def random_signals_follow_the_model_of_a_subscriber(self) -> None:
-        """Signals elements and the end at random steps and inside requests, also inside those that are made in on_subscribe and on_next,
-        and tells the subscriber to request and to cancel. Expects that its handlers get each element once, in order, then the end, and that
-        its requests add up. Shrinks a script that fails.
+        """Signals elements and the end at random steps and inside requests, also inside those that
+        are made in on_subscribe and on_next, and tells the subscriber to request and to cancel.
+        Expects that its handlers get each element once, in order, then the end, and that its
+        requests add up. Shrinks a script that fails.
 
-        If this fails, look at the subscriber's code behind its call of request(): an element or the end may have come before it
-        returns. And at what a signal does while an earlier one is still being handled.
+        If this fails, look at the subscriber's code behind its call of request(): an element or the
+        end may have come before it returns. And at what a signal does while an earlier one is still
+        being handled.
         """
         await self.play_on_subscribers()

@@ -1,7 +1,9 @@
-"""Checks of an RS.io or ReactiveSocket server from outside: a table of requirements, and a check for each that sends raw bytes.
+"""Checks of an RS.io or ReactiveSocket server from outside: a table of requirements, and a check
+for each that sends raw bytes.
 
-The checks import only `penstock.api` and `penstock.spi`, to open connections. They do not use the codecs and the session of penstock,
-because these are under test. A plugin with a protocol of its own brings its requirements as a `WireTable`.
+The checks import only `penstock.api` and `penstock.spi`, to open connections. They do not use the
+codecs and the session of penstock, because these are under test. A plugin with a protocol of its
+own brings its requirements as a `WireTable`.
 """
 
 from penstock_tck.wire._check_context import CheckContext, Connect

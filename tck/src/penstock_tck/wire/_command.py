@@ -1,7 +1,8 @@
 """The command `penstock tck URL` without its shell: its arguments, and a run that prints the table.
 
-The module `penstock.cli._tck` is the shell. It imports this package when the command is used, so that penstock itself does not depend on
-penstock-tck. The options for TLS and `--transports` belong to penstock: the shell adds them and passes in what they mean.
+The module `penstock.cli._tck` is the shell. It imports this package when the command is used, so
+that penstock itself does not depend on penstock-tck. The options for TLS and `--transports` belong
+to penstock: the shell adds them and passes in what they mean.
 """
 
 import argparse
@@ -29,18 +30,38 @@ DEFAULTS: Final = {field.name: field.default for field in attrs.fields(Target)}
 def add_arguments(command: argparse.ArgumentParser) -> None:
     """Add the arguments of the command, without those for TLS and without `--transports`."""
     command.add_argument(
-        "url", metavar="URL", help="the server: tcp://127.0.0.1:7000, reactivesocket+tcp://127.0.0.1:7000, http://127.0.0.1:7002, …"
+        "url",
+        metavar="URL",
+        help=(
+            "the server: tcp://127.0.0.1:7000, reactivesocket+tcp://127.0.0.1:7000, "
+            "http://127.0.0.1:7002, …"
+        ),
     )
     command.add_argument("--json", metavar="FILE", help="also write the results to this file")
-    command.add_argument("--only", metavar="NAME", action="append", default=[], help="check only this requirement; may be repeated")
-    command.add_argument("--encoding", metavar="NAME", help="RS.io: check in this encoding of its messages: msgpack, protobuf")
-    command.add_argument("--list", action="store_true", help="list the requirements; do not connect")
+    command.add_argument(
+        "--only",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="check only this requirement; may be repeated",
+    )
+    command.add_argument(
+        "--encoding",
+        metavar="NAME",
+        help="RS.io: check in this encoding of its messages: msgpack, protobuf",
+    )
+    command.add_argument(
+        "--list", action="store_true", help="list the requirements; do not connect"
+    )
     command.add_argument(
         "--quiet-for",
         metavar="SECONDS",
         type=float,
         default=DEFAULTS["quiet"],
-        help="after this long without input, assume that nothing more will come (default: %(default)s)",
+        help=(
+            "after this long without input, assume that nothing more will come (default: "
+            "%(default)s)"
+        ),
     )
     command.add_argument(
         "--patience",
@@ -49,10 +70,22 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
         default=DEFAULTS["patience"],
         help="how long to wait for an expected message (default: %(default)s)",
     )
-    offers = command.add_argument_group("what the server offers: names of publishers, or data of requests")
+    offers = command.add_argument_group(
+        "what the server offers: names of publishers, or data of requests"
+    )
     for name, text in OFFERS.items():
-        offers.add_argument(f"--{name}", metavar="NAME", default=DEFAULTS[name], help=f"{text} (default: %(default)s)")
-    offers.add_argument("--setup", metavar="DATA", default="", help="ReactiveSocket: data of a SETUP that is accepted (default: none)")
+        offers.add_argument(
+            f"--{name}",
+            metavar="NAME",
+            default=DEFAULTS[name],
+            help=f"{text} (default: %(default)s)",
+        )
+    offers.add_argument(
+        "--setup",
+        metavar="DATA",
+        default="",
+        help="ReactiveSocket: data of a SETUP that is accepted (default: none)",
+    )
     offers.add_argument(
         "--without",
         metavar="OFFER",
@@ -63,25 +96,38 @@ def add_arguments(command: argparse.ArgumentParser) -> None:
     )
 
 
-async def run_command(options: argparse.Namespace, *, transport: TransportOptions, transports: Collection[str] | None = None) -> int:
-    """Check the server, print one block per requirement, and return the exit status: 1 if a requirement failed, or if
-    the target lacks a publisher that `--without` does not name; else 0.
+async def run_command(
+    options: argparse.Namespace,
+    *,
+    transport: TransportOptions,
+    transports: Collection[str] | None = None,
+) -> int:
+    """Check the server, print one block per requirement, and return the exit status: 1 if a
+    requirement failed, or if the target lacks a publisher that `--without` does not name; else 0.
 
     `transports` are the names of the transports that the URL may use; None permits all.
-    Raises UsageError if the options contradict each other, or if the URL uses another transport. Raises ConnectionLost if the server cannot
-    be reached. Checkpoints.
+    Raises UsageError if the options contradict each other, or if the URL uses another transport.
+    Raises ConnectionLost if the server cannot be reached. Checkpoints.
     """
     table = table_for(parse_url(options.url)).rows
     if options.list:
-        sys.stdout.write("".join(f"{row.name:<30} {row.level.value:<8} line {row.line:<4} {row.sentence}\n" for row in table))
+        sys.stdout.write(
+            "".join(
+                f"{row.name:<30} {row.level.value:<8} line {row.line:<4} {row.sentence}\n"
+                for row in table
+            )
+        )
         return 0
     offered = {name: "" if name in options.without else getattr(options, name) for name in OFFERS}
-    target = Target(**offered, setup=options.setup, quiet=options.quiet_for, patience=options.patience)
+    target = Target(
+        **offered, setup=options.setup, quiet=options.quiet_for, patience=options.patience
+    )
     width = shutil.get_terminal_size((120, 24)).columns
 
     def print_result(requirement: Requirement, result: Result) -> None:
         sys.stdout.write(f"{as_text(requirement, result, width=width)}\n")
-        sys.stdout.flush()  # a whole run takes minutes; each row should appear when its check has ended
+        # A whole run takes minutes; each row should appear when its check has ended.
+        sys.stdout.flush()
 
     results = await check_target(
         options.url,
@@ -97,8 +143,12 @@ async def run_command(options: argparse.Namespace, *, transport: TransportOption
     if told:
         sys.stdout.write(f"{told}\n")
     if options.json:
-        _write(Path(options.json), json.dumps(as_json(options.url, table, results), indent=2, ensure_ascii=False))
-    # A publisher that is missed by surprise must not let the run of a CI pass: nothing was shown of it.
+        _write(
+            Path(options.json),
+            json.dumps(as_json(options.url, table, results), indent=2, ensure_ascii=False),
+        )
+    # A publisher that is missed by surprise must not let the run of a CI pass:
+    # nothing was shown of it.
     return 1 if told or any(result.verdict is Verdict.FAIL for result in results) else 0
 
 
@@ -106,4 +156,6 @@ def _write(path: Path, text: str) -> None:
     try:
         path.write_text(f"{text}\n", encoding="utf-8")
     except OSError as error:
-        raise UsageError(f"--json {path}: {error.strerror}; give a file that can be written") from None
+        raise UsageError(
+            f"--json {path}: {error.strerror}; give a file that can be written"
+        ) from None

@@ -1,4 +1,6 @@
-"""The elements of the target's publisher `large`: each four bytes of them occur once, so parts that are lost, swapped or repeated show."""
+"""The elements of the target's publisher `large`: each four bytes of them occur once, so parts
+that are lost, swapped or repeated show.
+"""
 
 from collections.abc import Sequence
 from struct import pack
@@ -17,7 +19,8 @@ _FIRST_BITS: Final = 24
 def large_element(number: int) -> bytes:
     """Return the element of that number, from 0, of the target's publisher `large`.
 
-    It consists of the 50,000 numbers from `number` · 2^24 on, each of four bytes, the highest byte first.
+    It consists of the 50,000 numbers from `number` · 2^24 on, each of four bytes,
+    the highest byte first.
     """
     first = number << _FIRST_BITS
     count = LARGE_BYTES // _WORD
@@ -33,8 +36,17 @@ def verify_large(elements: Sequence[bytes]) -> None:
 
 
 def describe_difference(element: bytes, due: bytes) -> str:
-    """Return where an element that has come differs from the one that was due, and from where in which element the bytes there are."""
-    at = next((at for at in range(0, len(due), _WORD) if element[at : at + _WORD] != due[at : at + _WORD]), len(due))
+    """Return where an element that has come differs from the one that was due, and from where in
+    which element the bytes there are.
+    """
+    at = next(
+        (
+            at
+            for at in range(0, len(due), _WORD)
+            if element[at : at + _WORD] != due[at : at + _WORD]
+        ),
+        len(due),
+    )
     if at >= len(element):
         return f"ends after {len(element)} of {len(due)} bytes"
     if at == len(due):

@@ -2,9 +2,10 @@
 
 Rules of this file:
 
-* A target lacks a publisher if it refuses the name in the words in which it refuses a name that does not exist. The requirement itself
-  judges each other answer.
-* A target is asked only after a failure, and once for each name: a target that has everything sees no connection more.
+* A target lacks a publisher if it refuses the name in the words in which it refuses a name that
+  does not exist. The requirement itself judges each other answer.
+* A target is asked only after a failure, and once for each name:
+  a target that has everything sees no connection more.
 """
 
 from collections.abc import Awaitable, Callable, Iterable
@@ -38,19 +39,31 @@ REQUESTS: Final = frozenset({"echo"})
 class MissingPublishers:
     """The findings about publishers that the target lacks."""
 
-    def __init__(self, target: Target, make_context: Callable[[trio.Nursery], CheckContext], refusal: Refusal | None) -> None:
-        """`refusal` asks for a name; None if the protocol has no such question, and then nothing is found."""
+    def __init__(
+        self,
+        target: Target,
+        make_context: Callable[[trio.Nursery], CheckContext],
+        refusal: Refusal | None,
+    ) -> None:
+        """`refusal` asks for a name;
+        None if the protocol has no such question, and then nothing is found.
+        """
         self._target = target
         self._make_context = make_context
         self._refusal = refusal
-        self._found: dict[str, str | None] = {}  # for each offer that was asked for: the words, None if the target has it
+        # For each offer that was asked for: the words, None if the target has it.
+        self._found: dict[str, str | None] = {}
 
     def known(self, needs: Iterable[str]) -> dict[str, str]:
-        """Return those of the offers that the target lacks, with its words, as far as it was asked."""
+        """Return those of the offers that the target lacks, with its words,
+        as far as it was asked.
+        """
         return {offer: words for offer in needs if (words := self._found.get(offer)) is not None}
 
     async def find(self, needs: Iterable[str]) -> dict[str, str]:
-        """Ask the target for those of the offers that it was not asked for, and return what `known` returns then."""
+        """Ask the target for those of the offers that it was not asked for,
+        and return what `known` returns then.
+        """
         offers = [offer for offer in needs if offer not in NO_PUBLISHERS]
         for offer in offers:
             if offer not in self._found:
@@ -59,7 +72,11 @@ class MissingPublishers:
 
     async def _words_if_missing(self, offer: str) -> str | None:
         words = await self._ask(offer, getattr(self._target, offer))
-        return words if words is not None and words == await self._ask(offer, self._target.missing) else None
+        return (
+            words
+            if words is not None and words == await self._ask(offer, self._target.missing)
+            else None
+        )
 
     async def _ask(self, offer: str, name: str) -> str | None:
         if self._refusal is None:
@@ -70,7 +87,8 @@ class MissingPublishers:
             with trio.move_on_after(self._target.patience):
                 try:
                     words = await self._refusal(context, offer, name)
-                except (Failed, NotSupported, PenstockError):  # the target breaks the protocol here, too: the requirement has said so
+                except (Failed, NotSupported, PenstockError):
+                    # The target breaks the protocol here, too: the requirement has said so.
                     words = None
             with trio.move_on_after(self._target.patience, shield=True):
                 await context.close()
@@ -81,8 +99,9 @@ class MissingPublishers:
 def missing_text(target: Target, missing: dict[str, str]) -> str:
     """Return what a report says of a requirement whose publishers the target lacks."""
     return "; ".join(
-        f"the target has no {getattr(target, offer)!r}, and refuses it as a name that does not exist ({words}): "
-        f"{offer} {OFFERS[offer]}; name another one with --{offer}, or say --without {offer}"
+        f"the target has no {getattr(target, offer)!r}, and refuses it as a name that does not "
+        f"exist ({words}): {offer} {OFFERS[offer]}; name another one with --{offer}, or say "
+        f"--without {offer}"
         for offer, words in missing.items()
     )
 

@@ -8,10 +8,14 @@ from typing import Final
 MARK: Final = b"\xff\x72\x71\x00"
 
 PAYLOADS: Final = (b"a payload", b"\xff\x00 no text", b"")
-"""Payloads that an echo must return unchanged: text, bytes that do not decode as text, and an empty one."""
+"""Payloads that an echo must return unchanged:
+text, bytes that do not decode as text, and an empty one.
+"""
 
 
 def named_request(name: str, payload: bytes, *, missing: int = 0) -> bytes:
-    """Return the mark, the length of the name, the name and the payload. The length says `missing` bytes more than the name has."""
+    """Return the mark, the length of the name, the name and the payload. The length says
+    `missing` bytes more than the name has.
+    """
     encoded = name.encode()
     return MARK + (len(encoded) + missing).to_bytes(2) + encoded + payload

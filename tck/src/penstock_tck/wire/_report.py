@@ -14,10 +14,22 @@ INDENT: Final = " " * 15
 
 
 def as_text(requirement: Requirement, result: Result, *, width: int = 120) -> str:
-    """Return the block of one requirement: the verdict, the name, the sentence with its line, and the observation."""
-    head = f"{MARKS[result.verdict]:<14} {requirement.name:<{NAME}} line {requirement.line}, {requirement.level.value}"
-    sentence = textwrap.fill(f"“{requirement.sentence}”", width, initial_indent=INDENT, subsequent_indent=INDENT)
-    seen = textwrap.fill(f"→ {_printable(result.seen)}", width, initial_indent=INDENT, subsequent_indent=INDENT + "  ")
+    """Return the block of one requirement:
+    the verdict, the name, the sentence with its line, and the observation.
+    """
+    head = (
+        f"{MARKS[result.verdict]:<14} {requirement.name:<{NAME}} line {requirement.line}, "
+        f"{requirement.level.value}"
+    )
+    sentence = textwrap.fill(
+        f"“{requirement.sentence}”", width, initial_indent=INDENT, subsequent_indent=INDENT
+    )
+    seen = textwrap.fill(
+        f"→ {_printable(result.seen)}",
+        width,
+        initial_indent=INDENT,
+        subsequent_indent=INDENT + "  ",
+    )
     return f"{head}\n{sentence}\n{seen}"
 
 
@@ -34,13 +46,17 @@ def lacking(results: Sequence[Result]) -> str:
         return ""
     named = ", ".join(f"{offer} ({count} requirements)" for offer, count in counts.items())
     return (
-        f"The target has no publisher for {named}. Name those that it has (--{next(iter(counts))} NAME), "
-        "or say that it lacks them (--without OFFER). --help says what each of them does."
+        f"The target has no publisher for {named}. Name those that it has (--{next(iter(counts))} "
+        "NAME), or say that it lacks them (--without OFFER). --help says what each of them does."
     )
 
 
-def as_json(url: str, requirements: Sequence[Requirement], results: Sequence[Result]) -> dict[str, Any]:
-    """Return the whole report as plain values: the URL, the counts, and each requirement with its verdict."""
+def as_json(
+    url: str, requirements: Sequence[Requirement], results: Sequence[Result]
+) -> dict[str, Any]:
+    """Return the whole report as plain values:
+    the URL, the counts, and each requirement with its verdict.
+    """
     by_name = {row.name: row for row in requirements}
     counts = Counter(result.verdict.value for result in results)
     return {
@@ -65,5 +81,7 @@ def _row(requirement: Requirement, result: Result) -> dict[str, Any]:
 
 
 def _printable(text: str) -> str:
-    """Escape characters that are not printable: a text that the target sent could otherwise control the terminal."""
+    """Escape characters that are not printable:
+    a text that the target sent could otherwise control the terminal.
+    """
     return "".join(letter if letter.isprintable() else ascii(letter)[1:-1] for letter in text)

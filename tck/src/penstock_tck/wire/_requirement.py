@@ -1,10 +1,12 @@
-"""A requirement: a sentence of the specification with its line, and the check that tests a target for it.
+"""A requirement: a sentence of the specification with its line, and the check
+that tests a target for it.
 
 Rules of this file:
 
-* The sentence is quoted from the specification, to the letter, or from the reference page of the protocol if the level is `Level.OWN`.
-  The docstring of the check says what the check does. If the sentence can be read in several ways, the docstring also says which reading
-  is checked.
+* The sentence is quoted from the specification, to the letter, or from the reference page of the
+  protocol if the level is `Level.OWN`.
+  The docstring of the check says what the check does. If the sentence can be read in several ways,
+  the docstring also says which reading is checked.
 * A table may hold several requirements of one sentence. All names in a table are different.
 """
 
@@ -31,10 +33,14 @@ class Level(Enum):
     """The specification states plainly what is sent, and when."""
 
     OWN = "own"
-    """The draft says nothing of it. The sentence is one of the reference page of the protocol, and the line is 0."""
+    """The draft says nothing of it.
+    The sentence is one of the reference page of the protocol, and the line is 0.
+    """
 
     READING = "reading"
-    """The specification leaves a choice. The reference page of the protocol says which reading is checked here."""
+    """The specification leaves a choice.
+    The reference page of the protocol says which reading is checked here.
+    """
 
 
 Check: TypeAlias = "Callable[[CheckContext], Awaitable[str]]"
@@ -49,7 +55,9 @@ class Requirement:
     """The name by which the requirement is selected, for example ``demand-initial``."""
 
     line: int
-    """The line of the draft at which the sentence begins, counted from 1; 0 if the draft does not have it."""
+    """The line of the draft at which the sentence begins, counted from 1;
+    0 if the draft does not have it.
+    """
 
     sentence: str
     """The words of the draft."""
@@ -73,13 +81,29 @@ class Table:
     def __init__(self) -> None:
         self.rows: list[Requirement] = []
 
-    def row(self, name: str, line: int, sentence: str, *, level: Level = Level.SAYS, needs: Iterable[str] = ()) -> Callable[[Check], Check]:
+    def row(
+        self,
+        name: str,
+        line: int,
+        sentence: str,
+        *,
+        level: Level = Level.SAYS,
+        needs: Iterable[str] = (),
+    ) -> Callable[[Check], Check]:
         """Add a requirement whose check is the decorated function."""
 
         def add(check: Check) -> Check:
             reading = " ".join((check.__doc__ or "").split())
             self.rows.append(
-                Requirement(name=name, line=line, sentence=sentence, level=level, needs=tuple(needs), reading=reading, check=check)
+                Requirement(
+                    name=name,
+                    line=line,
+                    sentence=sentence,
+                    level=level,
+                    needs=tuple(needs),
+                    reading=reading,
+                    check=check,
+                )
             )
             return check
 

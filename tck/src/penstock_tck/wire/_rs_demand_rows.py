@@ -57,10 +57,17 @@ async def demand_adds_up(context: CheckContext) -> str:
 
 @DEMAND.row("demand-any-time", 402, ANY_TIME, needs=["publisher"])
 async def demand_any_time(context: CheckContext) -> str:
-    """Several REQUEST_N directly after a REQUEST_STREAM, before any element has come, are all counted."""
+    """Several REQUEST_N directly after a REQUEST_STREAM, before any element has come,
+    are all counted.
+    """
     peer = await context.connect_reactivesocket()
     grants = [peer.frame_bytes(rs.REQUEST_N, 1, rs.encode_demand(n)) for n in (1, 2, 3)]
-    await peer.send(peer.frame_bytes(rs.REQUEST_STREAM, 1, rs.encode_demand(1) + context.target.publisher.encode()), *grants)
+    await peer.send(
+        peer.frame_bytes(
+            rs.REQUEST_STREAM, 1, rs.encode_demand(1) + context.target.publisher.encode()
+        ),
+        *grants,
+    )
     await peer.expect_exactly(1, 7)
     return "1 + 1 + 2 + 3 requested at once, 7 received"
 
@@ -70,14 +77,21 @@ async def demand_any_time_sub(context: CheckContext) -> str:
     """REQUEST_N adds to the demand of a subscription, too."""
     peer = await context.connect_reactivesocket()
     grant = peer.frame_bytes(rs.REQUEST_N, 1, rs.encode_demand(2))
-    await peer.send(peer.frame_bytes(rs.REQUEST_SUB, 1, rs.encode_demand(1) + context.target.publisher.encode()), grant)
+    await peer.send(
+        peer.frame_bytes(
+            rs.REQUEST_SUB, 1, rs.encode_demand(1) + context.target.publisher.encode()
+        ),
+        grant,
+    )
     await peer.expect_exactly(1, 3)
     return "1 + 2 requested, 3 received"
 
 
 @DEMAND.row("demand-64-bit", 207, MORE, needs=["publisher"])
 async def demand_64_bit(context: CheckContext) -> str:
-    """Demand is read as 64 bits: 2^32, whose lower 32 bits are zero, brings at least ten elements."""
+    """Demand is read as 64 bits: 2^32, whose lower 32 bits are zero,
+    brings at least ten elements.
+    """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 1 << 32, context.target.publisher)
     await peer.wait_elements(1, 10)
@@ -90,7 +104,9 @@ async def demand_64_bit(context: CheckContext) -> str:
 
 @DEMAND.row("demand-saturates", 207, MORE, level=Level.READING, needs=["publisher"])
 async def demand_saturates(context: CheckContext) -> str:
-    """Demand adds up to at most 2^63-1: requesting 2^63-1 twice is allowed, and elements keep coming."""
+    """Demand adds up to at most 2^63-1:
+    requesting 2^63-1 twice is allowed, and elements keep coming.
+    """
     peer = await context.connect_reactivesocket()
     await peer.request(1, rs.UNBOUNDED, context.target.publisher)
     await peer.grant(1, rs.UNBOUNDED)
@@ -107,13 +123,22 @@ async def demand_of_each_stream(context: CheckContext) -> str:
     """Each stream has its own demand: a REQUEST_N for one stream brings no element on another."""
     peer = await context.connect_reactivesocket()
     name = context.target.publisher.encode()
-    asked = [peer.frame_bytes(rs.REQUEST_STREAM, stream, rs.encode_demand(n) + name) for stream, n in ((1, 2), (2, 0), (3, 5))]
+    asked = [
+        peer.frame_bytes(rs.REQUEST_STREAM, stream, rs.encode_demand(n) + name)
+        for stream, n in ((1, 2), (2, 0), (3, 5))
+    ]
     await peer.send(*asked, peer.frame_bytes(rs.REQUEST_N, 1, rs.encode_demand(4)))
     await peer.wait_elements(1, 6)
     await peer.wait_elements(3, 5)
     await peer.settle()
     counts = [len(peer.elements(stream)) for stream in (1, 2, 3)]
-    verify(counts == [6, 0, 5], f"6, 0 and 5 elements were requested on three streams, {counts} came; {peer.describe_received()}")
+    verify(
+        counts == [6, 0, 5],
+        (
+            f"6, 0 and 5 elements were requested on three streams, {counts} came; "
+            f"{peer.describe_received()}"
+        ),
+    )
     return "6, 0 and 5 requested, 6, 0 and 5 received"
 
 
@@ -125,7 +150,9 @@ async def demand_zero_refused(context: CheckContext) -> str:
 
 @DEMAND.row("demand-bit-63-refused", 207, MORE, level=Level.READING, needs=["publisher"])
 async def demand_bit_63_refused(context: CheckContext) -> str:
-    """A REQUEST_N above 2^63-1 is illegal: implementations disagree on whether bit 63 is a sign. Its stream ends with an ERROR."""
+    """A REQUEST_N above 2^63-1 is illegal: implementations disagree on whether bit 63 is a sign.
+    Its stream ends with an ERROR.
+    """
     return await _check_illegal_demand(context, 1 << 63)
 
 
@@ -147,7 +174,9 @@ async def demand_initial_bit_63_refused(context: CheckContext) -> str:
     needs=["large"],
 )
 async def demand_fragments(context: CheckContext) -> str:
-    """Demand counts elements, not frames: N = 2 brings two whole large elements, in any number of fragments, and no third one."""
+    """Demand counts elements, not frames: N = 2 brings two whole large elements, in any number
+    of fragments, and no third one.
+    """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 2, context.target.large)
     await peer.expect_exactly(1, 2)

@@ -1,4 +1,6 @@
-"""ReactiveSocket: extensions in EXT frames, credentials in a SETUP, and *drain* (id 6), if the target has them."""
+"""ReactiveSocket: extensions in EXT frames, credentials in a SETUP, and *drain* (id 6),
+if the target has them.
+"""
 
 from penstock_tck.wire import _rs_frames as rs
 from penstock_tck.wire._check_context import CheckContext
@@ -30,13 +32,21 @@ def _extended(extension: int, code: int = 0) -> bytes:
 
 
 async def _announce(context: CheckContext, *extensions: int) -> RsPeer:
-    """Open a connection and announce extensions on it. Fail the check as not supported if the target confirms none."""
+    """Open a connection and announce extensions on it.
+    Fail the check as not supported if the target confirms none.
+    """
     peer = await context.connect_reactivesocket()
     for extension in extensions:
         await peer.send_frame(rs.EXT, 0, _extended(extension), flags=rs.I)
     await peer.settle()
-    if not any(frame.body == _extended(extension) for frame in peer.of_type(rs.EXT) for extension in extensions):
-        raise NotSupported(f"the target does not confirm the extension {' or '.join(map(str, extensions))}")
+    if not any(
+        frame.body == _extended(extension)
+        for frame in peer.of_type(rs.EXT)
+        for extension in extensions
+    ):
+        raise NotSupported(
+            f"the target does not confirm the extension {' or '.join(map(str, extensions))}"
+        )
     return peer
 
 
@@ -44,19 +54,29 @@ async def _show(context: CheckContext, credentials: bytes) -> str:
     """Send a SETUP with `credentials` and a request, and fail unless both are refused."""
     peer = await context.connect_reactivesocket(setup=False)
     body = rs.encode_demand(1) + context.target.publisher.encode()
-    await peer.send(peer.frame_bytes(rs.SETUP, 0, credentials), peer.frame_bytes(rs.REQUEST_STREAM, 1, body))
+    await peer.send(
+        peer.frame_bytes(rs.SETUP, 0, credentials), peer.frame_bytes(rs.REQUEST_STREAM, 1, body)
+    )
     await peer.settle_after(AUTH_SECONDS)
     errors = peer.of_stream(0, rs.ERROR)
     if not errors or errors[0].body != b"auth":
-        raise NotSupported("the target does not refuse a SETUP with unknown credentials with ERROR `auth`: it examines none")
+        raise NotSupported(
+            "the target does not refuse a SETUP with unknown credentials with ERROR `auth`: it "
+            "examines none"
+        )
     seen = await peer.expect_refused("unknown credentials were shown", needs_error=True)
-    verify(not peer.of_type(rs.RESPONSE), f"a request of a client that was not let in was served; {peer.describe_received()}")
+    verify(
+        not peer.of_type(rs.RESPONSE),
+        f"a request of a client that was not let in was served; {peer.describe_received()}",
+    )
     return seen
 
 
 @EXTENSIONS.row("ext-announced", 0, ANNOUNCED, level=Level.OWN)
 async def ext_announced(context: CheckContext) -> str:
-    """The keepalive, drain and an unknown extension are announced: what the target confirms, it confirms once, and not the unknown one."""
+    """The keepalive, drain and an unknown extension are announced: what the target confirms, it
+    confirms once, and not the unknown one.
+    """
     peer = await _announce(context, KEEPALIVE, DRAIN, UNKNOWN)
     confirmed = [frame.body for frame in peer.of_type(rs.EXT)]
     known = {_extended(KEEPALIVE), _extended(DRAIN)}
@@ -69,7 +89,9 @@ async def ext_announced(context: CheckContext) -> str:
 
 @EXTENSIONS.row("auth-setup", 0, REFUSED, level=Level.OWN, needs=["publisher"])
 async def auth_setup(context: CheckContext) -> str:
-    """A SETUP with an unknown token is refused with ERROR `auth`, its last frame. A request behind the SETUP is not served."""
+    """A SETUP with an unknown token is refused with ERROR `auth`, its last frame. A request
+    behind the SETUP is not served.
+    """
     return await _show(context, WRONG)
 
 
@@ -86,12 +108,16 @@ async def auth_setup_unreadable(context: CheckContext) -> str:
 
 @EXTENSIONS.row("ext-drain-goes-on", 0, GOES_ON, level=Level.OWN, needs=["publisher"])
 async def ext_drain_goes_on(context: CheckContext) -> str:
-    """A client says twice that it drains: a stream that it reads goes on, and so does the connection."""
+    """A client says twice that it drains:
+    a stream that it reads goes on, and so does the connection.
+    """
     peer = await _announce(context, DRAIN)
     await peer.request(1, 2, context.target.publisher)
     await peer.wait_elements(1, 2)
     for milliseconds in (25_000, 0):
-        await peer.send_frame(rs.EXT, 0, _extended(DRAIN, DRAIN_MESSAGE) + varint(milliseconds), flags=rs.I)
+        await peer.send_frame(
+            rs.EXT, 0, _extended(DRAIN, DRAIN_MESSAGE) + varint(milliseconds), flags=rs.I
+        )
     await peer.grant(1, 3)
     await peer.expect_exactly(1, 5)
     return "2 elements, a drain, 3 elements"
@@ -103,5 +129,8 @@ async def ext_drain_unreadable(context: CheckContext) -> str:
     peer = await _announce(context, DRAIN)
     await peer.send_frame(rs.EXT, 0, _extended(DRAIN, DRAIN_MESSAGE), flags=rs.I)
     seen = await peer.expect_refused("a drain without a number was sent", needs_error=True)
-    verify(peer.frames[-1].body == b"protocol:drain", f"ERROR `protocol:drain` is due; {peer.describe_received()}")
+    verify(
+        peer.frames[-1].body == b"protocol:drain",
+        f"ERROR `protocol:drain` is due; {peer.describe_received()}",
+    )
     return seen

@@ -8,14 +8,17 @@ from penstock_tck.wire._verdict import verify
 
 FRAGMENTS = Table()
 
-BITS = "the RESPONSE Begin and End bits must be used to indicate a begin fragment and an end fragment."
+BITS = (
+    "the RESPONSE Begin and End bits must be used to indicate a begin fragment and an end fragment."
+)
 WHOLE = "Or, when both bits set, the contents represent a reassembled RESPONSE."
 
 
 @FRAGMENTS.row("fragments-marked", 341, BITS, level=Level.MUST, needs=["large"])
 async def fragments_marked(context: CheckContext) -> str:
-    """A large element comes in one RESPONSE, or in several: B is set on the first, E on the last, neither on those between. Joined,
-    they are the prescribed elements: no fragment is lost, repeated or in another's place.
+    """A large element comes in one RESPONSE, or in several: B is set on the first, E on the last,
+    neither on those between. Joined, they are the prescribed elements: no fragment is lost,
+    repeated or in another's place.
     """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 3, context.target.large)
@@ -24,9 +27,15 @@ async def fragments_marked(context: CheckContext) -> str:
     for frame in peer.of_stream(1, rs.RESPONSE):
         begin, end = bool(frame.flags & rs.B), bool(frame.flags & rs.E)
         if not begin and not end and not is_open and len(frame.body) < LARGE_BYTES:
-            verify(frame.flags & rs.C and not frame.body, f"a fragment came before any frame with B; {peer.describe_received()}")
+            verify(
+                frame.flags & rs.C and not frame.body,
+                f"a fragment came before any frame with B; {peer.describe_received()}",
+            )
             continue
-        verify(begin is not is_open or (not begin and not end), f"frames with B and E do not alternate; {peer.describe_received()}")
+        verify(
+            begin is not is_open or (not begin and not end),
+            f"frames with B and E do not alternate; {peer.describe_received()}",
+        )
         is_open = (is_open or begin) and not end
     verify_large(peer.elements(1)[:3])
     return f"3 elements of {LARGE_BYTES} bytes in {len(peer.of_stream(1, rs.RESPONSE))} frames"
@@ -38,27 +47,44 @@ async def whole_marked(context: CheckContext) -> str:
     peer = await context.connect_reactivesocket()
     await peer.request(1, 3, context.target.publisher)
     await peer.expect_exactly(1, 3)
-    bare = [frame for frame in peer.of_stream(1, rs.RESPONSE) if frame.flags & (rs.B | rs.E) != rs.B | rs.E]
+    bare = [
+        frame
+        for frame in peer.of_stream(1, rs.RESPONSE)
+        if frame.flags & (rs.B | rs.E) != rs.B | rs.E
+    ]
     verify(not bare, f"a whole element came without B or E: {', '.join(map(str, bare[:3]))}")
     return "B and E on each of 3"
 
 
-@FRAGMENTS.row("fragments-complete", 247, "(__C__)omplete: bit to indicate COMPLETE.", level=Level.READING, needs=["large", "three", "one"])
+@FRAGMENTS.row(
+    "fragments-complete",
+    247,
+    "(__C__)omplete: bit to indicate COMPLETE.",
+    level=Level.READING,
+    needs=["large", "three", "one"],
+)
 async def fragments_complete(context: CheckContext) -> str:
-    """C is set on a whole element, on the last fragment of an element, or on a RESPONSE without an element. It is never set on another
-    fragment.
+    """C is set on a whole element, on the last fragment of an element, or on a RESPONSE without an
+    element. It is never set on another fragment.
     """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 9, context.target.three)
     await peer.send_frame(rs.REQUEST_RESPONSE, 3, context.target.one.encode())
     await peer.send_frame(rs.REQUEST_RESPONSE, 5, context.target.large.encode())
     for stream in (1, 3, 5):
-        await peer.wait_until(lambda stream=stream: peer.completed(stream), f"COMPLETE on stream {stream}")  # type: ignore[misc]  # bound in the loop
+        await peer.wait_until(
+            lambda stream=stream: peer.completed(stream),  # type: ignore[misc]  # bound in the loop
+            f"COMPLETE on stream {stream}",
+        )
     await peer.settle()
     wrong = [
-        frame for frame in peer.of_type(rs.RESPONSE) if frame.flags & rs.C and not frame.flags & rs.E and (frame.body or frame.flags & rs.B)
+        frame
+        for frame in peer.of_type(rs.RESPONSE)
+        if frame.flags & rs.C and not frame.flags & rs.E and (frame.body or frame.flags & rs.B)
     ]
-    verify(not wrong, f"C stands on a fragment that is not the last: {', '.join(map(str, wrong[:3]))}")
+    verify(
+        not wrong, f"C stands on a fragment that is not the last: {', '.join(map(str, wrong[:3]))}"
+    )
     verify(
         peer.elements(5) == [large_element(0)],
         f"the first large element was expected on stream 5; {peer.describe_received()}",
@@ -74,7 +100,9 @@ async def fragments_complete(context: CheckContext) -> str:
     needs=["large", "publisher"],
 )
 async def fragments_cancelled(context: CheckContext) -> str:
-    """A CANCEL while fragments of a large element arrive ends the stream: no more frames of it come, and other streams continue."""
+    """A CANCEL while fragments of a large element arrive ends the stream: no more frames of it
+    come, and other streams continue.
+    """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 2, context.target.large)
     await peer.wait_until(lambda: peer.of_stream(1), "a fragment")
@@ -84,8 +112,14 @@ async def fragments_cancelled(context: CheckContext) -> str:
     await peer.grant(1, 1)
     await peer.expect_working()
     await peer.settle()
-    verify(len(peer.of_stream(1)) == before, f"frames came on a cancelled stream; {peer.describe_received()}")
-    verify(not peer.completed(1) and not peer.failed(1), f"COMPLETE or ERROR came on a cancelled stream; {peer.describe_received()}")
+    verify(
+        len(peer.of_stream(1)) == before,
+        f"frames came on a cancelled stream; {peer.describe_received()}",
+    )
+    verify(
+        not peer.completed(1) and not peer.failed(1),
+        f"COMPLETE or ERROR came on a cancelled stream; {peer.describe_received()}",
+    )
     return "no frame after CANCEL"
 
 
@@ -97,8 +131,8 @@ async def fragments_cancelled(context: CheckContext) -> str:
     needs=["large", "publisher"],
 )
 async def fragments_share(context: CheckContext) -> str:
-    """Fragments of an element are not mixed with other elements of the same stream. Other streams are served in between, and all arrive
-    whole.
+    """Fragments of an element are not mixed with other elements of the same stream. Other streams
+    are served in between, and all arrive whole.
     """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 2, context.target.large)

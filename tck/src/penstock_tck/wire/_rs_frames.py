@@ -1,6 +1,8 @@
-"""ReactiveSocket frames as bytes: encoded for the checking side, correct or faulty, and decoded from the target's answers.
+"""ReactiveSocket frames as bytes: encoded for the checking side, correct or faulty,
+and decoded from the target's answers.
 
-penstock's own codec is not used. It refuses to encode faulty frames, and a mistake in its decoder would go unnoticed here.
+penstock's own codec is not used. It refuses to encode faulty frames,
+and a mistake in its decoder would go unnoticed here.
 """
 
 from typing import Final
@@ -56,10 +58,14 @@ class Frame:
     """The bit before the 31 bits of the length."""
 
     def __str__(self) -> str:
-        flags = "".join(letter for letter, bit in (("I", I), ("B", B), ("E", E), ("C", C)) if self.flags & bit)
+        flags = "".join(
+            letter for letter, bit in (("I", I), ("B", B), ("E", E), ("C", C)) if self.flags & bit
+        )
         name = NAMES.get(self.type, f"type {self.type:#06x}")
         content = f" {self.body[:40]!r}" if self.type == ERROR else f" of {len(self.body)} bytes"
-        return f"{name}{f'[{flags}]' if flags else ''} on {self.stream}{content if self.body else ''}"
+        return (
+            f"{name}{f'[{flags}]' if flags else ''} on {self.stream}{content if self.body else ''}"
+        )
 
     @property
     def demand(self) -> int:
@@ -67,7 +73,9 @@ class Frame:
         return int.from_bytes(self.body[:8])
 
 
-def encode_frame(kind: int, stream: int, body: bytes = b"", *, flags: int = 0, version: int = 0) -> bytes:
+def encode_frame(
+    kind: int, stream: int, body: bytes = b"", *, flags: int = 0, version: int = 0
+) -> bytes:
     """Return a frame without its length."""
     return bytes([version, flags]) + kind.to_bytes(2) + stream.to_bytes(8) + body
 

@@ -1,4 +1,6 @@
-"""ReactiveSocket: the header of every frame (length, version, type, flags), and frames that are not valid."""
+"""ReactiveSocket: the header of every frame (length, version, type, flags), and frames
+that are not valid.
+"""
 
 from penstock_tck.wire import _rs_frames as rs
 from penstock_tck.wire._check_context import CheckContext
@@ -25,8 +27,12 @@ async def _connect_and_stream(context: CheckContext) -> RsPeer:
     return peer
 
 
-async def _check_refusal(context: CheckContext, what: str, data: bytes, *, needs_error: bool = False) -> str:
-    """Send `data` to a target that serves streams. Fail unless it ends the connection, and keeps another connection open."""
+async def _check_refusal(
+    context: CheckContext, what: str, data: bytes, *, needs_error: bool = False
+) -> str:
+    """Send `data` to a target that serves streams.
+    Fail unless it ends the connection, and keeps another connection open.
+    """
     neighbour = await context.connect_reactivesocket()
     peer = await _connect_and_stream(context)
     await peer.send(data)
@@ -43,7 +49,9 @@ async def _check_refusal(context: CheckContext, what: str, data: bytes, *, needs
     needs=["publisher"],
 )
 async def frame_length(context: CheckContext) -> str:
-    """Each frame ends where its length says. The length includes the header, the next frame begins there, and no bytes are left over."""
+    """Each frame ends where its length says. The length includes the header, the next frame
+    begins there, and no bytes are left over.
+    """
     peer = await _connect_and_stream(context)
     context.require_byte_stream(peer.connection)
     await peer.settle()
@@ -57,42 +65,64 @@ async def frame_length(context: CheckContext) -> str:
 
 @FRAMING.row("frame-length-reserved", 40, LENGTH, level=Level.READING, needs=["publisher"])
 async def frame_length_reserved(context: CheckContext) -> str:
-    """The bit before the 31 bits of the length is 0 in frames from the target. If it is set in a frame to the target, the target ends the
-    connection.
+    """The bit before the 31 bits of the length is 0 in frames from the target. If it is set in a
+    frame to the target, the target ends the connection.
     """
     peer = await _connect_and_stream(context)
     context.require_byte_stream(peer.connection)
-    verify(not any(frame.reserved for frame in peer.frames), f"a frame came with the bit before its length set; {peer.describe_received()}")
+    verify(
+        not any(frame.reserved for frame in peer.frames),
+        f"a frame came with the bit before its length set; {peer.describe_received()}",
+    )
     frame = rs.with_length(rs.encode_frame(rs.CANCEL, 77))
-    return await _check_refusal(context, "a frame with the bit before its length set", bytes([frame[0] | 0x80]) + frame[1:])
+    return await _check_refusal(
+        context, "a frame with the bit before its length set", bytes([frame[0] | 0x80]) + frame[1:]
+    )
 
 
 @FRAMING.row("frame-length-short", 40, LENGTH, level=Level.READING, needs=["publisher"])
 async def frame_length_short(context: CheckContext) -> str:
-    """A length below the header's 16 bytes ends the connection: the target cannot know where the next frame begins."""
+    """A length below the header's 16 bytes ends the connection:
+    the target cannot know where the next frame begins.
+    """
     peer = await context.connect_reactivesocket()
     context.require_byte_stream(peer.connection)
-    return await _check_refusal(context, "a frame with the length 12", rs.with_length(rs.encode_frame(rs.CANCEL, 77), off=-4))
+    return await _check_refusal(
+        context,
+        "a frame with the length 12",
+        rs.with_length(rs.encode_frame(rs.CANCEL, 77), off=-4),
+    )
 
 
 @FRAMING.row("frame-length-huge", 40, LENGTH, level=Level.READING, needs=["publisher"])
 async def frame_length_huge(context: CheckContext) -> str:
-    """A frame announced with 2,147,483,647 bytes is refused when its length arrives; the target does not wait for the rest."""
+    """A frame announced with 2,147,483,647 bytes is refused when its length arrives; the target
+    does not wait for the rest.
+    """
     peer = await context.connect_reactivesocket()
     context.require_byte_stream(peer.connection)
     header = rs.encode_frame(rs.REQUEST_STREAM, 77, rs.encode_demand(1))
-    return await _check_refusal(context, "a frame of 2,147,483,647 bytes was announced, which", (0x7FFFFFFF).to_bytes(4) + header)
+    return await _check_refusal(
+        context,
+        "a frame of 2,147,483,647 bytes was announced, which",
+        (0x7FFFFFFF).to_bytes(4) + header,
+    )
 
 
 @FRAMING.row(
-    "frame-cut", 24, "For transports that do not provide framing, such as TCP, the Frame Length MUST be included.", needs=["publisher"]
+    "frame-cut",
+    24,
+    "For transports that do not provide framing, such as TCP, the Frame Length MUST be included.",
+    needs=["publisher"],
 )
 async def frame_cut(context: CheckContext) -> str:
     """Frames that arrive one byte at a time are read like whole ones."""
     peer = await context.connect_reactivesocket(setup=False)
     context.require_byte_stream(peer.connection)
     setup = peer.frame_bytes(rs.SETUP, 0, context.target.setup.encode())
-    for byte in setup + peer.frame_bytes(rs.REQUEST_STREAM, 1, rs.encode_demand(2) + context.target.publisher.encode()):
+    for byte in setup + peer.frame_bytes(
+        rs.REQUEST_STREAM, 1, rs.encode_demand(2) + context.target.publisher.encode()
+    ):
         await peer.send(bytes([byte]))
     await peer.expect_exactly(1, 2)
     return "SETUP and REQUEST_STREAM a byte at a time: served"
@@ -109,17 +139,38 @@ async def version_zero(context: CheckContext) -> str:
 
 @FRAMING.row("version-later", 41, VERSION, level=Level.READING, needs=["publisher"])
 async def version_later(context: CheckContext) -> str:
-    """A frame of version 1 after SETUP ends the connection: the target cannot know how to read it."""
+    """A frame of version 1 after SETUP ends the connection:
+    the target cannot know how to read it.
+    """
     peer = await context.connect_reactivesocket()
-    return await _check_refusal(context, "a CANCEL of version 1", peer.frame_bytes(rs.CANCEL, 77, version=1))
+    return await _check_refusal(
+        context, "a CANCEL of version 1", peer.frame_bytes(rs.CANCEL, 77, version=1)
+    )
 
 
-@FRAMING.row("flags-reserved", 236, "|    Version    |I|B|E|C| Resvd |    Frame Type = RESPONSE      |", needs=["publisher"])
+@FRAMING.row(
+    "flags-reserved",
+    236,
+    "|    Version    |I|B|E|C| Resvd |    Frame Type = RESPONSE      |",
+    needs=["publisher"],
+)
 async def flags_reserved(context: CheckContext) -> str:
-    """The reserved flags are 0 in frames from the target. In frames to the target they are ignored."""
+    """The reserved flags are 0 in frames from the target.
+    In frames to the target they are ignored.
+    """
     peer = await _connect_and_stream(context)
-    wrong = [frame for frame in peer.frames if frame.flags & 0x0F or (frame.type == rs.ERROR and frame.flags & 0x7F)]
-    verify(not wrong, f"reserved flags came set: {', '.join(f'{frame.flags:#04x} in {frame}' for frame in wrong[:3])}")
+    wrong = [
+        frame
+        for frame in peer.frames
+        if frame.flags & 0x0F or (frame.type == rs.ERROR and frame.flags & 0x7F)
+    ]
+    verify(
+        not wrong,
+        (
+            "reserved flags came set: "
+            f"{', '.join(f'{frame.flags:#04x} in {frame}' for frame in wrong[:3])}"
+        ),
+    )
     await peer.send_frame(rs.REQUEST_N, 1, rs.encode_demand(2), flags=0x0F)
     await peer.expect_exactly(1, 5)
     return "none was set, and REQUEST_N with all four of them was served"
@@ -127,7 +178,9 @@ async def flags_reserved(context: CheckContext) -> str:
 
 @FRAMING.row("type-ignored", 43, IGNORE, needs=["publisher"])
 async def type_ignored(context: CheckContext) -> str:
-    """A frame of an unknown type with the flag I is skipped, with its body. The connection continues."""
+    """A frame of an unknown type with the flag I is skipped, with its body.
+    The connection continues.
+    """
     peer = await _connect_and_stream(context)
     await peer.send_frame(UNKNOWN, 0, b"the body of an unknown type", flags=rs.I)
     await peer.send_frame(UNKNOWN, 1, b"", flags=rs.I)
@@ -141,7 +194,9 @@ async def type_ignored(context: CheckContext) -> str:
 async def type_refused(context: CheckContext) -> str:
     """A frame of an unknown type without the flag I ends the connection."""
     peer = await context.connect_reactivesocket()
-    return await _check_refusal(context, f"a frame of type {UNKNOWN:#06x} without I", peer.frame_bytes(UNKNOWN, 0))
+    return await _check_refusal(
+        context, f"a frame of type {UNKNOWN:#06x} without I", peer.frame_bytes(UNKNOWN, 0)
+    )
 
 
 @FRAMING.row("ext-ignored", 297, "(__I__)gnore: Can be ignored.", needs=["publisher"])
@@ -153,20 +208,32 @@ async def ext_ignored(context: CheckContext) -> str:
     return "skipped"
 
 
-@FRAMING.row("ext-refused", 297, "(__I__)gnore: Can be ignored.", level=Level.READING, needs=["publisher"])
+@FRAMING.row(
+    "ext-refused", 297, "(__I__)gnore: Can be ignored.", level=Level.READING, needs=["publisher"]
+)
 async def ext_refused(context: CheckContext) -> str:
     """An EXT of an unknown extension without the flag I ends the connection."""
     peer = await context.connect_reactivesocket()
-    return await _check_refusal(context, "an EXT without I of an unknown extension", peer.frame_bytes(rs.EXT, 0, EXTENSION))
+    return await _check_refusal(
+        context, "an EXT without I of an unknown extension", peer.frame_bytes(rs.EXT, 0, EXTENSION)
+    )
 
 
 @FRAMING.row(
-    "request-short", 160, "__Initial Request N__: initial Request N value. 64-bit integer.", level=Level.READING, needs=["publisher"]
+    "request-short",
+    160,
+    "__Initial Request N__: initial Request N value. 64-bit integer.",
+    level=Level.READING,
+    needs=["publisher"],
 )
 async def request_short(context: CheckContext) -> str:
     """A REQUEST_STREAM that is too short to hold its demand ends the connection."""
     peer = await context.connect_reactivesocket()
-    return await _check_refusal(context, "a REQUEST_STREAM with 4 bytes of demand", peer.frame_bytes(rs.REQUEST_STREAM, 77, bytes(4)))
+    return await _check_refusal(
+        context,
+        "a REQUEST_STREAM with 4 bytes of demand",
+        peer.frame_bytes(rs.REQUEST_STREAM, 77, bytes(4)),
+    )
 
 
 @FRAMING.row(
@@ -179,6 +246,13 @@ async def types_by_role(context: CheckContext) -> str:
     """All frames of a stream that the checking side requested are RESPONSE or ERROR."""
     peer = await _connect_and_stream(context)
     await peer.settle()
-    wrong = [frame for frame in peer.frames if frame.stream in (1, 3) and frame.type not in (rs.RESPONSE, rs.ERROR)]
-    verify(not wrong, f"{', '.join(map(str, wrong[:3]))} came for a stream that the checking side requested")
+    wrong = [
+        frame
+        for frame in peer.frames
+        if frame.stream in (1, 3) and frame.type not in (rs.RESPONSE, rs.ERROR)
+    ]
+    verify(
+        not wrong,
+        f"{', '.join(map(str, wrong[:3]))} came for a stream that the checking side requested",
+    )
     return f"{len(peer.frames)} frames, all RESPONSE or ERROR"

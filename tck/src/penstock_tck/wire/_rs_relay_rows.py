@@ -1,4 +1,6 @@
-"""ReactiveSocket: the target as a requester. It requests the publisher ``tck`` of the checking side and passes on elements and the end."""
+"""ReactiveSocket: the target as a requester. It requests the publisher ``tck`` of the checking
+side and passes on elements and the end.
+"""
 
 from penstock_tck.wire import _rs_frames as rs
 from penstock_tck.wire._check_context import CheckContext
@@ -21,7 +23,9 @@ REQUESTER_TYPES = (*STREAM_REQUESTS, rs.REQUEST_N, rs.CANCEL)
 
 
 class RelayedStream:
-    """A stream that the target requested from the checking side, to pass it on as stream 1 (or another number)."""
+    """A stream that the target requested from the checking side,
+    to pass it on as stream 1 (or another number).
+    """
 
     def __init__(self, peer: RsPeer, request: Frame) -> None:
         self.peer = peer
@@ -31,7 +35,9 @@ class RelayedStream:
     @property
     def demand(self) -> int:
         """The sum of all that the target has requested."""
-        return self.request.demand + sum(frame.demand for frame in self.peer.of_stream(self.id, rs.REQUEST_N))
+        return self.request.demand + sum(
+            frame.demand for frame in self.peer.of_stream(self.id, rs.REQUEST_N)
+        )
 
     async def answer(self, body: bytes, flags: int = WHOLE) -> None:
         """Send a RESPONSE on the stream."""
@@ -39,13 +45,18 @@ class RelayedStream:
 
     async def wait_cancel(self) -> None:
         """Wait until the target cancels the stream."""
-        await self.peer.wait_until(lambda: self.peer.of_stream(self.id, rs.CANCEL), f"a CANCEL of the target's stream {self.id}")
+        await self.peer.wait_until(
+            lambda: self.peer.of_stream(self.id, rs.CANCEL),
+            f"a CANCEL of the target's stream {self.id}",
+        )
 
 
 async def _open_relay(context: CheckContext, stream: int = 1, demand: int = 100) -> RelayedStream:
     peer = await context.connect_reactivesocket()
     await peer.request(stream, demand, context.target.relay)
-    await peer.wait_until(lambda: peer.of_type(*STREAM_REQUESTS), f"a request of the target for {RELAY_SOURCE!r}")
+    await peer.wait_until(
+        lambda: peer.of_type(*STREAM_REQUESTS), f"a request of the target for {RELAY_SOURCE!r}"
+    )
     relayed = RelayedStream(peer, peer.of_type(*STREAM_REQUESTS)[0])
     await peer.wait_until(lambda: relayed.demand >= 1, f"demand for {RELAY_SOURCE!r}")
     return relayed
@@ -53,32 +64,54 @@ async def _open_relay(context: CheckContext, stream: int = 1, demand: int = 100)
 
 async def _expect_relayed(relayed: RelayedStream, *elements: bytes, stream: int = 1) -> None:
     peer = relayed.peer
-    await peer.wait_until(lambda: len(peer.elements(stream)) >= len(elements), f"{len(elements)} elements passed on by the target")
-    verify(peer.elements(stream) == list(elements), f"{list(elements)} were expected, {peer.elements(stream)} were passed on")
+    await peer.wait_until(
+        lambda: len(peer.elements(stream)) >= len(elements),
+        f"{len(elements)} elements passed on by the target",
+    )
+    verify(
+        peer.elements(stream) == list(elements),
+        f"{list(elements)} were expected, {peer.elements(stream)} were passed on",
+    )
 
 
 @RELAY.row(
     "requester",
     308,
-    "The server-side Requester may send requests immediately upon receiving a SETUP frame that it accepts.",
+    (
+        "The server-side Requester may send requests immediately upon receiving a SETUP frame "
+        "that it accepts."
+    ),
     needs=["relay"],
 )
 async def requester(context: CheckContext) -> str:
-    """The target requests a stream on the same connection, with an id other than 0, and passes on the element that it gets."""
+    """The target requests a stream on the same connection, with an id other than 0, and passes
+    on the element that it gets.
+    """
     relayed = await _open_relay(context)
     verify(relayed.id, "the target opened a stream with the id 0")
     verify(
         relayed.request.body[8:] == RELAY_SOURCE.encode(),
-        f"a request for {RELAY_SOURCE!r} was expected; the target requested {relayed.request.body[8:]!r}",
+        (
+            f"a request for {RELAY_SOURCE!r} was expected; the target requested "
+            f"{relayed.request.body[8:]!r}"
+        ),
     )
     await relayed.answer(b"hello")
     await _expect_relayed(relayed, b"hello")
     return str(relayed.request)
 
 
-@RELAY.row("requester-ids", 56, "A stream ID must be locally unique for a Requester in a connection.", level=Level.MUST, needs=["relay"])
+@RELAY.row(
+    "requester-ids",
+    56,
+    "A stream ID must be locally unique for a Requester in a connection.",
+    level=Level.MUST,
+    needs=["relay"],
+)
 async def requester_ids(context: CheckContext) -> str:
-    """Three requests of the target, two at a time and one after the end of another, have three different ids."""
+    """Three requests of the target, two at a time and one after the end of another,
+    have three different ids.
+    """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 9, context.target.relay)
     await peer.request(3, 9, context.target.relay)
@@ -91,7 +124,10 @@ async def requester_ids(context: CheckContext) -> str:
     for request in peer.of_type(*STREAM_REQUESTS)[1:]:
         await peer.send_frame(rs.RESPONSE, request.stream, b"", flags=rs.C)
     for stream in (1, 3, 5):
-        await peer.wait_until(lambda stream=stream: peer.completed(stream), f"the end of stream {stream}")  # type: ignore[misc]  # bound in the loop
+        await peer.wait_until(
+            lambda stream=stream: peer.completed(stream),  # type: ignore[misc]  # bound in the loop
+            f"the end of stream {stream}",
+        )
     await peer.settle()
     ids = [frame.stream for frame in peer.of_type(*STREAM_REQUESTS)]
     verify(len(set(ids)) == len(ids) == 3 and 0 not in ids, f"the ids are {ids}")
@@ -100,8 +136,9 @@ async def requester_ids(context: CheckContext) -> str:
 
 @RELAY.row("requester-frames", 45, HEADER, level=Level.READING, needs=["relay"])
 async def requester_frames(context: CheckContext) -> str:
-    """Three requests of the target, of which one completes, one fails and one is cancelled. Each of its frames has the version 0, its exact
-    length, no bit that its type does not have, the name and the id of one of the three requests, and is sent once if it ends one.
+    """Three requests of the target, of which one completes, one fails and one is cancelled. Each of
+    its frames has the version 0, its exact length, no bit that its type does not have, the name and
+    the id of one of the three requests, and is sent once if it ends one.
     """
     peer = await context.connect_reactivesocket()
     for stream in (1, 3, 5):
@@ -111,7 +148,10 @@ async def requester_frames(context: CheckContext) -> str:
     for number, request in enumerate(requests[:3]):
         relayed = RelayedStream(peer, request)
         for index in range(6):
-            await peer.wait_until(lambda relayed=relayed, index=index: relayed.demand > index, f"demand for element {index + 1}")  # type: ignore[misc]  # bound in the loop
+            await peer.wait_until(
+                lambda relayed=relayed, index=index: relayed.demand > index,  # type: ignore[misc]  # bound in the loop
+                f"demand for element {index + 1}",
+            )
             await relayed.answer(b"%d" % number)
     for kind, request, flags in ((rs.RESPONSE, requests[0], rs.C), (rs.ERROR, requests[1], 0)):
         await peer.send_frame(kind, request.stream, b"", flags=flags)
@@ -131,8 +171,13 @@ async def _cancel_what_runs(peer: RsPeer) -> None:
 def _verify_requester_frames(peer: RsPeer) -> None:
     asked = peer.of_type(*STREAM_REQUESTS)
     ids = [frame.stream for frame in asked]
-    verify(len(ids) == len(set(ids)) == 3, f"requests with three ids were expected, the ids are {ids}")
-    verify({frame.body[8:] for frame in asked} == {RELAY_SOURCE.encode()}, f"not every request is for {RELAY_SOURCE!r}; {asked}")
+    verify(
+        len(ids) == len(set(ids)) == 3, f"requests with three ids were expected, the ids are {ids}"
+    )
+    verify(
+        {frame.body[8:] for frame in asked} == {RELAY_SOURCE.encode()},
+        f"not every request is for {RELAY_SOURCE!r}; {asked}",
+    )
     lengths = {rs.REQUEST_N: 8, rs.CANCEL: 0}
     wrong = [
         frame
@@ -143,28 +188,50 @@ def _verify_requester_frames(peer: RsPeer) -> None:
         or frame.stream not in ids
         or len(frame.body) != lengths.get(frame.type, len(frame.body))
     ]
-    verify(not wrong, f"frames with another version, length, bit or id came: {', '.join(map(str, wrong[:3]))}")
-    strange = [frame for frame in peer.of_type(rs.RESPONSE, rs.ERROR) if frame.stream not in (1, 3, 5)]
+    verify(
+        not wrong,
+        f"frames with another version, length, bit or id came: {', '.join(map(str, wrong[:3]))}",
+    )
+    strange = [
+        frame for frame in peer.of_type(rs.RESPONSE, rs.ERROR) if frame.stream not in (1, 3, 5)
+    ]
     verify(not strange, f"answers came that no request is for: {', '.join(map(str, strange[:3]))}")
-    verify(not peer.incomplete_bytes, f"{peer.incomplete_bytes} bytes came behind the last frame; {peer.describe_received()}")
+    verify(
+        not peer.incomplete_bytes,
+        f"{peer.incomplete_bytes} bytes came behind the last frame; {peer.describe_received()}",
+    )
     cancelled = [frame.stream for frame in peer.of_type(rs.CANCEL)]
     verify(len(cancelled) == 1, f"one of three streams was cancelled; CANCELs came for {cancelled}")
 
 
-@RELAY.row("requester-demand", 160, "__Initial Request N__: initial Request N value. 64-bit integer.", level=Level.READING, needs=["relay"])
+@RELAY.row(
+    "requester-demand",
+    160,
+    "__Initial Request N__: initial Request N value. 64-bit integer.",
+    level=Level.READING,
+    needs=["relay"],
+)
 async def requester_demand(context: CheckContext) -> str:
-    """The target requests between 1 and 2^63-1 elements at a time. It takes what it requested, and requests more when it has passed
-    elements on.
+    """The target requests between 1 and 2^63-1 elements at a time. It takes what it requested, and
+    requests more when it has passed elements on.
     """
     relayed = await _open_relay(context)
     peer, sent = relayed.peer, []
     for index in range(20):
-        await peer.wait_until(lambda index=index: relayed.demand > index, f"demand for element {index + 1}")  # type: ignore[misc]  # bound in the loop
+        await peer.wait_until(
+            lambda index=index: relayed.demand > index,  # type: ignore[misc]  # bound in the loop
+            f"demand for element {index + 1}",
+        )
         sent.append(b"%d" % index)
         await relayed.answer(sent[-1])
     await _expect_relayed(relayed, *sent)
-    amounts = [relayed.request.demand, *(frame.demand for frame in peer.of_stream(relayed.id, rs.REQUEST_N))]
-    wrong = [n for n in amounts[1:] if not 1 <= n <= rs.UNBOUNDED] + [n for n in amounts[:1] if n > rs.UNBOUNDED]
+    amounts = [
+        relayed.request.demand,
+        *(frame.demand for frame in peer.of_stream(relayed.id, rs.REQUEST_N)),
+    ]
+    wrong = [n for n in amounts[1:] if not 1 <= n <= rs.UNBOUNDED] + [
+        n for n in amounts[:1] if n > rs.UNBOUNDED
+    ]
     verify(not wrong, f"demand of {wrong} was sent")
     return f"20 elements, requested in portions of {amounts[:5]}"
 
@@ -177,7 +244,9 @@ async def requester_demand(context: CheckContext) -> str:
     needs=["relay", "publisher"],
 )
 async def requester_two_spaces(context: CheckContext) -> str:
-    """A stream of the checking side may have the same id as a stream of the target: a CANCEL of the first does not end the second."""
+    """A stream of the checking side may have the same id as a stream of the target: a CANCEL of
+    the first does not end the second.
+    """
     relayed = await _open_relay(context, stream=777)
     peer = relayed.peer
     await peer.request(relayed.id, 2, context.target.publisher)
@@ -190,7 +259,9 @@ async def requester_two_spaces(context: CheckContext) -> str:
 
 @RELAY.row("requester-fragments", 341, JOINED, needs=["relay"])
 async def requester_fragments(context: CheckContext) -> str:
-    """A RESPONSE in three fragments, one with B and E set, and one with neither (older peers send whole elements so) are three elements."""
+    """A RESPONSE in three fragments, one with B and E set, and one with neither (older peers
+    send whole elements so) are three elements.
+    """
     relayed = await _open_relay(context)
     await relayed.answer(b"one ", rs.B)
     await relayed.answer(b"and ", 0)
@@ -212,36 +283,63 @@ async def requester_large(context: CheckContext) -> str:
         flags = (rs.B if index == 0 else 0) | (rs.E if index == 15 else 0)
         await relayed.answer(due[index << 16 :][: 1 << 16], flags)
     peer = relayed.peer
-    await peer.wait_until(lambda: peer.elements(1) or peer.failed(1), "an element passed on by the target")
+    await peer.wait_until(
+        lambda: peer.elements(1) or peer.failed(1), "an element passed on by the target"
+    )
     sizes = [len(element) for element in peer.elements(1)]
     verify(
         peer.elements(1) == [due],
-        f"an element of 1,048,576 bytes was sent; other elements, of {sizes} bytes, came; {peer.describe_received()}",
+        (
+            f"an element of 1,048,576 bytes was sent; other elements, of {sizes} bytes, came; "
+            f"{peer.describe_received()}"
+        ),
     )
     return "1 MiB"
 
 
-@RELAY.row("requester-begin-twice", 341, "the RESPONSE Begin and End bits must be used", level=Level.READING, needs=["relay"])
+@RELAY.row(
+    "requester-begin-twice",
+    341,
+    "the RESPONSE Begin and End bits must be used",
+    level=Level.READING,
+    needs=["relay"],
+)
 async def requester_begin_twice(context: CheckContext) -> str:
-    """A fragment with B inside another element is an error of the stream: the target cancels it, and the connection continues."""
+    """A fragment with B inside another element is an error of the stream: the target cancels it,
+    and the connection continues.
+    """
     relayed = await _open_relay(context)
     await relayed.answer(b"one", rs.B)
     await relayed.answer(b"two", rs.B)
     return await _expect_cancel(relayed)
 
 
-@RELAY.row("requester-end-alone", 341, "the RESPONSE Begin and End bits must be used", level=Level.READING, needs=["relay"])
+@RELAY.row(
+    "requester-end-alone",
+    341,
+    "the RESPONSE Begin and End bits must be used",
+    level=Level.READING,
+    needs=["relay"],
+)
 async def requester_end_alone(context: CheckContext) -> str:
-    """A fragment with E but without a fragment with B before it is an error of the stream: the target cancels it."""
+    """A fragment with E but without a fragment with B before it is an error of the stream:
+    the target cancels it.
+    """
     relayed = await _open_relay(context)
     await relayed.answer(b"end", rs.E)
     return await _expect_cancel(relayed)
 
 
-@RELAY.row("requester-overrun", 207, "__Request N__: 64-bit integer value of items to request.", level=Level.READING, needs=["relay"])
+@RELAY.row(
+    "requester-overrun",
+    207,
+    "__Request N__: 64-bit integer value of items to request.",
+    level=Level.READING,
+    needs=["relay"],
+)
 async def requester_overrun(context: CheckContext) -> str:
-    """More elements than the target requested are an error of the stream: the target cancels it. (A target that has requested 10,000 cannot
-    be checked.)
+    """More elements than the target requested are an error of the stream: the target cancels it. (A
+    target that has requested 10,000 cannot be checked.)
     """
     relayed = await _open_relay(context, demand=1)
     peer, sent = relayed.peer, 0
@@ -251,12 +349,18 @@ async def requester_overrun(context: CheckContext) -> str:
         sent += 1
     for _ in range(64):  # more than the target requests while these are sent
         await relayed.answer(b"too much")
-    return "the demand is too large to be exceeded" if relayed.demand >= 10_000 else await _expect_cancel(relayed)
+    return (
+        "the demand is too large to be exceeded"
+        if relayed.demand >= 10_000
+        else await _expect_cancel(relayed)
+    )
 
 
 @RELAY.row("requester-complete", 372, ENDED, needs=["relay"])
 async def requester_complete(context: CheckContext) -> str:
-    """COMPLETE ends the stream of the target. An element in the same frame is passed on. Neither CANCEL nor REQUEST_N follows."""
+    """COMPLETE ends the stream of the target. An element in the same frame is passed on. Neither
+    CANCEL nor REQUEST_N follows.
+    """
     relayed = await _open_relay(context)
     await relayed.answer(b"last", WHOLE | rs.C)
     await _expect_relayed(relayed, b"last")
@@ -266,7 +370,9 @@ async def requester_complete(context: CheckContext) -> str:
 
 @RELAY.row("requester-error", 408, ENDED, needs=["relay"])
 async def requester_error(context: CheckContext) -> str:
-    """ERROR ends the stream of the target, even between two fragments. The stream that it passes on fails, too."""
+    """ERROR ends the stream of the target, even between two fragments.
+    The stream that it passes on fails, too.
+    """
     relayed = await _open_relay(context)
     await relayed.answer(b"half", rs.B)
     await relayed.peer.send_frame(rs.ERROR, relayed.id, b"boom")
@@ -277,8 +383,8 @@ async def requester_error(context: CheckContext) -> str:
 
 @RELAY.row("requester-cancels", 406, CANCELLED, needs=["relay"])
 async def requester_cancels(context: CheckContext) -> str:
-    """If the stream that the target passes on is cancelled, the target cancels its own stream, once. Late RESPONSEs are ignored, and no
-    REQUEST_N follows.
+    """If the stream that the target passes on is cancelled, the target cancels its own stream,
+    once. Late RESPONSEs are ignored, and no REQUEST_N follows.
     """
     relayed = await _open_relay(context)
     await relayed.peer.cancel(1)
@@ -289,9 +395,15 @@ async def requester_cancels(context: CheckContext) -> str:
     await relayed.peer.settle()
     verify(
         len(relayed.peer.of_stream(relayed.id, rs.REQUEST_N, rs.CANCEL)) == before,
-        f"the target sent REQUEST_N or CANCEL for a stream that it had cancelled; {relayed.peer.describe_received()}",
+        (
+            "the target sent REQUEST_N or CANCEL for a stream that it had cancelled; "
+            f"{relayed.peer.describe_received()}"
+        ),
     )
-    verify(relayed.peer.ending is None, f"late RESPONSEs ended the connection; {relayed.peer.describe_received()}")
+    verify(
+        relayed.peer.ending is None,
+        f"late RESPONSEs ended the connection; {relayed.peer.describe_received()}",
+    )
     return seen
 
 
@@ -299,7 +411,10 @@ async def _expect_cancel(relayed: RelayedStream) -> str:
     await relayed.wait_cancel()
     await relayed.peer.settle()
     cancels = len(relayed.peer.of_stream(relayed.id, rs.CANCEL))
-    verify(cancels == 1 and relayed.peer.ending is None, f"{cancels} CANCELs came; {relayed.peer.describe_received()}")
+    verify(
+        cancels == 1 and relayed.peer.ending is None,
+        f"{cancels} CANCELs came; {relayed.peer.describe_received()}",
+    )
     return "CANCEL, and the connection continues"
 
 
@@ -309,7 +424,10 @@ async def _expect_no_cancel(relayed: RelayedStream) -> str:
     await relayed.peer.settle_after(relayed.peer.quiet)
     verify(
         len(relayed.peer.of_stream(relayed.id, rs.REQUEST_N, rs.CANCEL)) == before,
-        f"the target sent REQUEST_N or CANCEL for a stream that had ended; {relayed.peer.describe_received()}",
+        (
+            "the target sent REQUEST_N or CANCEL for a stream that had ended; "
+            f"{relayed.peer.describe_received()}"
+        ),
     )
     verify(
         not relayed.peer.of_stream(relayed.id, rs.CANCEL),

@@ -24,7 +24,10 @@ async def _expect_silence(peer: RsPeer, stream: int, before: int) -> None:
     await peer.grant(stream, 5)
     await peer.expect_working()
     await peer.settle()
-    verify(len(peer.of_stream(stream)) == before, f"a frame came on a stream that had ended; {peer.describe_received()}")
+    verify(
+        len(peer.of_stream(stream)) == before,
+        f"a frame came on a stream that had ended; {peer.describe_received()}",
+    )
 
 
 @REQUESTS.row("response", 354, "RS -> RQ: RESPONSE with COMPLETE", needs=["one"])
@@ -44,7 +47,9 @@ async def response(context: CheckContext) -> str:
 
 @REQUESTS.row("response-error", 359, "RS -> RQ: ERROR", needs=["failing"])
 async def response_error(context: CheckContext) -> str:
-    """If the target has no value, ERROR is its only answer. This includes a name that no publisher has."""
+    """If the target has no value, ERROR is its only answer.
+    This includes a name that no publisher has.
+    """
     peer = await context.connect_reactivesocket()
     for stream, name in ((1, context.target.failing), (3, context.target.missing)):
         await peer.send_frame(rs.REQUEST_RESPONSE, stream, name.encode())
@@ -58,9 +63,16 @@ async def response_error(context: CheckContext) -> str:
     return str(peer.of_stream(3)[0])
 
 
-@REQUESTS.row("response-over", 366, "Upon sending a response, the stream is terminated on the Responder.", needs=["publisher"])
+@REQUESTS.row(
+    "response-over",
+    366,
+    "Upon sending a response, the stream is terminated on the Responder.",
+    needs=["publisher"],
+)
 async def response_over(context: CheckContext) -> str:
-    """After the response nothing more comes for the stream: not from a publisher with more elements, not for REQUEST_N, not for CANCEL."""
+    """After the response nothing more comes for the stream: not from a publisher with more
+    elements, not for REQUEST_N, not for CANCEL.
+    """
     peer = await context.connect_reactivesocket()
     await peer.send_frame(rs.REQUEST_RESPONSE, 1, context.target.publisher.encode())
     await peer.wait_end(1, well=True)
@@ -71,12 +83,17 @@ async def response_over(context: CheckContext) -> str:
 @REQUESTS.row(
     "response-cancelled",
     368,
-    "Upon receiving a CANCEL, the stream is terminated on the Responder and the response should not be sent.",
+    (
+        "Upon receiving a CANCEL, the stream is terminated on the Responder and the response "
+        "should not be sent."
+    ),
     level=Level.SHOULD,
     needs=["slow", "publisher"],
 )
 async def response_cancelled(context: CheckContext) -> str:
-    """A REQUEST_RESPONSE to a slow publisher that is cancelled before the answer gets neither a RESPONSE nor an ERROR."""
+    """A REQUEST_RESPONSE to a slow publisher that is cancelled before the answer gets neither a
+    RESPONSE nor an ERROR.
+    """
     peer = await context.connect_reactivesocket()
     began = trio.current_time()
     await peer.send_frame(rs.REQUEST_RESPONSE, 1, context.target.slow.encode())
@@ -88,13 +105,22 @@ async def response_cancelled(context: CheckContext) -> str:
 
     slow = await _cancel_slow(peer, ask, 3)
     await peer.settle_after(2 * took)
-    verify(not peer.of_stream(slow), f"a cancelled request was answered; {peer.describe_received()}")
+    verify(
+        not peer.of_stream(slow), f"a cancelled request was answered; {peer.describe_received()}"
+    )
     return f"no frame within {2 * took:.2f} s; an answer takes {took:.2f} s"
 
 
-@REQUESTS.row("fire-and-forget", 378, "Upon reception, the stream is terminated by the Responder.", needs=["publisher"])
+@REQUESTS.row(
+    "fire-and-forget",
+    378,
+    "Upon reception, the stream is terminated by the Responder.",
+    needs=["publisher"],
+)
 async def fire_and_forget(context: CheckContext) -> str:
-    """REQUEST_FNF is never answered, whether a publisher has that name or not. REQUEST_N and CANCEL for it are ignored."""
+    """REQUEST_FNF is never answered, whether a publisher has that name or not.
+    REQUEST_N and CANCEL for it are ignored.
+    """
     peer = await context.connect_reactivesocket()
     for stream, name in ((1, context.target.publisher), (3, context.target.missing)):
         await peer.send_frame(rs.REQUEST_FNF, stream, name.encode())
@@ -102,13 +128,18 @@ async def fire_and_forget(context: CheckContext) -> str:
         await peer.cancel(stream)
     await peer.expect_working()
     await peer.settle()
-    verify(not peer.of_stream(1) and not peer.of_stream(3), f"a REQUEST_FNF was answered; {peer.describe_received()}")
+    verify(
+        not peer.of_stream(1) and not peer.of_stream(3),
+        f"a REQUEST_FNF was answered; {peer.describe_received()}",
+    )
     return "two REQUEST_FNF, no answer"
 
 
 @REQUESTS.row("stream-complete", 394, "RS -> RQ: RESPONSE with COMPLETE", needs=["three", "empty"])
 async def stream_complete(context: CheckContext) -> str:
-    """A stream of three elements sends them and COMPLETE, with or after the last one. An empty stream sends only COMPLETE."""
+    """A stream of three elements sends them and COMPLETE, with or after the last one. An empty
+    stream sends only COMPLETE.
+    """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 10, context.target.three)
     await peer.request(3, 10, context.target.empty)
@@ -116,20 +147,28 @@ async def stream_complete(context: CheckContext) -> str:
     await peer.wait_end(3, well=True)
     await peer.settle()
     counts = len(peer.elements(1)), len(peer.elements(3))
-    verify(counts == (3, 0), f"3 and 0 elements were expected, {counts} came; {peer.describe_received()}")
+    verify(
+        counts == (3, 0),
+        f"3 and 0 elements were expected, {counts} came; {peer.describe_received()}",
+    )
     return "3 and COMPLETE; COMPLETE alone"
 
 
 @REQUESTS.row("stream-error", 388, "RS -> RQ: ERROR", needs=["failing"])
 async def stream_error(context: CheckContext) -> str:
-    """A stream that fails ends with ERROR, and so does a request for an unknown publisher. The connection continues."""
+    """A stream that fails ends with ERROR, and so does a request for an unknown publisher.
+    The connection continues.
+    """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 20, context.target.failing)
     await peer.request(3, 20, context.target.missing)
     await peer.wait_end(1, well=False)
     await peer.wait_end(3, well=False)
     await peer.settle()
-    verify(peer.ending is None, f"the connection ended because of an error of one stream; {peer.describe_received()}")
+    verify(
+        peer.ending is None,
+        f"the connection ended because of an error of one stream; {peer.describe_received()}",
+    )
     return f"{peer.of_stream(1, rs.ERROR)[0]}; {peer.of_stream(3, rs.ERROR)[0]}"
 
 
@@ -142,20 +181,27 @@ async def stream_over(context: CheckContext) -> str:
         await peer.wait_end(stream)
         await peer.settle()
         last = peer.of_stream(stream)[-1]
-        verify(last.type == rs.ERROR or last.flags & rs.C, f"a frame came after the end of stream {stream}; {peer.describe_received()}")
+        verify(
+            last.type == rs.ERROR or last.flags & rs.C,
+            f"a frame came after the end of stream {stream}; {peer.describe_received()}",
+        )
         await _expect_silence(peer, stream, len(peer.of_stream(stream)))
     return "no frame after COMPLETE and after ERROR"
 
 
 @REQUESTS.row("stream-cancelled", 404, CANCELLED, needs=["publisher", "slow"])
 async def stream_cancelled(context: CheckContext) -> str:
-    """After CANCEL a stream sends only what was already in transit: no element for a REQUEST_N, no COMPLETE, no ERROR."""
+    """After CANCEL a stream sends only what was already in transit:
+    no element for a REQUEST_N, no COMPLETE, no ERROR.
+    """
     return await _check_cancel(context, rs.REQUEST_STREAM)
 
 
 @REQUESTS.row("sub-responses", 415, "RS -> RQ: RESPONSE*", needs=["three"])
 async def sub_responses(context: CheckContext) -> str:
-    """A subscription has no COMPLETE: a publisher of three elements sends three RESPONSEs without C, and at most an ERROR after them."""
+    """A subscription has no COMPLETE: a publisher of three elements sends three RESPONSEs
+    without C, and at most an ERROR after them.
+    """
     peer = await context.connect_reactivesocket()
     await peer.request(1, 10, context.target.three, kind=rs.REQUEST_SUB)
     await peer.wait_elements(1, 3)
@@ -196,18 +242,29 @@ async def _check_cancel(context: CheckContext, kind: int) -> str:
     streams = 1, 3, slow
     before = [len(peer.of_stream(stream)) for stream in streams]
     ends = [stream for stream in streams if peer.completed(stream) or peer.failed(stream)]
-    verify(not ends, f"COMPLETE or ERROR came on the cancelled streams {ends}; {peer.describe_received()}")
-    verify(not peer.of_stream(slow), f"an element came after its stream was cancelled; {peer.describe_received()}")
+    verify(
+        not ends,
+        f"COMPLETE or ERROR came on the cancelled streams {ends}; {peer.describe_received()}",
+    )
+    verify(
+        not peer.of_stream(slow),
+        f"an element came after its stream was cancelled; {peer.describe_received()}",
+    )
     for stream in streams:
         await peer.grant(stream, 2)
     await peer.settle_after(2 * context.target.quiet)
     after = [len(peer.of_stream(stream)) for stream in streams]
-    verify(before == after, f"elements came for a REQUEST_N on cancelled streams; {peer.describe_received()}")
+    verify(
+        before == after,
+        f"elements came for a REQUEST_N on cancelled streams; {peer.describe_received()}",
+    )
     return "no frame, and REQUEST_N has no effect"
 
 
 async def _cancel_slow(peer: RsPeer, ask: Callable[[int], Awaitable[None]], first: int) -> int:
-    """Cancel a request to the slow publisher while the target waits for its element, and return its id. `ask` makes the request."""
+    """Cancel a request to the slow publisher while the target waits for its element, and return
+    its id. `ask` makes the request.
+    """
     for stream in range(first, first + 2 * SLOW_ATTEMPTS, 2):
         await ask(stream)
         await peer.expect_working()  # the publisher has begun
@@ -215,6 +272,10 @@ async def _cancel_slow(peer: RsPeer, ask: Callable[[int], Awaitable[None]], firs
         await peer.expect_working()  # the target has read the CANCEL
         if not peer.of_stream(stream):
             return stream
-        # The element may have been in transit before the CANCEL was read. On a busy machine two answers may take longer than the publisher.
-    text = f"the element of the slow publisher came {SLOW_ATTEMPTS} times before the target had read its CANCEL"
+        # The element may have been in transit before the CANCEL was read. On a busy machine two
+        # answers may take longer than the publisher.
+    text = (
+        f"the element of the slow publisher came {SLOW_ATTEMPTS} times before the target had read "
+        "its CANCEL"
+    )
     raise Failed(f"{text}; {peer.describe_received()}")

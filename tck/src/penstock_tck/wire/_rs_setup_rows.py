@@ -1,4 +1,6 @@
-"""ReactiveSocket: SETUP is the first frame, sent once, on stream 0. A server accepts it without an answer or refuses it with an ERROR."""
+"""ReactiveSocket: SETUP is the first frame, sent once, on stream 0. A server accepts it without
+an answer or refuses it with an ERROR.
+"""
 
 from penstock_tck.wire import _rs_frames as rs
 from penstock_tck.wire._check_context import CheckContext
@@ -7,24 +9,37 @@ from penstock_tck.wire._verdict import verify
 
 SETUPS = Table()
 
-FIRST = "Immediately upon successful connection, the client MUST send a SETUP frame with Stream ID of 0."
+FIRST = (
+    "Immediately upon successful connection, the client MUST send a SETUP frame with Stream ID of "
+    "0."
+)
 REFUSED = (
-    "If the server does NOT accept the contents of the SETUP frame, the server MUST send back an ERROR on Stream ID 0 "
-    "and then close the connection."
+    "If the server does NOT accept the contents of the SETUP frame, the server MUST send back an "
+    "ERROR on Stream ID 0 and then close the connection."
 )
 
 
 @SETUPS.row("setup-first", 304, FIRST, level=Level.MUST, needs=["publisher"])
 async def setup_first(context: CheckContext) -> str:
-    """The server refuses a client that does not do so: a request before SETUP is not served, and the connection is ended."""
+    """The server refuses a client that does not do so:
+    a request before SETUP is not served, and the connection is ended.
+    """
     peer = await context.connect_reactivesocket(setup=False)
     await peer.request(1, 2, context.target.publisher)
     seen = await peer.expect_refused("a request came before any SETUP")
-    verify(not peer.of_type(rs.RESPONSE), f"a request before SETUP was served; {peer.describe_received()}")
+    verify(
+        not peer.of_type(rs.RESPONSE),
+        f"a request before SETUP was served; {peer.describe_received()}",
+    )
     return seen
 
 
-@SETUPS.row("setup-stream-zero", 78, "Setup headers must always use Stream ID 0 as they pertain to the connection.", level=Level.MUST)
+@SETUPS.row(
+    "setup-stream-zero",
+    78,
+    "Setup headers must always use Stream ID 0 as they pertain to the connection.",
+    level=Level.MUST,
+)
 async def setup_stream_zero(context: CheckContext) -> str:
     """A SETUP on stream 1 is refused: ERROR on stream 0, then the end of the connection."""
     peer = await context.connect_reactivesocket(setup=False)
@@ -42,36 +57,55 @@ async def setup_version(context: CheckContext) -> str:
 
 @SETUPS.row("setup-refused", 311, REFUSED, level=Level.MUST, needs=["refused"])
 async def setup_refused(context: CheckContext) -> str:
-    """A SETUP with data that the target does not accept is refused: the ERROR is the last frame, then the connection ends."""
+    """A SETUP with data that the target does not accept is refused:
+    the ERROR is the last frame, then the connection ends.
+    """
     peer = await context.connect_reactivesocket(setup=False)
     await peer.send_frame(rs.SETUP, 0, context.target.refused.encode())
-    return await peer.expect_refused("a SETUP with data that is not accepted was sent", needs_error=True)
+    return await peer.expect_refused(
+        "a SETUP with data that is not accepted was sent", needs_error=True
+    )
 
 
 @SETUPS.row(
-    "setup-refused-requests", 330, "Server rejects SETUP, sends back ERROR stream ID 0, closes connection", needs=["refused", "publisher"]
+    "setup-refused-requests",
+    330,
+    "Server rejects SETUP, sends back ERROR stream ID 0, closes connection",
+    needs=["refused", "publisher"],
 )
 async def setup_refused_requests(context: CheckContext) -> str:
     """Requests directly after a refused SETUP are not served: only the ERROR comes."""
     peer = await context.connect_reactivesocket(setup=False)
     await peer.send(
         peer.frame_bytes(rs.SETUP, 0, context.target.refused.encode()),
-        peer.frame_bytes(rs.REQUEST_STREAM, 1, rs.encode_demand(5) + context.target.publisher.encode()),
+        peer.frame_bytes(
+            rs.REQUEST_STREAM, 1, rs.encode_demand(5) + context.target.publisher.encode()
+        ),
         peer.frame_bytes(rs.REQUEST_RESPONSE, 3, context.target.one.encode()),
     )
-    seen = await peer.expect_refused("a SETUP with data that is not accepted was sent", needs_error=True)
-    verify(not peer.of_type(rs.RESPONSE), f"a request after a refused SETUP was served; {peer.describe_received()}")
+    seen = await peer.expect_refused(
+        "a SETUP with data that is not accepted was sent", needs_error=True
+    )
+    verify(
+        not peer.of_type(rs.RESPONSE),
+        f"a request after a refused SETUP was served; {peer.describe_received()}",
+    )
     return seen
 
 
 @SETUPS.row(
     "setup-false-start",
     305,
-    "The client-side Requester may send requests immediately if it so desires without waiting for a response from the server.",
+    (
+        "The client-side Requester may send requests immediately if it so desires without waiting "
+        "for a response from the server."
+    ),
     needs=["publisher"],
 )
 async def setup_false_start(context: CheckContext) -> str:
-    """SETUP, two requests and more demand, sent at once, before the server has answered anything, are served."""
+    """SETUP, two requests and more demand, sent at once,
+    before the server has answered anything, are served.
+    """
     peer = await context.connect_reactivesocket(setup=False)
     body = context.target.publisher.encode()
     await peer.send(
@@ -85,7 +119,14 @@ async def setup_false_start(context: CheckContext) -> str:
     return "all requests were served"
 
 
-@SETUPS.row("server-waits", 308, "The server-side Requester may send requests immediately upon receiving a SETUP frame that it accepts.")
+@SETUPS.row(
+    "server-waits",
+    308,
+    (
+        "The server-side Requester may send requests immediately upon receiving a SETUP frame "
+        "that it accepts."
+    ),
+)
 async def server_waits(context: CheckContext) -> str:
     """Before a SETUP the server sends nothing."""
     peer = await context.connect_reactivesocket(setup=False)
@@ -94,20 +135,33 @@ async def server_waits(context: CheckContext) -> str:
     return "no frame before SETUP"
 
 
-@SETUPS.row("setup-accepted", 308, "If the server accepts the contents of the SETUP frame, it does nothing special.")
+@SETUPS.row(
+    "setup-accepted",
+    308,
+    "If the server accepts the contents of the SETUP frame, it does nothing special.",
+)
 async def setup_accepted(context: CheckContext) -> str:
     """After a SETUP the server sends at most its own requests, and EXT frames with the flag I."""
     peer = await context.connect_reactivesocket()
     await peer.settle()
-    strange = [frame for frame in peer.frames if frame.type not in rs.REQUESTS and not (frame.type == rs.EXT and frame.flags & rs.I)]
-    verify(not strange and peer.ending is None, f"after an acceptable SETUP {peer.describe_received()}")
+    strange = [
+        frame
+        for frame in peer.frames
+        if frame.type not in rs.REQUESTS and not (frame.type == rs.EXT and frame.flags & rs.I)
+    ]
+    verify(
+        not strange and peer.ending is None, f"after an acceptable SETUP {peer.describe_received()}"
+    )
     return "no frame after SETUP" if not peer.frames else peer.describe_received()
 
 
 @SETUPS.row(
     "setup-once",
     458,
-    "Recieving a header in a state that is not specified means it is ignored (or causes termination?)",
+    (
+        "Recieving a header in a state that is not specified means it is ignored (or causes "
+        "termination?)"
+    ),
     level=Level.READING,
     needs=["publisher"],
 )

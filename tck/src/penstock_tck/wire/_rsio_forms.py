@@ -1,7 +1,8 @@
-"""The encodings msgpack and protobuf of RS.io messages, written by hand from the reference page of RS.io.
+"""The encodings msgpack and protobuf of RS.io messages,
+written by hand from the reference page of RS.io.
 
-The codecs of penstock's plugins are not used: they are under test. A form is a writer of messages, and a reader that takes the place of
-`MessageReader`, which reads the compact encoding.
+The codecs of penstock's plugins are not used: they are under test. A form is a writer of messages,
+and a reader that takes the place of `MessageReader`, which reads the compact encoding.
 """
 
 from abc import ABC, abstractmethod
@@ -59,7 +60,9 @@ class _MsgpackReader(MessageReader):
         body = b""
         for field in fields:
             if field == "l":
-                values += [self._uint() for _ in range(self._size("array", 0x90, 15, {0xDC: 2, 0xDD: 4}))]
+                values += [
+                    self._uint() for _ in range(self._size("array", 0x90, 15, {0xDC: 2, 0xDD: 4}))
+                ]
             elif field in "v1":
                 values.append(self._uint())
             elif field == "b" and kind in TEXTS:
@@ -104,7 +107,16 @@ class Msgpack(Form):
     # nil, a bool, a float, an array, a map, an ext, a negative number, and 2^63.
     unreadable = tuple(
         bytes((io.CANCEL,)) + wrong
-        for wrong in (b"\xc0", b"\xc3", b"\xca\0\0\0\0", b"\x91\0", b"\x80", b"\xd4\0\0", b"\xff", b"\xcf\x80" + bytes(7))
+        for wrong in (
+            b"\xc0",
+            b"\xc3",
+            b"\xca\0\0\0\0",
+            b"\x91\0",
+            b"\x80",
+            b"\xd4\0\0",
+            b"\xff",
+            b"\xcf\x80" + bytes(7),
+        )
     )
 
     def encode(self, message: io.Message) -> bytes:
@@ -112,14 +124,23 @@ class Msgpack(Form):
         found, values = bytes((message.type,)), values_of(message)
         for field in io.FIELDS[message.type][1]:
             if field == "l":
-                found += _head(len(values), 0x90, 15, (0xDC, 2), (0xDD, 4)) + b"".join(map(_uint, values))
+                found += _head(len(values), 0x90, 15, (0xDC, 2), (0xDD, 4)) + b"".join(
+                    map(_uint, values)
+                )
             elif field in "v1":
                 found += _uint(values.pop(0))
             elif field == "b" and message.type in TEXTS:
-                found += _head(len(message.body), 0xA0, 31, (0xD9, 1), (0xDA, 2), (0xDB, 4)) + message.body
+                found += (
+                    _head(len(message.body), 0xA0, 31, (0xD9, 1), (0xDA, 2), (0xDB, 4))
+                    + message.body
+                )
             else:
                 count = _uint(values.pop(0)) if field == "p" else b""
-                found += count + _head(len(message.body), 0, -1, (0xC4, 1), (0xC5, 2), (0xC6, 4)) + message.body
+                found += (
+                    count
+                    + _head(len(message.body), 0, -1, (0xC4, 1), (0xC5, 2), (0xC6, 4))
+                    + message.body
+                )
         return found
 
     def reader(self) -> MessageReader:
@@ -182,7 +203,9 @@ class _ProtobufReader(MessageReader):
             else:
                 self.error = f"a field of the wire type {kind}"
             if not number or at > len(body):
-                self.error = self.error or "a field with the number 0, or one that goes past its body"
+                self.error = (
+                    self.error or "a field with the number 0, or one that goes past its body"
+                )
             found.setdefault(number, []).append((kind, value))
         return found
 
@@ -231,10 +254,19 @@ class Protobuf(Form):
     name = "protobuf"
     id = 17
     huge_name = bytes((io.SUBSCRIBE,)) + io.varint(1 << 62)
-    # A group, the wire types 6 and 7, the number 0, bytes for a number, a field past the body, and 2^63.
+    # A group, the wire types 6 and 7, the number 0, bytes for a number, a field past the body,
+    # and 2^63.
     unreadable = tuple(
         bytes((io.CANCEL,)) + io.length_prefixed(wrong)
-        for wrong in (b"\x0b\x0c", b"\x0e\0", b"\x0f\0", b"\0\0", b"\x0a\x01\0", b"\x1a\x05\0", b"\x08" + b"\x80" * 9 + b"\x01")
+        for wrong in (
+            b"\x0b\x0c",
+            b"\x0e\0",
+            b"\x0f\0",
+            b"\0\0",
+            b"\x0a\x01\0",
+            b"\x1a\x05\0",
+            b"\x08" + b"\x80" * 9 + b"\x01",
+        )
     )
 
     def encode(self, message: io.Message) -> bytes:
@@ -267,7 +299,11 @@ def _content(number: int, content: bytes) -> bytes:
 MSGPACK: Final = Msgpack()
 PROTOBUF: Final = Protobuf()
 
-FORMS: Final[Mapping[str, Form]] = MappingProxyType({form.name: form for form in (MSGPACK, PROTOBUF)})
+FORMS: Final[Mapping[str, Form]] = MappingProxyType(
+    {form.name: form for form in (MSGPACK, PROTOBUF)}
+)
 """The encodings that the checks know beside the compact one, by name."""
 
-FORMS_BY_ID: Final[Mapping[int, Form]] = MappingProxyType({form.id: form for form in FORMS.values()})
+FORMS_BY_ID: Final[Mapping[int, Form]] = MappingProxyType(
+    {form.id: form for form in FORMS.values()}
+)

@@ -8,9 +8,18 @@ from penstock_tck.wire._verdict import NotSupported, verify
 HELLO = Table()
 
 HANDSHAKE = "<-- serverHello(version: byte, extensions: Array[Id])"
-VERSION = "If either side receives a hello message with a version it doesn't support, it MUST send a goodbye"
-CONFIRMED = "that message MUST NOT be sent before receiving a hello from the other side confirming that it supports that extension."
-NEGOTIATED = "the modified behavior MUST be negotiated by at least one of the parties sending, and the other acknowledging, a message"
+VERSION = (
+    "If either side receives a hello message with a version it doesn't support, it MUST send a "
+    "goodbye"
+)
+CONFIRMED = (
+    "that message MUST NOT be sent before receiving a hello from the other side confirming that "
+    "it supports that extension."
+)
+NEGOTIATED = (
+    "the modified behavior MUST be negotiated by at least one of the parties sending, and the "
+    "other acknowledging, a message"
+)
 GOODBYE = "The orderly way of closing a connection is to send a goodbye"
 CLOSES = "implicitly closes all open streams, equivalently to receiving cancel"
 
@@ -20,42 +29,68 @@ STRANGE_IDS = (0x7A5F_3C21, 91_827_364, 1 << 40 | 7, 1 << 62 | 5)
 
 @HELLO.row("hello", 21, HANDSHAKE)
 async def hello(context: CheckContext) -> str:
-    """The server sends one serverHello before any other message. Its version is that of the client, 0."""
+    """The server sends one serverHello before any other message.
+    Its version is that of the client, 0.
+    """
     peer = await context.connect_rsio()
     await peer.wait_until(lambda: peer.messages, "a serverHello")
     await peer.settle()
     first = peer.messages[0]
-    verify(first.type == io.SERVER_HELLO and first.numbers[0] == 0, f"a serverHello of version 0 was expected; {peer.describe_received()}")
-    verify(len(peer.of_type(io.SERVER_HELLO)) == 1, f"more than one serverHello came; {peer.describe_received()}")
-    verify(not peer.of_type(io.CLIENT_HELLO), f"the server sent a clientHello; {peer.describe_received()}")
+    verify(
+        first.type == io.SERVER_HELLO and first.numbers[0] == 0,
+        f"a serverHello of version 0 was expected; {peer.describe_received()}",
+    )
+    verify(
+        len(peer.of_type(io.SERVER_HELLO)) == 1,
+        f"more than one serverHello came; {peer.describe_received()}",
+    )
+    verify(
+        not peer.of_type(io.CLIENT_HELLO),
+        f"the server sent a clientHello; {peer.describe_received()}",
+    )
     return str(first)
 
 
 @HELLO.row(
-    "hello-waits", 24, "This is a 'loose' handshake because the server doesn't have to wait for the clientHello", level=Level.READING
+    "hello-waits",
+    24,
+    "This is a 'loose' handshake because the server doesn't have to wait for the clientHello",
+    level=Level.READING,
 )
 async def hello_waits(context: CheckContext) -> str:
     """Before the client's hello the server sends at most its own hello."""
     peer = await context.connect_rsio(hello=False)
     await peer.settle()
-    verify(all(message.type == io.SERVER_HELLO for message in peer.messages), f"before any hello {peer.describe_received()}")
+    verify(
+        all(message.type == io.SERVER_HELLO for message in peer.messages),
+        f"before any hello {peer.describe_received()}",
+    )
     return peer.describe_received()
 
 
 @HELLO.row(
-    "hello-first", 19, "The client (i.e. the side that opened the connection) and the server do a loose handshake:", level=Level.READING
+    "hello-first",
+    19,
+    "The client (i.e. the side that opened the connection) and the server do a loose handshake:",
+    level=Level.READING,
 )
 async def hello_first(context: CheckContext) -> str:
     """A subscribe before the hello is refused with a goodbye, and not served."""
     peer = await context.connect_rsio(hello=False)
     await peer.subscribe(1, 2, context.target.publisher)
     seen = await peer.expect_refused("a subscribe was sent before any hello")
-    verify(not peer.of_stream(1), f"a subscribe before the hello was answered; {peer.describe_received()}")
+    verify(
+        not peer.of_stream(1),
+        f"a subscribe before the hello was answered; {peer.describe_received()}",
+    )
     return seen
 
 
 @HELLO.row(
-    "hello-twice", 19, "The client (i.e. the side that opened the connection) and the server do a loose handshake:", level=Level.READING
+    "hello-twice",
+    19,
+    "The client (i.e. the side that opened the connection) and the server do a loose handshake:",
+    level=Level.READING,
 )
 async def hello_twice(context: CheckContext) -> str:
     """A second hello is refused with a goodbye."""
@@ -74,37 +109,64 @@ async def hello_version(context: CheckContext) -> str:
 
 @HELLO.row("hello-version-matching", 35, "it must wait for the clientHello", level=Level.MUST)
 async def hello_version_matching(context: CheckContext) -> str:
-    """A clientHello of version 99 is answered with a serverHello of version 99, or with a goodbye, but not with a serverHello of another
-    version.
+    """A clientHello of version 99 is answered with a serverHello of version 99, or with a goodbye,
+    but not with a serverHello of another version.
     """
     peer = await context.connect_rsio(hello=False)
     await peer.settle()
     before = len(peer.messages)
     await peer.send(io.hello(version=99))
     await peer.settle()
-    wrong = [message for message in peer.messages[before:] if message.type == io.SERVER_HELLO and message.numbers[0] != 99]
-    verify(not wrong, f"a hello of version 99 was answered with {', '.join(map(str, wrong))}; {peer.describe_received()}")
+    wrong = [
+        message
+        for message in peer.messages[before:]
+        if message.type == io.SERVER_HELLO and message.numbers[0] != 99
+    ]
+    verify(
+        not wrong,
+        (
+            f"a hello of version 99 was answered with {', '.join(map(str, wrong))}; "
+            f"{peer.describe_received()}"
+        ),
+    )
     return peer.describe_received()
 
 
-@HELLO.row("hello-discarded", 35, "with a different protocol version, it must consider that its messages were discarded.", level=Level.MUST)
+@HELLO.row(
+    "hello-discarded",
+    35,
+    "with a different protocol version, it must consider that its messages were discarded.",
+    level=Level.MUST,
+)
 async def hello_discarded(_context: CheckContext) -> str:
     """The sentence binds clients. The target is a server, so this cannot be checked."""
     raise NotSupported("the sentence binds clients, and the target is a server")
 
 
-@HELLO.row("hello-optimistic", 32, "The client can optimistically send more messages after the clientHello", needs=["publisher"])
+@HELLO.row(
+    "hello-optimistic",
+    32,
+    "The client can optimistically send more messages after the clientHello",
+    needs=["publisher"],
+)
 async def hello_optimistic(context: CheckContext) -> str:
     """A hello, two subscribes and a request, sent at once, are served."""
     peer = await context.connect_rsio(hello=False)
     name = context.target.publisher
-    await peer.send(io.hello() + io.subscribe(name, 0, 1) + io.subscribe(name, 1, 2) + io.request(0, 2))
+    await peer.send(
+        io.hello() + io.subscribe(name, 0, 1) + io.subscribe(name, 1, 2) + io.request(0, 2)
+    )
     await peer.wait_elements(0, 3)
     await peer.expect_exactly(1, 2)
     return "all requests were served"
 
 
-@HELLO.row("hello-cut", 18, "Messages are self-delimiting, because their structure is known from their type", needs=["publisher"])
+@HELLO.row(
+    "hello-cut",
+    18,
+    "Messages are self-delimiting, because their structure is known from their type",
+    needs=["publisher"],
+)
 async def hello_cut(context: CheckContext) -> str:
     """Messages that arrive one byte at a time are read like whole ones."""
     peer = await context.connect_rsio(hello=False)
@@ -114,10 +176,16 @@ async def hello_cut(context: CheckContext) -> str:
 
 
 @HELLO.row(
-    "extensions-unknown", 29, "Extension to the protocol specify optional or future behaviors.", level=Level.READING, needs=["publisher"]
+    "extensions-unknown",
+    29,
+    "Extension to the protocol specify optional or future behaviors.",
+    level=Level.READING,
+    needs=["publisher"],
 )
 async def extensions_unknown(context: CheckContext) -> str:
-    """Unknown ids of extensions, and repeated ones, are ignored: a hello with 64 ids is accepted."""
+    """Unknown ids of extensions, and repeated ones, are ignored:
+    a hello with 64 ids is accepted.
+    """
     peer = await context.connect_rsio(hello=False)
     await peer.send(io.hello(*range(100_000, 100_062), 100_000, io.UNBOUNDED))
     await peer.expect_working()
@@ -126,24 +194,37 @@ async def extensions_unknown(context: CheckContext) -> str:
 
 @HELLO.row("extensions-own", 30, CONFIRMED, level=Level.READING)
 async def extensions_own(context: CheckContext) -> str:
-    """The serverHello lists what the target has, and not what the client lists: ids that no implementation has are not in it."""
+    """The serverHello lists what the target has, and not what the client lists: ids that no
+    implementation has are not in it.
+    """
     for strange in (STRANGE_IDS[:2], STRANGE_IDS[2:]):
         peer = await context.connect_rsio(hello=False)
         await peer.send(io.hello(*strange))
         await peer.wait_until(lambda peer=peer: peer.of_type(io.SERVER_HELLO), "a serverHello")  # type: ignore[misc]  # bound in the loop
         listed = set(peer.of_type(io.SERVER_HELLO)[0].numbers[1:])
-        verify(not listed & set(strange), f"the target lists the extensions {sorted(listed & set(strange))}, which do not exist")
+        verify(
+            not listed & set(strange),
+            f"the target lists the extensions {sorted(listed & set(strange))}, which do not exist",
+        )
     return "the invented ids are not listed"
 
 
 @HELLO.row("extensions-confirmed", 30, CONFIRMED, level=Level.MUST, needs=["publisher"])
 async def extensions_confirmed(context: CheckContext) -> str:
-    """A client that lists no extension gets no message of any extension, neither before nor after the hello messages."""
+    """A client that lists no extension gets no message of any extension,
+    neither before nor after the hello messages.
+    """
     peer = await context.connect_rsio()
     await peer.expect_working()
     await peer.settle()
     wrong = peer.of_type(*io.EXTENSIONS)
-    verify(not wrong, f"messages of extensions came, although no extension was confirmed; {peer.describe_received()}")
+    verify(
+        not wrong,
+        (
+            "messages of extensions came, although no extension was confirmed; "
+            f"{peer.describe_received()}"
+        ),
+    )
     return "none"
 
 
@@ -157,20 +238,32 @@ async def extensions_refused(context: CheckContext) -> str:
 
 @HELLO.row("extensions-negotiated", 31, NEGOTIATED, level=Level.MUST, needs=["publisher", "three"])
 async def extensions_negotiated(context: CheckContext) -> str:
-    """A client lists the ids 0 to 63 without those of encodings, and acknowledges none: all messages keep their meaning of version 0."""
+    """A client lists the ids 0 to 63 without those of encodings, and acknowledges none: all
+    messages keep their meaning of version 0.
+    """
     peer = await context.connect_rsio(hello=False)
-    # A server may change to an encoding that the client lists, and no acknowledgement is due: this client reads the compact one only.
+    # A server may change to an encoding that the client lists, and no acknowledgement is due: this
+    # client reads the compact one only.
     ids = (each for each in range(64) if each not in (16, 17))
-    await peer.send(io.hello(*ids) + io.subscribe(context.target.publisher, 1, 3) + io.subscribe(context.target.three, 2, 9))
+    await peer.send(
+        io.hello(*ids)
+        + io.subscribe(context.target.publisher, 1, 3)
+        + io.subscribe(context.target.three, 2, 9)
+    )
     await peer.wait_end(2, io.ON_COMPLETE)
     await peer.expect_exactly(1, 3)
-    verify(len(peer.elements(2)) == 3, f"three elements were expected on stream 2; {peer.describe_received()}")
+    verify(
+        len(peer.elements(2)) == 3,
+        f"three elements were expected on stream 2; {peer.describe_received()}",
+    )
     return "elements, demand and ends as in version 0"
 
 
 @HELLO.row("goodbye-answered", 82, GOODBYE)
 async def goodbye_answered(context: CheckContext) -> str:
-    """A goodbye is answered with one goodbye, which is the last message. Then the connection is closed."""
+    """A goodbye is answered with one goodbye, which is the last message.
+    Then the connection is closed.
+    """
     peer = await context.connect_rsio()
     await peer.wait_until(lambda: peer.messages, "a serverHello")
     await peer.send(io.goodbye("done"))
@@ -179,19 +272,26 @@ async def goodbye_answered(context: CheckContext) -> str:
 
 @HELLO.row("goodbye-ends-streams", 87, CLOSES, needs=["publisher", "slow"])
 async def goodbye_ends_streams(context: CheckContext) -> str:
-    """A goodbye ends all streams: requests after it are not served, and nothing comes after the goodbye that answers it."""
+    """A goodbye ends all streams:
+    requests after it are not served, and nothing comes after the goodbye that answers it.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 2, context.target.publisher)
     await peer.wait_elements(1, 2)
     await peer.send(io.goodbye() + io.request(1, 5) + io.subscribe(context.target.publisher, 2, 5))
     seen = await peer.expect_refused("a goodbye was sent")
-    verify(len(peer.elements(1)) == 2 and not peer.of_stream(2), f"a message after the goodbye was served; {peer.describe_received()}")
+    verify(
+        len(peer.elements(1)) == 2 and not peer.of_stream(2),
+        f"a message after the goodbye was served; {peer.describe_received()}",
+    )
     return seen
 
 
 @HELLO.row("goodbye-crossing", 82, GOODBYE, level=Level.READING)
 async def goodbye_crossing(context: CheckContext) -> str:
-    """Goodbye messages that cross answer each other: after its own goodbye the target does not send another one for that of the client."""
+    """Goodbye messages that cross answer each other: after its own goodbye the target does not
+    send another one for that of the client.
+    """
     peer = await context.connect_rsio()
     await peer.wait_until(lambda: peer.messages, "a serverHello")
     await peer.send(bytes((0x7F,)))

@@ -7,14 +7,25 @@ from penstock_tck.wire._verdict import verify
 
 INPUT = Table()
 
-TYPE = "Each message (frame) begins with a message type, which is a single byte, followed by its contents."
-FIELDS = "all fields are either of fixed size, self-delimited varints, or length-prefixed strings or byte arrays."
-NAME = "The publisher String needs to be parsed by the recipient; it is not described by this specification."
+TYPE = (
+    "Each message (frame) begins with a message type, which is a single byte, followed by its "
+    "contents."
+)
+FIELDS = (
+    "all fields are either of fixed size, self-delimited varints, or length-prefixed strings or "
+    "byte arrays."
+)
+NAME = (
+    "The publisher String needs to be parsed by the recipient; it is not described by this "
+    "specification."
+)
 SUBSCRIBER = "the subscriber Id identifies the recipient in all messages going <-- this way."
 
 
 async def _check_refusal(context: CheckContext, what: str, data: bytes) -> str:
-    """Send `data` to a target that serves streams. Fail unless it refuses them with a goodbye, and keeps another connection open."""
+    """Send `data` to a target that serves streams. Fail unless it refuses them with a goodbye,
+    and keeps another connection open.
+    """
     neighbour, peer = await context.connect_rsio(), await context.connect_rsio()
     await peer.subscribe(1, 1, context.target.publisher)
     await peer.wait_elements(1, 1)
@@ -26,7 +37,9 @@ async def _check_refusal(context: CheckContext, what: str, data: bytes) -> str:
 
 @INPUT.row("type-reserved", 18, TYPE, level=Level.READING, needs=["publisher"])
 async def type_reserved(context: CheckContext) -> str:
-    """A message of an unknown type is refused with a goodbye: the target cannot know where the message ends."""
+    """A message of an unknown type is refused with a goodbye:
+    the target cannot know where the message ends.
+    """
     for kind in (0x00, 0x05, 0x13, 0x27):
         await _check_refusal(context, f"type {kind:#04x} was sent", bytes((kind, 0, 0)))
     return await _check_refusal(context, "type 0xff was sent", b"\xff\0\0")
@@ -35,47 +48,71 @@ async def type_reserved(context: CheckContext) -> str:
 @INPUT.row("encoding-switched", 18, TYPE, level=Level.READING, needs=["publisher"])
 async def encoding_switched(context: CheckContext) -> str:
     """A switch to an encoding that was not agreed on (type 0x04) is refused with a goodbye."""
-    return await _check_refusal(context, "a switch to an encoding that was not agreed on was sent", b"\x04\x10")
+    return await _check_refusal(
+        context, "a switch to an encoding that was not agreed on was sent", b"\x04\x10"
+    )
 
 
 @INPUT.row("varint-long", 18, FIELDS, level=Level.READING, needs=["publisher"])
 async def varint_long(context: CheckContext) -> str:
     """A varint of more than nine bytes is refused with a goodbye."""
     context.require_compact()
-    return await _check_refusal(context, "a varint of ten bytes was sent", bytes((io.CANCEL,)) + b"\xff" * 9 + b"\x01")
+    return await _check_refusal(
+        context, "a varint of ten bytes was sent", bytes((io.CANCEL,)) + b"\xff" * 9 + b"\x01"
+    )
 
 
 @INPUT.row("varint-padded", 18, FIELDS, level=Level.READING, needs=["publisher"])
 async def varint_padded(context: CheckContext) -> str:
     """A varint that is longer than necessary is refused with a goodbye."""
     context.require_compact()
-    return await _check_refusal(context, "a varint of two bytes for the number 1 was sent", bytes((io.CANCEL, 0x81, 0x00)))
+    return await _check_refusal(
+        context, "a varint of two bytes for the number 1 was sent", bytes((io.CANCEL, 0x81, 0x00))
+    )
 
 
 @INPUT.row("length-huge", 18, FIELDS, level=Level.READING, needs=["publisher"])
 async def length_huge(context: CheckContext) -> str:
     """A name announced with 2^62 bytes (msgpack: 4 GiB) is refused when its length arrives."""
-    huge = bytes((io.SUBSCRIBE,)) + io.varint(1 << 62) if context.form is None else context.form.huge_name
+    huge = (
+        bytes((io.SUBSCRIBE,)) + io.varint(1 << 62)
+        if context.form is None
+        else context.form.huge_name
+    )
     return await _check_refusal(context, "a name of 4 GiB or more was announced", huge)
 
 
 @INPUT.row("stream-unknown", 48, SUBSCRIBER, level=Level.READING, needs=["publisher"])
 async def stream_unknown(context: CheckContext) -> str:
     """A publisher's message for a stream that the target did not open is refused with a goodbye."""
-    for data in (io.on_next(7, b"x"), io.part(7, 0, b"x"), io.numbers(io.ON_COMPLETE, 7), io.on_error(7, "x")):
-        await _check_refusal(context, "a message was sent for a stream that the target did not open", data)
+    for data in (
+        io.on_next(7, b"x"),
+        io.part(7, 0, b"x"),
+        io.numbers(io.ON_COMPLETE, 7),
+        io.on_error(7, "x"),
+    ):
+        await _check_refusal(
+            context, "a message was sent for a stream that the target did not open", data
+        )
     return await _check_refusal(
-        context, "an onSubscribe was sent for a stream that the target did not open", io.numbers(io.ON_SUBSCRIBE, 7, 0)
+        context,
+        "an onSubscribe was sent for a stream that the target did not open",
+        io.numbers(io.ON_SUBSCRIBE, 7, 0),
     )
 
 
 @INPUT.row("name-taken", 50, NAME, level=Level.READING, needs=["publisher"])
 async def name_taken(context: CheckContext) -> str:
-    """A name of 255 bytes and an empty name are read. No publisher has them, and only their own streams get an onError."""
+    """A name of 255 bytes and an empty name are read.
+    No publisher has them, and only their own streams get an onError.
+    """
     peer = await context.connect_rsio()
     await peer.send(io.subscribe("n" * 255, 1, 1) + io.subscribe("", 2, 1))
     for stream in (1, 2):
-        await peer.wait_until(lambda stream=stream: peer.of_stream(stream), f"an answer on stream {stream}")  # type: ignore[misc]  # bound in the loop
+        await peer.wait_until(
+            lambda stream=stream: peer.of_stream(stream),  # type: ignore[misc]  # bound in the loop
+            f"an answer on stream {stream}",
+        )
     await peer.expect_working()
     return f"{peer.of_stream(1)[0]}; {peer.of_stream(2)[0]}"
 
@@ -84,10 +121,18 @@ async def name_taken(context: CheckContext) -> str:
 async def many_streams(context: CheckContext) -> str:
     """A hundred streams at a time are served, each with the element that it requested."""
     peer = await context.connect_rsio()
-    await peer.send(b"".join(io.subscribe(context.target.publisher, stream, 1) for stream in range(100)))
-    await peer.wait_until(lambda: len({message.stream for message in peer.of_type(io.ON_NEXT)}) == 100, "an element on each of 100 streams")
+    await peer.send(
+        b"".join(io.subscribe(context.target.publisher, stream, 1) for stream in range(100))
+    )
+    await peer.wait_until(
+        lambda: len({message.stream for message in peer.of_type(io.ON_NEXT)}) == 100,
+        "an element on each of 100 streams",
+    )
     await peer.settle()
-    verify(not peer.of_type(io.ON_ERROR), f"not all of 100 streams at a time were served; {peer.describe_received()}")
+    verify(
+        not peer.of_type(io.ON_ERROR),
+        f"not all of 100 streams at a time were served; {peer.describe_received()}",
+    )
     return "100 at a time"
 
 

@@ -1,6 +1,8 @@
-"""RS.io messages as bytes: encoded for the checking side, correct or faulty, and decoded from the target's answers.
+"""RS.io messages as bytes: encoded for the checking side, correct or faulty,
+and decoded from the target's answers.
 
-penstock's own codec is not used. It refuses to encode faulty messages, and a mistake in its decoder would go unnoticed here.
+penstock's own codec is not used. It refuses to encode faulty messages,
+and a mistake in its decoder would go unnoticed here.
 """
 
 from typing import Final
@@ -27,7 +29,8 @@ MORE_DATA: Final = 0x4D
 
 UNBOUNDED: Final = 2**63 - 1
 
-# The fields of each type. v: a varint; b: bytes with their length; 1: a byte; l: a list of varints; n: an element; p: packed elements.
+# The fields of each type. v: a varint; b: bytes with their length; 1: a byte; l: a list of varints;
+# n: an element; p: packed elements.
 FIELDS: Final = {
     CLIENT_HELLO: ("clientHello", "1l"),
     SERVER_HELLO: ("serverHello", "1l"),
@@ -63,7 +66,11 @@ class Message:
         name = FIELDS[self.type][0]
         where = f" {self.stream}" if self.stream >= 0 else ""
         content = (
-            f" {self.body[:40]!r}" if self.type in (GOODBYE, ON_ERROR, SUBSCRIBE) else f" of {len(self.body)} bytes" if self.body else ""
+            f" {self.body[:40]!r}"
+            if self.type in (GOODBYE, ON_ERROR, SUBSCRIBE)
+            else f" of {len(self.body)} bytes"
+            if self.body
+            else ""
         )
         return f"{name}{where}{''.join(f' {n}' for n in self.numbers[:4])}{content}"
 
@@ -85,7 +92,9 @@ def length_prefixed(data: bytes | str) -> bytes:
 
 def hello(*extensions: int, version: int = 0) -> bytes:
     """Return a clientHello."""
-    return bytes((CLIENT_HELLO, version)) + varint(len(extensions)) + b"".join(map(varint, extensions))
+    return (
+        bytes((CLIENT_HELLO, version)) + varint(len(extensions)) + b"".join(map(varint, extensions))
+    )
 
 
 def goodbye(reason: str = "") -> bytes:
@@ -120,7 +129,9 @@ def on_next(stream: int, element: bytes) -> bytes:
 
 def part(stream: int, element: int, data: bytes, *, last: bool = False) -> bytes:
     """Return a part of an element."""
-    return numbers(ON_NEXT_LAST_PART if last else ON_NEXT_PART, stream, element) + length_prefixed(data)
+    return numbers(ON_NEXT_LAST_PART if last else ON_NEXT_PART, stream, element) + length_prefixed(
+        data
+    )
 
 
 def on_error(stream: int, text: str) -> bytes:
@@ -156,7 +167,8 @@ class MessageReader:
                 message = self._message()
             except _Incomplete:
                 break
-            if message is None:  # `error` is set: the length of this message is unknown, so no later one can be found
+            # `error` is set: the length of this message is unknown, so no later one can be found.
+            if message is None:
                 break
             self._data = self._data[self._at :]
             if message.type == ON_SUBSCRIBE:
@@ -204,9 +216,14 @@ class MessageReader:
         return values, body
 
     def check_packed(self, field: str, values: list[int], body: bytes) -> None:
-        """Note an error if the packed elements of an encoding with lengths are not as many as were announced."""
+        """Note an error if the packed elements of an encoding with lengths are not as many as
+        were announced.
+        """
         if field == "p" and len(body) != values[1] * self.sizes.get(values[0], 0):
-            self.error = f"{len(body)} bytes of {values[1]} packed elements, each of {self.sizes.get(values[0], 0)} bytes"
+            self.error = (
+                f"{len(body)} bytes of {values[1]} packed elements, each of "
+                f"{self.sizes.get(values[0], 0)} bytes"
+            )
 
     def read_varint(self) -> int:
         """Return a number."""

@@ -1,4 +1,6 @@
-"""An RS.io client for the checks: it sends the messages that a check gives it, and records every message that it receives."""
+"""An RS.io client for the checks:
+it sends the messages that a check gives it, and records every message that it receives.
+"""
 
 from typing import Final
 
@@ -25,22 +27,36 @@ ENDS: Final = (io.ON_COMPLETE, io.ON_ERROR)
 class RsioPeer(RawConnection):
     """A client that a check drives message by message."""
 
-    def __init__(self, connection: Connection, target: Target, *, form: Form | None = None, is_outside: bool = False) -> None:
-        """`form` is the encoding of the messages; with `is_outside` the transport or the URL has chosen it. None is the compact one."""
+    def __init__(
+        self,
+        connection: Connection,
+        target: Target,
+        *,
+        form: Form | None = None,
+        is_outside: bool = False,
+    ) -> None:
+        """`form` is the encoding of the messages; with `is_outside` the transport or the URL has
+        chosen it. None is the compact one.
+        """
         super().__init__(connection, quiet=target.quiet, patience=target.patience)
         self._target = target
         self.outgoing = Outgoing(form, is_outside=is_outside)
-        self.incoming = Incoming(form) if is_outside else Incoming(agreed=() if form is None else (form.id,))
+        self.incoming = (
+            Incoming(form) if is_outside else Incoming(agreed=() if form is None else (form.id,))
+        )
         self._probe_id = FIRST_PROBE_ID - 1
         self.messages: list[Message] = []
-        self._by_stream: dict[int, list[Message]] = {}  # an index: a check with 100 streams looks at each stream after each read
+        # An index: a check with 100 streams looks at each stream after each read.
+        self._by_stream: dict[int, list[Message]] = {}
 
     async def subscribe(self, stream: int, demand: int, name: str) -> None:
         """Subscribe to a publisher of the target."""
         await self.send(io.subscribe(name, stream, demand))
 
     async def send(self, *data: bytes) -> None:
-        """Send compact messages, in the encoding of the connection. Otherwise as `RawConnection.send`."""
+        """Send compact messages, in the encoding of the connection.
+        Otherwise as `RawConnection.send`.
+        """
         await super().send(*map(self.encoded, data))
 
     async def send_as_it_is(self, data: bytes) -> None:
@@ -77,16 +93,24 @@ class RsioPeer(RawConnection):
 
     def describe_received(self) -> str:
         """Describe the last `MAX_SHOWN` messages, and the end of the connection."""
-        before = f"{len(self.messages) - MAX_SHOWN} more, then " if len(self.messages) > MAX_SHOWN else ""
+        before = (
+            f"{len(self.messages) - MAX_SHOWN} more, then "
+            if len(self.messages) > MAX_SHOWN
+            else ""
+        )
         shown = before + (", ".join(map(str, self.messages[-MAX_SHOWN:])) or "nothing")
-        return f"arrived: {shown}" + (f"; then the connection was {self.ending}" if self.ending else "")
+        return f"arrived: {shown}" + (
+            f"; then the connection was {self.ending}" if self.ending else ""
+        )
 
     def of_type(self, *kinds: int) -> list[Message]:
         """Return the messages of these types."""
         return [message for message in self.messages if message.type in kinds]
 
     def of_stream(self, stream: int, *kinds: int) -> list[Message]:
-        """Return the messages of these types that came for a stream that this side opened. Without types: all that a publisher may send."""
+        """Return the messages of these types that came for a stream that this side opened.
+        Without types: all that a publisher may send.
+        """
         wanted = kinds or tuple(range(io.ON_SUBSCRIBE, io.ON_ERROR + 1))
         return [message for message in self._by_stream.get(stream, ()) if message.type in wanted]
 
@@ -99,7 +123,10 @@ class RsioPeer(RawConnection):
             if message.type == io.ON_NEXT:
                 found.append(message.body)
             elif message.type == io.ON_NEXT_PACKED:
-                found += [message.body[start : start + size] for start in range(0, len(message.body), size or 1)]
+                found += [
+                    message.body[start : start + size]
+                    for start in range(0, len(message.body), size or 1)
+                ]
             elif message.type in (io.ON_NEXT_PART, io.ON_NEXT_LAST_PART):
                 parts[message.numbers[0]] = parts.get(message.numbers[0], b"") + message.body
                 if message.type == io.ON_NEXT_LAST_PART:
@@ -113,41 +140,72 @@ class RsioPeer(RawConnection):
     async def wait_end(self, stream: int, kind: int) -> None:
         """Wait for the end of a stream, and fail unless it has the type `kind`."""
         await self.wait_until(lambda: self.ended(stream), f"the end of stream {stream}")
-        verify(self.of_stream(stream, kind), f"{io.FIELDS[kind][0]} is due for stream {stream}; {self.describe_received()}")
+        verify(
+            self.of_stream(stream, kind),
+            f"{io.FIELDS[kind][0]} is due for stream {stream}; {self.describe_received()}",
+        )
 
     async def wait_elements(self, stream: int, count: int) -> None:
         """Wait for `count` elements."""
-        await self.wait_until(lambda: len(self.elements(stream)) >= count or self.ended(stream), f"element {count} of stream {stream}")
-        verify(len(self.elements(stream)) >= count, f"stream {stream} ended before element {count}; {self.describe_received()}")
+        await self.wait_until(
+            lambda: len(self.elements(stream)) >= count or self.ended(stream),
+            f"element {count} of stream {stream}",
+        )
+        verify(
+            len(self.elements(stream)) >= count,
+            f"stream {stream} ended before element {count}; {self.describe_received()}",
+        )
 
     async def expect_exactly(self, stream: int, count: int) -> None:
         """Wait for `count` elements, and fail if more come."""
         await self.wait_elements(stream, count)
         await self.settle()
         got = len(self.elements(stream))
-        verify(got == count, f"{got} elements came on stream {stream}, where {count} were requested; {self.describe_received()}")
+        verify(
+            got == count,
+            (
+                f"{got} elements came on stream {stream}, where {count} were requested; "
+                f"{self.describe_received()}"
+            ),
+        )
 
     async def expect_working(self) -> None:
         """Fail unless the connection still works: a new stream gets two elements."""
         self._probe_id += 1
         await self.subscribe(self._probe_id, 2, self._target.publisher)
         await self.wait_until(
-            lambda: len(self.elements(self._probe_id)) >= 2, "two elements of a new stream, which show that the connection still works,"
+            lambda: len(self.elements(self._probe_id)) >= 2,
+            "two elements of a new stream, which show that the connection still works,",
         )
         await self.send(io.cancel(self._probe_id))
 
     async def expect_refused(self, why: str) -> str:
-        """Fail unless the target sends goodbye as its last message and closes the connection. Return what was seen."""
-        await self.wait_until(lambda: self.of_type(io.GOODBYE) or self.ending, f"a goodbye, because {why},")
-        verify(self.of_type(io.GOODBYE), f"{why}, and the target closed without a goodbye; {self.describe_received()}")
+        """Fail unless the target sends goodbye as its last message and closes the connection.
+        Return what was seen.
+        """
+        await self.wait_until(
+            lambda: self.of_type(io.GOODBYE) or self.ending, f"a goodbye, because {why},"
+        )
+        verify(
+            self.of_type(io.GOODBYE),
+            f"{why}, and the target closed without a goodbye; {self.describe_received()}",
+        )
         await self.end_output()
         await self.wait_closed(f"{why}, and the target said goodbye")
-        verify(self.messages[-1].type == io.GOODBYE, f"{why}, and the target went on after its goodbye; {self.describe_received()}")
-        verify(len(self.of_type(io.GOODBYE)) == 1, f"more than one goodbye came; {self.describe_received()}")
+        verify(
+            self.messages[-1].type == io.GOODBYE,
+            f"{why}, and the target went on after its goodbye; {self.describe_received()}",
+        )
+        verify(
+            len(self.of_type(io.GOODBYE)) == 1,
+            f"more than one goodbye came; {self.describe_received()}",
+        )
         return str(self.of_type(io.GOODBYE)[0])
 
     async def end_output(self) -> None:
-        """End the output of this side if the transport can: then the target does not wait for a goodbye in answer."""
+        """End the output of this side if the transport can:
+        then the target does not wait for a goodbye in answer.
+        """
         try:
             await self.connection.send_eof()
         except trio.BrokenResourceError:

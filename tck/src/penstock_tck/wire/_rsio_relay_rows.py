@@ -1,4 +1,6 @@
-"""RS.io: the target as a subscriber. It subscribes to the publisher ``tck`` of the checking side and passes on the elements and the end."""
+"""RS.io: the target as a subscriber. It subscribes to the publisher ``tck`` of the checking side
+and passes on the elements and the end.
+"""
 
 from penstock_tck.wire import _rsio_messages as io
 from penstock_tck.wire._check_context import CheckContext
@@ -14,9 +16,15 @@ BOTH = "The protocol is fully bidirectional; either party can act in the -->"
 SPLIT = "Publishers MAY split elements; subscribers MUST support this."
 SIZED = "In fixed-size mode, the onNext.element"
 PACKED = "<-- onNextPacked(subscriber: Id, count: varint, messages: count * elementSize bytes)"
-GUARANTEE = "it MUST guarantee that the publisher will not receive messages meant for the previous subscription with that Id"
+GUARANTEE = (
+    "it MUST guarantee that the publisher will not receive messages meant for the previous "
+    "subscription with that Id"
+)
 REQUEST = "--> request(subscriber: Id, demand: Long)"
-SEMANTICS = "The semantics for ordering and asynchronous delivery are the same as in the Reactive Streams specification."
+SEMANTICS = (
+    "The semantics for ordering and asynchronous delivery are the same as in the Reactive Streams "
+    "specification."
+)
 
 
 class RelayedStream:
@@ -42,25 +50,37 @@ class RelayedStream:
         return len(self._sent(io.REQUEST, io.CANCEL))
 
     def _sent(self, *kinds: int) -> list[io.Message]:
-        return [message for message in self.peer.messages if message.type in kinds and message.stream == self.id]
+        return [
+            message
+            for message in self.peer.messages
+            if message.type in kinds and message.stream == self.id
+        ]
 
     async def wait_demand(self, n: int) -> None:
         """Wait until the target has requested `n` elements."""
         await self.peer.wait_until(lambda: self.demand >= n, f"demand for element {n}")
 
     async def wait_demand_of_two(self, n: int) -> None:
-        """Wait until the target has requested `n` elements, two more than were sent. A target may request one at a time."""
+        """Wait until the target has requested `n` elements, two more than were sent.
+        A target may request one at a time.
+        """
         if self.demand < n:
             await self.peer.settle()
         if self.demand == n - 1:
-            raise NotSupported("the target requests one element at a time, and the sentence is about two")
+            raise NotSupported(
+                "the target requests one element at a time, and the sentence is about two"
+            )
         await self.wait_demand(n)
 
 
-async def _open_relay(context: CheckContext, *, size: int | None = 0, demand: int = 100) -> RelayedStream:
+async def _open_relay(
+    context: CheckContext, *, size: int | None = 0, demand: int = 100
+) -> RelayedStream:
     peer = await context.connect_rsio()
     await peer.subscribe(1, demand, context.target.relay)
-    await peer.wait_until(lambda: peer.of_type(io.SUBSCRIBE), f"a subscribe of the target to {RELAY_SOURCE!r}")
+    await peer.wait_until(
+        lambda: peer.of_type(io.SUBSCRIBE), f"a subscribe of the target to {RELAY_SOURCE!r}"
+    )
     relayed = RelayedStream(peer)
     if size is not None:
         await peer.send(io.numbers(io.ON_SUBSCRIBE, relayed.id, size))
@@ -71,28 +91,41 @@ async def _open_relay(context: CheckContext, *, size: int | None = 0, demand: in
 async def _expect_relayed(relayed: RelayedStream, *elements: bytes) -> None:
     peer = relayed.peer
     await peer.wait_until(
-        lambda: len(peer.elements(1)) >= len(elements) or peer.ended(1), f"{len(elements)} elements passed on by the target"
+        lambda: len(peer.elements(1)) >= len(elements) or peer.ended(1),
+        f"{len(elements)} elements passed on by the target",
     )
     verify(
-        peer.elements(1) == list(elements), f"{list(elements)} were expected, {peer.elements(1)} were passed on; {peer.describe_received()}"
+        peer.elements(1) == list(elements),
+        (
+            f"{list(elements)} were expected, {peer.elements(1)} were passed on; "
+            f"{peer.describe_received()}"
+        ),
     )
 
 
 async def _expect_cancel(relayed: RelayedStream) -> str:
-    await relayed.peer.wait_until(relayed.count_cancels, f"a cancel of stream {relayed.id} by the target")
+    await relayed.peer.wait_until(
+        relayed.count_cancels, f"a cancel of stream {relayed.id} by the target"
+    )
     await relayed.peer.settle()
-    verify(relayed.count_cancels() == 1 and relayed.peer.ending is None, f"one cancel was expected; {relayed.peer.describe_received()}")
+    verify(
+        relayed.count_cancels() == 1 and relayed.peer.ending is None,
+        f"one cancel was expected; {relayed.peer.describe_received()}",
+    )
     return "cancel, and the connection continues"
 
 
 @RELAY.row("subscriber", 46, BOTH, needs=["relay"])
 async def subscriber(context: CheckContext) -> str:
-    """The target subscribes to a publisher of the checking side on the same connection, by its name, and takes the elements that it
-    requests.
+    """The target subscribes to a publisher of the checking side on the same connection, by its
+    name, and takes the elements that it requests.
     """
     relayed = await _open_relay(context)
     asked = relayed.peer.of_type(io.SUBSCRIBE)[0]
-    verify(asked.body == RELAY_SOURCE.encode(), f"a subscribe to {RELAY_SOURCE!r} was expected, {asked} came")
+    verify(
+        asked.body == RELAY_SOURCE.encode(),
+        f"a subscribe to {RELAY_SOURCE!r} was expected, {asked} came",
+    )
     for index in range(20):
         await relayed.wait_demand(index + 1)
         await relayed.peer.send(io.on_next(relayed.id, b"%d" % index))
@@ -115,7 +148,9 @@ async def subscriber_demand(context: CheckContext) -> str:
 
 @RELAY.row("subscriber-ids", 58, GUARANTEE, level=Level.MUST, needs=["relay"])
 async def subscriber_ids(context: CheckContext) -> str:
-    """An id of the target belongs to one stream at a time. After a cancel it is not reused before the end of that stream has come."""
+    """An id of the target belongs to one stream at a time. After a cancel it is not reused
+    before the end of that stream has come.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 9, context.target.relay)
     await peer.subscribe(2, 9, context.target.relay)
@@ -132,8 +167,9 @@ async def subscriber_ids(context: CheckContext) -> str:
 
 @RELAY.row("subscriber-messages", 46, BOTH, level=Level.READING, needs=["relay"])
 async def subscriber_messages(context: CheckContext) -> str:
-    """The target subscribes three times, to the publisher that it should, and one stream completes, one fails and one is cancelled. All its
-    requests and its only cancel have the id of one of the three, and nothing comes for a stream that the checking side has not opened.
+    """The target subscribes three times, to the publisher that it should, and one stream completes,
+    one fails and one is cancelled. All its requests and its only cancel have the id of one of the
+    three, and nothing comes for a stream that the checking side has not opened.
     """
     peer = await context.connect_rsio()
     for stream in (1, 2, 3):
@@ -159,21 +195,42 @@ async def subscriber_messages(context: CheckContext) -> str:
 def _verify_subscriber_messages(peer: RsioPeer) -> None:
     subscribed = peer.of_type(io.SUBSCRIBE)
     ids = [message.stream for message in subscribed]
-    verify(len(ids) == len(set(ids)) == 3, f"three subscribes with three ids were expected, the ids are {ids}")
-    verify({message.body for message in subscribed} == {RELAY_SOURCE.encode()}, f"not every subscribe is to {RELAY_SOURCE!r}")
-    strange = [message for message in peer.of_type(io.REQUEST, io.CANCEL) if message.stream not in ids]
-    strange += [message for message in peer.messages if io.ON_SUBSCRIBE <= message.type <= io.ON_ERROR and message.stream not in (1, 2, 3)]
-    verify(not strange, f"messages for streams that do not exist came: {', '.join(map(str, strange[:3]))}")
+    verify(
+        len(ids) == len(set(ids)) == 3,
+        f"three subscribes with three ids were expected, the ids are {ids}",
+    )
+    verify(
+        {message.body for message in subscribed} == {RELAY_SOURCE.encode()},
+        f"not every subscribe is to {RELAY_SOURCE!r}",
+    )
+    strange = [
+        message for message in peer.of_type(io.REQUEST, io.CANCEL) if message.stream not in ids
+    ]
+    strange += [
+        message
+        for message in peer.messages
+        if io.ON_SUBSCRIBE <= message.type <= io.ON_ERROR and message.stream not in (1, 2, 3)
+    ]
+    verify(
+        not strange,
+        f"messages for streams that do not exist came: {', '.join(map(str, strange[:3]))}",
+    )
     cancelled = [message.stream for message in peer.of_type(io.CANCEL)]
     verify(len(cancelled) == 1, f"one of three streams was cancelled; cancels came for {cancelled}")
 
 
 @RELAY.row("subscriber-parts", 71, SPLIT, level=Level.MUST, needs=["relay"])
 async def subscriber_parts(context: CheckContext) -> str:
-    """Four elements are read: one in three parts, one in a single last part, one whole, and one with an empty part."""
+    """Four elements are read: one in three parts, one in a single last part, one whole,
+    and one with an empty part.
+    """
     relayed = await _open_relay(context)
     stream = relayed.id
-    await relayed.peer.send(io.part(stream, 0, b"one ") + io.part(stream, 0, b"and ") + io.part(stream, 0, b"only", last=True))
+    await relayed.peer.send(
+        io.part(stream, 0, b"one ")
+        + io.part(stream, 0, b"and ")
+        + io.part(stream, 0, b"only", last=True)
+    )
     await relayed.wait_demand(2)
     await relayed.peer.send(io.part(stream, 0, b"alone", last=True))
     await relayed.wait_demand(3)
@@ -186,14 +243,17 @@ async def subscriber_parts(context: CheckContext) -> str:
 
 @RELAY.row("subscriber-parts-mixed", 77, "element", level=Level.READING, needs=["relay"])
 async def subscriber_parts_mixed(context: CheckContext) -> str:
-    """Parts of two elements of one stream may alternate. They are told apart by their number, and delivered in the order of their last
-    parts.
+    """Parts of two elements of one stream may alternate. They are told apart by their number, and
+    delivered in the order of their last parts.
     """
     relayed = await _open_relay(context)
     await relayed.wait_demand_of_two(2)
     stream = relayed.id
     await relayed.peer.send(
-        io.part(stream, 5, b"a") + io.part(stream, 6, b"b") + io.part(stream, 6, b"B", last=True) + io.part(stream, 5, b"A", last=True)
+        io.part(stream, 5, b"a")
+        + io.part(stream, 6, b"b")
+        + io.part(stream, 6, b"B", last=True)
+        + io.part(stream, 5, b"A", last=True)
     )
     await _expect_relayed(relayed, b"bB", b"aA")
     return "2 elements"
@@ -207,42 +267,61 @@ async def subscriber_fixed(context: CheckContext) -> str:
     await relayed.wait_demand_of_two(3)
     await relayed.peer.send(io.numbers(io.ON_NEXT_PACKED, relayed.id, 2) + b"22223333")
     await relayed.wait_demand(4)
-    await relayed.peer.send(io.part(relayed.id, 0, b"44") + io.part(relayed.id, 0, b"44", last=True))
+    await relayed.peer.send(
+        io.part(relayed.id, 0, b"44") + io.part(relayed.id, 0, b"44", last=True)
+    )
     await _expect_relayed(relayed, b"1111", b"2222", b"3333", b"4444")
     return "4 elements of 4 bytes"
 
 
 @RELAY.row("subscriber-large", 71, SPLIT, level=Level.READING, needs=["relay"])
 async def subscriber_large(context: CheckContext) -> str:
-    """An element of 65,536 bytes in one message, and one of 1 MiB in 16 parts, are accepted and passed on as they were sent."""
+    """An element of 65,536 bytes in one message, and one of 1 MiB in 16 parts, are accepted and
+    passed on as they were sent.
+    """
     relayed = await _open_relay(context)
     whole, split = large_element(0)[:65_536], b"".join(map(large_element, range(1, 7)))[: 1 << 20]
     await relayed.peer.send(io.on_next(relayed.id, whole))
-    await _expect_relayed(relayed, whole)  # before more is sent: a target may send or receive, not both at a time
+    # Before more is sent: a target may send or receive, not both at a time.
+    await _expect_relayed(relayed, whole)
     await relayed.wait_demand(2)
-    await relayed.peer.send(*(io.part(relayed.id, 0, split[index << 16 :][: 1 << 16], last=index == 15) for index in range(16)))
+    await relayed.peer.send(
+        *(
+            io.part(relayed.id, 0, split[index << 16 :][: 1 << 16], last=index == 15)
+            for index in range(16)
+        )
+    )
     peer = relayed.peer
-    await peer.wait_until(lambda: len(peer.elements(1)) >= 2 or peer.ended(1), "two elements passed on by the target")
+    await peer.wait_until(
+        lambda: len(peer.elements(1)) >= 2 or peer.ended(1), "two elements passed on by the target"
+    )
     sizes = [len(element) for element in peer.elements(1)]
     verify(
         peer.elements(1) == [whole, split],
-        f"two elements of 65,536 and 1,048,576 bytes were sent; other elements, of {sizes} bytes, came; {peer.describe_received()}",
+        (
+            f"two elements of 65,536 and 1,048,576 bytes were sent; other elements, of {sizes} "
+            f"bytes, came; {peer.describe_received()}"
+        ),
     )
     return "65,536 bytes, and 1 MiB"
 
 
 @RELAY.row("subscriber-packed-unsized", 68, PACKED, level=Level.READING, needs=["relay"])
 async def subscriber_packed_unsized(context: CheckContext) -> str:
-    """OnNextPacked in a stream without a fixed size is refused with a goodbye: its receiver cannot know where it ends."""
+    """OnNextPacked in a stream without a fixed size is refused with a goodbye:
+    its receiver cannot know where it ends.
+    """
     relayed = await _open_relay(context)
     await relayed.peer.send(io.numbers(io.ON_NEXT_PACKED, relayed.id, 1))
-    return await relayed.peer.expect_refused("packed elements were sent in a stream without a fixed size")
+    return await relayed.peer.expect_refused(
+        "packed elements were sent in a stream without a fixed size"
+    )
 
 
 @RELAY.row("subscriber-overrun", 40, REQUEST, level=Level.READING, needs=["relay"])
 async def subscriber_overrun(context: CheckContext) -> str:
-    """More elements than the target requested are an error of the stream: the target cancels it. (A target that has requested 10,000 cannot
-    be checked.)
+    """More elements than the target requested are an error of the stream: the target cancels it. (A
+    target that has requested 10,000 cannot be checked.)
     """
     relayed = await _open_relay(context, demand=1)
     await relayed.peer.settle()
@@ -252,7 +331,13 @@ async def subscriber_overrun(context: CheckContext) -> str:
     return await _expect_cancel(relayed)
 
 
-@RELAY.row("subscriber-before", 42, "<-- onSubscribe(subscriber: Id, elementSize: varint = 0)", level=Level.READING, needs=["relay"])
+@RELAY.row(
+    "subscriber-before",
+    42,
+    "<-- onSubscribe(subscriber: Id, elementSize: varint = 0)",
+    level=Level.READING,
+    needs=["relay"],
+)
 async def subscriber_before(context: CheckContext) -> str:
     """An element before onSubscribe is refused with a goodbye."""
     relayed = await _open_relay(context, size=None)
@@ -262,13 +347,20 @@ async def subscriber_before(context: CheckContext) -> str:
 
 @RELAY.row("subscriber-complete", 44, "<-- onComplete(subscriber: Id)", needs=["relay"])
 async def subscriber_complete(context: CheckContext) -> str:
-    """OnComplete ends the stream of the target, and no cancel follows. An onError in place of onSubscribe ends it, too."""
+    """OnComplete ends the stream of the target, and no cancel follows.
+    An onError in place of onSubscribe ends it, too.
+    """
     relayed = await _open_relay(context)
-    await relayed.peer.send(io.on_next(relayed.id, b"last") + io.numbers(io.ON_COMPLETE, relayed.id))
+    await relayed.peer.send(
+        io.on_next(relayed.id, b"last") + io.numbers(io.ON_COMPLETE, relayed.id)
+    )
     await _expect_relayed(relayed, b"last")
     await relayed.peer.wait_end(1, io.ON_COMPLETE)
     await relayed.peer.settle()
-    verify(not relayed.count_cancels(), f"the target cancelled a stream that had ended; {relayed.peer.describe_received()}")
+    verify(
+        not relayed.count_cancels(),
+        f"the target cancelled a stream that had ended; {relayed.peer.describe_received()}",
+    )
     refused = await _open_relay(context, size=None)
     await refused.peer.send(io.on_error(refused.id, "no such publisher"))
     await refused.peer.wait_end(1, io.ON_ERROR)
@@ -277,15 +369,18 @@ async def subscriber_complete(context: CheckContext) -> str:
 
 @RELAY.row("subscriber-error", 45, "<-- onError(subscriber: Id, error: String)", needs=["relay"])
 async def subscriber_error(context: CheckContext) -> str:
-    """An onError of 4,096 bytes, between two parts, ends the stream of the target. The incomplete element is not passed on, the error
-    is.
+    """An onError of 4,096 bytes, between two parts, ends the stream of the target. The incomplete
+    element is not passed on, the error is.
     """
     relayed = await _open_relay(context)
     await relayed.peer.send(io.part(relayed.id, 0, b"half") + io.on_error(relayed.id, "e" * 4096))
     await relayed.peer.wait_end(1, io.ON_ERROR)
     verify(not relayed.peer.elements(1), "an incomplete element was passed on")
     await relayed.peer.settle()
-    verify(not relayed.count_cancels(), f"the target cancelled a stream that had ended; {relayed.peer.describe_received()}")
+    verify(
+        not relayed.count_cancels(),
+        f"the target cancelled a stream that had ended; {relayed.peer.describe_received()}",
+    )
     return "failed, without a cancel"
 
 
@@ -293,7 +388,9 @@ async def subscriber_error(context: CheckContext) -> str:
 async def subscriber_half(context: CheckContext) -> str:
     """OnComplete between two parts is an error: the stream that the target passes on fails."""
     relayed = await _open_relay(context)
-    await relayed.peer.send(io.part(relayed.id, 0, b"half") + io.numbers(io.ON_COMPLETE, relayed.id))
+    await relayed.peer.send(
+        io.part(relayed.id, 0, b"half") + io.numbers(io.ON_COMPLETE, relayed.id)
+    )
     await relayed.peer.wait_end(1, io.ON_ERROR)
     verify(not relayed.peer.elements(1), "an incomplete element was passed on")
     return str(relayed.peer.ended(1))
@@ -301,14 +398,18 @@ async def subscriber_half(context: CheckContext) -> str:
 
 @RELAY.row("subscriber-cancels", 41, "--> cancel(subscriber: Id)", needs=["relay"])
 async def subscriber_cancels(context: CheckContext) -> str:
-    """If the stream that the target passes on is cancelled, the target cancels its own stream, once. Late messages of that stream are
-    dropped, also its end.
+    """If the stream that the target passes on is cancelled, the target cancels its own stream,
+    once. Late messages of that stream are dropped, also its end.
     """
     relayed = await _open_relay(context)
     await relayed.peer.send(io.cancel(1))
     seen = await _expect_cancel(relayed)
     before = relayed.count_sent()
-    await relayed.peer.send(io.on_next(relayed.id, b"late") + io.part(relayed.id, 0, b"late") + io.numbers(io.ON_COMPLETE, relayed.id))
+    await relayed.peer.send(
+        io.on_next(relayed.id, b"late")
+        + io.part(relayed.id, 0, b"late")
+        + io.numbers(io.ON_COMPLETE, relayed.id)
+    )
     await relayed.peer.settle()
     verify(
         relayed.count_sent() == before and relayed.peer.ending is None,

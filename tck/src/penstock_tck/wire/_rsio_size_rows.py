@@ -8,14 +8,18 @@ from penstock_tck.wire._verdict import verify
 
 SIZES = Table()
 
-FIXED = ", if nonzero, indicates the fixed size of the elements that will be published in this stream."
+FIXED = (
+    ", if nonzero, indicates the fixed size of the elements that will be published in this stream."
+)
 PACKED = "<-- onNextPacked(subscriber: Id, count: varint, messages: count * elementSize bytes)"
 SPLIT = "When an element is split, the publisher will send one or more onNextPart"
 
 
 @SIZES.row("fixed-size", 52, FIXED, needs=["fixed"])
 async def fixed_size(context: CheckContext) -> str:
-    """OnSubscribe declares a size above zero. The elements that follow have this size, and as many come as were requested."""
+    """OnSubscribe declares a size above zero. The elements that follow have this size, and as
+    many come as were requested.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 7, context.target.fixed)
     await peer.expect_exactly(1, 7)
@@ -29,7 +33,9 @@ async def fixed_size(context: CheckContext) -> str:
 
 @SIZES.row("packed-demand", 68, PACKED, needs=["fixed"])
 async def packed_demand(context: CheckContext) -> str:
-    """Each packed element uses one of the demand: 5 and 100 more bring exactly 105 elements. No onNextPacked is empty."""
+    """Each packed element uses one of the demand: 5 and 100 more bring exactly 105 elements.
+    No onNextPacked is empty.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 5, context.target.fixed)
     await peer.expect_exactly(1, 5)
@@ -40,14 +46,19 @@ async def packed_demand(context: CheckContext) -> str:
     return f"105 of 105; packed: {counts or 'none'}"
 
 
-@SIZES.row("packed-only-fixed", 65, "The publisher can then send not just onNext", needs=["publisher"])
+@SIZES.row(
+    "packed-only-fixed", 65, "The publisher can then send not just onNext", needs=["publisher"]
+)
 async def packed_only_fixed(context: CheckContext) -> str:
-    """In a stream whose elementSize is 0 no onNextPacked comes: its receiver could not know where it ends."""
+    """In a stream whose elementSize is 0 no onNextPacked comes:
+    its receiver could not know where it ends.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 50, context.target.publisher)
     await peer.expect_exactly(1, 50)
     verify(
-        not peer.of_stream(1, io.ON_NEXT_PACKED) or peer.of_stream(1, io.ON_SUBSCRIBE)[0].numbers[0],
+        not peer.of_stream(1, io.ON_NEXT_PACKED)
+        or peer.of_stream(1, io.ON_SUBSCRIBE)[0].numbers[0],
         f"packed elements came; {peer.describe_received()}",
     )
     return "50 elements, none packed"
@@ -55,8 +66,8 @@ async def packed_only_fixed(context: CheckContext) -> str:
 
 @SIZES.row("split", 72, SPLIT, needs=["large"])
 async def split(context: CheckContext) -> str:
-    """Three large elements come in parts of at most 65,536 bytes. A demand of 2 brings two of them. Joined, they are the prescribed ones:
-    no part is lost, repeated or in another's place.
+    """Three large elements come in parts of at most 65,536 bytes. A demand of 2 brings two of them.
+    Joined, they are the prescribed ones: no part is lost, repeated or in another's place.
     """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 2, context.target.large)
@@ -65,14 +76,25 @@ async def split(context: CheckContext) -> str:
     await peer.wait_elements(1, 3)
     verify_large(peer.elements(1))
     sizes = {len(message.body) for message in peer.of_stream(1)}
-    verify(max(sizes) <= 65_536, f"a message of {max(sizes)} bytes came; a peer need not accept more than 65,536 bytes in one message")
-    return f"3 elements of {LARGE_BYTES} bytes in {len(peer.of_stream(1, io.ON_NEXT_PART, io.ON_NEXT_LAST_PART))} parts"
+    verify(
+        max(sizes) <= 65_536,
+        (
+            f"a message of {max(sizes)} bytes came; a peer need not accept more than 65,536 bytes "
+            "in one message"
+        ),
+    )
+    return (
+        f"3 elements of {LARGE_BYTES} bytes in "
+        f"{len(peer.of_stream(1, io.ON_NEXT_PART, io.ON_NEXT_LAST_PART))} parts"
+    )
 
 
-@SIZES.row("split-shared", 70, "A very large onNext", level=Level.READING, needs=["large", "publisher"])
+@SIZES.row(
+    "split-shared", 70, "A very large onNext", level=Level.READING, needs=["large", "publisher"]
+)
 async def split_shared(context: CheckContext) -> str:
-    """While parts of large elements are sent, other streams are served. All elements arrive whole, and the large ones are the prescribed
-    ones.
+    """While parts of large elements are sent, other streams are served. All elements arrive whole,
+    and the large ones are the prescribed ones.
     """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 2, context.target.large)
@@ -83,10 +105,16 @@ async def split_shared(context: CheckContext) -> str:
     return f"2 of {LARGE_BYTES} bytes, beside 5 small ones"
 
 
-@SIZES.row("split-cancelled", 41, "--> cancel(subscriber: Id)", level=Level.READING, needs=["large", "publisher"])
+@SIZES.row(
+    "split-cancelled",
+    41,
+    "--> cancel(subscriber: Id)",
+    level=Level.READING,
+    needs=["large", "publisher"],
+)
 async def split_cancelled(context: CheckContext) -> str:
-    """A cancel between parts of a large element ends the stream: only parts that were already in transit may come,
-    and requests have no effect.
+    """A cancel between parts of a large element ends the stream: only parts that were already in
+    transit may come, and requests have no effect.
     """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 1, context.target.large)

@@ -15,36 +15,48 @@ CANCEL = "--> cancel(subscriber: Id)"
 ON_SUBSCRIBE = "<-- onSubscribe(subscriber: Id, elementSize: varint = 0)"
 COMPLETE = "<-- onComplete(subscriber: Id)"
 ERROR = "<-- onError(subscriber: Id, error: String)"
-REUSE = "After a subscription is closed, its Id can be reused, to prevent Ids from growing without limit."
-SEMANTICS = "The semantics for ordering and asynchronous delivery are the same as in the Reactive Streams specification."
+REUSE = (
+    "After a subscription is closed, its Id can be reused, to prevent Ids from growing without "
+    "limit."
+)
+SEMANTICS = (
+    "The semantics for ordering and asynchronous delivery are the same as in the Reactive Streams "
+    "specification."
+)
 BOTH = "The protocol is fully bidirectional; either party can act in the -->"
 MANY = 100
 
 
 @STREAMS.row("on-subscribe", 42, ON_SUBSCRIBE, needs=["publisher", "three"])
 async def on_subscribe(context: CheckContext) -> str:
-    """OnSubscribe comes once for each of four streams, before its first element, with or without demand."""
+    """OnSubscribe comes once for each of four streams, before its first element, with
+    or without demand.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 0, context.target.publisher)
     for stream in (2, 3, 4):
         await peer.subscribe(stream, 3, context.target.three)
     await peer.wait_until(
-        lambda: peer.of_stream(1) and len(peer.elements(4)) == 3, "onSubscribe of four streams, and three elements of the last,"
+        lambda: peer.of_stream(1) and len(peer.elements(4)) == 3,
+        "onSubscribe of four streams, and three elements of the last,",
     )
     await peer.settle()
     first = [peer.of_stream(stream)[0].type for stream in (1, 2, 3, 4)]
     count = [len(peer.of_stream(stream, io.ON_SUBSCRIBE)) for stream in (1, 2, 3, 4)]
     verify(
         first == [io.ON_SUBSCRIBE] * 4 and count == [1] * 4,
-        f"one onSubscribe was expected for each stream, before its elements; {peer.describe_received()}",
+        (
+            "one onSubscribe was expected for each stream, before its elements; "
+            f"{peer.describe_received()}"
+        ),
     )
     return str(peer.of_stream(1)[0])
 
 
 @STREAMS.row("complete", 44, COMPLETE, needs=["three", "empty"])
 async def complete(context: CheckContext) -> str:
-    """A stream of three elements sends them, in order, and then onComplete. An empty stream sends only onComplete. Each of four streams
-    gets one.
+    """A stream of three elements sends them, in order, and then onComplete. An empty stream sends
+    only onComplete. Each of four streams gets one.
     """
     peer = await context.connect_rsio()
     for stream in (1, 3):
@@ -54,14 +66,19 @@ async def complete(context: CheckContext) -> str:
         await peer.wait_end(stream, io.ON_COMPLETE)
     await peer.settle()
     counts = [len(peer.elements(stream)) for stream in (1, 2, 3, 4)]
-    verify(counts == [3, 0, 3, 0], f"3 and 0 elements were expected, twice, and {counts} came; {peer.describe_received()}")
+    verify(
+        counts == [3, 0, 3, 0],
+        f"3 and 0 elements were expected, twice, and {counts} came; {peer.describe_received()}",
+    )
     await _expect_nothing_after_end(peer, 1, 2, 3, 4)
     return "3 and onComplete; onComplete; both twice"
 
 
 @STREAMS.row("error", 45, ERROR, needs=["failing"])
 async def error(context: CheckContext) -> str:
-    """A publisher that fails, a name without a publisher, and a name that is not UTF-8 give onError. The connection continues."""
+    """A publisher that fails, a name without a publisher, and a name that is not UTF-8 give
+    onError. The connection continues.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 20, context.target.failing)
     await peer.send(io.subscribe(context.target.missing, 2, 1) + io.subscribe(b"\xff\xfe", 3, 1))
@@ -78,12 +95,17 @@ async def error(context: CheckContext) -> str:
 
 @STREAMS.row("end-is-last", 47, SEMANTICS, needs=["three", "failing", "publisher"])
 async def end_is_last(context: CheckContext) -> str:
-    """After onComplete and after onError nothing comes for the stream; requests and cancels for it are ignored."""
+    """After onComplete and after onError nothing comes for the stream;
+    requests and cancels for it are ignored.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 20, context.target.three)
     await peer.subscribe(2, 20, context.target.failing)
     for stream in (1, 2):
-        await peer.wait_until(lambda stream=stream: peer.ended(stream), f"the end of stream {stream}")  # type: ignore[misc]  # bound in the loop
+        await peer.wait_until(
+            lambda stream=stream: peer.ended(stream),  # type: ignore[misc]  # bound in the loop
+            f"the end of stream {stream}",
+        )
         await peer.send(io.request(stream, 5) + io.cancel(stream) + io.request(stream, 5))
     await _expect_nothing_after_end(peer, 1, 2)
     await peer.expect_working()
@@ -92,8 +114,9 @@ async def end_is_last(context: CheckContext) -> str:
 
 @STREAMS.row("cancel", 41, CANCEL, needs=["publisher", "slow"])
 async def cancelled(context: CheckContext) -> str:
-    """After a cancel only elements that were already in transit come: requests have no effect, the element of a slow publisher does not
-    come, and no stream gets an end. Its publisher has not ended, and the id may belong to another stream already.
+    """After a cancel only elements that were already in transit come: requests have no effect, the
+    element of a slow publisher does not come, and no stream gets an end. Its publisher has not
+    ended, and the id may belong to another stream already.
     """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 3, context.target.publisher)
@@ -104,20 +127,31 @@ async def cancelled(context: CheckContext) -> str:
     await peer.settle_after(2 * context.target.quiet)
     streams = 1, 3, slow
     before = [len(peer.elements(stream)) for stream in streams]
-    verify(not peer.elements(slow), f"an element came after its stream was cancelled; {peer.describe_received()}")
+    verify(
+        not peer.elements(slow),
+        f"an element came after its stream was cancelled; {peer.describe_received()}",
+    )
     for stream in streams:
         await peer.send(io.request(stream, 2))
     await peer.expect_working()
     await peer.settle()
     after = [len(peer.elements(stream)) for stream in streams]
-    verify(before == after, f"elements came for a request on cancelled streams; {peer.describe_received()}")
+    verify(
+        before == after,
+        f"elements came for a request on cancelled streams; {peer.describe_received()}",
+    )
     ended = [stream for stream in streams if peer.ended(stream)]
-    verify(not ended, f"onComplete or onError came on the cancelled streams {ended}; {peer.describe_received()}")
+    verify(
+        not ended,
+        f"onComplete or onError came on the cancelled streams {ended}; {peer.describe_received()}",
+    )
     return "no message, and requests have no effect"
 
 
 async def _cancel_slow(context: CheckContext, peer: RsioPeer) -> int:
-    """Cancel a stream of the slow publisher while the target waits for its element, and return its id."""
+    """Cancel a stream of the slow publisher while the target waits for its element,
+    and return its id.
+    """
     for stream in range(4, 4 + SLOW_ATTEMPTS):
         await peer.subscribe(stream, 1, context.target.slow)
         await peer.expect_working()  # the publisher has begun
@@ -125,8 +159,12 @@ async def _cancel_slow(context: CheckContext, peer: RsioPeer) -> int:
         await peer.expect_working()  # the target has read the cancel
         if not peer.elements(stream):
             return stream
-        # The element may have been in transit before the cancel was read. On a busy machine two answers may take longer than the publisher.
-    text = f"the element of the slow publisher came {SLOW_ATTEMPTS} times before the target had read its cancel"
+        # The element may have been in transit before the cancel was read. On a busy machine two
+        # answers may take longer than the publisher.
+    text = (
+        f"the element of the slow publisher came {SLOW_ATTEMPTS} times before the target had read "
+        "its cancel"
+    )
     raise Failed(f"{text}; {peer.describe_received()}")
 
 
@@ -147,7 +185,9 @@ async def demand_initial(context: CheckContext) -> str:
 async def demand_adds_up(context: CheckContext) -> str:
     """Demand adds up, whether it is requested at once or one after the other."""
     peer = await context.connect_rsio()
-    await peer.send(io.subscribe(context.target.publisher, 1, 1) + io.request(1, 2) + io.request(1, 4))
+    await peer.send(
+        io.subscribe(context.target.publisher, 1, 1) + io.request(1, 2) + io.request(1, 4)
+    )
     await peer.expect_exactly(1, 7)
     await peer.send(io.request(1, 3))
     await peer.expect_exactly(1, 10)
@@ -159,29 +199,46 @@ async def demand_of_each_stream(context: CheckContext) -> str:
     """Each stream has its own demand: a request for one stream brings no element on another."""
     peer = await context.connect_rsio()
     name = context.target.publisher
-    await peer.send(io.subscribe(name, 1, 2) + io.subscribe(name, 2, 0) + io.subscribe(name, 3, 5) + io.request(1, 4))
+    await peer.send(
+        io.subscribe(name, 1, 2)
+        + io.subscribe(name, 2, 0)
+        + io.subscribe(name, 3, 5)
+        + io.request(1, 4)
+    )
     await peer.wait_elements(1, 6)
     await peer.expect_exactly(3, 5)
     counts = [len(peer.elements(stream)) for stream in (1, 2, 3)]
-    verify(counts == [6, 0, 5], f"6, 0 and 5 elements were requested, {counts} came; {peer.describe_received()}")
+    verify(
+        counts == [6, 0, 5],
+        f"6, 0 and 5 elements were requested, {counts} came; {peer.describe_received()}",
+    )
     return "6, 0 and 5"
 
 
 @STREAMS.row("demand-64-bit", 40, REQUEST, needs=["publisher"])
 async def demand_64_bit(context: CheckContext) -> str:
-    """Demand is read as 64 bits: 2^32, whose lower 32 bits are zero, brings at least ten elements, in subscribe and in request. Requesting
-    2^63-1 twice is allowed.
+    """Demand is read as 64 bits: 2^32, whose lower 32 bits are zero, brings at least ten elements,
+    in subscribe and in request. Requesting 2^63-1 twice is allowed.
     """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 1 << 32, context.target.publisher)
     await peer.wait_elements(1, 10)
-    await peer.send(io.cancel(1) + io.subscribe(context.target.publisher, 3, 0) + io.request(3, 1 << 32))
+    await peer.send(
+        io.cancel(1) + io.subscribe(context.target.publisher, 3, 0) + io.request(3, 1 << 32)
+    )
     await peer.wait_elements(3, 10)
-    await peer.send(io.cancel(3) + io.subscribe(context.target.publisher, 2, io.UNBOUNDED) + io.request(2, io.UNBOUNDED))
+    await peer.send(
+        io.cancel(3)
+        + io.subscribe(context.target.publisher, 2, io.UNBOUNDED)
+        + io.request(2, io.UNBOUNDED)
+    )
     await peer.wait_elements(2, 50)
     await peer.send(io.cancel(2))
     await peer.settle()
-    verify(not peer.of_stream(2, io.ON_ERROR), f"demand beyond 2^63-1 was an error; {peer.describe_received()}")
+    verify(
+        not peer.of_stream(2, io.ON_ERROR),
+        f"demand beyond 2^63-1 was an error; {peer.describe_received()}",
+    )
     return "2^32 was read correctly in subscribe and in request, 2^63-1 twice was accepted"
 
 
@@ -207,29 +264,60 @@ async def id_reuse_ended(context: CheckContext) -> str:
     await peer.wait_end(7, io.ON_COMPLETE)
     before = len(peer.elements(7))
     await peer.subscribe(7, 4, context.target.publisher)
-    await peer.wait_until(lambda: len(peer.elements(7)) >= before + 4, "four elements of the second stream 7")
+    await peer.wait_until(
+        lambda: len(peer.elements(7)) >= before + 4, "four elements of the second stream 7"
+    )
     await peer.settle()
-    verify(len(peer.elements(7)) == before + 4, f"four elements were requested on the second stream 7; {peer.describe_received()}")
+    verify(
+        len(peer.elements(7)) == before + 4,
+        f"four elements were requested on the second stream 7; {peer.describe_received()}",
+    )
     return "reused after onComplete"
 
 
-@STREAMS.row("id-reuse-cancelled", 55, "message after it has sent cancel", level=Level.READING, needs=["slow", "publisher"])
+@STREAMS.row(
+    "id-reuse-cancelled",
+    55,
+    "message after it has sent cancel",
+    level=Level.READING,
+    needs=["slow", "publisher"],
+)
 async def id_reuse_cancelled(context: CheckContext) -> str:
-    """The id of a cancelled stream is free as soon as the target has read the cancel. The cancelled stream sends nothing on it."""
+    """The id of a cancelled stream is free as soon as the target has read the cancel. The
+    cancelled stream sends nothing on it.
+    """
     peer = await context.connect_rsio()
-    await peer.send(io.subscribe(context.target.slow, 7, 1) + io.cancel(7) + io.subscribe(context.target.publisher, 7, 3))
-    await peer.wait_until(lambda: len(peer.elements(7)) >= 3, "three elements of the second stream 7")
+    await peer.send(
+        io.subscribe(context.target.slow, 7, 1)
+        + io.cancel(7)
+        + io.subscribe(context.target.publisher, 7, 3)
+    )
+    await peer.wait_until(
+        lambda: len(peer.elements(7)) >= 3, "three elements of the second stream 7"
+    )
     await peer.settle_after(2 * context.target.quiet)
-    verify(len(peer.elements(7)) == 3, f"three elements were requested on the second stream 7; {peer.describe_received()}")
-    verify(not peer.ended(7), f"an end of the cancelled stream came on the second stream 7; {peer.describe_received()}")
+    verify(
+        len(peer.elements(7)) == 3,
+        f"three elements were requested on the second stream 7; {peer.describe_received()}",
+    )
+    verify(
+        not peer.ended(7),
+        f"an end of the cancelled stream came on the second stream 7; {peer.describe_received()}",
+    )
     return "reused after cancel"
 
 
 @STREAMS.row(
-    "id-live-again", 48, "This id is generated by the subscriber and sent in the subscribe", level=Level.READING, needs=["publisher"]
+    "id-live-again",
+    48,
+    "This id is generated by the subscriber and sent in the subscribe",
+    level=Level.READING,
+    needs=["publisher"],
 )
 async def id_live_again(context: CheckContext) -> str:
-    """A subscribe with the id of an open stream is refused with a goodbye: the two sides would not agree on what the id means."""
+    """A subscribe with the id of an open stream is refused with a goodbye: the two sides would
+    not agree on what the id means.
+    """
     peer = await context.connect_rsio()
     await peer.subscribe(1, 1, context.target.publisher)
     await peer.wait_elements(1, 1)
@@ -237,7 +325,12 @@ async def id_live_again(context: CheckContext) -> str:
     return await peer.expect_refused("a subscribe was sent for an open stream")
 
 
-@STREAMS.row("id-any", 16, "used below is a varint which serves to uniquely identify something.", needs=["publisher"])
+@STREAMS.row(
+    "id-any",
+    16,
+    "used below is a varint which serves to uniquely identify something.",
+    needs=["publisher"],
+)
 async def id_any(context: CheckContext) -> str:
     """Ids are any varints, in any order, and come back as they were sent."""
     peer = await context.connect_rsio()
@@ -247,7 +340,13 @@ async def id_any(context: CheckContext) -> str:
     for stream in ids:
         await peer.wait_elements(stream, 2)
     strange = {message.stream for message in peer.messages if message.stream >= 0} - set(ids)
-    verify(not strange, f"answers came for streams {sorted(strange)}, which were not opened; {peer.describe_received()}")
+    verify(
+        not strange,
+        (
+            f"answers came for streams {sorted(strange)}, which were not opened; "
+            f"{peer.describe_received()}"
+        ),
+    )
     return f"{len(ids)} ids, up to 2^63-1"
 
 
@@ -258,14 +357,17 @@ async def ignored(context: CheckContext) -> str:
     await peer.send(io.request(555, 3) + io.request(555, 0) + io.cancel(555))
     await peer.expect_working()
     await peer.settle()
-    verify(not peer.of_stream(555), f"messages that must be ignored were answered; {peer.describe_received()}")
+    verify(
+        not peer.of_stream(555),
+        f"messages that must be ignored were answered; {peer.describe_received()}",
+    )
     return "ignored"
 
 
 @STREAMS.row("id-two-spaces", 46, BOTH, level=Level.READING, needs=["publisher", "relay"])
 async def id_two_spaces(context: CheckContext) -> str:
-    """OnComplete refers to a stream of its receiver: it ends the target's stream with that id, not the stream of the checking side with the
-    same id.
+    """OnComplete refers to a stream of its receiver: it ends the target's stream with that id, not
+    the stream of the checking side with the same id.
     """
     peer = await context.connect_rsio()
     await peer.subscribe(777, 5, context.target.relay)
@@ -283,4 +385,6 @@ async def id_two_spaces(context: CheckContext) -> str:
 async def _expect_nothing_after_end(peer: RsioPeer, *streams: int) -> None:
     await peer.settle()
     late = [stream for stream in streams if peer.of_stream(stream)[-1] is not peer.ended(stream)]
-    verify(not late, f"messages came after the end of the streams {late}; {peer.describe_received()}")
+    verify(
+        not late, f"messages came after the end of the streams {late}; {peer.describe_received()}"
+    )

@@ -1,11 +1,12 @@
-"""A connection in another encoding than the compact one, for checks that write compact messages and look at messages.
+"""A connection in another encoding than the compact one, for checks that write compact messages
+and look at messages.
 
 Rules of this file:
 
-* A check writes compact bytes. Whole messages in them are sent in the encoding; bytes that are not a message are sent as they are, because
-  the check is about them.
-* If the encoding is agreed on in the hellos, the client's hello lists it. The direction of this side changes with the first message behind
-  the server's hello; earlier messages stay compact.
+* A check writes compact bytes. Whole messages in them are sent in the encoding; bytes that are not
+  a message are sent as they are, because the check is about them.
+* If the encoding is agreed on in the hellos, the client's hello lists it. The direction of this
+  side changes with the first message behind the server's hello; earlier messages stay compact.
 * The direction of the target changes where its switchEncoding stands.
 """
 
@@ -24,11 +25,14 @@ class Outgoing:
     """The direction of this side."""
 
     def __init__(self, form: Form | None = None, *, is_outside: bool = False) -> None:
-        """With `is_outside` the encoding was chosen before the first byte, which is in it already."""
+        """With `is_outside` the encoding was chosen before the first byte,
+        which is in it already.
+        """
         self.form = form
         self.is_changed: bool = is_outside
         """Messages are sent in the encoding from now on."""
-        self._written = MessageReader()  # knows the fixed sizes of the streams that the check publishes
+        # knows the fixed sizes of the streams that the check publishes.
+        self._written = MessageReader()
 
     def change(self, form: Form) -> bytes:
         """Return the message that ends the compact encoding."""
@@ -36,7 +40,9 @@ class Outgoing:
         return io.numbers(io.SWITCH_ENCODING, form.id)
 
     def encode(self, data: bytes, *, is_agreed: bool = False) -> bytes:
-        """Return what is sent for the compact bytes `data`. `is_agreed` says that the server's hello lists the encoding."""
+        """Return what is sent for the compact bytes `data`.
+        `is_agreed` says that the server's hello lists the encoding.
+        """
         messages = self._written.feed(data)
         rest = self._written.take_rest()
         if self.form is None:
@@ -59,7 +65,9 @@ class Incoming:
     """The direction of the target."""
 
     def __init__(self, form: Form | None = None, *, agreed: Collection[int] = ()) -> None:
-        """`form` is the encoding of the first byte, None for the compact one. `agreed` are ids that the target may change to."""
+        """`form` is the encoding of the first byte, None for the compact one. `agreed` are ids
+        that the target may change to.
+        """
         self._reader = MessageReader() if form is None else form.reader()
         self._agreed = agreed
         self.form: Form | None = form
@@ -80,8 +88,15 @@ class Incoming:
         found = self._reader.feed(data)
         while found and found[-1].type == io.SWITCH_ENCODING and not self.error:
             (extension,) = found[-1].numbers
-            if self.form is not None or extension not in self._agreed or extension not in FORMS_BY_ID:
-                self._reader.error = f"a change to the encoding {extension}, which was not agreed on, or is the second one"
+            if (
+                self.form is not None
+                or extension not in self._agreed
+                or extension not in FORMS_BY_ID
+            ):
+                self._reader.error = (
+                    f"a change to the encoding {extension}, which was not agreed on, or is the "
+                    "second one"
+                )
                 break
             self.form = FORMS_BY_ID[extension]
             before, self._reader = self._reader, self.form.reader()

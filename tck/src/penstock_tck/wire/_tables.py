@@ -26,7 +26,17 @@ from penstock_tck.wire._rsio_stream_rows import STREAMS
 TABLES: Final[Mapping[str, Sequence[Requirement]]] = MappingProxyType(
     {
         "rsio": join_tables(HELLO, STREAMS, SIZES, INPUT, ENCODINGS, NAMED, EXTENSIONS, SUBSCRIBER),
-        "reactivesocket": join_tables(SETUPS, FRAMING, REQUESTS, DEMAND, IDS, FRAGMENTS, NAMED_REQUESTS, EXTENSION_FRAMES, RELAY),
+        "reactivesocket": join_tables(
+            SETUPS,
+            FRAMING,
+            REQUESTS,
+            DEMAND,
+            IDS,
+            FRAGMENTS,
+            NAMED_REQUESTS,
+            EXTENSION_FRAMES,
+            RELAY,
+        ),
     }
 )
 """The requirements of each protocol, in the order in which they are checked."""

@@ -1,9 +1,11 @@
-"""The target of the checks: the publishers that it offers, by name, and how long the checks wait for it.
+"""The target of the checks: the publishers that it offers, by name,
+and how long the checks wait for it.
 
 Rules of this file:
 
 * In RS.io a name is the name of a publisher. In ReactiveSocket it is the data of a request.
-* An empty name means that the target does not offer this. The requirements that need it are then not supported.
+* An empty name means that the target does not offer this.
+  The requirements that need it are then not supported.
 """
 
 from typing import Final
@@ -20,15 +22,21 @@ def _named(default: str, text: str) -> str:
 
 @attrs.frozen(kw_only=True)
 class Target:
-    """The offers of the server under test. The defaults are the names in ``examples/conformance_service.py``."""
+    """The offers of the server under test. The defaults are the names in
+    ``examples/conformance_service.py``.
+    """
 
-    publisher: str = _named("numbers", "sends elements of at most 100 bytes without end, as soon as they are requested")
+    publisher: str = _named(
+        "numbers", "sends elements of at most 100 bytes without end, as soon as they are requested"
+    )
     """Sends elements of at most 100 bytes without end, as soon as they are requested."""
 
     three: str = _named("three", "sends three elements and completes")
     """Sends three elements and completes."""
 
-    one: str = _named("one", "sends one element and completes; also the answer to a request for a response")
+    one: str = _named(
+        "one", "sends one element and completes; also the answer to a request for a response"
+    )
     """Sends one element and completes. Also the answer to a request for a response."""
 
     empty: str = _named("empty", "completes without an element, also if nothing is requested")
@@ -37,22 +45,38 @@ class Target:
     failing: str = _named("failing", "fails, at once or after at most ten elements")
     """Fails, at once or after at most ten elements."""
 
-    slow: str = _named("slow", "sends its first element a quarter of a second after it is requested")
+    slow: str = _named(
+        "slow", "sends its first element a quarter of a second after it is requested"
+    )
     """Sends its first element a quarter of a second after it is requested."""
 
     large: str = _named(
-        "large", "sends at least three elements of 200,000 bytes: element k, from 0, is the numbers of 4 bytes from k·2^24 on"
+        "large",
+        (
+            "sends at least three elements of 200,000 bytes: element k, from 0, is the numbers of "
+            "4 bytes from k·2^24 on"
+        ),
     )
-    """Sends at least three elements of 200,000 bytes. Element k, counted from 0, consists of the 50,000 numbers from k·2^24 on, each of
-    four bytes, the highest byte first. In Python `large_element` makes it.
+    """Sends at least three elements of 200,000 bytes. Element k, counted from 0, consists of the
+    50,000 numbers from k·2^24 on, each of four bytes, the highest byte first. In Python
+    `large_element` makes it.
     """
 
-    fixed: str = _named("fixed", "RS.io: declares a fixed size of at most 100 bytes, and sends elements without end")
+    fixed: str = _named(
+        "fixed", "RS.io: declares a fixed size of at most 100 bytes, and sends elements without end"
+    )
     """RS.io: declares a fixed size of at most 100 bytes, and sends elements without end."""
 
-    relay: str = _named("relay", "subscribes to the publisher 'tck' of the checking side, and passes on each element and the end")
-    """Subscribes to the publisher ``tck`` of the checking side (ReactiveSocket: requests a stream with that data). It passes on each
-    element, the completion and an error. If it is cancelled, it cancels its own subscription.
+    relay: str = _named(
+        "relay",
+        (
+            "subscribes to the publisher 'tck' of the checking side, and passes on each element "
+            "and the end"
+        ),
+    )
+    """Subscribes to the publisher ``tck`` of the checking side (ReactiveSocket: requests a stream
+    with that data). It passes on each element, the completion and an error. If it is cancelled, it
+    cancels its own subscription.
     """
 
     echo: str = _named("echo", "is a request by name that answers with its payload")
@@ -76,16 +100,24 @@ class Target:
     def __attrs_post_init__(self) -> None:
         for name in ("quiet", "patience"):
             if not getattr(self, name) > 0:
-                raise UsageError(f"{name}={getattr(self, name)!r}; give a number of seconds greater than zero")
+                raise UsageError(
+                    f"{name}={getattr(self, name)!r}; give a number of seconds greater than zero"
+                )
         if self.patience <= self.quiet:
-            raise UsageError(f"patience={self.patience}, quiet={self.quiet}; patience must be greater than quiet")
+            raise UsageError(
+                f"patience={self.patience}, quiet={self.quiet}; patience must be greater than quiet"
+            )
 
 
-OFFERS: Final[dict[str, str]] = {each.name: each.metadata["help"] for each in attrs.fields(Target) if each.metadata}
+OFFERS: Final[dict[str, str]] = {
+    each.name: each.metadata["help"] for each in attrs.fields(Target) if each.metadata
+}
 """The offers that a target may have or lack, each with a description."""
 
 SLOW_ATTEMPTS: Final = 5
-"""How often a check asks the slow publisher, if its element comes before the target can have read the cancel: the machine is busy then."""
+"""How often a check asks the slow publisher, if its element comes before the target can have
+read the cancel: the machine is busy then.
+"""
 
 RELAY_SOURCE: Final = "tck"
 """The publisher of the checking side to which the target's relay subscribes."""

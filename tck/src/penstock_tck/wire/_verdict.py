@@ -1,4 +1,6 @@
-"""The verdict on a requirement, and the functions by which a check says that the target breaks it."""
+"""The verdict on a requirement, and the functions by which a check says
+that the target breaks it.
+"""
 
 from enum import Enum
 from typing import NoReturn
@@ -16,7 +18,9 @@ class Verdict(Enum):
     """The check saw something else, or the target did not answer in time."""
 
     NOT_SUPPORTED = "not supported"
-    """The check was not made: the target lacks a publisher that it needs, or a server cannot show this from outside."""
+    """The check was not made: the target lacks a publisher that it needs,
+    or a server cannot show this from outside.
+    """
 
 
 @attrs.frozen(kw_only=True)
@@ -33,7 +37,9 @@ class Result:
     """The observation, as text for the report."""
 
     lacks: tuple[str, ...] = ()
-    """The offers, fields of `Target`, that the check needs and that the target was found to lack. Then the verdict is `NOT_SUPPORTED`."""
+    """The offers, fields of `Target`, that the check needs and that the target was found to
+    lack. Then the verdict is `NOT_SUPPORTED`.
+    """
 
 
 class Failed(Exception):

@@ -1,9 +1,12 @@
-"""The requirements of a protocol, and the way to a server that speaks it. A distribution that is installed brings its own tables.
+"""The requirements of a protocol, and the way to a server that speaks it. A distribution that is
+installed brings its own tables.
 
 Rules of this file:
 
-* An entry point of the group `GROUP` leads to a `WireTable`. It is loaded only for a URL that no table of the kit is for.
-* A protocol that is written before the '+' of a URL is one of the kit. A table of a plugin is chosen by the scheme of the URL.
+* An entry point of the group `GROUP` leads to a `WireTable`.
+  It is loaded only for a URL that no table of the kit is for.
+* A protocol that is written before the '+' of a URL is one of the kit. A table of a plugin is
+  chosen by the scheme of the URL.
 """
 
 from collections.abc import Sequence
@@ -39,8 +42,8 @@ class WireTable:
     """Opens a connection to the server. None: the transport of the URL does."""
 
     refusal: Refusal | None = None
-    """Asks the server for a name, and returns its words if it refuses the name. With it a publisher that the server lacks is told from one
-    that breaks a requirement; None: each is a failure.
+    """Asks the server for a name, and returns its words if it refuses the name. With it a publisher
+    that the server lacks is told from one that breaks a requirement; None: each is a failure.
     """
 
 
@@ -56,7 +59,9 @@ def table_for(url: Url) -> WireTable:
 
 
 def table_named(name: str) -> WireTable:
-    """Return the table of a protocol of the kit, or the table of a plugin by the name of its entry point. Raises UsageError."""
+    """Return the table of a protocol of the kit, or the table of a plugin by the name of its
+    entry point. Raises UsageError.
+    """
     if name in TABLES:
         return WireTable(rows=TABLES[name], refusal=REFUSALS[name])
     entries = {entry.name: entry for entry in entry_points(group=GROUP)}

@@ -10,11 +10,16 @@ from penstock_http.checks._mapping_client import BATCH, MappingClient, elements_
 DELIVERY = Table()
 
 RESEND: Final = (
-    "Therefore, in case of an error, the server MUST NOT update its remaining demand count for the subscription, and on the next client "
-    "request it MUST resend all of the elements in the batch."
+    "Therefore, in case of an error, the server MUST NOT update its remaining demand count for "
+    "the subscription, and on the next client request it MUST resend all of the elements in the "
+    "batch."
 )
-STALLS: Final = "When the server has no elements ready to publish to the stream, the request stalls."
-NO_DISCONNECT: Final = "Parties SHOULD NOT rely on sudden disconnections to indicate that no elements are available"
+STALLS: Final = (
+    "When the server has no elements ready to publish to the stream, the request stalls."
+)
+NO_DISCONNECT: Final = (
+    "Parties SHOULD NOT rely on sudden disconnections to indicate that no elements are available"
+)
 NO_CONTENT: Final = "HTTP/1.1 204 No Content"
 MORE: Final = "PUT /subscriptionUrl/requestMore=[int>0]"
 MORE_ANSWER: Final = "The server MUST reply with:"
@@ -24,12 +29,17 @@ LOST: Final = 3
 
 @DELIVERY.row("lost-batch", 94, RESEND, level=Level.MUST, needs=["large"])
 async def lost_batch(context: CheckContext) -> str:
-    """A connection that breaks inside an answer costs neither elements nor demand: all three large elements come over the next one."""
+    """A connection that breaks inside an answer costs neither elements nor demand: all three
+    large elements come over the next one.
+    """
     client = MappingClient(context)
     stream = await client.subscribe(client.target.large, LOST)
     await stream.let_elements_come()
     peer = await client.begin(stream.path, BATCH)
-    await peer.wait_until(lambda: peer.answer.body or peer.answer.is_complete, f"the body of the answer to {peer.answer.request}")
+    await peer.wait_until(
+        lambda: peer.answer.body or peer.answer.is_complete,
+        f"the body of the answer to {peer.answer.request}",
+    )
     verify(peer.answer.status == 200, f"{peer.answer}; elements were due")
     await client.abort()
     await trio.sleep(client.target.quiet)  # for the break of the connection to reach the target
@@ -44,13 +54,18 @@ async def nothing_yet(context: CheckContext) -> str:
     """A poll without demand is answered with 204, without a body, and at once."""
     stream = await MappingClient(context).subscribe(context.target.publisher)
     answer = await stream.poll()
-    verify(answer.status == 204 and not answer.body, f"{answer} and a body of {len(answer.body)} bytes; 204 without a body was due")
+    verify(
+        answer.status == 204 and not answer.body,
+        f"{answer} and a body of {len(answer.body)} bytes; 204 without a body was due",
+    )
     return "204"
 
 
 @DELIVERY.row("stalls", 100, STALLS, needs=["slow"])
 async def stalls(context: CheckContext) -> str:
-    """Polls of a slow publisher wait, or are answered with 204, until its element is there. It comes once."""
+    """Polls of a slow publisher wait, or are answered with 204, until its element is there.
+    It comes once.
+    """
     stream = await MappingClient(context).subscribe(context.target.slow, 1)
     await stream.expect_exactly(1)
     return "1 element"
@@ -69,13 +84,18 @@ async def no_disconnect(context: CheckContext) -> str:
 
 @DELIVERY.row("poll-twice", 100, STALLS, level=Level.READING, needs=["slow"])
 async def poll_twice(context: CheckContext) -> str:
-    """Of two polls of a subscription at a time, one gets the element, and the other one a 204. No element comes twice."""
+    """Of two polls of a subscription at a time, one gets the element, and the other one a 204.
+    No element comes twice.
+    """
     client, other = MappingClient(context), MappingClient(context)
     stream = await client.subscribe(client.target.slow, 1)
     older, newer = await client.begin(stream.path), await other.begin(stream.path)
     answers = [await older.finish(), await newer.finish()]
     elements = [element for answer in answers for element in elements_of(answer)]
-    verify(all(answer.status in (200, 204) for answer in answers), f"{answers[0]}; {answers[1]}; 200 and 204 were due")
+    verify(
+        all(answer.status in (200, 204) for answer in answers),
+        f"{answers[0]}; {answers[1]}; 200 and 204 were due",
+    )
     elements += [] if elements else await stream.take(1)
     verify(len(elements) == 1, f"{len(elements)} elements came, where 1 was requested")
     return " and ".join(str(answer.status) for answer in answers)
@@ -83,10 +103,15 @@ async def poll_twice(context: CheckContext) -> str:
 
 @DELIVERY.row("request-more", 116, MORE_ANSWER, level=Level.MUST, needs=["publisher"])
 async def request_more(context: CheckContext) -> str:
-    """requestMore=2 is answered with 200 and an empty body; then polls bring two elements, and no more."""
+    """requestMore=2 is answered with 200 and an empty body;
+    then polls bring two elements, and no more.
+    """
     stream = await MappingClient(context).subscribe(context.target.publisher)
     answer = await stream.request_more(2)
-    verify(answer.status == 200 and not answer.body, f"{answer} and a body of {len(answer.body)} bytes; 200 without a body was due")
+    verify(
+        answer.status == 200 and not answer.body,
+        f"{answer} and a body of {len(answer.body)} bytes; 200 without a body was due",
+    )
     await stream.expect_exactly(2)
     return "200, then 2 elements"
 

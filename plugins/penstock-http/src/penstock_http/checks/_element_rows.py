@@ -4,35 +4,56 @@ from typing import Final
 
 from penstock_tck.wire import CheckContext, Level, Table, verify
 
-from penstock_http.checks._mapping_client import BATCH, CODINGS, FIXED_SIZE, LENGTH_PREFIXED, SINGLE, MappingClient
+from penstock_http.checks._mapping_client import (
+    BATCH,
+    CODINGS,
+    FIXED_SIZE,
+    LENGTH_PREFIXED,
+    SINGLE,
+    MappingClient,
+)
 from penstock_http.checks._subscribe_rows import WRONG_DEMANDS
 
 ELEMENTS = Table()
 
-SINGLE_ELEMENT: Final = "The server can reply with a stream element, which translates to the client receiving an `onNext` signal:"
+SINGLE_ELEMENT: Final = (
+    "The server can reply with a stream element, which translates to the client receiving an "
+    "`onNext` signal:"
+)
 POLL: Final = "PUT /subscriptionUrl?request=[int=0]"
 DEMAND: Final = "If non-zero, it generates a `request` on the server."
 ABSENT: Final = "`request` is an optional parameter which, if absent, is treated as 0."
 NO_TYPE: Final = (
-    "The response SHOULD NOT include a `Content-Type` indicating the element's media type, because this is not possible when batching "
-    "stream elements (see below)."
+    "The response SHOULD NOT include a `Content-Type` indicating the element's media type, "
+    "because this is not possible when batching stream elements (see below)."
 )
-UP_TO: Final = "The server can also reply with several stream elements (up to the current demand) for efficiency:"
-PREFIXED: Final = "The first variant encodes each element as a length prefix followed by that many bytes of data."
-FIXED: Final = "The second encodes each element as having a fixed number of bytes, and is suitable for transporting many small elements."
+UP_TO: Final = (
+    "The server can also reply with several stream elements (up to the current demand) for "
+    "efficiency:"
+)
+PREFIXED: Final = (
+    "The first variant encodes each element as a length prefix followed by that many bytes of data."
+)
+FIXED: Final = (
+    "The second encodes each element as having a fixed number of bytes, and is suitable for "
+    "transporting many small elements."
+)
 NO_BATCH_TYPE: Final = (
-    "When sending multiple elements, the server MUST NOT use the Content-Type or Content-Encoding headers to indicate the type or "
-    "encoding of each individual element (since that would be against the HTTP spec)."
+    "When sending multiple elements, the server MUST NOT use the Content-Type or Content-Encoding "
+    "headers to indicate the type or encoding of each individual element (since that would be "
+    "against the HTTP spec)."
 )
 NEGOTIATED: Final = (
-    "Any supported `Transfer-Encoding` or `Content-Encoding` MAY be used on any message, transparently to RS.io, subject to the "
-    "ordinary HTTP negotiation of these features."
+    "Any supported `Transfer-Encoding` or `Content-Encoding` MAY be used on any message, "
+    "transparently to RS.io, subject to the ordinary HTTP negotiation of these features."
 )
 
 
 @ELEMENTS.row("single-element", 66, SINGLE_ELEMENT, needs=["three"])
 async def single_element(context: CheckContext) -> str:
-    """A client that reads no coding gets the elements of a stream one by one: each is a body, with no Content-Encoding of the mapping."""
+    """A client that reads no coding gets the elements of a stream one by one: each is a body,
+    with no Content-Encoding of the mapping.
+    """
     stream = await MappingClient(context).subscribe(context.target.three, 3)
     for number in range(3):
         [element] = await stream.take(1, SINGLE)
@@ -62,12 +83,19 @@ async def poll_demand_absent(context: CheckContext) -> str:
 
 @ELEMENTS.row("poll-demand-malformed", 60, POLL, level=Level.READING, needs=["publisher"])
 async def poll_demand_malformed(context: CheckContext) -> str:
-    """A demand that is none ends the stream (rule 3.9): 400 with X-Rsio-Error, and no element after that."""
+    """A demand that is none ends the stream (rule 3.9):
+    400 with X-Rsio-Error, and no element after that.
+    """
     client = MappingClient(context)
     for demand in WRONG_DEMANDS:
         stream = await client.subscribe(client.target.publisher, 5)
-        answer = await client.ask(f"{stream.path}{'&' if '?' in stream.path else '?'}request={demand}")
-        verify(answer.status == 400 and answer.is_error, f"request={demand}: {answer}; 400 with X-Rsio-Error was due")
+        answer = await client.ask(
+            f"{stream.path}{'&' if '?' in stream.path else '?'}request={demand}"
+        )
+        verify(
+            answer.status == 400 and answer.is_error,
+            f"request={demand}: {answer}; 400 with X-Rsio-Error was due",
+        )
         after = await stream.poll(1)
         verify(after.is_error, f"{after}, after request={demand}")
     return f"{len(WRONG_DEMANDS)} refused"
@@ -86,7 +114,9 @@ async def demand_saturates(context: CheckContext) -> str:
 
 @ELEMENTS.row("batch-within-demand", 76, UP_TO, needs=["publisher"])
 async def batch_within_demand(context: CheckContext) -> str:
-    """A client that reads batches gets the 20 elements that it has requested, in batches or one by one, and no more."""
+    """A client that reads batches gets the 20 elements that it has requested, in batches
+    or one by one, and no more.
+    """
     stream = await MappingClient(context).subscribe(context.target.publisher, 20)
     await stream.take(20, BATCH)
     await stream.expect_nothing("20 elements were requested, and have come")
@@ -95,7 +125,9 @@ async def batch_within_demand(context: CheckContext) -> str:
 
 @ELEMENTS.row("batch-length-prefixed", 90, PREFIXED, needs=["publisher", "three"])
 async def batch_length_prefixed(context: CheckContext) -> str:
-    """A batch has whole elements, each after its length in four bytes, big-endian. The elements are those that come one by one."""
+    """A batch has whole elements, each after its length in four bytes, big-endian. The elements
+    are those that come one by one.
+    """
     client = MappingClient(context)
     stream = await client.subscribe(client.target.publisher, 50)
     elements, _ = await stream.take_batch(LENGTH_PREFIXED)
@@ -108,18 +140,25 @@ async def batch_length_prefixed(context: CheckContext) -> str:
 
 @ELEMENTS.row("batch-fixed-size", 90, FIXED, needs=["fixed"])
 async def batch_fixed_size(context: CheckContext) -> str:
-    """A batch of elements of one size begins with that size in four bytes, big-endian, at least 1. The rest is a multiple of it."""
+    """A batch of elements of one size begins with that size in four bytes, big-endian, at
+    least 1. The rest is a multiple of it.
+    """
     stream = await MappingClient(context).subscribe(context.target.fixed, 50)
     elements, _ = await stream.take_batch(FIXED_SIZE)
     [single] = await stream.take(1, SINGLE, demand=1)
-    verify(len(single) == len(elements[0]), f"a single element has {len(single)} bytes, and those of a batch {len(elements[0])}")
+    verify(
+        len(single) == len(elements[0]),
+        f"a single element has {len(single)} bytes, and those of a batch {len(elements[0])}",
+    )
     await stream.cancel()
     return f"a batch of {len(elements)}"
 
 
 @ELEMENTS.row("batch-not-accepted", 173, NEGOTIATED, level=Level.READING, needs=["publisher"])
 async def batch_not_accepted(context: CheckContext) -> str:
-    """A client whose Accept-Encoding excludes the codings, or permits `identity` alone, gets no batch."""
+    """A client whose Accept-Encoding excludes the codings, or permits `identity` alone,
+    gets no batch.
+    """
     client = MappingClient(context)
     excluded = ("Accept-Encoding", ", ".join(f"{coding};q=0" for coding in CODINGS))
     for header in (SINGLE, excluded):
@@ -127,7 +166,10 @@ async def batch_not_accepted(context: CheckContext) -> str:
         await stream.let_elements_come()
         answer = await stream.poll(None, header)
         coding = (answer.header("content-encoding") or "").lower()
-        verify(answer.status == 200 and coding not in CODINGS, f"{answer} in the coding {coding!r}, with {': '.join(header)}")
+        verify(
+            answer.status == 200 and coding not in CODINGS,
+            f"{answer} in the coding {coding!r}, with {': '.join(header)}",
+        )
         await stream.cancel()
     return "single elements"
 
@@ -137,15 +179,23 @@ async def element_type(context: CheckContext) -> str:
     """The answer with a single element has no Content-Type."""
     stream = await MappingClient(context).subscribe(context.target.three, 3)
     answer = await stream.first(SINGLE)
-    verify(answer.header("content-type") is None, f"{answer}, and has Content-Type: {answer.header('content-type')}")
+    verify(
+        answer.header("content-type") is None,
+        f"{answer}, and has Content-Type: {answer.header('content-type')}",
+    )
     return "none"
 
 
 @ELEMENTS.row("batch-type", 92, NO_BATCH_TYPE, level=Level.MUST, needs=["publisher"])
 async def batch_type(context: CheckContext) -> str:
-    """The answer with a batch has no Content-Type, and one coding of the mapping. Not supported if the target sends no batch."""
+    """The answer with a batch has no Content-Type, and one coding of the mapping. Not supported
+    if the target sends no batch.
+    """
     stream = await MappingClient(context).subscribe(context.target.publisher, 50)
     _, answer = await stream.take_batch(LENGTH_PREFIXED)
-    verify(answer.header("content-type") is None, f"{answer}, and has Content-Type: {answer.header('content-type')}")
+    verify(
+        answer.header("content-type") is None,
+        f"{answer}, and has Content-Type: {answer.header('content-type')}",
+    )
     await stream.cancel()
     return "none"

@@ -1,4 +1,6 @@
-"""How streams end: completed, failed, cancelled; and requests to subscriptions that do not exist."""
+"""How streams end: completed, failed, cancelled;
+and requests to subscriptions that do not exist.
+"""
 
 from typing import Final
 
@@ -16,21 +18,28 @@ COMPLETE: Final = "In response to a request for the next element, the server can
 CANCEL: Final = "To generate a `cancel` event on the server, the client should send:"
 CANCEL_ANSWER: Final = "The server should reply with:"
 CANCELED: Final = (
-    "The presence of the `X-Rsio-Error` header indicates to the client that this is an `onError` event and the stream subscription has "
-    "definitely been canceled."
+    "The presence of the `X-Rsio-Error` header indicates to the client that this is an `onError` "
+    "event and the stream subscription has definitely been canceled."
 )
 MARKED: Final = (
-    "The server MUST send this header with some error response if it wishes to indicate to the client that the stream is canceled."
+    "The server MUST send this header with some error response if it wishes to indicate to the "
+    "client that the stream is canceled."
 )
-MESSAGE: Final = "In any error response that includes this header, the server SHOULD include an error message in the response entity."
-TEXT: Final = "If the response has an entity, it MUST have some text/* content-type, and SHOULD have a text/plain content-type."
+MESSAGE: Final = (
+    "In any error response that includes this header, the server SHOULD include an error message "
+    "in the response entity."
+)
+TEXT: Final = (
+    "If the response has an entity, it MUST have some text/* content-type, and SHOULD have a "
+    "text/plain content-type."
+)
 UNKNOWN: Final = (
-    "If the server receives a request to a subscription URL it does not recognize, possibly because the subscription has been "
-    "cancelled, it SHOULD respond with:"
+    "If the server receives a request to a subscription URL it does not recognize, possibly "
+    "because the subscription has been cancelled, it SHOULD respond with:"
 )
 UNKNOWN_MARKED: Final = (
-    "The server SHOULD include the `X-Rsio-Error` header in case a client is improperly written and thinks the 404 Not Found response "
-    "is retriable."
+    "The server SHOULD include the `X-Rsio-Error` header in case a client is improperly written "
+    "and thinks the 404 Not Found response is retriable."
 )
 
 
@@ -40,7 +49,10 @@ async def complete(context: CheckContext) -> str:
     stream = await MappingClient(context).subscribe(context.target.three, 5)
     elements, answer = await stream.end()
     verify(len(elements) == 3, f"{len(elements)} of 3 elements came before the end")
-    verify(answer.status == 410 and answer.header("x-rsio-error") is None, f"{answer}; 410 without X-Rsio-Error was due")
+    verify(
+        answer.status == 410 and answer.header("x-rsio-error") is None,
+        f"{answer}; 410 without X-Rsio-Error was due",
+    )
     return "3 elements, 410"
 
 
@@ -49,7 +61,10 @@ async def complete_empty(context: CheckContext) -> str:
     """The end of an empty stream needs no demand."""
     stream = await MappingClient(context).subscribe(context.target.empty)
     elements, answer = await stream.end()
-    verify(not elements and answer.status == 410, f"{len(elements)} elements, then {answer}; 410 was due")
+    verify(
+        not elements and answer.status == 410,
+        f"{len(elements)} elements, then {answer}; 410 was due",
+    )
     return "410"
 
 
@@ -74,9 +89,14 @@ async def cancel(context: CheckContext) -> str:
 
 @ENDS.row("cancelled", 130, CANCEL, needs=["publisher"])
 async def cancelled(context: CheckContext) -> str:
-    """After a cancel no element comes, neither one that was requested before nor one for a new demand. Another subscription goes on."""
+    """After a cancel no element comes, neither one that was requested before nor one for a new
+    demand. Another subscription goes on.
+    """
     client = MappingClient(context)
-    stream, other = await client.subscribe(client.target.publisher, 5), await client.subscribe(client.target.publisher, 1)
+    stream, other = (
+        await client.subscribe(client.target.publisher, 5),
+        await client.subscribe(client.target.publisher, 1),
+    )
     await stream.take(5)
     await stream.request_more(5)
     await stream.cancel()
@@ -145,7 +165,10 @@ async def error_text(context: CheckContext) -> str:
     """The body of each answer with X-Rsio-Error has a Content-Type that begins with `text/`."""
     for answer in await _errors(context):
         kind = answer.header("content-type")
-        verify(not answer.body or (kind or "").lower().startswith("text/"), f"{answer}, with Content-Type: {kind}")
+        verify(
+            not answer.body or (kind or "").lower().startswith("text/"),
+            f"{answer}, with Content-Type: {kind}",
+        )
     return "text"
 
 
@@ -154,12 +177,17 @@ async def error_plain_text(context: CheckContext) -> str:
     """The body of each answer with X-Rsio-Error has the Content-Type `text/plain`."""
     for answer in await _errors(context):
         kind = answer.header("content-type")
-        verify(not answer.body or (kind or "").lower().startswith("text/plain"), f"{answer}, with Content-Type: {kind}")
+        verify(
+            not answer.body or (kind or "").lower().startswith("text/plain"),
+            f"{answer}, with Content-Type: {kind}",
+        )
     return "text/plain"
 
 
 async def _unknown(context: CheckContext) -> list[Answer]:
-    """Return the answers to a poll, a requestMore and a cancel of a subscription that the target never made."""
+    """Return the answers to a poll, a requestMore and a cancel of a subscription
+    that the target never made.
+    """
     stream = await MappingClient(context).subscribe(context.target.publisher)
     path, mark, query = stream.path.partition("?")
     # The last characters turned round: a URL of the same form.
@@ -169,7 +197,9 @@ async def _unknown(context: CheckContext) -> list[Answer]:
 
 @ENDS.row("unknown", 162, UNKNOWN, level=Level.SHOULD, needs=["publisher"])
 async def unknown(context: CheckContext) -> str:
-    """A poll, a requestMore and a cancel of a subscription that was never made are answered with 404."""
+    """A poll, a requestMore and a cancel of a subscription
+    that was never made are answered with 404.
+    """
     for answer in await _unknown(context):
         verify(answer.status == 404, f"{answer}; 404 was due")
     return "404"

@@ -1,4 +1,6 @@
-"""One connection of HTTP/1.1 to the target: a request goes out, and its answer is read by h11, which knows nothing of the mapping."""
+"""One connection of HTTP/1.1 to the target: a request goes out, and its answer is read by h11,
+which knows nothing of the mapping.
+"""
 
 from collections.abc import Sequence
 
@@ -32,7 +34,13 @@ class Answer:
         return 400 <= self.status < 600 and (self.header("x-rsio-error") or "").lower() == "true"
 
     def __str__(self) -> str:
-        more = "" if self.status < 400 else " with X-Rsio-Error" if self.is_error else " without X-Rsio-Error"
+        more = (
+            ""
+            if self.status < 400
+            else " with X-Rsio-Error"
+            if self.is_error
+            else " without X-Rsio-Error"
+        )
         return f"{self.request} was answered with {self.status or 'nothing'}{more}"
 
 
@@ -50,18 +58,24 @@ class HttpPeer(RawConnection):
         """Whether another request can be sent."""
         return self.ending is None and self._parser.our_state is h11.IDLE
 
-    async def begin(self, method: str, path: str, headers: Sequence[tuple[str, str]], *, chunked: bool = False) -> Answer:
+    async def begin(
+        self, method: str, path: str, headers: Sequence[tuple[str, str]], *, chunked: bool = False
+    ) -> Answer:
         """Send a request with an empty body, and return its answer, of which nothing has come."""
         self.answer = Answer(f"{method} {path[:100]}")
         length = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", "0")
-        request = h11.Request(method=method, target=path, headers=[("Host", self._host), length, *headers])
+        request = h11.Request(
+            method=method, target=path, headers=[("Host", self._host), length, *headers]
+        )
         data = (self._parser.send(request) or b"") + (self._parser.send(h11.EndOfMessage()) or b"")
         await self.send(data)
         return self.answer
 
     async def finish(self) -> Answer:
         """Return the answer when it is complete. Fails the check if the connection ends before."""
-        await self.wait_until(lambda: self.answer.is_complete or self.ending, f"the answer to {self.answer.request}")
+        await self.wait_until(
+            lambda: self.answer.is_complete or self.ending, f"the answer to {self.answer.request}"
+        )
         if self.ending == "closed" and not self.answer.is_complete:
             self.on_data(b"")  # the end of a body without a length
         if not self.answer.is_complete:
@@ -76,7 +90,10 @@ class HttpPeer(RawConnection):
                 event = self._parser.next_event()
                 if isinstance(event, h11.Response):
                     answer.status = event.status_code
-                    answer.headers = [(name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers]
+                    answer.headers = [
+                        (name.decode("ascii"), value.decode("latin-1"))
+                        for name, value in event.headers
+                    ]
                 elif isinstance(event, h11.Data):
                     answer.body += event.data
                 elif isinstance(event, h11.EndOfMessage):

@@ -1,4 +1,6 @@
-"""What the mapping says of HTTP itself: conditions, ranges, validators, trailers, codings, redirects."""
+"""What the mapping says of HTTP itself:
+conditions, ranges, validators, trailers, codings, redirects.
+"""
 
 from typing import Final
 
@@ -10,18 +12,27 @@ from penstock_http.checks._mapping_client import SINGLE, ClientStream, MappingCl
 HTTP = Table()
 
 REDIRECT: Final = (
-    "Any HTTP-based authentication or redirection mechanisms SHOULD take place before or in response to the initial subscription request."
+    "Any HTTP-based authentication or redirection mechanisms SHOULD take place before or in "
+    "response to the initial subscription request."
 )
-CODED: Final = "Any supported `Transfer-Encoding` or `Content-Encoding` MAY be used on any message, transparently to RS.io"
+CODED: Final = (
+    "Any supported `Transfer-Encoding` or `Content-Encoding` MAY be used on any message, "
+    "transparently to RS.io"
+)
 STANDARD: Final = (
-    "Other standard headers specified by HTTP are omitted from the examples in this document for brevity, but are assumed to be "
-    "allowed, and present when mandated by HTTP."
+    "Other standard headers specified by HTTP are omitted from the examples in this document for "
+    "brevity, but are assumed to be allowed, and present when mandated by HTTP."
 )
 NO_NEGOTIATION: Final = "The parties MUST NOT use content-type negotiation for RS.io messages"
 NO_VALIDATORS: Final = "The server SHOULD NOT provide an Etag or Last-Modified date with responses"
 CONDITION: Final = "The server MUST reply to such requests with 412 Precondition Failed."
-RANGE: Final = "The server MUST ignore the `Range` header on requests and respond as if it were not present"
-NO_TRAILERS: Final = "The parties MUST NOT use HTTP trailers to attempt to change the RS.io semantics or entity data."
+RANGE: Final = (
+    "The server MUST ignore the `Range` header on requests and respond as if it were not present"
+)
+NO_TRAILERS: Final = (
+    "The parties MUST NOT use HTTP trailers to attempt to change the RS.io semantics or entity "
+    "data."
+)
 
 CONDITIONS: Final = (
     ("If-Match", "*"),
@@ -32,15 +43,22 @@ CONDITIONS: Final = (
 )
 
 
-async def _life(client: MappingClient, *headers: tuple[str, str], chunked: bool = False) -> list[Answer]:
-    """Return the answers of a life of a stream: subscribe, an element, no element, more demand, cancel, a poll after it."""
+async def _life(
+    client: MappingClient, *headers: tuple[str, str], chunked: bool = False
+) -> list[Answer]:
+    """Return the answers of a life of a stream:
+    subscribe, an element, no element, more demand, cancel, a poll after it.
+    """
     path = with_argument(client.publisher(client.target.publisher), "request", 1)
     created = await client.ask(path, *headers, chunked=chunked)
     verify(created.status == 201, f"{created}; 201 was due")
     stream = ClientStream(client, client.location(created, path))
     await stream.let_elements_come()
     suffixes = ("", "", "/requestMore=1", "/cancel", "")
-    return [created, *[await client.ask(stream.at(suffix), *headers, chunked=chunked) for suffix in suffixes]]
+    return [
+        created,
+        *[await client.ask(stream.at(suffix), *headers, chunked=chunked) for suffix in suffixes],
+    ]
 
 
 LIFE: Final = [201, 200, 204, 200, 200, 404]
@@ -57,28 +75,48 @@ async def not_redirected(context: CheckContext) -> str:
 
 @HTTP.row("chunked-request", 173, CODED, needs=["publisher"])
 async def chunked_request(context: CheckContext) -> str:
-    """Requests whose empty body has `Transfer-Encoding: chunked` are answered like those with `Content-Length: 0`."""
+    """Requests whose empty body has `Transfer-Encoding: chunked` are answered like those with
+    `Content-Length: 0`.
+    """
     statuses = [answer.status for answer in await _life(MappingClient(context), chunked=True)]
-    verify(statuses == LIFE, f"the requests of a stream were answered with {statuses}; {LIFE} were due")
+    verify(
+        statuses == LIFE, f"the requests of a stream were answered with {statuses}; {LIFE} were due"
+    )
     return "the same statuses"
 
 
 @HTTP.row("standard-headers", 175, STANDARD, needs=["publisher"])
 async def standard_headers(context: CheckContext) -> str:
-    """Each answer has a Date, and says where its body ends: Content-Length or chunked, neither of both in a 204."""
+    """Each answer has a Date, and says where its body ends:
+    Content-Length or chunked, neither of both in a 204.
+    """
     for answer in await _life(MappingClient(context)):
         length, coding = answer.header("content-length"), answer.header("transfer-encoding")
         verify(answer.header("date") is not None, f"{answer}, without a Date")
-        has_length = (length is not None) != (coding is not None) if answer.status != 204 else length is None and coding is None
-        verify(has_length, f"{answer}, with Content-Length: {length} and Transfer-Encoding: {coding}")
+        has_length = (
+            (length is not None) != (coding is not None)
+            if answer.status != 204
+            else length is None and coding is None
+        )
+        verify(
+            has_length, f"{answer}, with Content-Length: {length} and Transfer-Encoding: {coding}"
+        )
     return "Date, and a length"
 
 
 @HTTP.row("no-negotiation", 177, NO_NEGOTIATION, level=Level.MUST, needs=["publisher"])
 async def no_negotiation(context: CheckContext) -> str:
     """Requests with `Accept: image/png` are answered like those without it."""
-    statuses = [answer.status for answer in await _life(MappingClient(context), ("Accept", "image/png"))]
-    verify(statuses == LIFE, f"with Accept: image/png the requests of a stream were answered with {statuses}; {LIFE} were due")
+    statuses = [
+        answer.status for answer in await _life(MappingClient(context), ("Accept", "image/png"))
+    ]
+    verify(
+        statuses == LIFE,
+        (
+            f"with Accept: image/png the requests of a stream were answered with {statuses}; "
+            f"{LIFE} were due"
+        ),
+    )
     return "the same statuses"
 
 
@@ -86,7 +124,10 @@ async def no_negotiation(context: CheckContext) -> str:
 async def no_validators(context: CheckContext) -> str:
     """No answer has an ETag or a Last-Modified."""
     for answer in await _life(MappingClient(context)):
-        verify(answer.header("etag") is None and answer.header("last-modified") is None, f"{answer}, with a validator")
+        verify(
+            answer.header("etag") is None and answer.header("last-modified") is None,
+            f"{answer}, with a validator",
+        )
     return "none"
 
 
@@ -96,7 +137,12 @@ async def condition(context: CheckContext) -> str:
     client = MappingClient(context)
     stream = await client.subscribe(client.target.publisher)
     for header in CONDITIONS:
-        paths = (client.publisher(client.target.publisher), stream.path, stream.at("/requestMore=1"), stream.at("/cancel"))
+        paths = (
+            client.publisher(client.target.publisher),
+            stream.path,
+            stream.at("/requestMore=1"),
+            stream.at("/cancel"),
+        )
         for path in paths:
             answer = await client.ask(path, header)
             verify(answer.status == 412, f"{answer}, with {header[0]}; 412 was due")
@@ -105,10 +151,16 @@ async def condition(context: CheckContext) -> str:
 
 @HTTP.row("condition-no-effect", 181, CONDITION, level=Level.READING, needs=["publisher"])
 async def condition_no_effect(context: CheckContext) -> str:
-    """Such a request has no effect: its demand is not added, its cancel cancels nothing, and the 412 has no X-Rsio-Error."""
+    """Such a request has no effect:
+    its demand is not added, its cancel cancels nothing, and the 412 has no X-Rsio-Error.
+    """
     client = MappingClient(context)
     stream = await client.subscribe(client.target.publisher)
-    for path in (with_argument(stream.path, "request", 3), stream.at("/requestMore=3"), stream.at("/cancel")):
+    for path in (
+        with_argument(stream.path, "request", 3),
+        stream.at("/requestMore=3"),
+        stream.at("/cancel"),
+    ):
         answer = await client.ask(path, CONDITIONS[0])
         verify(answer.header("x-rsio-error") is None, f"{answer}; the stream goes on")
     await stream.expect_nothing("only requests with If-Match have requested elements")
@@ -121,8 +173,13 @@ async def range_ignored(context: CheckContext) -> str:
     """A poll with a Range gets its element whole, with 200."""
     client = MappingClient(context)
     plain = await (await client.subscribe(client.target.three, 1)).first(SINGLE)
-    ranged = await (await client.subscribe(client.target.three, 1)).first(SINGLE, ("Range", "bytes=0-0"))
-    verify(ranged.body == plain.body, f"with a Range the element has {len(ranged.body)} bytes, without {len(plain.body)}")
+    ranged = await (await client.subscribe(client.target.three, 1)).first(
+        SINGLE, ("Range", "bytes=0-0")
+    )
+    verify(
+        ranged.body == plain.body,
+        f"with a Range the element has {len(ranged.body)} bytes, without {len(plain.body)}",
+    )
     return "the whole element"
 
 

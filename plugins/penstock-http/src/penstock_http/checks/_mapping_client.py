@@ -1,8 +1,10 @@
-"""A client of the mapping for the checks: it subscribes, polls and counts, and fails the check at an answer that is not expected.
+"""A client of the mapping for the checks: it subscribes, polls and counts, and fails the check at
+an answer that is not expected.
 
 Rules of this file:
 
-* A poll without demand is answered at once, or held. So "no element" is a 204, or no answer within `Target.quiet`.
+* A poll without demand is answered at once, or held.
+  So "no element" is a 204, or no answer within `Target.quiet`.
 * A name of a publisher is served at ``/p/NAME``. A name that begins with a slash is a path.
 """
 
@@ -32,16 +34,24 @@ class MappingClient:
         self._peer: HttpPeer | None = None
         self.target = context.target
 
-    async def ask(self, path: str, *headers: Header, method: str = "PUT", chunked: bool = False) -> Answer:
+    async def ask(
+        self, path: str, *headers: Header, method: str = "PUT", chunked: bool = False
+    ) -> Answer:
         """Send a request, and return its complete answer."""
         peer = await self.begin(path, *headers, method=method, chunked=chunked)
         return await peer.finish()
 
-    async def begin(self, path: str, *headers: Header, method: str = "PUT", chunked: bool = False) -> HttpPeer:
+    async def begin(
+        self, path: str, *headers: Header, method: str = "PUT", chunked: bool = False
+    ) -> HttpPeer:
         """Send a request, and return the connection on which its answer comes."""
         peer = self._peer
         if peer is None or not peer.is_ready:
-            peer = self._peer = HttpPeer(await self._context.connect(), self.target, urlsplit(self._base).netloc or "localhost")
+            peer = self._peer = HttpPeer(
+                await self._context.connect(),
+                self.target,
+                urlsplit(self._base).netloc or "localhost",
+            )
         await peer.begin(method, path, headers, chunked=chunked)
         return peer
 
@@ -59,7 +69,9 @@ class MappingClient:
         """Return a path beside that of the publishers, where none is."""
         return urljoin(self.publisher(self.target.publisher or "x"), quote(self.target.missing))
 
-    async def subscribe(self, name: str, demand: int | None = None, *headers: Header) -> "ClientStream":
+    async def subscribe(
+        self, name: str, demand: int | None = None, *headers: Header
+    ) -> "ClientStream":
         """Subscribe to a publisher. Fails the check if that is refused."""
         path = with_argument(self.publisher(name), "request", demand)
         answer = await self.ask(path, *headers)
@@ -93,15 +105,21 @@ class ClientStream:
         return await self.client.ask(with_argument(self.path, "request", demand), *headers)
 
     async def take(self, count: int, *headers: Header, demand: int | None = None) -> list[bytes]:
-        """Poll until `count` elements have come, and return them. The first poll requests `demand`."""
+        """Poll until `count` elements have come, and return them.
+        The first poll requests `demand`.
+        """
         elements: list[bytes] = []
         until = self._deadline()
         while len(elements) < count:
             answer = await self._poll_until(until, f"element {len(elements) + 1}", demand, *headers)
-            verify(answer.status in (200, 204), f"{answer}, after {len(elements)} of {count} elements")
+            verify(
+                answer.status in (200, 204), f"{answer}, after {len(elements)} of {count} elements"
+            )
             elements += elements_of(answer)
             demand = None
-        verify(len(elements) <= count, f"{len(elements)} elements came, where {count} were requested")
+        verify(
+            len(elements) <= count, f"{len(elements)} elements came, where {count} were requested"
+        )
         return elements
 
     async def take_batch(self, coding: str) -> tuple[list[bytes], Answer]:
@@ -125,7 +143,9 @@ class ClientStream:
                 return answer
 
     async def let_elements_come(self) -> None:
-        """Give the publisher time for elements that were requested, so that the next poll finds several."""
+        """Give the publisher time for elements that were requested, so
+        that the next poll finds several.
+        """
         await trio.sleep(self.client.target.quiet)
 
     async def expect_nothing(self, why: str) -> None:
@@ -165,8 +185,12 @@ class ClientStream:
     def _deadline(self) -> float:
         return trio.current_time() + self.client.target.patience
 
-    async def _poll_until(self, deadline: float, what: str, demand: int | None, *headers: Header) -> Answer:
-        """Send a poll; after a 204 wait before the next one. Fails the check behind the deadline."""
+    async def _poll_until(
+        self, deadline: float, what: str, demand: int | None, *headers: Header
+    ) -> Answer:
+        """Send a poll; after a 204 wait before the next one.
+        Fails the check behind the deadline.
+        """
         if trio.current_time() >= deadline:
             fail(f"{what} did not come within {self.client.target.patience} s")
         answer = await self.poll(demand, *headers)
@@ -183,7 +207,9 @@ def with_argument(path: str, name: str, value: int | None) -> str:
 
 
 def elements_of(answer: Answer) -> list[bytes]:
-    """Return the elements of an answer: none of a 204. Fails the check if the body is not a whole number of them."""
+    """Return the elements of an answer: none of a 204.
+    Fails the check if the body is not a whole number of them.
+    """
     if answer.status != 200:
         return []
     coding, body = (answer.header("content-encoding") or "identity").lower(), bytes(answer.body)
@@ -192,12 +218,17 @@ def elements_of(answer: Answer) -> list[bytes]:
     verify(coding in CODINGS, f"{answer}, in the coding {coding!r}, which was not asked for")
     if coding == FIXED_SIZE.lower():
         size = int.from_bytes(body[:4])
-        verify(len(body) >= 4 and size > 0 and (len(body) - 4) % size == 0, f"a batch of {len(body)} bytes has elements of {size} bytes")
+        verify(
+            len(body) >= 4 and size > 0 and (len(body) - 4) % size == 0,
+            f"a batch of {len(body)} bytes has elements of {size} bytes",
+        )
         return [body[at : at + size] for at in range(4, len(body), size)]
     elements = []
     while body:
         size = int.from_bytes(body[:4])
-        verify(len(body) >= 4 + size, f"an element of {size} bytes goes beyond the end of its batch")
+        verify(
+            len(body) >= 4 + size, f"an element of {size} bytes goes beyond the end of its batch"
+        )
         elements.append(body[4 : 4 + size])
         body = body[4 + size :]
     return elements

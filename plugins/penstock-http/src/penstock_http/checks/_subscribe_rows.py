@@ -11,17 +11,27 @@ SUBSCRIBES = Table()
 
 PUBLISHER: Final = "PUT /publisherUrl?request=[int=0] HTTP/1.1"
 QUERY: Final = (
-    "The publisher and subscription URLs MUST NOT have a query string that cannot be parsed according to the x=y&a=b representation "
-    "(which is not specified in any HTTP standard). If they do have a query string, it MUST NOT include arguments with the same names "
-    "as those specified here (`request`)."
+    "The publisher and subscription URLs MUST NOT have a query string that cannot be parsed "
+    "according to the x=y&a=b representation "
+    "(which is not specified in any HTTP standard). If they do have a query string, it MUST NOT "
+    "include arguments with the same names as those specified here (`request`)."
 )
-INITIAL: Final = "The `request` argument specifies initial demand without requiring a separate roundtrip."
+INITIAL: Final = (
+    "The `request` argument specifies initial demand without requiring a separate roundtrip."
+)
 ABSENT: Final = "If the `request` argument is absent, it is assumed to be 0."
-UNIQUE: Final = "The server replies with a URL that will uniquely identify this subscription for its lifetime:"
-NOT_REUSED: Final = "Servers SHOULD, when possible, produce unique urls that will not be reused after the subscription has been canceled."
+UNIQUE: Final = (
+    "The server replies with a URL that will uniquely identify this subscription for its lifetime:"
+)
+NOT_REUSED: Final = (
+    "Servers SHOULD, when possible, produce unique urls that will not be reused after the "
+    "subscription has been canceled."
+)
 ANY_ERROR: Final = "Any 4xx or 5xx response code with an `X-Rsio-Error: true` header"
 PUT: Final = "All requests use the PUT method."
-POST: Final = "POST has the same meaning, for `navigator.sendBeacon` and for clients that have no PUT."
+POST: Final = (
+    "POST has the same meaning, for `navigator.sendBeacon` and for clients that have no PUT."
+)
 
 WRONG_DEMANDS: Final = ("-1", "x", "1.5", "", "9223372036854775808", "1&request=1")
 
@@ -57,11 +67,16 @@ async def initial_demand_absent(context: CheckContext) -> str:
 
 @SUBSCRIBES.row("initial-demand-malformed", 43, PUBLISHER, level=Level.READING, needs=["publisher"])
 async def initial_demand_malformed(context: CheckContext) -> str:
-    """A `request` that is negative, no decimal number, above 2^63-1 or there twice is refused with 400 and X-Rsio-Error."""
+    """A `request` that is negative, no decimal number, above 2^63-1
+    or there twice is refused with 400 and X-Rsio-Error.
+    """
     client = MappingClient(context)
     for demand in WRONG_DEMANDS:
         answer = await client.ask(f"{client.publisher(client.target.publisher)}?request={demand}")
-        verify(answer.status == 400 and answer.is_error, f"request={demand}: {answer}; 400 with X-Rsio-Error was due")
+        verify(
+            answer.status == 400 and answer.is_error,
+            f"request={demand}: {answer}; 400 with X-Rsio-Error was due",
+        )
     return f"{len(WRONG_DEMANDS)} refused"
 
 
@@ -71,7 +86,9 @@ async def subscription_query(context: CheckContext) -> str:
     stream = await MappingClient(context).subscribe(context.target.publisher)
     query = urlsplit(stream.path).query
     try:
-        names = [name for name, _ in parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))]
+        names = [
+            name for name, _ in parse_qsl(query, keep_blank_values=True, strict_parsing=bool(query))
+        ]
     except ValueError:
         names = ["request"]
     verify("request" not in names, f"the URL of the subscription has the query {query!r}")
@@ -82,7 +99,10 @@ async def subscription_query(context: CheckContext) -> str:
 async def subscription_unique(context: CheckContext) -> str:
     """Two subscriptions have different URLs, and each its own demand."""
     client = MappingClient(context)
-    one, other = await client.subscribe(client.target.publisher, 2), await client.subscribe(client.target.publisher)
+    one, other = (
+        await client.subscribe(client.target.publisher, 2),
+        await client.subscribe(client.target.publisher),
+    )
     verify(one.path != other.path, "two subscriptions have one URL")
     await other.expect_nothing("only the other subscription has requested elements")
     await one.expect_exactly(2)
@@ -111,21 +131,30 @@ async def publisher_missing(context: CheckContext) -> str:
 
 @SUBSCRIBES.row("method-other", 18, PUT, level=Level.READING, needs=["publisher"])
 async def method_other(context: CheckContext) -> str:
-    """GET and DELETE of a publisher and of a subscription are answered with 405 and an Allow with PUT, and have no effect."""
+    """GET and DELETE of a publisher and of a subscription are answered with 405 and an Allow
+    with PUT, and have no effect.
+    """
     client = MappingClient(context)
     stream = await client.subscribe(client.target.publisher, 1)
-    for path in (client.publisher(client.target.publisher), with_argument(stream.path, "request", 1)):
+    for path in (
+        client.publisher(client.target.publisher),
+        with_argument(stream.path, "request", 1),
+    ):
         for method in ("GET", "DELETE"):
             answer = await client.ask(path, method=method)
             allowed = [name.strip() for name in (answer.header("allow") or "").split(",")]
-            verify(answer.status == 405 and "PUT" in allowed, f"{answer}; 405 with Allow: PUT was due")
+            verify(
+                answer.status == 405 and "PUT" in allowed, f"{answer}; 405 with Allow: PUT was due"
+            )
     await stream.expect_exactly(1)
     return "405"
 
 
 @SUBSCRIBES.row("method-post", 0, POST, level=Level.OWN, needs=["publisher"])
 async def method_post(context: CheckContext) -> str:
-    """A subscribe and a cancel by POST have the effect of those by PUT. Not supported if the target answers POST with 405."""
+    """A subscribe and a cancel by POST have the effect of those by PUT. Not supported if the
+    target answers POST with 405.
+    """
     client = MappingClient(context)
     path = with_argument(client.publisher(client.target.publisher), "request", 1)
     answer = await client.ask(path, method="POST")

@@ -23,7 +23,9 @@ async def _connect(url: Url, options: TransportOptions, nursery: trio.Nursery) -
 
 async def _refusal(context: CheckContext, _offer: str, name: str) -> str | None:
     client = MappingClient(context)
-    answer = await client.ask(client.missing() if name == context.target.missing else client.publisher(name))
+    answer = await client.ask(
+        client.missing() if name == context.target.missing else client.publisher(name)
+    )
     return f"{answer.status} {bytes(answer.body)!r}" if answer.is_error else None
 
 

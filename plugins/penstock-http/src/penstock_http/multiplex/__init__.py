@@ -1,4 +1,6 @@
-"""HTTP/2 as a transport: ``h2://`` and ``h2s://``. One POST with both bodies open carries RS.io or ReactiveSocket."""
+"""HTTP/2 as a transport: ``h2://`` and ``h2s://``.
+One POST with both bodies open carries RS.io or ReactiveSocket.
+"""
 
 from penstock_http.multiplex._accepted import Attendance
 from penstock_http.multiplex._frame_filter import PREFACE

@@ -1,10 +1,13 @@
-"""The server's side of one HTTP/2 connection: each request that opens a stream of bytes is a connection for the server.
+"""The server's side of one HTTP/2 connection:
+each request that opens a stream of bytes is a connection for the server.
 
 Rules of this file:
 
-* A request is judged and answered by plain calls. A stream for which the server has no place gets 503, and the others go on.
+* A request is judged and answered by plain calls.
+  A stream for which the server has no place gets 503, and the others go on.
 * The client is a stranger until both sides have said hello on one of its streams.
-* At a shutdown the client gets a GOAWAY. Its streams say their own goodbyes, and the connection ends behind the last of them.
+* At a shutdown the client gets a GOAWAY. Its streams say their own goodbyes, and the connection
+  ends behind the last of them.
 """
 
 from collections.abc import Callable
@@ -22,17 +25,22 @@ from penstock_http.multiplex._requests import Mount, Refused, judge_request, ref
 from penstock_http.multiplex._stream import Http2Stream
 
 _WRONG_VERSION: Final = (
-    b"HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain\r\nContent-Length: 66\r\nConnection: close\r\n\r\n"
+    b"HTTP/1.1 505 HTTP Version Not Supported\r\nContent-Type: text/plain\r\n"
+    b"Content-Length: 66\r\nConnection: close\r\n\r\n"
     b"this port speaks HTTP/2 alone (curl: use --http2-prior-knowledge)\n"
 )
 
 
 class AcceptedConnection(Connection):
-    """A connection of TCP or TLS, and what its listener was told. The server attends it after its handshake."""
+    """A connection of TCP or TLS, and what its listener was told.
+    The server attends it after its handshake.
+    """
 
     framed = False
 
-    def __init__(self, below: ByteConnection, options: TransportOptions, *, place: Mount, ping: float) -> None:
+    def __init__(
+        self, below: ByteConnection, options: TransportOptions, *, place: Mount, ping: float
+    ) -> None:
         self.below: ByteConnection = below
         self.options: TransportOptions = options
         self.place: Mount = place
@@ -74,13 +82,17 @@ class Attendance:
         on_http: Callable[[Http2Stream, Headers], bool] | None = None,
         on_reset: Callable[[int], None] | None = None,
     ) -> None:
-        """`on_http` returns whether it has taken a request that opens no stream of bytes. `on_reset` is that of `Multiplexer`."""
+        """`on_http` returns whether it has taken a request that opens no stream of bytes.
+        `on_reset` is that of `Multiplexer`.
+        """
         self._below = below
         self._options = options
         self._host = host
         self._place = place
         self._on_http = on_http
-        self.mux: Multiplexer = Multiplexer(below, is_client=False, ping=ping, on_request=self._receive_request, on_reset=on_reset)
+        self.mux: Multiplexer = Multiplexer(
+            below, is_client=False, ping=ping, on_request=self._receive_request, on_reset=on_reset
+        )
 
     async def run(self, first: bytes = b"") -> None:
         """Serve the streams of the client. `first` has the whole preface, if that has come already.
@@ -97,7 +109,9 @@ class Attendance:
             nursery.cancel_scope.cancel()
 
     async def _read_preface(self) -> bytes:
-        """Return the first bytes of the client, with the whole preface; nothing if it speaks something else, or has left."""
+        """Return the first bytes of the client, with the whole preface; nothing if it speaks
+        something else, or has left.
+        """
         below, first = self._below, b""
         while len(first) < len(PREFACE):
             data = await below.receive()
@@ -121,11 +135,22 @@ class Attendance:
             return
         verdict = judge_request(headers, self._place)
         if not isinstance(verdict, Refused):
-            served = ServedStream(self.mux, self._below, self._options, stream=stream, agreed=verdict, on_hello=self._host.recognise)
+            served = ServedStream(
+                self.mux,
+                self._below,
+                self._options,
+                stream=stream,
+                agreed=verdict,
+                on_hello=self._host.recognise,
+            )
             reason = self._host.adopt(served)
             if reason is None:
                 return
-            verdict = Refused(status=503, text=f"the server has no place: {reason}", headers=(("retry-after", "1"),))
+            verdict = Refused(
+                status=503,
+                text=f"the server has no place: {reason}",
+                headers=(("retry-after", "1"),),
+            )
         body = f"{verdict.text}\n".encode()
         self.mux.streams.answer(stream, refusal_headers(verdict, len(body)), body)
         self.mux.core.count(floods.REFUSALS, trio.current_time())

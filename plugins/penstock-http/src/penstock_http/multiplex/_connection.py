@@ -2,9 +2,12 @@
 
 Rules of this file:
 
-* Bytes are bytes: the boundaries of DATA frames mean nothing, and both protocols speak as they do over TCP.
-* The end of a half is END_STREAM. A connection that is closed before the peer has ended resets its stream, behind its own END_STREAM.
-* A client has a connection of TCP for each stream. A server serves every stream of a client as a separate connection.
+* Bytes are bytes: the boundaries of DATA frames mean nothing,
+  and both protocols speak as they do over TCP.
+* The end of a half is END_STREAM. A connection that is closed before the peer has ended resets its
+  stream, behind its own END_STREAM.
+* A client has a connection of TCP for each stream.
+  A server serves every stream of a client as a separate connection.
 """
 
 from collections.abc import Callable
@@ -16,7 +19,14 @@ from h2.errors import ErrorCodes
 from h2.exceptions import ProtocolError
 
 from penstock.api import ConnectionLost
-from penstock.spi import ByteConnection, Bytes, Connection, ConnectionFacts, PeerIdentity, TransportOptions
+from penstock.spi import (
+    ByteConnection,
+    Bytes,
+    Connection,
+    ConnectionFacts,
+    PeerIdentity,
+    TransportOptions,
+)
 from penstock_http.multiplex._multiplexer import Multiplexer
 from penstock_http.multiplex._requests import Agreed, HeaderPairs, answer_headers, judge_answer
 from penstock_http.multiplex._stream import Http2Stream
@@ -29,7 +39,14 @@ class StreamConnection(Connection):
 
     framed = False
 
-    def __init__(self, mux: Multiplexer, below: Connection, options: TransportOptions, *, stream: Http2Stream | None) -> None:
+    def __init__(
+        self,
+        mux: Multiplexer,
+        below: Connection,
+        options: TransportOptions,
+        *,
+        stream: Http2Stream | None,
+    ) -> None:
         self.peer: PeerIdentity = below.peer
         self.facts: ConnectionFacts = below.facts
         self._mux = mux
@@ -86,7 +103,9 @@ class StreamConnection(Connection):
         stream = self._stream
         if stream is None:
             return 0
-        return stream.waiting + (self._mux.outgoing.left if self._mux.outgoing.has_unsent(stream) else 0)
+        return stream.waiting + (
+            self._mux.outgoing.left if self._mux.outgoing.has_unsent(stream) else 0
+        )
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} with {self.peer}>"
@@ -105,7 +124,8 @@ class StreamConnection(Connection):
 
     def _agree(self, protocol: str | None) -> None:
         details = MappingProxyType({**self.facts.details, "http": "2"})
-        # TLS below knows the name h2; the protocol of the request is the one that this connection carries.
+        # TLS below knows the name h2; the protocol of the request is the one
+        # that this connection carries.
         self.facts = attrs.evolve(self.facts, half_close=True, protocol=protocol, details=details)
 
 
@@ -144,9 +164,17 @@ class ClientConnection(StreamConnection):
     """The connection of a client: one request on a connection of TCP or TLS."""
 
     def __init__(
-        self, below: ByteConnection, options: TransportOptions, *, request: HeaderPairs, protocol: str | None, ping: float
+        self,
+        below: ByteConnection,
+        options: TransportOptions,
+        *,
+        request: HeaderPairs,
+        protocol: str | None,
+        ping: float,
     ) -> None:
-        """`protocol` is the one that the request names, if its encoding was chosen outside the stream."""
+        """`protocol` is the one that the request names,
+        if its encoding was chosen outside the stream.
+        """
         super().__init__(Multiplexer(below, is_client=True, ping=ping), below, options, stream=None)
         self._below = below
         self._request = request
@@ -169,19 +197,29 @@ class ClientConnection(StreamConnection):
             self._agree(self._protocol)
             is_done = True
         except trio.TooSlowError:
-            raise ConnectionLost(f"{address} did not answer the request of HTTP/2 within {seconds:g} s") from None
+            raise ConnectionLost(
+                f"{address} did not answer the request of HTTP/2 within {seconds:g} s"
+            ) from None
         except (trio.BrokenResourceError, ProtocolError) as error:
-            raise ConnectionLost(f"the handshake of HTTP/2 with {address} failed: {error}") from None
+            raise ConnectionLost(
+                f"the handshake of HTTP/2 with {address} failed: {error}"
+            ) from None
         finally:
             if not is_done:
                 await self.abort()
 
     def _check_alpn(self) -> None:
         if self.facts.secure and self.facts.protocol not in {None, "h2"}:
-            raise ConnectionLost(f"{self.peer.address} speaks {self.facts.protocol}, and not HTTP/2")
+            raise ConnectionLost(
+                f"{self.peer.address} speaks {self.facts.protocol}, and not HTTP/2"
+            )
 
     def _judge(self, stream: Http2Stream) -> None:
-        refusal = stream.words or "it ended the connection" if stream.answer is None else judge_answer(stream.answer)
+        refusal = (
+            stream.words or "it ended the connection"
+            if stream.answer is None
+            else judge_answer(stream.answer)
+        )
         if refusal is not None:
             raise ConnectionLost(f"{self.peer.address} opens no stream: {refusal}")
 

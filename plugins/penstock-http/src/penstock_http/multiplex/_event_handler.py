@@ -39,7 +39,9 @@ class EventHandler:
         on_request: Callable[[Http2Stream, Headers], None] | None,
         give_up: Callable[[str], None],
     ) -> None:
-        """`on_request` is called for each request of a client; None for a client. `give_up` ends the connection with a text."""
+        """`on_request` is called for each request of a client; None for a client. `give_up` ends
+        the connection with a text.
+        """
         self._core = core
         self._outgoing = outgoing
         self._streams = streams
@@ -73,7 +75,9 @@ class EventHandler:
     def _receive_request(self, event: RequestReceived) -> None:
         stream = self._streams.add(event.stream_id)
         if self._streams.is_closing or self._on_request is None:
-            self._streams.reset(stream, ErrorCodes.REFUSED_STREAM, "the server accepts no more streams")
+            self._streams.reset(
+                stream, ErrorCodes.REFUSED_STREAM, "the server accepts no more streams"
+            )
         else:
             self._on_request(stream, _in_bytes(event.headers))
 
@@ -100,7 +104,8 @@ class EventHandler:
             stream.on_broken(f"the peer reset the stream ({_name(event.error_code)})")
             self._streams.forget(stream)
         if not event.remote_reset:
-            self._core.count(floods.RESETS, now)  # the peer broke a rule of the stream, and h2 has reset it
+            # The peer broke a rule of the stream, and h2 has reset it.
+            self._core.count(floods.RESETS, now)
 
     def _receive_credit(self, stream_id: int) -> None:
         only = self._streams.get(stream_id)
@@ -111,11 +116,18 @@ class EventHandler:
         self._streams.close()
         if event.error_code != ErrorCodes.NO_ERROR:
             said = ascii((event.additional_data or b"")[:MAX_SAID].decode("latin-1"))[1:-1]
-            self._give_up(f"the peer ended the connection with {_name(event.error_code)}" + (f": {said}" if said else ""))
+            self._give_up(
+                f"the peer ended the connection with {_name(event.error_code)}"
+                + (f": {said}" if said else "")
+            )
         elif self._on_request is None:
             for stream in self._streams:
                 if stream.id > (event.last_stream_id or 0):
-                    self._streams.reset(stream, ErrorCodes.CANCEL, "the server goes away, and has not looked at the request")
+                    self._streams.reset(
+                        stream,
+                        ErrorCodes.CANCEL,
+                        "the server goes away, and has not looked at the request",
+                    )
 
 
 def _name(code: ErrorCodes | int | None) -> str:

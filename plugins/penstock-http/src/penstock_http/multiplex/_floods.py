@@ -1,7 +1,9 @@
-"""Budgets for the frames of a peer that cost it little, and this side time: one token bucket for each kind.
+"""Budgets for the frames of a peer that cost it little, and this side time:
+one token bucket for each kind.
 
-Each kind has stopped servers: rapid resets (CVE-2023-44487), pings and settings that each want an answer (CVE-2019-9512, 9515), priorities
-and empty frames (CVE-2019-9513, 9518), header blocks without an end (CVE-2024-27316). h2 counts none of them but the last.
+Each kind has stopped servers: rapid resets (CVE-2023-44487), pings and settings that each want an
+answer (CVE-2019-9512, 9515), priorities and empty frames (CVE-2019-9513, 9518), header blocks
+without an end (CVE-2024-27316). h2 counts none of them but the last.
 """
 
 from collections.abc import Mapping
@@ -78,7 +80,8 @@ class Floods:
     """The budgets of one connection."""
 
     def __init__(self) -> None:
-        self._buckets: dict[str, Bucket] = {}  # of the kinds that have come: most connections see two
+        # Of the kinds that have come: most connections see two.
+        self._buckets: dict[str, Bucket] = {}
 
     def count(self, kind: str, now: float) -> None:
         """Count one of `kind`. Raises RuleBroken if there were too many."""
@@ -93,7 +96,9 @@ class Floods:
         self._earn(UPDATES, UPDATES_EARNED)
 
     def on_answered(self) -> None:
-        """Let the peer send another request: it has waited for an answer, as a client of HTTP/1.1 does."""
+        """Let the peer send another request:
+        it has waited for an answer, as a client of HTTP/1.1 does.
+        """
         self._earn(REQUESTS, 1)
 
     def _earn(self, kind: str, tokens: float) -> None:

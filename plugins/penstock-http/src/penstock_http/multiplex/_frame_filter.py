@@ -1,11 +1,16 @@
-"""The frames of a peer, judged by their headers before h2 sees them. No input and no output happen here.
+"""The frames of a peer, judged by their headers before h2 sees them.
+No input and no output happen here.
 
 Rules of this file:
 
-* A frame is judged when its header has arrived: h2 would first collect the whole frame, and 64 frames of a header block.
-* No byte is kept here but those of a header that has arrived in part. h2 gets the same bytes, in slices.
-* A slice has at most `FRAMES_PER_SLICE` frames, so that other tasks can run in between: h2 takes some 60 us for a frame of one byte.
-* A slice ends behind a GOAWAY: h2 would refuse the frames behind it, and the caller corrects that first.
+* A frame is judged when its header has arrived:
+  h2 would first collect the whole frame, and 64 frames of a header block.
+* No byte is kept here but those of a header that has arrived in part.
+  h2 gets the same bytes, in slices.
+* A slice has at most `FRAMES_PER_SLICE` frames, so that other tasks can run in between: h2 takes
+  some 60 us for a frame of one byte.
+* A slice ends behind a GOAWAY: h2 would refuse the frames behind it, and the caller corrects
+  that first.
 """
 
 from collections.abc import Iterator
@@ -18,7 +23,9 @@ from penstock_http.multiplex import _floods as floods
 FRAMES_PER_SLICE: Final = 64
 
 MAX_HEADER_BLOCK: Final = 16 << 10
-"""Bytes of the headers of one request, compressed; decompressed as many again, with 32 for each field (RFC 9113, 6.5.2)."""
+"""Bytes of the headers of one request, compressed;
+decompressed as many again, with 32 for each field (RFC 9113, 6.5.2).
+"""
 
 MAX_HEADER_FRAMES: Final = 16
 """Frames of the headers of one request."""
@@ -29,7 +36,9 @@ MAX_SETTINGS: Final = 32 * 6
 PREFACE: Final = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
 
 _HEADER: Final = 9
-_DATA, _HEADERS, _PRIORITY, _RST, _SETTINGS, _PUSH, _PING, _GOAWAY, _UPDATE, _CONTINUATION = range(10)
+_DATA, _HEADERS, _PRIORITY, _RST, _SETTINGS, _PUSH, _PING, _GOAWAY, _UPDATE, _CONTINUATION = range(
+    10
+)
 _STREAM_BITS: Final = (1 << 31) - 1
 _END_STREAM: Final = 0x1
 _END_HEADERS: Final = 0x4
@@ -56,17 +65,23 @@ class FrameFilter:
         self._frames = 0
         self._begun = 0
         self.resets: list[int] = []
-        """The streams that the peer has reset, for the reader to take: h2 tells nothing of those that had ended before."""
+        """The streams that the peer has reset, for the reader to take:
+        h2 tells nothing of those that had ended before.
+        """
 
     @property
     def unfinished(self) -> int | None:
-        """The number of the frame that has not arrived completely, or that began a header block without an end; None if all is complete."""
+        """The number of the frame that has not arrived completely, or that began a header block
+        without an end; None if all is complete.
+        """
         if self._block_frames:
             return self._begun
         return self._frames if self._left or self._head else None
 
     def slices(self, data: bytes | bytearray, now: float) -> Iterator[memoryview]:
-        """Yield `data` in parts, each once all frame headers in it were judged. Raises RuleBroken for the first frame that may not come."""
+        """Yield `data` in parts, each once all frame headers in it were judged. Raises
+        RuleBroken for the first frame that may not come.
+        """
         whole = memoryview(data)
         start = at = frames = 0
         size = len(data)
@@ -101,13 +116,19 @@ class FrameFilter:
         length, kind, flags = int.from_bytes(head[:3]), head[3], head[4]
         self._frames += 1
         if length > self.max_frame:
-            raise floods.RuleBroken(ErrorCodes.FRAME_SIZE_ERROR, f"a frame of {length} bytes; {self.max_frame} are allowed")
+            raise floods.RuleBroken(
+                ErrorCodes.FRAME_SIZE_ERROR,
+                f"a frame of {length} bytes; {self.max_frame} are allowed",
+            )
         if kind in _COUNTED:
             self._floods.count(_COUNTED[kind], now)
             if kind == _RST:
                 self.resets.append(int.from_bytes(head[5:]) & _STREAM_BITS)
             if kind == _SETTINGS and length > MAX_SETTINGS:
-                raise floods.RuleBroken(floods.CALM, f"{length // 6} settings in one frame; {MAX_SETTINGS // 6} are allowed")
+                raise floods.RuleBroken(
+                    floods.CALM,
+                    f"{length // 6} settings in one frame; {MAX_SETTINGS // 6} are allowed",
+                )
         elif kind == _DATA:
             if not length and not flags & _END_STREAM:
                 self._floods.count(floods.EMPTY, now)

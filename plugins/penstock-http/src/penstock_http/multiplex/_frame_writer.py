@@ -1,12 +1,14 @@
-"""The sending half of one HTTP/2 connection: the streams that have something to send take turns, and one task writes.
+"""The sending half of one HTTP/2 connection:
+the streams that have something to send take turns, and one task writes.
 
 Rules of this file:
 
-* A DATA frame is made only while fewer than `HIGH` bytes wait for the system: a peer that does not read costs `HIGH` bytes and one frame.
-  The bytes of a send that waits stay where they are.
-* Any task may try a send without a wait while the writer is idle. What the system does not take, the writer sends.
-* Answers to frames of the peer (to a ping, for example) wait here too. More than `MOST` bytes in all mean that the peer sends frames and
-  reads no answers: the connection is given up.
+* A DATA frame is made only while fewer than `HIGH` bytes wait for the system: a peer that does not
+  read costs `HIGH` bytes and one frame. The bytes of a send that waits stay where they are.
+* Any task may try a send without a wait while the writer is idle.
+  What the system does not take, the writer sends.
+* Answers to frames of the peer (to a ping, for example) wait here too. More than `MOST` bytes in
+  all mean that the peer sends frames and reads no answers: the connection is given up.
 """
 
 from collections import deque
@@ -29,8 +31,17 @@ CHUNK: Final = 128 << 10
 class FrameWriter:
     """Everything that waits to be sent on one connection."""
 
-    def __init__(self, below: Connection, core: Http2Protocol, *, on_failure: Callable[[], None], give_up: Callable[[str], None]) -> None:
-        """`on_failure` is called once if nothing can be sent any more. `give_up` ends the connection with a text."""
+    def __init__(
+        self,
+        below: Connection,
+        core: Http2Protocol,
+        *,
+        on_failure: Callable[[], None],
+        give_up: Callable[[str], None],
+    ) -> None:
+        """`on_failure` is called once if nothing can be sent any more.
+        `give_up` ends the connection with a text.
+        """
         self._below = below
         self._core = core
         self._on_failure = on_failure
@@ -39,7 +50,8 @@ class FrameWriter:
         self._in_flight = 0  # bytes that the writer has taken out of `_unsent`
         self._is_writing = False
         self._queued = 0  # bytes since the beginning
-        self._turns: deque[Http2Stream] = deque()  # streams with something to send, each at most once
+        # streams with something to send, each at most once.
+        self._turns: deque[Http2Stream] = deque()
         self._marks: deque[tuple[int, PendingSend]] = deque()  # sends whose last byte has its frame
         self._work = trio.Event()
         self._progress = trio.Event()
@@ -57,7 +69,12 @@ class FrameWriter:
     # --- for streams
 
     async def send(
-        self, stream: Http2Stream, data: Bytes, *, on_end: Callable[[], None] | None = None, on_sent: Callable[[], None] | None = None
+        self,
+        stream: Http2Stream,
+        data: Bytes,
+        *,
+        on_end: Callable[[], None] | None = None,
+        on_sent: Callable[[], None] | None = None,
     ) -> None:
         """Send all of `data`, as the peer gives credit. Raises BrokenResourceError. Checkpoints.
 
@@ -83,13 +100,17 @@ class FrameWriter:
             self.check()
 
     def post(self, stream: Http2Stream, data: bytes, on_framed: Callable[[], None]) -> None:
-        """Send `data` as the peer gives credit, without a task that waits; then call `on_framed`."""
+        """Send `data` as the peer gives credit, without a task that waits;
+        then call `on_framed`.
+        """
         stream.pending = PendingSend(memoryview(data), on_framed)
         self._turns.append(stream)
         self.pump()
 
     def send_now(self, stream: Http2Stream, data: Bytes) -> int:
-        """Send at most one frame if nothing waits; return the number of bytes. Raises BrokenResourceError."""
+        """Send at most one frame if nothing waits; return the number of bytes.
+        Raises BrokenResourceError.
+        """
         stream.check_sendable()
         self.check()
         if self.left or self._turns or stream.pending is not None:
@@ -110,7 +131,9 @@ class FrameWriter:
     # --- for the connection
 
     def pump(self) -> None:
-        """Put what waits into frames, as far as credit and `HIGH` allow, and send what goes without a wait."""
+        """Put what waits into frames, as far as credit and `HIGH` allow,
+        and send what goes without a wait.
+        """
         while self._turns and self.left < HIGH and not self._failure:
             stream = self._turns.popleft()
             pending = stream.pending
@@ -137,7 +160,9 @@ class FrameWriter:
         self.flush()
 
     def flush(self) -> None:
-        """Send what the core has made, as far as it goes without a wait; the writer sends the rest."""
+        """Send what the core has made, as far as it goes without a wait;
+        the writer sends the rest.
+        """
         data = self._core.take()
         if not data or self._failure:
             return
@@ -168,7 +193,8 @@ class FrameWriter:
             self._marks.popleft()[1].over.set()
         self._work.set()
         self._progress.set()
-        # Not the end of the connection: the peer may have closed it behind a goodbye, which the reader still has to read.
+        # Not the end of the connection: the peer may have closed it behind a goodbye,
+        # which the reader still has to read.
         self._on_failure()
 
     def check(self) -> None:
@@ -177,7 +203,9 @@ class FrameWriter:
             raise trio.BrokenResourceError(self._failure)
 
     async def wait_sent(self) -> None:
-        """Wait until the system has taken all that is in frames. Raises BrokenResourceError. Checkpoints."""
+        """Wait until the system has taken all that is in frames. Raises BrokenResourceError.
+        Checkpoints.
+        """
         await trio.lowlevel.checkpoint()
         goal = self._queued
         while self._queued - self.left < goal:
@@ -186,7 +214,9 @@ class FrameWriter:
         self.check()
 
     async def run(self) -> None:
-        """Write what the system does not take at once. Returns when nothing can be sent any more. It raises nothing."""
+        """Write what the system does not take at once.
+        Returns when nothing can be sent any more. It raises nothing.
+        """
         try:
             while not self._failure:
                 await self._work.wait()

@@ -2,7 +2,8 @@
 
 Rules of this file:
 
-* The reader never waits for a stream. A stream that is not read holds what its window allows, and the others go on.
+* The reader never waits for a stream.
+  A stream that is not read holds what its window allows, and the others go on.
 * The end of the connection is the end of all its streams, with one text that says why.
 * A task in here raises nothing. A peer that breaks a rule gets a GOAWAY, and time to read it.
 """
@@ -24,7 +25,9 @@ from penstock_http.multiplex._streams import Streams
 from penstock_http.multiplex._watch import Watch
 
 LINGER_SECONDS: Final = 1.0
-"""Seconds to read on behind the last frame. Closed over unread bytes, TCP would take the frame away from the peer."""
+"""Seconds to read on behind the last frame.
+Closed over unread bytes, TCP would take the frame away from the peer.
+"""
 
 
 class Multiplexer:
@@ -39,14 +42,24 @@ class Multiplexer:
         on_request: Callable[[Http2Stream, Headers], None] | None = None,
         on_reset: Callable[[int], None] | None = None,
     ) -> None:
-        """`on_reset` is called with the id of each stream that the peer resets, also behind its end."""
+        """`on_reset` is called with the id of each stream that the peer resets,
+        also behind its end.
+        """
         self._on_reset = on_reset
         self._below = below
         self.core: Http2Protocol = Http2Protocol(is_client=is_client)
-        self._watch = Watch(self.core.gate, ping=ping, is_server=not is_client, now=trio.current_time())
-        self.outgoing: FrameWriter = FrameWriter(below, self.core, on_failure=self._on_send_failure, give_up=self.give_up)
-        self.streams: Streams = Streams(self.core, self.outgoing, is_client=is_client, on_count=self._on_count)
-        self._incoming = EventHandler(self.core, self.outgoing, self.streams, on_request=on_request, give_up=self.give_up)
+        self._watch = Watch(
+            self.core.gate, ping=ping, is_server=not is_client, now=trio.current_time()
+        )
+        self.outgoing: FrameWriter = FrameWriter(
+            below, self.core, on_failure=self._on_send_failure, give_up=self.give_up
+        )
+        self.streams: Streams = Streams(
+            self.core, self.outgoing, is_client=is_client, on_count=self._on_count
+        )
+        self._incoming = EventHandler(
+            self.core, self.outgoing, self.streams, on_request=on_request, give_up=self.give_up
+        )
         self._scope = trio.CancelScope()
         self._pings = 0
         self.words: str = ""
@@ -82,9 +95,14 @@ class Multiplexer:
             self.outgoing.flush()
 
     async def close(self, seconds: float) -> None:
-        """Say goodbye and read on until the peer has ended too, for at most `seconds`. Checkpoints."""
+        """Say goodbye and read on until the peer has ended too, for at most `seconds`.
+        Checkpoints.
+        """
         self.go_away()
-        with trio.move_on_after(seconds), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        with (
+            trio.move_on_after(seconds),
+            suppress(trio.BrokenResourceError, trio.ClosedResourceError),
+        ):
             await self.outgoing.wait_sent()
             await self._below.send_eof()
             await self.over.wait()
@@ -117,7 +135,9 @@ class Multiplexer:
             await self._refuse(f"the peer broke a rule of HTTP/2 ({error.code.name}): {error}")
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
             self._lose(f"the connection broke: {error}")
-        except Exception as error:  # boundary: h2 and hpack read the bytes of a peer; a fault in them ends this connection alone
+        except Exception as error:
+            # boundary: h2 and hpack read the bytes of a peer;
+            # a fault in them ends this connection alone.
             self.core.terminate(ErrorCodes.INTERNAL_ERROR, "internal")
             await self._refuse(f"HTTP/2 failed on the bytes of the peer: {error!r}")
 
@@ -126,7 +146,8 @@ class Multiplexer:
         is_first = True
         for events in self.core.receive(data, now):
             if not is_first:
-                await trio.lowlevel.checkpoint()  # a peer that sends many small frames must not starve other tasks
+                # A peer that sends many small frames must not starve other tasks.
+                await trio.lowlevel.checkpoint()
             for event in events:
                 self._incoming.handle(event, now)
             self._report_resets()
@@ -144,7 +165,10 @@ class Multiplexer:
         """Send the GOAWAY that waits, and give the peer time to read it."""
         self.words = self.words or words
         self.streams.lose(words)
-        with trio.move_on_after(LINGER_SECONDS), suppress(trio.BrokenResourceError, trio.ClosedResourceError):
+        with (
+            trio.move_on_after(LINGER_SECONDS),
+            suppress(trio.BrokenResourceError, trio.ClosedResourceError),
+        ):
             self.outgoing.flush()
             await self.outgoing.wait_sent()
             await self._below.send_eof()

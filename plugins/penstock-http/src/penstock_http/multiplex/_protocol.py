@@ -2,9 +2,12 @@
 
 Rules of this file:
 
-* After each call the caller sends what `take` returns. h2 drops what it has not handed out when a GOAWAY arrives.
-* Credit for received data is given back by `acknowledge` alone, when the data was taken out of the stream.
-* h2 treats a GOAWAY, sent or received, as the end of all streams. RFC 9113, 6.8, does not: `receive` and `go_away` correct that.
+* After each call the caller sends what `take` returns.
+  h2 drops what it has not handed out when a GOAWAY arrives.
+* Credit for received data is given back by `acknowledge` alone,
+  when the data was taken out of the stream.
+* h2 treats a GOAWAY, sent or received, as the end of all streams. RFC 9113, 6.8, does not:
+  `receive` and `go_away` correct that.
 """
 
 from collections.abc import Iterable, Iterator
@@ -26,10 +29,14 @@ FIRST_FRAME: Final = 16 << 10
 MAX_FRAME: Final = 128 << 10
 """Bytes of one frame: of a stranger, and of a peer that has said hello.
 
-With 16 KiB each byte costs three times as much, because a frame has its price. An element of 64 KiB and its header go into one."""
+With 16 KiB each byte costs three times as much, because a frame has its price. An element of 64 KiB
+and its header go into one.
+"""
 
 FIRST_WINDOW: Final = (64 << 10) - 1
-"""Bytes that a stream, and the whole connection, may hold of a stranger: the defaults of RFC 9113, which a client may use at once."""
+"""Bytes that a stream, and the whole connection, may hold of a stranger: the defaults of RFC
+9113, which a client may use at once.
+"""
 
 STREAM_WINDOW: Final = 1 << 20
 CONNECTION_WINDOW: Final = 4 << 20
@@ -39,7 +46,9 @@ MAX_STREAMS: Final = 100
 """Streams that a client may have open at the same time."""
 
 MAX_UNKNOWN_SETTINGS: Final = 64
-"""h2 keeps a setting of any number for as long as the connection lives. There are 65,536 numbers, at some 700 bytes each."""
+"""h2 keeps a setting of any number for as long as the connection lives. There are 65,536
+numbers, at some 700 bytes each.
+"""
 
 LEAST_PUSHES: Final = 4
 """Pushes that a client must permit at the same time, to get any."""
@@ -67,11 +76,14 @@ class Http2Protocol:
         if is_client:
             values[SettingCodes.ENABLE_PUSH] = 0
         self._h2.local_settings = Settings(client=is_client, initial_values=values)
-        # h2 copies neither of the two out of the first settings. The gate bounds frames; h2 would apply a new size too late.
+        # h2 copies neither of the two out of the first settings. The gate bounds frames;
+        # h2 would apply a new size too late.
         self._h2.max_inbound_frame_size = MAX_FRAME
         self._h2.decoder.max_header_list_size = MAX_HEADER_BLOCK
         self.floods: floods.Floods = floods.Floods()
-        self.gate: FrameFilter = FrameFilter(self.floods, is_server=not is_client, max_frame=values[SettingCodes.MAX_FRAME_SIZE])
+        self.gate: FrameFilter = FrameFilter(
+            self.floods, is_server=not is_client, max_frame=values[SettingCodes.MAX_FRAME_SIZE]
+        )
         self._is_wide = False  # the window of the connection was raised
         self._by_hand = b""  # a GOAWAY: h2's own call would end the streams
 
@@ -84,7 +96,9 @@ class Http2Protocol:
             self.widen()
 
     def receive(self, data: bytes | bytearray, now: float) -> Iterator[list[Event]]:
-        """Take bytes of the peer and yield the events of some frames at a time. Raises RuleBroken; a GOAWAY waits to be sent then."""
+        """Take bytes of the peer and yield the events of some frames at a time. Raises
+        RuleBroken; a GOAWAY waits to be sent then.
+        """
         slices = self.gate.slices(data, now)
         while True:
             try:
@@ -109,14 +123,23 @@ class Http2Protocol:
                     self.count(floods.EMPTY, now)
             elif isinstance(event, ConnectionTerminated):
                 if event.error_code == ErrorCodes.NO_ERROR:
-                    self._h2.state_machine.state = ConnectionState.CLIENT_OPEN if self._is_client else ConnectionState.SERVER_OPEN
-            elif isinstance(event, RemoteSettingsChanged) and len(self._h2.remote_settings) > MAX_UNKNOWN_SETTINGS:
+                    self._h2.state_machine.state = (
+                        ConnectionState.CLIENT_OPEN
+                        if self._is_client
+                        else ConnectionState.SERVER_OPEN
+                    )
+            elif (
+                isinstance(event, RemoteSettingsChanged)
+                and len(self._h2.remote_settings) > MAX_UNKNOWN_SETTINGS
+            ):
                 text = f"more than {MAX_UNKNOWN_SETTINGS} different settings"
                 self.terminate(floods.CALM, text)
                 raise floods.RuleBroken(floods.CALM, text)
 
     def count(self, kind: str, now: float) -> None:
-        """Count one of `kind`, beside those that the gate counts. Raises RuleBroken as `receive` does."""
+        """Count one of `kind`, beside those that the gate counts.
+        Raises RuleBroken as `receive` does.
+        """
         try:
             self.floods.count(kind, now)
         except floods.RuleBroken as error:
@@ -129,7 +152,9 @@ class Http2Protocol:
             self._h2.acknowledge_received_data(size, stream_id)
 
     def widen(self, stream_id: int | None = None) -> None:
-        """Let the peer send more before it waits: on the connection, and on a stream that was opened with the first window."""
+        """Let the peer send more before it waits: on the connection, and on a stream that was
+        opened with the first window.
+        """
         if not self._is_wide:
             self._is_wide = True
             if not self._is_client:
@@ -159,19 +184,30 @@ class Http2Protocol:
         return self._h2.get_next_available_stream_id()
 
     def push(self, stream_id: int, headers: Iterable[tuple[str, str]]) -> int:
-        """Promise the answer to a request with these headers, and return the id of its stream. Raises H2Error."""
+        """Promise the answer to a request with these headers, and return the id of its stream.
+        Raises H2Error.
+        """
         promised = self.next_id()
         self._h2.push_stream(stream_id, promised, list(headers))
         return promised
 
-    def send_headers(self, stream_id: int, headers: Iterable[tuple[str, str]], *, ends: bool = False) -> None:
-        """Send the headers of a request or of an answer. Raises ProtocolError if the peer allows no more streams."""
+    def send_headers(
+        self, stream_id: int, headers: Iterable[tuple[str, str]], *, ends: bool = False
+    ) -> None:
+        """Send the headers of a request or of an answer.
+        Raises ProtocolError if the peer allows no more streams.
+        """
         self._h2.send_headers(stream_id, list(headers), end_stream=ends)
 
     def room(self, stream_id: int) -> int:
         """Return how many bytes one DATA frame of the stream may have now."""
         h2 = self._h2
-        return min(h2.outbound_flow_control_window, h2.local_flow_control_window(stream_id), h2.max_outbound_frame_size, MAX_FRAME)
+        return min(
+            h2.outbound_flow_control_window,
+            h2.local_flow_control_window(stream_id),
+            h2.max_outbound_frame_size,
+            MAX_FRAME,
+        )
 
     def send_data(self, stream_id: int, data: memoryview, *, ends: bool = False) -> None:
         """Send `data`, which `room` allows."""
@@ -193,7 +229,9 @@ class Http2Protocol:
 
     def go_away(self) -> None:
         """Tell the peer that no further stream is accepted. Those that are open go on."""
-        frame = GoAwayFrame(0, last_stream_id=self._h2.highest_inbound_stream_id, error_code=ErrorCodes.NO_ERROR)
+        frame = GoAwayFrame(
+            0, last_stream_id=self._h2.highest_inbound_stream_id, error_code=ErrorCodes.NO_ERROR
+        )
         self._by_hand += frame.serialize()
 
     def terminate(self, code: ErrorCodes, text: str) -> None:

@@ -2,9 +2,11 @@
 
 Rules of this file:
 
-* The content type names the protocol: ``application/x-rsio``, ``application/x-reactivesocket``. Its parameters are the version (``v``) and
-  the encoding. A client that names no such type is known by its first bytes, as over TCP.
-* A request with an `Origin` comes from a page in a browser. Any page could send one to any server, so only those of `h2.origins` may.
+* The content type names the protocol: ``application/x-rsio``, ``application/x-reactivesocket``. Its
+  parameters are the version (``v``) and the encoding. A client that names no such type is known by
+  its first bytes, as over TCP.
+* A request with an `Origin` comes from a page in a browser. Any page could send one to any server,
+  so only those of `h2.origins` may.
 * The words of a peer never get into an answer.
 """
 
@@ -59,10 +61,16 @@ def subprotocols_of(protocols: Iterable[str] | None) -> tuple[str, ...]:
 
 
 def content_type_of(subprotocol: str) -> str:
-    """Return the content type of a subprotocol: ``application/x-rsio;v=0;encoding=msgpack`` for ``rsio.v0+msgpack``."""
+    """Return the content type of a subprotocol:
+    ``application/x-rsio;v=0;encoding=msgpack`` for ``rsio.v0+msgpack``.
+    """
     name, _, encoding = subprotocol.partition("+")
     name, _, version = name.partition(".v")
-    return f"{_PREFIX}{name}" + (f";v={version}" if version else "") + (f";encoding={encoding}" if encoding else "")
+    return (
+        f"{_PREFIX}{name}"
+        + (f";v={version}" if version else "")
+        + (f";encoding={encoding}" if encoding else "")
+    )
 
 
 # --- the server's side
@@ -73,17 +81,24 @@ def judge_request(headers: Headers, place: Mount) -> Agreed | Refused:
     if len(headers) > MAX_HEADERS:
         return Refused(status=431, text=f"the request has more than {MAX_HEADERS} header fields")
     if _only(headers, b":method") != "POST":
-        return Refused(status=405, text="a stream of bytes begins with a POST", headers=(("allow", "POST"),))
+        return Refused(
+            status=405, text="a stream of bytes begins with a POST", headers=(("allow", "POST"),)
+        )
     if _only(headers, b":path").partition("?")[0] != (place.path or "/"):
         return Refused(status=404, text="nothing is served at this path")
     origins = [value.decode("latin-1").lower() for name, value in headers if name == b"origin"]
     if not set(origins) <= place.origins:
-        return Refused(status=403, text="pages of this origin may not connect; name it with the option h2.origins")
+        return Refused(
+            status=403,
+            text="pages of this origin may not connect; name it with the option h2.origins",
+        )
     return _judge_type(_only(headers, b"content-type"), place)
 
 
 def asks_for_bytes(headers: Headers) -> bool:
-    """Return whether a request at a port of several protocols asks for a stream of bytes: its content type names a protocol."""
+    """Return whether a request at a port of several protocols asks for a stream of bytes: its
+    content type names a protocol.
+    """
     name = _only(headers, b"content-type").partition(";")[0].strip().lower().removeprefix(_PREFIX)
     return name in _PROTOCOLS and _only(headers, b":method") == "POST"
 
@@ -97,19 +112,36 @@ def _judge_type(content_type: str, place: Mount) -> Agreed | Refused:
     for protocol in place.protocols:
         known, _, known_encoding = protocol.partition("+")
         known_name, _, version = known.partition(".v")
-        if known_name == name and known_encoding == encoding and values.get("v", version) == version:
+        if (
+            known_name == name
+            and known_encoding == encoding
+            and values.get("v", version) == version
+        ):
             return Agreed(protocol)
-    # Another type that begins so, of an application (x-www-form-urlencoded, which curl sends), says nothing.
+    # Another type that begins so, of an application (x-www-form-urlencoded, which curl sends),
+    # says nothing.
     if name not in _PROTOCOLS:
         return Agreed(None)
     served = ", ".join(map(content_type_of, place.protocols))
-    return Refused(status=415, text=f"this protocol, or its version or encoding, is not served here; served are: {served}")
+    return Refused(
+        status=415,
+        text=f"this protocol, or its version or encoding, is not served here; served are: {served}",
+    )
 
 
 def answer_headers(agreed: Agreed) -> HeaderPairs:
-    """Return the headers of the answer that opens a stream. The last two keep proxies from collecting it."""
-    kind = "application/octet-stream" if agreed.protocol is None else content_type_of(agreed.protocol)
-    return [(":status", "200"), ("content-type", kind), ("cache-control", "no-store"), ("x-accel-buffering", "no")]
+    """Return the headers of the answer that opens a stream.
+    The last two keep proxies from collecting it.
+    """
+    kind = (
+        "application/octet-stream" if agreed.protocol is None else content_type_of(agreed.protocol)
+    )
+    return [
+        (":status", "200"),
+        ("content-type", kind),
+        ("cache-control", "no-store"),
+        ("x-accel-buffering", "no"),
+    ]
 
 
 def refusal_headers(refused: Refused, size: int) -> HeaderPairs:
@@ -142,7 +174,11 @@ def request_headers(*, scheme: str, host: str, path: str, subprotocol: str) -> H
 def judge_answer(headers: Headers) -> str | None:
     """Return None if the answer opens a stream, or a text that says why it does not."""
     status = _only(headers, b":status")
-    return None if status == "200" else f"it answered the request with {ascii(status)[1:-1] or 'no status'}"
+    return (
+        None
+        if status == "200"
+        else f"it answered the request with {ascii(status)[1:-1] or 'no status'}"
+    )
 
 
 def _only(headers: Headers, name: bytes) -> str:

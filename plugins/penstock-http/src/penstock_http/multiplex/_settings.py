@@ -9,7 +9,9 @@ from penstock_http._extra import check_names, origins_of, seconds_of
 
 KNOWN: Final = ("h2.origins", "h2.ping")
 PING: Final = 20.0
-"""Seconds of silence before a server pings, and seconds that the peer has to answer: `Limits.keepalive`, `Limits.keepalive_timeout`."""
+"""Seconds of silence before a server pings, and seconds that the peer has to answer:
+`Limits.keepalive`, `Limits.keepalive_timeout`.
+"""
 
 
 @attrs.frozen(kw_only=True)
@@ -24,6 +26,11 @@ class Settings:
 
 
 def settings_of(options: TransportOptions) -> Settings:
-    """Return the options of this transport. Raises UsageError for an option that is not known, or that has a wrong value."""
+    """Return the options of this transport.
+    Raises UsageError for an option that is not known, or that has a wrong value.
+    """
     check_names(options.extra, "h2.", KNOWN)
-    return Settings(origins=origins_of(options.extra, "h2.origins"), ping=seconds_of(options.extra, "h2.ping", PING))
+    return Settings(
+        origins=origins_of(options.extra, "h2.origins"),
+        ping=seconds_of(options.extra, "h2.ping", PING),
+    )

@@ -1,6 +1,7 @@
 """The states of a stream, as this side knows them: one table.
 
-A stream has two halves. Each side ends its own half with END_STREAM. A reset, or the loss of the connection, ends both.
+A stream has two halves. Each side ends its own half with END_STREAM.
+A reset, or the loss of the connection, ends both.
 """
 
 from enum import Enum, auto
@@ -48,11 +49,14 @@ TABLE: Final[dict[tuple[StreamState, Input], StreamState]] = {
     (StreamState.SENT_END, Input.BREAK): StreamState.BROKEN,
     (StreamState.RECEIVED_END, Input.SEND_END): StreamState.CLOSED,
     (StreamState.RECEIVED_END, Input.BREAK): StreamState.BROKEN,
-    # A server may reset a stream behind its end, to say that it wants no more of the request (RFC 9113, 8.1).
+    # A server may reset a stream behind its end, to say
+    # that it wants no more of the request (RFC 9113, 8.1).
     (StreamState.CLOSED, Input.BREAK): StreamState.CLOSED,
     (StreamState.BROKEN, Input.BREAK): StreamState.BROKEN,
 }
-"""A pair that is missing is a fault of this side: h2 refuses a frame of the peer that would be one."""
+"""A pair that is missing is a fault of this side:
+h2 refuses a frame of the peer that would be one.
+"""
 
 
 def move(state: StreamState, happened: Input) -> StreamState:

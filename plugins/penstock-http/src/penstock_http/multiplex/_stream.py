@@ -1,4 +1,6 @@
-"""One stream of HTTP/2: the bytes that have arrived and were not taken, the send that waits, and its state."""
+"""One stream of HTTP/2: the bytes that have arrived and were not taken, the send that waits,
+and its state.
+"""
 
 from collections.abc import Callable
 from typing import Final
@@ -24,10 +26,12 @@ class PendingSend:
         on_end: Callable[[], None] | None = None,
         on_sent: Callable[[], None] | None = None,
     ) -> None:
-        """If `on_framed` is given, it is called once all bytes are in frames, and no task waits for `over`.
+        """If `on_framed` is given, it is called once all bytes are in frames,
+        and no task waits for `over`.
 
-        If `on_end` is given, the last frame ends this side's half of the stream, and it is called then. `on_sent` is called when the
-        system has taken all bytes: a task that waits for that may be cancelled before it can note it.
+        If `on_end` is given, the last frame ends this side's half of the stream, and it is called
+        then. `on_sent` is called when the system has taken all bytes: a task that waits for that
+        may be cancelled before it can note it.
         """
         self.on_sent: Callable[[], None] | None = on_sent
         self.left: memoryview = data
@@ -47,9 +51,24 @@ class PendingSend:
 
 
 class Http2Stream:
-    """A stream as this side knows it. The multiplexer feeds it; a connection of penstock reads it and writes to it."""
+    """A stream as this side knows it. The multiplexer feeds it;
+    a connection of penstock reads it and writes to it.
+    """
 
-    __slots__ = ("_arrived", "_buffer", "_whole", "answer", "answered", "id", "is_blocked", "mark", "on_gone", "pending", "state", "words")
+    __slots__ = (
+        "_arrived",
+        "_buffer",
+        "_whole",
+        "answer",
+        "answered",
+        "id",
+        "is_blocked",
+        "mark",
+        "on_gone",
+        "pending",
+        "state",
+        "words",
+    )
 
     def __init__(self, stream_id: int) -> None:
         self.id: int = stream_id
@@ -60,7 +79,9 @@ class Http2Stream:
         self.is_blocked: bool = False
         """The peer has given no credit for the bytes in `pending`."""
         self.mark: int = 0
-        """The position, in all bytes that this connection sends, behind the last frame of the stream."""
+        """The position, in all bytes that this connection sends,
+        behind the last frame of the stream.
+        """
         self.answer: Headers | None = None
         """For a client: the headers of the answer."""
         self.answered: trio.Event = trio.Event()
@@ -95,7 +116,9 @@ class Http2Stream:
         self._arrived.set()
 
     def on_broken(self, words: str) -> None:
-        """Note a reset of either side, or the loss of the connection. The first one counts. Bytes that have arrived can still be taken."""
+        """Note a reset of either side, or the loss of the connection. The first one counts.
+        Bytes that have arrived can still be taken.
+        """
         if self.state not in {StreamState.CLOSED, StreamState.BROKEN}:
             self.words = words
             if self.on_gone is not None:
@@ -131,7 +154,9 @@ class Http2Stream:
             await self._arrived.wait()
 
     def take(self, most: int) -> bytes:
-        """Take at most `most` bytes; none are left when the peer has ended its half. Raises BrokenResourceError behind a reset."""
+        """Take at most `most` bytes; none are left when the peer has ended its half. Raises
+        BrokenResourceError behind a reset.
+        """
         if self._whole and len(self._whole) <= most:
             data, self._whole = self._whole, b""
             return data

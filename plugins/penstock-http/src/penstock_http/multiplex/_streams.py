@@ -1,9 +1,12 @@
-"""The open streams of one HTTP/2 connection, and everything that a connection of penstock does on one of them.
+"""The open streams of one HTTP/2 connection, and everything
+that a connection of penstock does on one of them.
 
 Rules of this file:
 
-* A stream is in the table from its request until both halves have ended, or until it is reset. The bytes that it holds can be taken later.
-* Credit goes back to the peer when the bytes of a stream were taken, or when they are dropped with it.
+* A stream is in the table from its request until both halves have ended, or until it is reset. The
+  bytes that it holds can be taken later.
+* Credit goes back to the peer when the bytes of a stream were taken, or
+  when they are dropped with it.
 * Each call sends what it has made. None of them waits.
 """
 
@@ -23,9 +26,18 @@ from penstock_http.multiplex._stream import Http2Stream
 
 
 class Streams:
-    """The streams of one connection, by id. A server has at most `MAX_STREAMS` of them, a client one."""
+    """The streams of one connection, by id.
+    A server has at most `MAX_STREAMS` of them, a client one.
+    """
 
-    def __init__(self, core: Http2Protocol, outgoing: FrameWriter, *, is_client: bool, on_count: Callable[[int], None]) -> None:
+    def __init__(
+        self,
+        core: Http2Protocol,
+        outgoing: FrameWriter,
+        *,
+        is_client: bool,
+        on_count: Callable[[int], None],
+    ) -> None:
         """`on_count` is called with the number of open streams whenever it has changed."""
         self._core = core
         self._outgoing = outgoing
@@ -34,7 +46,9 @@ class Streams:
         self._open: dict[int, Http2Stream] = {}
         self._changed = trio.Event()
         self.is_closing: bool = False
-        """No stream is opened any more: a GOAWAY was sent or received, or the connection is lost."""
+        """No stream is opened any more:
+        a GOAWAY was sent or received, or the connection is lost.
+        """
         self.is_lost: bool = False
         """Nothing is sent or received any more."""
 
@@ -92,7 +106,9 @@ class Streams:
         return stream
 
     def push(self, stream: Http2Stream, headers: HeaderPairs) -> Http2Stream:
-        """Promise the answer to a request, on `stream`, and return the stream of that answer. Raises BrokenResourceError."""
+        """Promise the answer to a request, on `stream`, and return the stream of that answer.
+        Raises BrokenResourceError.
+        """
         stream.check_sendable()
         try:
             promised = self.add(self._core.push(stream.id, headers))
@@ -103,7 +119,9 @@ class Streams:
         return promised
 
     def answer(self, stream: Http2Stream, headers: HeaderPairs, body: bytes | None = None) -> None:
-        """Answer a request. With a body the answer is complete, and nothing more of the request is read."""
+        """Answer a request. With a body the answer is complete,
+        and nothing more of the request is read.
+        """
         if stream.state.can_send:
             self._core.send_headers(stream.id, headers)
             if body is not None:
@@ -111,21 +129,28 @@ class Streams:
             self._outgoing.flush()
 
     def begin_answer(self, stream: Http2Stream, headers: HeaderPairs, *, ends: bool) -> None:
-        """Answer a request; if `ends` is False, what is sent next goes into one packet with this. Raises BrokenResourceError."""
+        """Answer a request; if `ends` is False, what is sent next goes into one packet with
+        this. Raises BrokenResourceError.
+        """
         stream.check_sendable()
         self._core.send_headers(stream.id, headers, ends=ends)
         if ends:
             self._note_sent_end(stream)
             self._outgoing.flush()
 
-    async def send_last(self, stream: Http2Stream, on_sent: Callable[[], None], data: Bytes) -> None:
-        """Send `data`, which is not empty, and end this side's half with its last frame. Raises BrokenResourceError. Checkpoints.
+    async def send_last(
+        self, stream: Http2Stream, on_sent: Callable[[], None], data: Bytes
+    ) -> None:
+        """Send `data`, which is not empty, and end this side's half with its last frame. Raises
+        BrokenResourceError. Checkpoints.
 
         `on_sent` is called when the system has taken it.
-        A client that counts the bytes of a body may close the connection behind the last one. A frame that comes then would reset it, and
-        the answer would count as lost.
+        A client that counts the bytes of a body may close the connection behind the last one. A
+        frame that comes then would reset it, and the answer would count as lost.
         """
-        await self._outgoing.send(stream, data, on_end=partial(self._note_sent_end, stream), on_sent=on_sent)
+        await self._outgoing.send(
+            stream, data, on_end=partial(self._note_sent_end, stream), on_sent=on_sent
+        )
 
     def _note_sent_end(self, stream: Http2Stream) -> None:
         stream.on_sent_end()
@@ -143,7 +168,9 @@ class Streams:
             self._outgoing.flush()
 
     def take(self, stream: Http2Stream, most: int) -> bytes:
-        """Take bytes out of `stream`, and give their credit back. Raises as `Http2Stream.take` does."""
+        """Take bytes out of `stream`, and give their credit back.
+        Raises as `Http2Stream.take` does.
+        """
         data = stream.take(most)
         self._give_back(stream, len(data))
         return data

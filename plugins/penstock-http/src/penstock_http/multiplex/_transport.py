@@ -1,4 +1,6 @@
-"""The transports ``h2://host:port`` and ``h2s://host:port``: streams of HTTP/2 on the TCP and TLS of penstock."""
+"""The transports ``h2://host:port`` and ``h2s://host:port``:
+streams of HTTP/2 on the TCP and TLS of penstock.
+"""
 
 from typing import ClassVar, Final, cast
 
@@ -32,15 +34,19 @@ _ALPN: Final = ("h2",)
 
 
 class Http2Transport(RequestTransport):
-    """Streams of HTTP/2. Its options in `TransportOptions.extra` are ``h2.origins`` and ``h2.ping``.
+    """Streams of HTTP/2. Its options in `TransportOptions.extra` are ``h2.origins``
+    and ``h2.ping``.
 
-    A path that the URL gives in front of a ``#`` is asked for by a client and required by a server: ``h2://host:port/streams#name``.
+    A path that the URL gives in front of a ``#`` is asked for by a client and required by a server:
+    ``h2://host:port/streams#name``.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("h2", "h2s")
     needs_certificate: ClassVar[tuple[str, ...]] = ("h2s",)
 
-    async def connect(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Connection:
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
         settings = settings_of(options)
         names = subprotocols_of(options.protocols) or (f"{url.dialect or 'rsio'}.v0",)
         # One without an encoding, if there is one: the hellos agree on the encoding then.
@@ -55,38 +61,75 @@ class Http2Transport(RequestTransport):
             below = _plain(stream, peer, options)
         else:
             secured = trio.SSLStream(stream, context, server_hostname=tls.server_name or url.host)
-            below = TlsConnection(secured, peer=peer, options=options, may_be_asked=tls.certificate is None and tls.context is None)
+            below = TlsConnection(
+                secured,
+                peer=peer,
+                options=options,
+                may_be_asked=tls.certificate is None and tls.context is None,
+            )
         scheme = "http" if tls is None else "https"
-        request = request_headers(scheme=scheme, host=_host_of(url), path=url.path or "/", subprotocol=subprotocol)
-        return ClientConnection(below, options, request=request, protocol=subprotocol if "+" in subprotocol else None, ping=settings.ping)
+        request = request_headers(
+            scheme=scheme, host=_host_of(url), path=url.path or "/", subprotocol=subprotocol
+        )
+        return ClientConnection(
+            below,
+            options,
+            request=request,
+            protocol=subprotocol if "+" in subprotocol else None,
+            ping=settings.ping,
+        )
 
-    async def listen(self, url: Url, *, options: TransportOptions, nursery: trio.Nursery) -> Listener:
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
         settings = settings_of(options)
         secure = url.transport == "h2s"
         if secure and options.tls is None:
-            raise UsageError(f"to listen at {url.address}, give a certificate: tls=Tls(certificate='server.pem', key='server.key')")
-        context = await trio.to_thread.run_sync(options.tls.server_context, _ALPN) if secure and options.tls else None
-        place = Mount(path=url.path, protocols=subprotocols_of(options.protocols), origins=settings.origins)
+            raise UsageError(
+                f"to listen at {url.address}, give a certificate: "
+                "tls=Tls(certificate='server.pem', key='server.key')"
+            )
+        context = (
+            await trio.to_thread.run_sync(options.tls.server_context, _ALPN)
+            if secure and options.tls
+            else None
+        )
+        place = Mount(
+            path=url.path, protocols=subprotocols_of(options.protocols), origins=settings.origins
+        )
 
         def accepted(stream: trio.SocketStream, peer: PeerIdentity) -> Connection:
             below: ByteConnection = _plain(stream, peer, options)
             if context is not None:
-                below = TlsConnection(trio.SSLStream(stream, context, server_side=True), peer=peer, options=options)
+                below = TlsConnection(
+                    trio.SSLStream(stream, context, server_side=True), peer=peer, options=options
+                )
             return AcceptedConnection(below, options, place=place, ping=settings.ping)
 
         listener = await listen_tcp(attrs.evolve(url, path=""), options, accepted)
-        listener.addresses = tuple(attrs.evolve(address, path=url.path) for address in listener.addresses)
+        listener.addresses = tuple(
+            attrs.evolve(address, path=url.path) for address in listener.addresses
+        )
         return listener
 
     async def serve_connection(self, connection: Connection, host: ConnectionHost, /) -> None:
         """Serve every stream of the client as a connection."""
         # A server attends what its listener has accepted.
         accepted = cast("AcceptedConnection", connection)
-        await Attendance(accepted.below, accepted.options, host, place=accepted.place, ping=accepted.ping).run()
+        await Attendance(
+            accepted.below, accepted.options, host, place=accepted.place, ping=accepted.ping
+        ).run()
 
 
-def _plain(stream: trio.SocketStream, peer: PeerIdentity, options: TransportOptions) -> SocketConnection:
-    return SocketConnection(stream, peer=peer, options=options, facts=ConnectionFacts(half_close=True, local=peer.is_loopback))
+def _plain(
+    stream: trio.SocketStream, peer: PeerIdentity, options: TransportOptions
+) -> SocketConnection:
+    return SocketConnection(
+        stream,
+        peer=peer,
+        options=options,
+        facts=ConnectionFacts(half_close=True, local=peer.is_loopback),
+    )
 
 
 def _host_of(url: Url) -> str:

@@ -1,6 +1,8 @@
-"""The clock of one HTTP/2 connection: pings, frames without an end, and connections without streams.
+"""The clock of one HTTP/2 connection:
+pings, frames without an end, and connections without streams.
 
-`Watch.look` is a plain function of the time: it says what is due. `Watch.run` asks it, some times within each interval of the pings.
+`Watch.look` is a plain function of the time: it says what is due. `Watch.run` asks it, some times
+within each interval of the pings.
 """
 
 import random
@@ -16,10 +18,14 @@ LOOKS: Final = 2
 """Looks at the clock within one interval of the pings."""
 
 JITTER: Final = 0.15
-"""The looks at many connections that began at the same time are spread by this part of the interval."""
+"""The looks at many connections that began at the same time are spread by this part of the
+interval.
+"""
 
 UNFINISHED_SECONDS: Final = 30.0
-"""Seconds for a frame, and for all frames of a header block, from the first byte to the last: `Limits.partial_age`."""
+"""Seconds for a frame, and for all frames of a header block, from the first byte to the last:
+`Limits.partial_age`.
+"""
 
 IDLE_SECONDS: Final = 60.0
 """Seconds that a connection may have no stream."""
@@ -65,7 +71,11 @@ class Watch:
         if self._idle_since is not None and now - self._idle_since >= IDLE_SECONDS:
             return f"no stream for {IDLE_SECONDS:g} s"
         if self._pinged_at is not None:
-            return f"the peer did not answer a ping within {self._ping:g} s" if now - self._pinged_at >= self._ping else Due.NOTHING
+            return (
+                f"the peer did not answer a ping within {self._ping:g} s"
+                if now - self._pinged_at >= self._ping
+                else Due.NOTHING
+            )
         if now - self._heard_at >= self._ping:
             self._pinged_at = now
             return Due.PING

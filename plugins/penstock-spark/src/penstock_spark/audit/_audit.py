@@ -14,16 +14,23 @@ STALL_SECONDS: Final = 1.0
 
 
 def audit(
-    spark: Any, folder: str | os.PathLike[str], *, stall_seconds: float = STALL_SECONDS, progress: Progress = lambda *_: None
+    spark: Any,
+    folder: str | os.PathLike[str],
+    *,
+    stall_seconds: float = STALL_SECONDS,
+    progress: Progress = lambda *_: None,
 ) -> dict[str, Any]:
     """Judge the signals that were recorded in `folder`, and return the report as plain values.
 
-    `spark` is a session; its workers must be able to read the folder. Raises UsageError if there is nothing to judge, and names the file if
-    one cannot be read, is of a newer version or no part of a record, or contradicts another one.
+    `spark` is a session; its workers must be able to read the folder. Raises UsageError if there is
+    nothing to judge, and names the file if one cannot be read, is of a newer version or no part of
+    a record, or contradicts another one.
     """
     if stall_seconds <= 0:
         raise UsageError(f"stall_seconds is {stall_seconds!r}; give a positive number of seconds")
     found = folder_of(folder)
     index = Index(found.subscriptions)
-    judged = judge(SparkRun(spark, progress), pieces_of(found.signals), stall_ns=int(stall_seconds * 1e9))
+    judged = judge(
+        SparkRun(spark, progress), pieces_of(found.signals), stall_ns=int(stall_seconds * 1e9)
+    )
     return report_of(judged, index, found.processes, stall_seconds)

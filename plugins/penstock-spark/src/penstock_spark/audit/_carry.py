@@ -1,6 +1,8 @@
-"""What came before each chunk, from the table of chunks alone: sums over the earlier chunks of its subscription.
+"""What came before each chunk, from the table of chunks alone:
+sums over the earlier chunks of its subscription.
 
-The table has some 200 bytes a chunk, so the driver holds it: a chunk stands for a row group's worth of one subscription.
+The table has some 200 bytes a chunk, so the driver holds it:
+a chunk stands for a row group's worth of one subscription.
 """
 
 from typing import Any
@@ -38,12 +40,26 @@ class Carries:
         """The chunks that may hold a violation. All others hold none."""
         chunks = self.chunks
         begins_well = ~self.is_begun & (chunks["first_kind"] == ON_SUBSCRIBE)
-        wrong_begin = (~self.is_begun & (chunks["first_kind"] != ON_SUBSCRIBE)) | (chunks["subscribes"] > begins_well)
-        after_end = (chunks["after_terminal"] > 0) | (self.is_terminated & (chunks["ends_and_elements"] > 0))
-        # If the stream was cancelled before, no request in the chunk counts: the excess is then largest at its last element.
-        excess = np.where(self.is_cancelled, np.where(chunks["elements"] > 0, chunks["elements"], NO_EXCESS), chunks["excess"])
+        wrong_begin = (~self.is_begun & (chunks["first_kind"] != ON_SUBSCRIBE)) | (
+            chunks["subscribes"] > begins_well
+        )
+        after_end = (chunks["after_terminal"] > 0) | (
+            self.is_terminated & (chunks["ends_and_elements"] > 0)
+        )
+        # If the stream was cancelled before, no request in the chunk counts: the excess is then
+        # largest at its last element.
+        excess = np.where(
+            self.is_cancelled,
+            np.where(chunks["elements"] > 0, chunks["elements"], NO_EXCESS),
+            chunks["excess"],
+        )
         too_many = ~self.is_lost & (excess > NO_EXCESS) & (self.elements - self.demand + excess > 0)
-        unanswered = (chunks["is_bad_open"] > 0) & ~self.is_answered_later & ~self.is_cancelled & ~self.is_terminated
+        unanswered = (
+            (chunks["is_bad_open"] > 0)
+            & ~self.is_answered_later
+            & ~self.is_cancelled
+            & ~self.is_terminated
+        )
         return np.flatnonzero(wrong_begin | after_end | too_many | unanswered)
 
 
@@ -54,13 +70,19 @@ def carries_of(table: Columns) -> Carries:
     count = len(order)
     is_first = np.ones(count, dtype=bool)
     if count:
-        is_first[1:] = (chunks["process"][1:] != chunks["process"][:-1]) | (chunks["subscription"][1:] != chunks["subscription"][:-1])
+        is_first[1:] = (chunks["process"][1:] != chunks["process"][:-1]) | (
+            chunks["subscription"][1:] != chunks["subscription"][:-1]
+        )
     starts = np.flatnonzero(is_first)
     group = np.cumsum(is_first) - 1
 
     def before(values: npt.NDArray[Any]) -> Ints:
         """Return the sum of `values` over the earlier chunks of the same subscription."""
-        total = np.concatenate(([0], np.cumsum(values, dtype=np.int64)))[:-1] if count else np.zeros(0, dtype=np.int64)
+        total = (
+            np.concatenate(([0], np.cumsum(values, dtype=np.int64)))[:-1]
+            if count
+            else np.zeros(0, dtype=np.int64)
+        )
         return np.asarray(total - total[starts][group] if count else total, dtype=np.int64)
 
     expected = np.zeros(count, dtype=np.int64)
@@ -81,7 +103,9 @@ def carries_of(table: Columns) -> Carries:
         is_cancelled=is_cancelled,
         is_terminated=before(chunks["terminals"]) > 0,
         is_lost=is_lost,
-        is_answered_later=(of_group[group] - before(errors) - errors > 0) if count else np.zeros(0, dtype=bool),
+        is_answered_later=(of_group[group] - before(errors) - errors > 0)
+        if count
+        else np.zeros(0, dtype=bool),
         lost=lost,
         is_first=is_first,
     )

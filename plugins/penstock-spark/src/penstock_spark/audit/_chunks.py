@@ -1,9 +1,12 @@
-"""Summaries of chunks: neighbouring rows of one subscription become one row from which each rule can be judged.
+"""Summaries of chunks: neighbouring rows of one subscription become one row from
+which each rule can be judged.
 
-A chunk is a piece of one subscription in one row group, with dense numbers. Its summary does not depend on what came before it. The carry,
-which does, is a few sums over the chunks before it. So a subscription of any length is judged in pieces, by any number of workers.
+A chunk is a piece of one subscription in one row group, with dense numbers. Its summary does not
+depend on what came before it. The carry, which does, is a few sums over the chunks before it. So a
+subscription of any length is judged in pieces, by any number of workers.
 
-Two values depend on whether the stream was cancelled before the chunk: then none of its requests count.
+Two values depend on whether the stream was cancelled before the chunk:
+then none of its requests count.
 """
 
 from typing import Any, Final
@@ -18,19 +21,25 @@ ON_SUBSCRIBE, REQUEST, ON_NEXT, CANCEL, ON_COMPLETE, ON_ERROR = 1, 2, 3, 4, 5, 6
 """As `penstock.api.SignalKind`, repeated here so that workers need no import of penstock."""
 
 MOST_DEMAND: Final = 1 << 40
-"""What a request counts at most. So sums fit into 64 bits; streams of more elements than this are not judged."""
+"""What a request counts at most. So sums fit into 64 bits;
+streams of more elements than this are not judged.
+"""
 
 NO_EXCESS: Final = -(1 << 62)
 """The excess of a chunk without elements."""
 
 BUCKETS: Final = 48
-"""Of the histograms: bucket i counts waits from 2^i to 2^(i+1) nanoseconds; the last one begins at 39 hours."""
+"""Of the histograms: bucket i counts waits from 2^i to 2^(i+1) nanoseconds;
+the last one begins at 39 hours.
+"""
 
 READ: Final = ("process", "subscription", "seq", "kind", "n", "size", "first", "last", "longest")
 """The columns that the audit reads."""
 
 LOOKED_AT: Final = READ[:5]
-"""The columns that decide which rule is breached. The others, of times, take most of the time to read."""
+"""The columns that decide which rule is breached.
+The others, of times, take most of the time to read.
+"""
 
 COLUMNS: Final = (
     "process",
@@ -63,7 +72,8 @@ COLUMNS: Final = (
 
 
 def summaries(rows: Columns, stall_ns: int) -> tuple[Columns, Ints, Ints]:
-    """Return the summaries of the chunks in `rows`, which are `in_order`, and the histograms of publishers' and subscribers' waits.
+    """Return the summaries of the chunks in `rows`, which are `in_order`, and the histograms of
+    publishers' and subscribers' waits.
 
     A wait of at least `stall_ns` is counted as a stall.
     """
@@ -76,7 +86,12 @@ def summaries(rows: Columns, stall_ns: int) -> tuple[Columns, Ints, Ints]:
     ends = np.append(starts[1:], len(seq)) - 1
     sums = _Sums(starts, is_start)
     upto, total = sums.upto, sums.total
-    is_next, is_request, is_cancel, is_error = kind == ON_NEXT, kind == REQUEST, kind == CANCEL, kind == ON_ERROR
+    is_next, is_request, is_cancel, is_error = (
+        kind == ON_NEXT,
+        kind == REQUEST,
+        kind == CANCEL,
+        kind == ON_ERROR,
+    )
     is_terminal = is_error | (kind == ON_COMPLETE)
     was_cancelled = upto(is_cancel) - is_cancel > 0
     was_terminated = upto(is_terminal) - is_terminal > 0
@@ -90,7 +105,10 @@ def summaries(rows: Columns, stall_ns: int) -> tuple[Columns, Ints, Ints]:
     answer = np.where(is_error, position, -1)
     gap = _gaps(rows, starts)
     inside = ~is_start
-    of_publisher, of_subscriber = inside & (is_next | is_terminal), inside & (is_request | is_cancel)
+    of_publisher, of_subscriber = (
+        inside & (is_next | is_terminal),
+        inside & (is_request | is_cancel),
+    )
     stalled = gap >= stall_ns
     result: Columns = {
         "process": rows["process"][starts],
@@ -110,7 +128,9 @@ def summaries(rows: Columns, stall_ns: int) -> tuple[Columns, Ints, Ints]:
         "excess": np.maximum.reduceat(excess, starts),
         "after_terminal": total((is_next | is_terminal) & was_terminated),
         "ends_and_elements": total(is_next | is_terminal),
-        "is_bad_open": (np.maximum.reduceat(bad, starts) > np.maximum.reduceat(answer, starts)).astype(np.int64),
+        "is_bad_open": (
+            np.maximum.reduceat(bad, starts) > np.maximum.reduceat(answer, starts)
+        ).astype(np.int64),
         "copies": total(rows["copies"]),
         "conflicts": total(rows["conflicts"]),
         "longest": np.maximum.reduceat(rows["longest"], starts),
@@ -141,7 +161,9 @@ class _Sums:
 
 
 def _gaps(rows: Columns, starts: Ints) -> Ints:
-    """Return the time between each row and the one before it; 0 at the start of a chunk, and where clocks went back."""
+    """Return the time between each row and the one before it;
+    0 at the start of a chunk, and where clocks went back.
+    """
     gap = np.zeros(len(rows["seq"]), dtype=np.int64)
     gap[1:] = np.maximum(rows["first"][1:] - rows["last"][:-1], 0)
     gap[starts] = 0
@@ -151,7 +173,8 @@ def _gaps(rows: Columns, starts: Ints) -> Ints:
 def in_order(rows: Columns) -> Columns:
     """Return the rows by process, subscription and number, each of them once.
 
-    The column ``copies`` tells how often a row came again, and ``conflicts`` how often another one came with its number.
+    The column ``copies`` tells how often a row came again,
+    and ``conflicts`` how often another one came with its number.
     """
     process, subscription, seq = rows["process"], rows["subscription"], rows["seq"]
     none: Ints = np.zeros(len(seq), dtype=np.int64)
@@ -161,14 +184,16 @@ def in_order(rows: Columns) -> Columns:
     same_process = process[1:] == process[:-1]
     later = subscription[1:] > subscription[:-1]
     same = subscription[1:] == subscription[:-1]
-    # The usual case: the recorder has written them so. Sorting would cost more than all other steps.
+    # The usual case: the recorder has written them so.
+    # Sorting would cost more than all other steps.
     if np.all(later_process | (same_process & (later | (same & (seq[1:] > seq[:-1]))))):
         return rows | {"copies": none, "conflicts": none}
     order = np.lexsort((seq, subscription, process))
     keys = np.stack([column[order] for column in (process, subscription, seq)])
     first = np.flatnonzero(np.append([True], np.any(keys[:, 1:] != keys[:, :-1], axis=0)))
     copies = np.diff(first, append=len(seq)) - 1
-    # A row that came again would look like a second signal: another on_subscribe, or an element after the end.
+    # A row that came again would look like a second signal:
+    # another on_subscribe, or an element after the end.
     once = {name: column[order[first]] for name, column in rows.items()}
     differs = np.zeros(len(seq), dtype=bool)
     if copies.any():
@@ -178,11 +203,17 @@ def in_order(rows: Columns) -> Columns:
 
 
 def starts_of(rows: Columns) -> npt.NDArray[np.bool_]:
-    """Return for each row whether a chunk begins with it: another subscription, or a number that does not follow the one before."""
+    """Return for each row whether a chunk begins with it: another subscription, or a number that
+    does not follow the one before.
+    """
     process, subscription, seq = rows["process"], rows["subscription"], rows["seq"]
     is_start = np.ones(len(seq), dtype=bool)
     if len(seq):
-        is_start[1:] = (process[1:] != process[:-1]) | (subscription[1:] != subscription[:-1]) | (seq[1:] != seq[:-1] + 1)
+        is_start[1:] = (
+            (process[1:] != process[:-1])
+            | (subscription[1:] != subscription[:-1])
+            | (seq[1:] != seq[:-1] + 1)
+        )
     return is_start
 
 

@@ -1,7 +1,9 @@
-"""Rows that came twice: which ones of which row group are left out, and whether they are copies at all.
+"""Rows that came twice: which ones of which row group are left out,
+and whether they are copies at all.
 
-Two chunks of a subscription overlap if a file, or a part of it, was copied. The rows of the later chunk that came before are cut. Workers
-then compare these rows with the ones that stay: by sums of hashes, so that no row is moved.
+Two chunks of a subscription overlap if a file, or a part of it, was copied. The rows of the later
+chunk that came before are cut. Workers then compare these rows with the ones that stay: by sums of
+hashes, so that no row is moved.
 """
 
 from bisect import bisect_right
@@ -32,14 +34,23 @@ class Overlap:
 
 
 def overlaps_of(table: Columns) -> list[Overlap]:
-    """Return the overlaps of the chunks in `table`. Each row of a chunk that came before is in one of them."""
-    # Of two chunks with the same begin the longer one comes first, so the other one is cut as a whole.
-    order = np.lexsort((-table["last_seq"], table["first_seq"], table["subscription"], table["process"]))
+    """Return the overlaps of the chunks in `table`.
+    Each row of a chunk that came before is in one of them.
+    """
+    # Of two chunks with the same begin the longer one comes first,
+    # so the other one is cut as a whole.
+    order = np.lexsort(
+        (-table["last_seq"], table["first_seq"], table["subscription"], table["process"])
+    )
     order = order[_touched(table, order)]
-    columns = [table[name][order].tolist() for name in ("process", "subscription", "first_seq", "last_seq", "piece")]
+    columns = [
+        table[name][order].tolist()
+        for name in ("process", "subscription", "first_seq", "last_seq", "piece")
+    ]
     found: list[Overlap] = []
     stream: tuple[int, int] | None = None
-    kept: list[tuple[int, int, int]] = []  # first, last, piece: dense from the first number of each later chunk on
+    # First, last, piece: dense from the first number of each later chunk on.
+    kept: list[tuple[int, int, int]] = []
     for process, subscription, first, last, piece in zip(*columns, strict=True):
         if (process, subscription) != stream:
             stream, kept = (process, subscription), []
@@ -47,15 +58,21 @@ def overlaps_of(table: Columns) -> list[Overlap]:
         for begin, end, other in reversed(kept):
             if end < first:
                 break
-            found.append(Overlap((process, subscription, max(first, begin), min(last, end)), other, piece))
+            found.append(
+                Overlap((process, subscription, max(first, begin), min(last, end)), other, piece)
+            )
         if last > reached:
             kept.append((max(first, reached + 1), last, piece))
     return [each for each in found if each.rows[2] <= each.rows[3]]
 
 
 def _touched(table: Columns, order: npt.NDArray[np.int64]) -> npt.NDArray[np.bool_]:
-    """Return which chunks, in this order, are of a subscription with an overlap: usually none is."""
-    process, subscription, first, last = (table[name][order] for name in ("process", "subscription", "first_seq", "last_seq"))
+    """Return which chunks, in this order, are of a subscription with an overlap:
+    usually none is.
+    """
+    process, subscription, first, last = (
+        table[name][order] for name in ("process", "subscription", "first_seq", "last_seq")
+    )
     is_new = np.ones(len(order), dtype=bool)
     is_new[1:] = (process[1:] != process[:-1]) | (subscription[1:] != subscription[:-1])
     group = np.cumsum(is_new) - 1
@@ -95,14 +112,18 @@ def without(rows: Columns, cuts: list[Any]) -> Columns:
 
 
 def digests(rows: Columns, ranges: list[Any]) -> list[int]:
-    """Return a number for each of `ranges`: the same for the same rows, also if they are cut into pieces elsewhere."""
+    """Return a number for each of `ranges`:
+    the same for the same rows, also if they are cut into pieces elsewhere.
+    """
     if not ranges:
         return []  # as of most row groups: the numbers would be made of each row
     mixed = np.zeros(len(rows["seq"]), dtype=np.uint64)
     for name in READ:
         mixed = (mixed ^ rows[name].astype(np.int64).view(np.uint64)) * _MIX
         mixed ^= mixed >> _SHIFT
-    upto = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64))).view(np.int64)
+    upto = np.concatenate((np.zeros(1, dtype=np.uint64), np.cumsum(mixed, dtype=np.uint64))).view(
+        np.int64
+    )
     places = Places(rows)
     found = [places.of(each) for each in ranges]
     sums = upto[[place.stop for place in found]] - upto[[place.start for place in found]]

@@ -1,4 +1,6 @@
-"""The files of a record: all of them are checked before the job begins, so a file that cannot be judged costs no time and is named."""
+"""The files of a record: all of them are checked before the job begins, so a file that cannot be
+judged costs no time and is named.
+"""
 
 import json
 import os
@@ -18,12 +20,20 @@ from penstock.recording import PACKED, SIGNALS, STREAM, SUBSCRIPTIONS, VERSION
 WHAT_TO_DO: Final = "Remove it, or record again"
 """About a file that cannot be used."""
 
-TWO_RECORDINGS: Final = "these are two recordings with the same process number. Put each into a folder of its own, and audit one by one"
+TWO_RECORDINGS: Final = (
+    "these are two recordings with the same process number. Put each into a folder of its own, "
+    "and audit one by one"
+)
 """About files that contradict each other."""
 
-_SIGNAL: Final = dict.fromkeys((*STREAM, *PACKED), pa.int64()) | {"outbound": pa.bool_(), "kind": pa.int8()}
+_SIGNAL: Final = dict.fromkeys((*STREAM, *PACKED), pa.int64()) | {
+    "outbound": pa.bool_(),
+    "kind": pa.int8(),
+}
 SUBSCRIPTION: Final = (
-    dict.fromkeys((*STREAM, "began"), pa.int64()) | {"outbound": pa.bool_()} | dict.fromkeys(("publisher", "pattern", "peer"), pa.string())
+    dict.fromkeys((*STREAM, "began"), pa.int64())
+    | {"outbound": pa.bool_()}
+    | dict.fromkeys(("publisher", "pattern", "peer"), pa.string())
 )
 """The columns of a file of subscriptions."""
 
@@ -45,9 +55,13 @@ class Folder:
 
 
 def folder_of(folder: str | os.PathLike[str]) -> Folder:
-    """Return the checked files of `folder`. Raises UsageError if there are none of signals, or if one is not part of a record."""
+    """Return the checked files of `folder`. Raises UsageError if there are none of signals, or
+    if one is not part of a record.
+    """
     path = Path(folder)
-    signals, subscriptions = (sorted(path.glob(f"{name}-*.parquet")) for name in (SIGNALS, SUBSCRIPTIONS))
+    signals, subscriptions = (
+        sorted(path.glob(f"{name}-*.parquet")) for name in (SIGNALS, SUBSCRIPTIONS)
+    )
     processes = _processes(sorted(path.glob("process-*.json")))
     if not signals:
         raise UsageError(f"there are no recorded signals in {path}{_hint(path, processes)}")
@@ -58,20 +72,27 @@ def folder_of(folder: str | os.PathLike[str]) -> Folder:
 
 
 def files_of(folder: str | os.PathLike[str]) -> list[Path]:
-    """Return the files of signals in `folder`, and check all files of the record. Raises UsageError as `audit` does; needs no session."""
+    """Return the files of signals in `folder`, and check all files of the record. Raises
+    UsageError as `audit` does; needs no session.
+    """
     return folder_of(folder).signals
 
 
 def unreadable(file: object, error: object) -> str:
     """Return the message about a file that cannot be read."""
     if isinstance(error, FileNotFoundError):
-        return f"{file} is not there: it was removed while the audit ran, or the workers of Spark cannot read the folder"
+        return (
+            f"{file} is not there: it was removed while the audit ran, or the workers of Spark "
+            "cannot read the folder"
+        )
     # The texts of pyarrow may end with a dot and a new line.
     return f"{file} cannot be read: {' '.join(str(error).split()).rstrip('.')}. {WHAT_TO_DO}"
 
 
 def read_whole(source: pq.ParquetFile, columns: Iterable[str], group: int) -> pa.Table:
-    """Return columns of a row group. Raises ValueError if a value is missing, and what pyarrow raises for damaged data."""
+    """Return columns of a row group.
+    Raises ValueError if a value is missing, and what pyarrow raises for damaged data.
+    """
     # One thread: Spark has a worker for each core.
     table = source.read_row_group(group, columns=list(columns), use_threads=False)
     for name in table.column_names:
@@ -93,11 +114,17 @@ def _check(file: Path, types: Mapping[str, pa.DataType]) -> None:
         raise UsageError(unreadable(file, error)) from None
     missing = sorted(types.keys() - set(schema.names))
     if missing:
-        raise UsageError(f"{file} lacks the columns {', '.join(missing)}, so it is no part of a record. {WHAT_TO_DO}")
+        raise UsageError(
+            f"{file} lacks the columns {', '.join(missing)}, so it is no part of a record. "
+            f"{WHAT_TO_DO}"
+        )
     for name, wanted in types.items():
         found = schema.field(name).type
         if found != wanted:
-            raise UsageError(f"{file} is no part of a record: its column {name} is {found}, and a recorder writes {wanted}. {WHAT_TO_DO}")
+            raise UsageError(
+                f"{file} is no part of a record: its column {name} is {found}, and a recorder "
+                f"writes {wanted}. {WHAT_TO_DO}"
+            )
 
 
 def _processes(files: Iterable[Path]) -> list[dict[str, Any]]:
@@ -111,7 +138,12 @@ def _processes(files: Iterable[Path]) -> list[dict[str, Any]]:
             if any(facts[name] != others[name] for name in ("pid", "host", "began")):
                 raise UsageError(f"{file} and {other}: {TWO_RECORDINGS}")
         # Copies of one file, of different times: the last one has the most rows.
-        found.append(max((facts for _, facts in told), key=lambda facts: (facts["ended"] is not None, facts["rows"])))
+        found.append(
+            max(
+                (facts for _, facts in told),
+                key=lambda facts: (facts["ended"] is not None, facts["rows"]),
+            )
+        )
     return found
 
 
@@ -124,13 +156,19 @@ def _facts(file: Path) -> dict[str, Any]:
     if not isinstance(version, int) or not _is_number(version):
         raise UsageError(f"{file} is no part of a record: it has no version. {WHAT_TO_DO}")
     if version > VERSION:
-        raise UsageError(f"{file} is of version {version}, and this penstock-spark knows {VERSION}; install a newer one")
+        raise UsageError(
+            f"{file} is of version {version}, and this penstock-spark knows {VERSION}; install a "
+            "newer one"
+        )
     wrong = [name for name in _NUMBERS if not _is_number(facts.get(name))]
     wrong += [name for name in _TEXTS if not isinstance(facts.get(name), str)]
     if "ended" not in facts or not (facts["ended"] is None or _is_number(facts["ended"])):
         wrong.append("ended")
     if wrong:
-        raise UsageError(f"{file} is no part of a record: it lacks {', '.join(wrong)}, or holds something else there. {WHAT_TO_DO}")
+        raise UsageError(
+            f"{file} is no part of a record: it lacks {', '.join(wrong)}, or holds something else "
+            f"there. {WHAT_TO_DO}"
+        )
     return dict(facts)
 
 
@@ -147,8 +185,9 @@ def _hint(path: Path, processes: list[dict[str, Any]]) -> str:
         names = ", ".join(named(facts) for facts in unended[:LISTED])
         noun = "process" if len(unended) == 1 else "processes"
         texts.append(
-            f"{len(unended)} {noun} did not end: still running, or killed before the first file was whole, "
-            f"and then their rows are lost: {names}{', …' if len(unended) > LISTED else ''}"
+            f"{len(unended)} {noun} did not end: still running, or killed before the first file "
+            "was whole, and then their rows are lost: "
+            f"{names}{', …' if len(unended) > LISTED else ''}"
         )
     rows = sum(map(itemgetter("rows"), processes))
     if rows:

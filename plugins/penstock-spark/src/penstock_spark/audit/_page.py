@@ -33,19 +33,37 @@ def page_of(report: dict[str, Any], title: str) -> str:
     """Return the page."""
     violations = report["violations"]
     count = sum(found["subscriptions"] for found in violations.values())
-    verdict = f'<p class="bad">{count:,} violations.</p>' if count else '<p class="good">No violations.</p>'
+    verdict = (
+        f'<p class="bad">{count:,} violations.</p>'
+        if count
+        else '<p class="good">No violations.</p>'
+    )
     parts = [
         f"<h1>Audit of {escape(title)}</h1>",
         verdict,
         _summary(report),
         *(_violations(rule, found) for rule, found in violations.items()),
         "<h2>Waits</h2>",
-        _histogram("of subscribers for publishers: before an element or an end", report["waits"]["publisher"]),
-        _histogram("of publishers for subscribers: before a request or a cancel", report["waits"]["subscriber"]),
+        _histogram(
+            "of subscribers for publishers: before an element or an end",
+            report["waits"]["publisher"],
+        ),
+        _histogram(
+            "of publishers for subscribers: before a request or a cancel",
+            report["waits"]["subscriber"],
+        ),
         "<h2>Publishers</h2>",
-        _table([{title: row[name] for name, title in PUBLISHER.items()} for row in report["publishers"]]),
+        _table(
+            [
+                {title: row[name] for name, title in PUBLISHER.items()}
+                for row in report["publishers"]
+            ]
+        ),
         "<h2>Streams without an end</h2>",
-        f"<p>{report['unterminated']['subscriptions']:,} streams. They may still have run when the record ended.</p>",
+        (
+            f"<p>{report['unterminated']['subscriptions']:,} streams. They may still have run "
+            "when the record ended.</p>"
+        ),
         _table(report["unterminated"]["first"]),
         "<h2>Lost rows</h2>",
         *(f"<p>{escape(text)}</p>" for text in report["lost"]["advice"]),
@@ -58,7 +76,10 @@ def page_of(report: dict[str, Any], title: str) -> str:
         _table(report["rules"]),
     ]
     body = "\n".join(parts)
-    return f'<!doctype html>\n<html lang="en"><meta charset="utf-8"><title>Audit</title><style>{_STYLE}</style>\n{body}\n</html>\n'
+    return (
+        '<!doctype html>\n<html lang="en"><meta '
+        f'charset="utf-8"><title>Audit</title><style>{_STYLE}</style>\n{body}\n</html>\n'
+    )
 
 
 def _summary(report: dict[str, Any]) -> str:
@@ -77,7 +98,9 @@ def _summary(report: dict[str, Any]) -> str:
         "streams that recorders left out": lost["streams_left_out"],
         "processes that did not end": lost["unended"]["processes"],
         "streams without an end": report["unterminated"]["subscriptions"],
-        "part of the time in which no stream waited for demand": "unknown" if used is None else f"{used:.1%}",
+        "part of the time in which no stream waited for demand": "unknown"
+        if used is None
+        else f"{used:.1%}",
         f"waits of {stalls['seconds']:g} s or more for publishers": stalls["of_publishers"],
         f"waits of {stalls['seconds']:g} s or more for subscribers": stalls["of_subscribers"],
         "longest signal": f"{report['longest_signal_seconds'] * 1e3:.3f} ms",
@@ -97,14 +120,19 @@ def _violations(rule: str, found: dict[str, Any]) -> str:
 
 def _who(line: dict[str, Any]) -> str:
     side = {True: "sent to", False: "received from", None: "with"}[line.get("outbound")]
-    return f"{line.get('publisher') or 'subscription'} {side} {line.get('peer') or 'a peer'} (subscription {line['subscription']})"
+    return (
+        f"{line.get('publisher') or 'subscription'} {side} {line.get('peer') or 'a peer'} "
+        f"(subscription {line['subscription']})"
+    )
 
 
 def _unended(unended: dict[str, Any]) -> str:
     if not unended["processes"]:
         return ""
     noun = "process" if unended["processes"] == 1 else "processes"
-    return f"<p>{unended['processes']:,} {noun} did not end: {escape(', '.join(unended['first']))}</p>"
+    return (
+        f"<p>{unended['processes']:,} {noun} did not end: {escape(', '.join(unended['first']))}</p>"
+    )
 
 
 def _process(facts: dict[str, Any]) -> dict[str, Any]:
@@ -129,7 +157,9 @@ def _table(rows: list[dict[str, Any]]) -> str:
     if not rows:
         return "<p>None.</p>"
     head = "".join(f"<th>{escape(str(name))}</th>" for name in rows[0])
-    body = "".join("<tr>" + "".join(_cell(row.get(name)) for name in rows[0]) + "</tr>" for row in rows)
+    body = "".join(
+        "<tr>" + "".join(_cell(row.get(name)) for name in rows[0]) + "</tr>" for row in rows
+    )
     return f'<div class="wide"><table><tr>{head}</tr>{body}</table></div>'
 
 
@@ -150,17 +180,22 @@ def _histogram(what: str, waits: dict[str, Any]) -> str:
     first, last, most = used[0], used[-1], max(buckets)
     width, height, step = 16, 120, 18
     bars = "".join(
-        f'<rect x="{(number - first) * step + 2}" y="{height - count / most * 100:.1f}" width="{width}" '
-        f'height="{count / most * 100:.1f}" fill="#4a7"><title>{_time(2**number)} and longer: {count:,}</title></rect>'
+        f'<rect x="{(number - first) * step + 2}" y="{height - count / most * 100:.1f}" '
+        f'width="{width}" '
+        f'height="{count / most * 100:.1f}" fill="#4a7"><title>{_time(2**number)} and longer: '
+        f"{count:,}</title></rect>"
         for number, count in enumerate(buckets)
         if first <= number <= last
     )
-    percentiles = ", ".join(f"{percent} %: {_seconds(value)}" for percent, value in waits["seconds_at_percent"].items())
+    percentiles = ", ".join(
+        f"{percent} %: {_seconds(value)}" for percent, value in waits["seconds_at_percent"].items()
+    )
     total = (last - first + 1) * step + 4
     return (
-        f'<figure><svg width="{max(total, 240)}" height="{height + 4}" role="img" aria-label="{escape(what)}">{bars}</svg>'
-        f"<figcaption>Waits {escape(what)}: {waits['count']:,}, from {_time(2**first)} to {_time(2 ** (last + 1))}. "
-        f"At most: {percentiles}</figcaption></figure>"
+        f'<figure><svg width="{max(total, 240)}" height="{height + 4}" role="img" '
+        f'aria-label="{escape(what)}">{bars}</svg>'
+        f"<figcaption>Waits {escape(what)}: {waits['count']:,}, from {_time(2**first)} to "
+        f"{_time(2 ** (last + 1))}. At most: {percentiles}</figcaption></figure>"
     )
 
 

@@ -19,28 +19,33 @@ VERSION: Final = 1
 """Of the report."""
 
 MISSING: Final = (
-    "Rows are missing: demand is not judged in a stream behind its gap. If recorders dropped them, give Recorder(max_rows=…) more room, "
-    "a faster disk, or a smaller sample; if not, a file is not in this folder: a process that was killed leaves its last file as .part."
+    "Rows are missing: demand is not judged in a stream behind its gap. If recorders dropped "
+    "them, give Recorder(max_rows=…) more room, a faster disk, or a smaller sample; if not, a "
+    "file is not in this folder: a process that was killed leaves its last file as .part."
 )
 NOT_HERE: Final = (
-    "Processes wrote rows that are not in this folder: a file of signals was removed, or was not copied. Put it here, and audit again. "
-    "The ends of streams may be in it."
+    "Processes wrote rows that are not in this folder: a file of signals was removed, or was not "
+    "copied. Put it here, and audit again. The ends of streams may be in it."
 )
 UNENDED: Final = (
-    "Processes did not end their records: they still run, or were killed. Their last rows, of up to rotate_seconds (60 by default), may be "
-    "missing, and are not counted."
+    "Processes did not end their records: they still run, or were killed. Their last rows, of up "
+    "to rotate_seconds (60 by default), may be missing, and are not counted."
 )
 TWICE: Final = (
-    "Rows came twice: the same file is in this folder under two names, or copied from a second one. Remove the copy, and audit again."
+    "Rows came twice: the same file is in this folder under two names, or copied from a second "
+    "one. Remove the copy, and audit again."
 )
 TOO_MANY: Final = (
-    "A process wrote fewer rows than are here with its number: there may be two recordings with the same process number in this folder. "
-    "Put each into a folder of its own, and audit one by one."
+    "A process wrote fewer rows than are here with its number: there may be two recordings with "
+    "the same process number in this folder. Put each into a folder of its own, and audit one by "
+    "one."
 )
 """What to do about rows that are missing, that came twice, or that are too many."""
 
 LISTED: Final = 100
-"""Violations of a rule, streams without an end and streams with lost rows that are listed one by one; all are counted."""
+"""Violations of a rule, streams without an end and streams with lost rows
+that are listed one by one; all are counted.
+"""
 
 PUBLISHERS: Final = 50
 """Publishers that are listed, those with the most elements first."""
@@ -51,7 +56,9 @@ PERCENT: Final = (50, 90, 99, 100)
 NS: Final = 1_000_000_000
 
 
-def report_of(judged: Judged, index: "Index", processes: list[dict[str, Any]], stall_seconds: float) -> dict[str, Any]:
+def report_of(
+    judged: Judged, index: "Index", processes: list[dict[str, Any]], stall_seconds: float
+) -> dict[str, Any]:
     """Return the report."""
     carries = judged.carries
     chunks = carries.chunks
@@ -59,10 +66,14 @@ def report_of(judged: Judged, index: "Index", processes: list[dict[str, Any]], s
     totals = _by_subscription(carries, starts)
     unterminated = np.flatnonzero((totals["terminals"] == 0) & (totals["cancels"] == 0))
     lifetime = int(np.maximum(totals["last_time"] - totals["first_time"], 0).sum())
-    by_rule = {rule: [each for each in judged.violations if each["rule"] == rule] for rule in FINDINGS}
+    by_rule = {
+        rule: [each for each in judged.violations if each["rule"] == rule] for rule in FINDINGS
+    }
     return {
         "version": VERSION,
-        "rows": int((chunks["last_seq"] - chunks["first_seq"] + 1).sum()) if len(chunks["last_seq"]) else 0,
+        "rows": int((chunks["last_seq"] - chunks["first_seq"] + 1).sum())
+        if len(chunks["last_seq"])
+        else 0,
         "chunks": len(chunks["last_seq"]),
         "suspects": len(carries.suspects),
         "subscriptions": len(starts),
@@ -81,14 +92,19 @@ def report_of(judged: Judged, index: "Index", processes: list[dict[str, Any]], s
         "lost": _lost(judged, index, processes),
         "unterminated": {
             "subscriptions": len(unterminated),
-            "first": [index.with_names(_name(chunks, int(starts[at]))) for at in unterminated[:LISTED].tolist()],
+            "first": [
+                index.with_names(_name(chunks, int(starts[at])))
+                for at in unterminated[:LISTED].tolist()
+            ],
         },
         "waits": {
             "publisher": _waits(judged.publisher_waits),
             "subscriber": _waits(judged.subscriber_waits),
         },
         # The part of their lives in which the streams did not wait for their subscribers.
-        "demand_utilisation": round(1 - int(totals["subscriber_wait"].sum()) / lifetime, 4) if lifetime else None,
+        "demand_utilisation": round(1 - int(totals["subscriber_wait"].sum()) / lifetime, 4)
+        if lifetime
+        else None,
         "stalls": {
             "seconds": stall_seconds,
             "of_publishers": int(totals["publisher_stalls"].sum()),
@@ -97,7 +113,10 @@ def report_of(judged: Judged, index: "Index", processes: list[dict[str, Any]], s
         "longest_signal_seconds": int(totals["longest"].max()) / NS if len(starts) else 0.0,
         "publishers": _publishers(chunks, starts, totals, index),
         "processes": processes,
-        "rules": [{"rule": rule.number, "text": rule.text, "shown": rule.is_shown, "how": rule.how} for rule in RULES],
+        "rules": [
+            {"rule": rule.number, "text": rule.text, "shown": rule.is_shown, "how": rule.how}
+            for rule in RULES
+        ],
     }
 
 
@@ -105,20 +124,26 @@ class Index:
     """What each subscription was."""
 
     def __init__(self, files: Iterable[Path]) -> None:
-        """Raises UsageError that names the file if one cannot be read, or if two contradict each other."""
+        """Raises UsageError that names the file if one cannot be read, or
+        if two contradict each other.
+        """
         self._rows: dict[tuple[int, int], dict[str, Any]] = {}
         for path in files:
             for row in _rows_of(path):
                 key = row["process"], row["subscription"]
                 if self._rows.setdefault(key, row) != row:
                     raise UsageError(
-                        f"{path} and another file tell of process {key[0]:016x}, subscription {key[1]}, in two ways: {TWO_RECORDINGS}"
+                        f"{path} and another file tell of process {key[0]:016x}, subscription "
+                        f"{key[1]}, in two ways: {TWO_RECORDINGS}"
                     )
 
     def with_names(self, line: dict[str, Any]) -> dict[str, Any]:
         """Return `line` with the names of its subscription."""
         row = self._rows.get((line["process"], line["subscription"]), {})
-        names = {name: row.get(name) for name in ("publisher", "pattern", "peer", "connection", "stream", "outbound")}
+        names = {
+            name: row.get(name)
+            for name in ("publisher", "pattern", "peer", "connection", "stream", "outbound")
+        }
         return {**line, **names}
 
     def name(self, process: int, subscription: int) -> str:
@@ -130,7 +155,11 @@ class Index:
 def _rows_of(path: Path) -> list[dict[str, Any]]:
     try:
         source = pq.ParquetFile(path)
-        return [row for group in range(source.num_row_groups) for row in read_whole(source, SUBSCRIPTION, group).to_pylist()]
+        return [
+            row
+            for group in range(source.num_row_groups)
+            for row in read_whole(source, SUBSCRIPTION, group).to_pylist()
+        ]
     except (OSError, ValueError, pa.ArrowException) as error:
         raise UsageError(unreadable(path, error)) from None
 
@@ -142,19 +171,35 @@ def _lost(judged: Judged, index: Index, processes: list[dict[str, Any]]) -> dict
         {**_name(chunks, at), "before_seq": int(chunks["first_seq"][at]), "rows": int(lost[at])}
         for at in np.flatnonzero(lost != 0)[:LISTED].tolist()
     ]
-    gaps, here = _by_process(chunks, lost), _by_process(chunks, chunks["last_seq"] - chunks["first_seq"] + 1)
-    not_here = {facts["process"]: facts["rows"] - here.get(facts["process"], 0) for facts in processes}
+    gaps, here = (
+        _by_process(chunks, lost),
+        _by_process(chunks, chunks["last_seq"] - chunks["first_seq"] + 1),
+    )
+    not_here = {
+        facts["process"]: facts["rows"] - here.get(facts["process"], 0) for facts in processes
+    }
     dropped = {facts["process"]: facts["dropped"] for facts in processes}
     unended = [facts for facts in processes if facts["ended"] is None]
-    # A process that has not ended has written its own count after its last file, or was killed before it could.
-    too_many = sum(1 for facts in processes if facts["ended"] is not None and not_here[facts["process"]] < 0)
+    # A process that has not ended has written its own count after its last file,
+    # or was killed before it could.
+    too_many = sum(
+        1 for facts in processes if facts["ended"] is not None and not_here[facts["process"]] < 0
+    )
     rows = sum(gaps.values())
     absent = sum(max(0, count) for count in not_here.values())
-    # A gap is of rows that were dropped, or of rows that are not here. Both are counted by the process, and a gap only if it shows.
+    # A gap is of rows that were dropped, or of rows that are not here. Both are counted by the
+    # process, and a gap only if it shows.
     total = sum(
-        max(gaps.get(process, 0), max(0, not_here.get(process, 0)) + dropped.get(process, 0)) for process in gaps.keys() | not_here.keys()
+        max(gaps.get(process, 0), max(0, not_here.get(process, 0)) + dropped.get(process, 0))
+        for process in gaps.keys() | not_here.keys()
     )
-    advice = ((rows, MISSING), (absent, NOT_HERE), (len(unended), UNENDED), (judged.copied, TWICE), (too_many, TOO_MANY))
+    advice = (
+        (rows, MISSING),
+        (absent, NOT_HERE),
+        (len(unended), UNENDED),
+        (judged.copied, TWICE),
+        (too_many, TOO_MANY),
+    )
     return {
         "total": total,
         "rows": rows,
@@ -165,9 +210,14 @@ def _lost(judged: Judged, index: Index, processes: list[dict[str, Any]]) -> dict
         "dropped_by_recorders": sum(dropped.values()),
         "streams_left_out": sum(facts["streams_left_out"] for facts in processes),
         "processes": [
-            {"process": named(facts), "rows_not_here": not_here[facts["process"]]} for facts in processes if not_here[facts["process"]] > 0
+            {"process": named(facts), "rows_not_here": not_here[facts["process"]]}
+            for facts in processes
+            if not_here[facts["process"]] > 0
         ][:LISTED],
-        "unended": {"processes": len(unended), "first": [named(facts) for facts in unended[:LISTED]]},
+        "unended": {
+            "processes": len(unended),
+            "first": [named(facts) for facts in unended[:LISTED]],
+        },
     }
 
 
@@ -185,9 +235,21 @@ def _name(chunks: dict[str, Any], at: int) -> dict[str, Any]:
 
 def _by_subscription(carries: Carries, starts: Ints) -> dict[str, Ints]:
     chunks = carries.chunks
-    sums = ("terminals", "cancels", "elements", "bytes", "publisher_wait", "subscriber_wait", "publisher_stalls", "subscriber_stalls")
+    sums = (
+        "terminals",
+        "cancels",
+        "elements",
+        "bytes",
+        "publisher_wait",
+        "subscriber_wait",
+        "publisher_stalls",
+        "subscriber_stalls",
+    )
     if not len(starts):
-        return {name: np.zeros(0, dtype=np.int64) for name in (*sums, "longest", "first_time", "last_time")}
+        return {
+            name: np.zeros(0, dtype=np.int64)
+            for name in (*sums, "longest", "first_time", "last_time")
+        }
     totals = {name: np.add.reduceat(chunks[name], starts) for name in sums}
     return {
         **totals,
@@ -198,16 +260,27 @@ def _by_subscription(carries: Carries, starts: Ints) -> dict[str, Ints]:
 
 
 def _waits(histogram: Ints) -> dict[str, Any]:
-    """Return how many waits there were, and the upper ends of the buckets with the percentiles, in seconds."""
+    """Return how many waits there were, and the upper ends of the buckets with the percentiles,
+    in seconds.
+    """
     count = int(histogram.sum())
     upto = np.cumsum(histogram)
     percentiles = {
-        str(percent): float(2 ** (int(np.searchsorted(upto, max(1, count * percent / 100))) + 1)) / NS for percent in PERCENT if count
+        str(percent): float(2 ** (int(np.searchsorted(upto, max(1, count * percent / 100))) + 1))
+        / NS
+        for percent in PERCENT
+        if count
     }
-    return {"count": count, "seconds_at_percent": percentiles, "buckets_of_powers_of_2_ns": histogram.tolist()[:BUCKETS]}
+    return {
+        "count": count,
+        "seconds_at_percent": percentiles,
+        "buckets_of_powers_of_2_ns": histogram.tolist()[:BUCKETS],
+    }
 
 
-def _publishers(chunks: dict[str, Any], starts: Ints, totals: dict[str, Ints], index: Index) -> list[dict[str, Any]]:
+def _publishers(
+    chunks: dict[str, Any], starts: Ints, totals: dict[str, Ints], index: Index
+) -> list[dict[str, Any]]:
     found: dict[str, dict[str, Any]] = {}
     for number, at in enumerate(starts.tolist()):
         name = index.name(int(chunks["process"][at]), int(chunks["subscription"][at]))
@@ -226,13 +299,22 @@ def _publishers(chunks: dict[str, Any], starts: Ints, totals: dict[str, Ints], i
             },
         )
         row["subscriptions"] += 1
-        for column in ("elements", "bytes", "publisher_wait", "subscriber_wait", "publisher_stalls", "subscriber_stalls"):
+        for column in (
+            "elements",
+            "bytes",
+            "publisher_wait",
+            "subscriber_wait",
+            "publisher_stalls",
+            "subscriber_stalls",
+        ):
             row[column] += int(totals[column][number])
         row["longest"] = max(row["longest"], int(totals["longest"][number]))
     rows = sorted(found.values(), key=lambda row: -row["elements"])[:PUBLISHERS]
     for row in rows:
         # The larger wait tells who waits for whom.
-        row["waits_for"] = "subscriber" if row["subscriber_wait"] > row["publisher_wait"] else "publisher"
+        row["waits_for"] = (
+            "subscriber" if row["subscriber_wait"] > row["publisher_wait"] else "publisher"
+        )
         for column in ("publisher_wait", "subscriber_wait", "longest"):
             row[f"{column}_seconds"] = round(row.pop(column) / NS, 6)
     return rows

@@ -1,4 +1,6 @@
-"""The exact look at one chunk, with what came before it: which row breaches which rule first, and how often."""
+"""The exact look at one chunk, with what came before it:
+which row breaches which rule first, and how often.
+"""
 
 from typing import Final
 
@@ -60,32 +62,47 @@ class Violation:
 
 
 def scan(rows: Columns, carry: WindowState, *, is_answered_later: bool) -> list[Violation]:
-    """Return the violations in the rows of one chunk, by the position of the first breach. `carry` is moved on.
+    """Return the violations in the rows of one chunk, by the position of the first breach.
+    `carry` is moved on.
 
-    `is_answered_later`: an on_error stands in a later chunk of the subscription, so no bad request stays without an answer.
+    `is_answered_later`: an on_error stands in a later chunk of the subscription,
+    so no bad request stays without an answer.
     """
     found = []
     for rule, breaches in _breaches(rows, carry, is_answered_later=is_answered_later):
         positions = np.flatnonzero(breaches)
         if len(positions):
             found.append((int(positions[0]), rule, len(positions)))
-    # Two rules may be breached first by the same row: a stable sort leaves them in the order of the rules.
+    # Two rules may be breached first by the same row:
+    # a stable sort leaves them in the order of the rules.
     return [
         Violation(rule, int(rows["seq"][first]), count, tuple(_transcript(rows, first)))
         for first, rule, count in sorted(found, key=lambda each: each[0])
     ]
 
 
-def _breaches(rows: Columns, carry: WindowState, *, is_answered_later: bool) -> list[tuple[str, Flags]]:
+def _breaches(
+    rows: Columns, carry: WindowState, *, is_answered_later: bool
+) -> list[tuple[str, Flags]]:
     """Return for each rule which rows breach it, and move `carry` on."""
     kind, n = rows["kind"], rows["n"]
     count = len(kind)
-    is_next, is_request, is_cancel, is_error = kind == ON_NEXT, kind == REQUEST, kind == CANCEL, kind == ON_ERROR
+    is_next, is_request, is_cancel, is_error = (
+        kind == ON_NEXT,
+        kind == REQUEST,
+        kind == CANCEL,
+        kind == ON_ERROR,
+    )
     is_terminal = is_error | (kind == ON_COMPLETE)
-    was_cancelled, was_terminated = _before(is_cancel, carried=carry.is_cancelled), _before(is_terminal, carried=carry.is_terminated)
+    was_cancelled, was_terminated = (
+        _before(is_cancel, carried=carry.is_cancelled),
+        _before(is_terminal, carried=carry.is_terminated),
+    )
     was_begun = np.ones(count, dtype=bool)
     was_begun[:1] = carry.is_begun
-    demand = carry.demand + np.cumsum(np.where(is_request & (n > 0) & ~was_cancelled, np.minimum(n, MOST_DEMAND), 0))
+    demand = carry.demand + np.cumsum(
+        np.where(is_request & (n > 0) & ~was_cancelled, np.minimum(n, MOST_DEMAND), 0)
+    )
     elements = carry.elements + np.cumsum(np.where(is_next, n, 0))
     errors = np.flatnonzero(is_error)
     last_error = count if is_answered_later else int(errors[-1]) if len(errors) else -1
@@ -119,5 +136,8 @@ def _transcript(rows: Columns, position: int) -> list[str]:
     for at in range(begin, min(end, len(rows["seq"]))):
         kind, n = int(rows["kind"][at]), int(rows["n"][at])
         amount = f"({n})" if kind == REQUEST else f" x{n}" if kind == ON_NEXT else ""
-        lines.append(f"{'>' if at == position else ' '} {int(rows['seq'][at])} {NAMES.get(kind, str(kind))}{amount}")
+        lines.append(
+            f"{'>' if at == position else ' '} {int(rows['seq'][at])} "
+            f"{NAMES.get(kind, str(kind))}{amount}"
+        )
     return lines

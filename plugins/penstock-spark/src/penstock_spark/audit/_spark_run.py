@@ -10,13 +10,17 @@ import pyarrow as pa
 from penstock_spark.audit._job import Function, Work
 
 PER_CORE: Final = 4
-"""Tasks for each core: a slow one does not leave the other cores idle for long, and the progress moves."""
+"""Tasks for each core: a slow one does not leave the other cores idle for long,
+and the progress moves.
+"""
 
 LOOK: Final = 0.5
 """Seconds between two looks at the progress."""
 
 Progress = Callable[[str, int, int], None]
-"""Called with the name of the work, the number of its tasks that have ended, and the number of all its tasks."""
+"""Called with the name of the work, the number of its tasks that have ended,
+and the number of all its tasks.
+"""
 
 
 class SparkRun:
@@ -32,7 +36,9 @@ class SparkRun:
         parts = max(1, min(len(rows), PER_CORE * self._spark.sparkContext.defaultParallelism))
         frame = self._spark.createDataFrame(rows, "number bigint, item string").repartition(parts)
         done = Event()
-        watching = Thread(target=self._watch, args=(done, what), name="progress of the audit", daemon=True)
+        watching = Thread(
+            target=self._watch, args=(done, what), name="progress of the audit", daemon=True
+        )
         watching.start()
         try:
             return frame.mapInArrow(function, types).toArrow()
@@ -46,4 +52,8 @@ class SparkRun:
             stages = [tracker.getStageInfo(stage) for stage in tracker.getActiveStageIds()]
             known = [stage for stage in stages if stage is not None]
             if known:
-                self._progress(what, sum(stage.numCompletedTasks for stage in known), sum(stage.numTasks for stage in known))
+                self._progress(
+                    what,
+                    sum(stage.numCompletedTasks for stage in known),
+                    sum(stage.numTasks for stage in known),
+                )

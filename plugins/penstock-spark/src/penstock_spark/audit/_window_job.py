@@ -1,9 +1,11 @@
-"""The same judgement by window functions of Spark SQL: slower, and in few lines. Tests compare both.
+"""The same judgement by window functions of Spark SQL: slower, and in few lines.
+Tests compare both.
 
-It needs all rows of a subscription in one task, so a subscription that holds most of the rows holds up the job.
+It needs all rows of a subscription in one task, so a subscription
+that holds most of the rows holds up the job.
 
-No window ends at UNBOUNDED FOLLOWING behind a moving start: Spark computes such a window anew for each row, and the time of a subscription
-would grow with the square of its rows.
+No window ends at UNBOUNDED FOLLOWING behind a moving start: Spark computes such a window anew for
+each row, and the time of a subscription would grow with the square of its rows.
 """
 
 from typing import Any

@@ -1,7 +1,7 @@
 """The lag of the sources of a streaming query, under the names that Kafka's source uses.
 
-A source in Python cannot report metrics. But the progress of a query has its end offset and its latest offset, from which the
-figures follow.
+A source in Python cannot report metrics. But the progress of a query has its end offset and its
+latest offset, from which the figures follow.
 """
 
 import json
@@ -15,7 +15,9 @@ from penstock_spark.source._offsets import Offset
 
 
 class Lag(NamedTuple):
-    """How many elements a query has not read yet, over the partitions of one source. The names are those of Kafka's metrics."""
+    """How many elements a query has not read yet, over the partitions of one source. The names
+    are those of Kafka's metrics.
+    """
 
     minOffsetsBehindLatest: int  # noqa: N815  # Kafka's names
     maxOffsetsBehindLatest: int  # noqa: N815  # the same
@@ -23,7 +25,9 @@ class Lag(NamedTuple):
 
 
 def lag_of(end: str | None, latest: str | None) -> Lag | None:
-    """Return the lag between two offsets as the progress of a query has them. None if they are those of another source."""
+    """Return the lag between two offsets as the progress of a query has them.
+    None if they are those of another source.
+    """
     read, known = _positions(end), _positions(latest)
     if not known:
         return None
@@ -40,10 +44,11 @@ def _positions(text: str | None) -> dict[Any, int]:
 
 
 class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is not installed for the check
-    """Reports the lag of each penstock source after each batch: ``spark.streams.addListener(LagListener(report))``.
+    """Reports the lag of each penstock source after each batch:
+    ``spark.streams.addListener(LagListener(report))``.
 
-    `report` is called with the name of the query (its id if it has none), the index of the source, and the `Lag`. Spark calls it in a
-    thread of its own, so it must not block.
+    `report` is called with the name of the query (its id if it has none), the index of the source,
+    and the `Lag`. Spark calls it in a thread of its own, so it must not block.
     """
 
     def __init__(self, report: Callable[[str, int, Lag], None]) -> None:

@@ -1,9 +1,11 @@
-"""The rows of a DataFrame in the driver's process, as lists of elements, computed as far as they are pulled.
+"""The rows of a DataFrame in the driver's process, as lists of elements,
+computed as far as they are pulled.
 
-`mapInArrow` makes the elements on the workers, and packs those of each batch of rows into one row, because a row of Spark costs Python much
-more than an element.
-If a worker finds a row that cannot be an element, the packed row has the text of the error: Spark would bury it in a text of Java.
-`toLocalIterator` computes one partition at a time, when it is reached.
+`mapInArrow` makes the elements on the workers, and packs those of each batch of rows into one row,
+because a row of Spark costs Python much more than an element.
+If a worker finds a row that cannot be an element, the packed row has the text of the error: Spark
+would bury it in a text of Java. `toLocalIterator` computes one partition at a time, when it is
+reached.
 """
 
 from collections.abc import Iterable, Iterator
@@ -29,12 +31,17 @@ def check_format(frame: Any, value_format: str) -> None:
     if value_format not in ("raw", "json", "arrow"):
         raise UsageError(f"value_format={value_format!r}; give raw, json or arrow")
     if frame.isStreaming:
-        raise UsageError("this DataFrame is of a streaming query: use foreach_batch, or the sink writeStream.format('penstock')")
+        raise UsageError(
+            "this DataFrame is of a streaming query: use foreach_batch, or the sink "
+            "writeStream.format('penstock')"
+        )
     check_columns(frame.dtypes, value_format)
 
 
 def lists_of(frame: Any, value_format: str) -> Iterator[list[bytes]]:
-    """Yield the elements of `frame` in lists. Nothing is computed before the first one is pulled, and then one partition at a time."""
+    """Yield the elements of `frame` in lists. Nothing is computed before the first one is
+    pulled, and then one partition at a time.
+    """
     packed = frame.mapInArrow(partial(pack, value_format), PACKED)
     # No prefetch: a partition is computed when the elements of those before it were pulled.
     for row in packed.toLocalIterator(prefetchPartitions=False):
@@ -68,4 +75,6 @@ def _packed(values: pa.Array, name: str) -> pa.RecordBatch:
     batch, sink = pa.record_batch([values], names=[name]), pa.BufferOutputStream()
     with pa.ipc.new_stream(sink, batch.schema) as writer:
         writer.write_batch(batch)
-    return pa.record_batch([pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["packed"])
+    return pa.record_batch(
+        [pa.array([sink.getvalue().to_pybytes()], pa.binary())], names=["packed"]
+    )

@@ -16,10 +16,27 @@ ARROW: Final = "arrow"
 SINK_OPTIONS: Final = (
     Option("uri", text, None, "the server, such as tcp://10.0.0.5:7000; or save(uri), start(uri)"),
     Option("stream", text, None, "the name that the server receives under"),
-    Option("partition", text, "", "the partition of the log; without it the tasks are spread over all"),
-    Option("valueFormat", choice(RAW, JSON, ARROW), RAW, "raw takes the column value; json and arrow take all columns"),
-    Option("delivery", choice(EXACTLY_ONCE, AT_LEAST_ONCE), None, "exactlyOnce refuses receivers without a log"),
-    Option("writeId", text, None, "for write: the id of the data; with an id that was written before nothing is appended"),
+    Option(
+        "partition", text, "", "the partition of the log; without it the tasks are spread over all"
+    ),
+    Option(
+        "valueFormat",
+        choice(RAW, JSON, ARROW),
+        RAW,
+        "raw takes the column value; json and arrow take all columns",
+    ),
+    Option(
+        "delivery",
+        choice(EXACTLY_ONCE, AT_LEAST_ONCE),
+        None,
+        "exactlyOnce refuses receivers without a log",
+    ),
+    Option(
+        "writeId",
+        text,
+        None,
+        "for write: the id of the data; with an id that was written before nothing is appended",
+    ),
     *CLIENT_OPTIONS,
 )
 """The options of the sink."""
@@ -41,14 +58,20 @@ class SinkSettings(NamedTuple):
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SinkSettings":
-        """Read the options of a query. Raises UsageError for unknown ones and bad values, and if the server or the name is missing."""
+        """Read the options of a query. Raises UsageError for unknown ones and bad values, and if
+        the server or the name is missing.
+        """
         refuse_secrets(given)
         values = read_options(_with_path(given), SINK_OPTIONS, ignored=OF_SPARK)
         if values["uri"] is None:
-            raise UsageError("give the server, as .option('uri', 'tcp://10.0.0.5:7000') or .start('tcp://10.0.0.5:7000')")
+            raise UsageError(
+                "give the server, as .option('uri', 'tcp://10.0.0.5:7000') or "
+                ".start('tcp://10.0.0.5:7000')"
+            )
         if values["stream"] is None:
             raise UsageError(
-                "give the name that the server receives under, as .option('stream', 'orders') for penstock.receive(service, 'orders', …)"
+                "give the name that the server receives under, as .option('stream', 'orders') for "
+                "penstock.receive(service, 'orders', …)"
             )
         return cls(
             uri=values["uri"],
@@ -66,5 +89,7 @@ def _with_path(given: Mapping[str, str]) -> dict[str, Any]:
     rest = {name: each for name, each in given.items() if name.lower() != "path"}
     paths = [each for name, each in given.items() if name.lower() == "path"]
     if paths and any(name.lower() == "uri" for name in rest):
-        raise UsageError("the server is given twice: as the option uri, and in save(uri) or start(uri)")
+        raise UsageError(
+            "the server is given twice: as the option uri, and in save(uri) or start(uri)"
+        )
     return rest | ({"uri": paths[0]} if paths else {})

@@ -1,9 +1,11 @@
-"""One task of a query writes its rows: it publishes them to the receiver, whose demand sets the pace.
+"""One task of a query writes its rows:
+it publishes them to the receiver, whose demand sets the pace.
 
 Rules of this file:
 
 * The task connects when it has its first row: a partition without rows costs no connection.
-* Rows are pulled from Spark as far as the receiver has asked. So neither this process nor the connection holds more than that.
+* Rows are pulled from Spark as far as the receiver has asked. So neither this process nor the
+  connection holds more than that.
 * A failure of the rows is the one that is raised, and not what the receiver says about it.
 """
 
@@ -42,7 +44,9 @@ class Answer(NamedTuple):
 
 
 class Rows:
-    """The elements of a task, as an iterable for one subscription. `count` and `error` tell how far it came."""
+    """The elements of a task, as an iterable for one subscription.
+    `count` and `error` tell how far it came.
+    """
 
     def __init__(self, elements: Iterator[Sequence[bytes]], where: str) -> None:
         self._elements = elements
@@ -56,7 +60,8 @@ class Rows:
                 check_sizes(each, self.count, self._where)
                 self.count += len(each)
                 yield from each
-        except Exception as error:  # boundary: the rows come from the user's query. `stage` raises it
+        except Exception as error:
+            # boundary: the rows come from the user's query. `stage` raises it.
             self.error = error
             raise
 
@@ -85,14 +90,19 @@ def stage(settings: SinkSettings, task: TaskId, elements: Iterator[Sequence[byte
             raise _refused(settings, error) from error
     if answer["elements"] != rows.count:
         raise PublisherFailed(
-            f"{settings.uri} says that {answer['elements']:,} elements came under {settings.stream!r}, and {rows.count:,} were sent: "
+            f"{settings.uri} says that {answer['elements']:,} elements came under "
+            f"{settings.stream!r}, and {rows.count:,} were sent: "
             "Spark repeats the task"
         )
     return Answer(rows.count, answer["is_staged"])
 
 
-def commit(settings: SinkSettings, query: str, batch: int, attempts: Sequence[tuple[int, str, int]]) -> None:
-    """Commit what the tasks of a batch have staged. Asked again after a lost connection: the receiver appends a batch once."""
+def commit(
+    settings: SinkSettings, query: str, batch: int, attempts: Sequence[tuple[int, str, int]]
+) -> None:
+    """Commit what the tasks of a batch have staged. Asked again after a lost connection: the
+    receiver appends a batch once.
+    """
     payload = {"query": query, "batch": batch, "attempts": attempts}
     for left in reversed(range(TRIES)):
         try:
@@ -100,8 +110,9 @@ def commit(settings: SinkSettings, query: str, batch: int, attempts: Sequence[tu
         except ConnectionLost as error:
             if not left:
                 raise ConnectionLost(
-                    f"{settings.uri} was lost {TRIES} times while it committed batch {batch}: {error}. Start the query again: it repeats "
-                    "the batch, and what was committed is not appended again"
+                    f"{settings.uri} was lost {TRIES} times while it committed batch {batch}: "
+                    f"{error}. Start the query again: it repeats the batch, and what was "
+                    "committed is not appended again"
                 ) from error
         else:
             return
@@ -115,16 +126,22 @@ def abort(settings: SinkSettings, query: str, batch: int, run: str) -> None:
 def _ask(settings: SinkSettings, word: str, payload: dict[str, Any]) -> None:
     with settings.client.connect(settings.uri) as peer:
         try:
-            peer.request(f"{settings.stream}/{word}", payload, serializer="json", timeout=settings.client.read_timeout)
+            peer.request(
+                f"{settings.stream}/{word}",
+                payload,
+                serializer="json",
+                timeout=settings.client.read_timeout,
+            )
         except PublisherFailed as error:
             raise _explained(settings, error) from error
         except Rejected as error:
             raise _refused(settings, error) from error
         except StreamTimeout as error:
             raise StreamTimeout(
-                f"the receiver {settings.stream!r} at {settings.uri} did not answer a {word} within {settings.client.read_timeout:g} s: a "
-                f"large batch takes its disk longer. Give {READ_TIMEOUT} more, or write smaller batches, and start the query again: it "
-                "repeats the batch, and what was committed is not appended again"
+                f"the receiver {settings.stream!r} at {settings.uri} did not answer a {word} "
+                f"within {settings.client.read_timeout:g} s: a large batch takes its disk longer. "
+                f"Give {READ_TIMEOUT} more, or write smaller batches, and start the query again: "
+                "it repeats the batch, and what was committed is not appended again"
             ) from error
 
 
@@ -133,10 +150,12 @@ def _explained(settings: SinkSettings, error: Exception) -> Exception:
 
 
 def _refused(settings: SinkSettings, error: Rejected) -> Exception:
-    # Not the text of the error: it names an argument of Python, and the name that the query writes under is not in question.
+    # Not the text of the error: it names an argument of Python, and the name
+    # that the query writes under is not in question.
     if isinstance(error, AuthRefused):
         return settings.client.refused(settings.uri, error)
     return Rejected(
-        f"{settings.uri} did not let this query write under {settings.stream!r}: {error}. Its service needs "
-        f"penstock.receive(service, {settings.stream!r}, log), and must let this client open it"
+        f"{settings.uri} did not let this query write under {settings.stream!r}: {error}. Its "
+        f"service needs penstock.receive(service, {settings.stream!r}, log), and must let this "
+        "client open it"
     )

@@ -2,8 +2,10 @@
 
 Rules of this file:
 
-* Spark pickles a writer to each task, and makes a new one to commit. So nothing but the settings and the messages of the tasks survives.
-* A task that is repeated stages again, under another name. The driver commits one attempt of each partition.
+* Spark pickles a writer to each task, and makes a new one to commit. So nothing but the settings
+  and the messages of the tasks survives.
+* A task that is repeated stages again, under another name.
+  The driver commits one attempt of each partition.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -14,7 +16,11 @@ from uuid import uuid4
 
 import pyarrow as pa
 from pyspark import TaskContext
-from pyspark.sql.datasource import DataSourceArrowWriter, DataSourceStreamArrowWriter, WriterCommitMessage
+from pyspark.sql.datasource import (
+    DataSourceArrowWriter,
+    DataSourceStreamArrowWriter,
+    WriterCommitMessage,
+)
 from pyspark.sql.types import StructType
 
 from penstock.api import PenstockError, UsageError
@@ -38,17 +44,29 @@ class Staged(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not insta
     is_staged: bool
 
 
-def stream_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> "StreamWriter":
-    """Return the writer of one batch of a streaming query. Raises UsageError for options and columns that do not fit."""
+def stream_writer(
+    given: Mapping[str, str], schema: StructType, *, overwrite: bool
+) -> "StreamWriter":
+    """Return the writer of one batch of a streaming query.
+    Raises UsageError for options and columns that do not fit.
+    """
     if overwrite:
-        raise UsageError('outputMode("complete") replaces what was written, and a log cannot do that: use outputMode("append") or "update"')
+        raise UsageError(
+            'outputMode("complete") replaces what was written, and a log cannot do that: use '
+            'outputMode("append") or "update"'
+        )
     return StreamWriter(_settings(given, schema), uuid4().hex)
 
 
 def batch_writer(given: Mapping[str, str], schema: StructType, *, overwrite: bool) -> "BatchWriter":
-    """Return the writer of a DataFrame. Raises UsageError for options and columns that do not fit."""
+    """Return the writer of a DataFrame.
+    Raises UsageError for options and columns that do not fit.
+    """
     if overwrite:
-        raise UsageError('mode("overwrite") replaces what was written, and a log cannot do that: use mode("append")')
+        raise UsageError(
+            'mode("overwrite") replaces what was written, and a log cannot do that: use '
+            'mode("append")'
+        )
     return BatchWriter(_settings(given, schema), uuid4().hex)
 
 
@@ -63,7 +81,9 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspar
         context = _context()
         query, batch = context.getLocalProperty(QUERY_ID), context.getLocalProperty(BATCH_ID)
         if query is None or batch is None:
-            raise UsageError(f"Spark gives this task no {QUERY_ID} or no {BATCH_ID}: use pyspark 4.2 or newer")
+            raise UsageError(
+                f"Spark gives this task no {QUERY_ID} or no {BATCH_ID}: use pyspark 4.2 or newer"
+            )
         return _write(self._settings, context, iterator, query, int(batch), self._run)
 
     def commit(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
@@ -81,7 +101,9 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark is no
         self._run = run
 
     def write(self, iterator: Iterator[pa.RecordBatch]) -> Staged:
-        return _write(self._settings, _context(), iterator, self._settings.write_id or self._run, 0, self._run)
+        return _write(
+            self._settings, _context(), iterator, self._settings.write_id or self._run, 0, self._run
+        )
 
     def commit(self, messages: list[WriterCommitMessage | None]) -> None:
         _commit(self._settings, messages)
@@ -92,7 +114,10 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark is no
 
 def _settings(given: Mapping[str, str], schema: StructType) -> SinkSettings:
     settings = SinkSettings.of(given)
-    check_columns([(field.name, field.dataType.simpleString()) for field in schema.fields], settings.value_format)
+    check_columns(
+        [(field.name, field.dataType.simpleString()) for field in schema.fields],
+        settings.value_format,
+    )
     return settings
 
 
@@ -103,7 +128,14 @@ def _context() -> Any:
     return context
 
 
-def _write(settings: SinkSettings, context: Any, batches: Iterator[pa.RecordBatch], query: str, batch: int, run: str) -> Staged:
+def _write(
+    settings: SinkSettings,
+    context: Any,
+    batches: Iterator[pa.RecordBatch],
+    query: str,
+    batch: int,
+    run: str,
+) -> Staged:
     # The number of an attempt begins at 0 again in each driver: the run makes the name unique.
     task = TaskId(query, batch, run, context.partitionId(), f"{run}-{context.taskAttemptId()}")
     answer = stage(settings, task, all_elements(batches, encoder_of(settings.value_format)))
@@ -118,12 +150,20 @@ def _commit(settings: SinkSettings, messages: Sequence[WriterCommitMessage | Non
     found = [each for each in _staged(messages) if each.elements and each.is_staged]
     # Nothing to commit: no row, or a receiver that has no transactions.
     if found:
-        commit(settings, found[0].query, found[0].batch, [(each.partition, each.attempt, each.elements) for each in found])
+        commit(
+            settings,
+            found[0].query,
+            found[0].batch,
+            [(each.partition, each.attempt, each.elements) for each in found],
+        )
 
 
-def _abort(settings: SinkSettings, messages: Sequence[WriterCommitMessage | None], run: str) -> None:
+def _abort(
+    settings: SinkSettings, messages: Sequence[WriterCommitMessage | None], run: str
+) -> None:
     found = [each for each in _staged(messages) if each.is_staged]
     if found:
-        # The failure that Spark reports is that of the batch. The receiver drops what was staged when it needs the room.
+        # The failure that Spark reports is that of the batch.
+        # The receiver drops what was staged when it needs the room.
         with suppress(PenstockError):
             abort(settings, found[0].query, found[0].batch, run)

@@ -1,8 +1,10 @@
-"""Values of JSON or MessagePack, as Python has them, become values that `pyarrow.array` takes for a column.
+"""Values of JSON or MessagePack, as Python has them, become values
+that `pyarrow.array` takes for a column.
 
 Rules of this file:
 
-* A value that does not fit its column is refused. Arrow alone would cut 1.5 to 1, and make the date 1970-01-06 of the number 5.
+* A value that does not fit its column is refused. Arrow alone would cut 1.5 to 1, and make the date
+  1970-01-06 of the number 5.
 * What JSON and MessagePack write as a text is read from a text: dates, times and decimals.
 """
 
@@ -21,7 +23,9 @@ _TOO_FINE: Final = re.compile(r"[.,]\d{7}")
 
 
 def convert_value(value: Any, kind: pa.DataType) -> Any:
-    """Return `value` for a column of the type `kind`. Raises ProtocolError for one that does not fit."""
+    """Return `value` for a column of the type `kind`.
+    Raises ProtocolError for one that does not fit.
+    """
     if value is None:
         return None
     for is_type, convert in _CONVERTERS:
@@ -75,7 +79,11 @@ def _time(value: Any, kind: pa.DataType) -> Any:
     if type(value) is not dt.datetime:
         raise _refuse(value, kind)
     # A time without a zone is one of UTC, as Arrow reads it from JSON.
-    return value if value.tzinfo is None else value.astimezone(dt.UTC).replace(tzinfo=dt.UTC if kind.tz else None)
+    return (
+        value
+        if value.tzinfo is None
+        else value.astimezone(dt.UTC).replace(tzinfo=dt.UTC if kind.tz else None)
+    )
 
 
 def _list(value: Any, kind: pa.DataType) -> Any:
@@ -93,10 +101,15 @@ def _struct(value: Any, kind: pa.DataType) -> Any:
 def _map(value: Any, kind: pa.DataType) -> Any:
     if type(value) is not dict:
         raise _refuse(value, kind)
-    return [(convert_value(key, kind.key_type), convert_value(each, kind.item_type)) for key, each in value.items()]
+    return [
+        (convert_value(key, kind.key_type), convert_value(each, kind.item_type))
+        for key, each in value.items()
+    ]
 
 
-_CONVERTERS: Final[tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataType], Any]], ...]] = (
+_CONVERTERS: Final[
+    tuple[tuple[Callable[[pa.DataType], bool], Callable[[Any, pa.DataType], Any]], ...]
+] = (
     (pa.types.is_integer, _integer),
     (pa.types.is_floating, _number),
     (pa.types.is_decimal, _decimal),

@@ -2,10 +2,12 @@
 
 Rules of this file:
 
-* An offset counts the elements that were asked for. It is not a position: an element that was signalled while no task read is gone.
-* A publisher with positions is refused: each batch would subscribe from its beginning, and give the same elements again and again.
-* Each batch is a separate subscription, and asks for `maxElementsPerTrigger` elements of all streams together. It ends with fewer if
-  `longPollMs` is over.
+* An offset counts the elements that were asked for. It is not a position: an element that was
+  signalled while no task read is gone.
+* A publisher with positions is refused: each batch would subscribe from its beginning, and give the
+  same elements again and again.
+* Each batch is a separate subscription, and asks for `maxElementsPerTrigger` elements of all
+  streams together. It ends with fewer if `longPollMs` is over.
 """
 
 from penstock.api import UsageError
@@ -15,11 +17,15 @@ from penstock_spark.source._settings import SourceSettings
 
 
 class CountedPlan:
-    """The part that runs in the driver, for a query that may lose elements (`delivery=atMostOnce`): a batch has a number of elements."""
+    """The part that runs in the driver, for a query that may lose elements
+    (`delivery=atMostOnce`): a batch has a number of elements.
+    """
 
     def __init__(self, settings: SourceSettings, publisher: Publisher | None = None) -> None:
         self._settings = settings
-        self._publisher = Publisher(settings.uri, settings.client) if publisher is None else publisher
+        self._publisher = (
+            Publisher(settings.uri, settings.client) if publisher is None else publisher
+        )
         self._is_checked = False
         self._most = max(1, (settings.max_elements or 1) // len(settings.streams))
 
@@ -29,16 +35,23 @@ class CountedPlan:
         return Offset({(stream, ""): 0 for stream in self._settings.streams})
 
     def latest(self, start: Offset, *, is_limited: bool = True) -> Offset:
-        """Return the next count. Each trigger makes a batch: a task learns whether there are elements."""
+        """Return the next count. Each trigger makes a batch:
+        a task learns whether there are elements.
+        """
         _refuse_positions(start)
         self._refuse_logs()
-        return Offset({(stream, ""): start.positions.get((stream, ""), 0) + self._most for stream in self._settings.streams})
+        return Offset(
+            {
+                (stream, ""): start.positions.get((stream, ""), 0) + self._most
+                for stream in self._settings.streams
+            }
+        )
 
     def fix_target(self) -> None:
         """Raise UsageError."""
         raise UsageError(
-            "Trigger.AvailableNow reads what is there, and with delivery=atMostOnce the publisher keeps nothing: use another trigger, or "
-            "let penstock.Spool write the stream to a log"
+            "Trigger.AvailableNow reads what is there, and with delivery=atMostOnce the publisher "
+            "keeps nothing: use another trigger, or let penstock.Spool write the stream to a log"
         )
 
     def newest(self) -> Offset | None:
@@ -50,7 +63,8 @@ class CountedPlan:
         _refuse_positions(end)
         self._refuse_logs()
         return [
-            (Range(*key, start.positions.get(key, stop - self._most), stop), (self._settings.uri,)) for key, stop in end.positions.items()
+            (Range(*key, start.positions.get(key, stop - self._most), stop), (self._settings.uri,))
+            for key, stop in end.positions.items()
         ]
 
     def whole(self, default: str) -> list[tuple[Range, tuple[str, ...]]]:
@@ -70,8 +84,9 @@ class CountedPlan:
         for stream in self._settings.streams:
             if self._publisher.has_positions(stream):
                 raise UsageError(
-                    f"delivery=atMostOnce reads publishers that keep no elements, and {stream!r} is a log: each batch would begin at its "
-                    "first element again. Leave delivery out, and each element is read exactly once"
+                    f"delivery=atMostOnce reads publishers that keep no elements, and {stream!r} "
+                    "is a log: each batch would begin at its first element again. Leave delivery "
+                    "out, and each element is read exactly once"
                 )
         self._publisher.close()  # no other question is asked
         self._is_checked = True
@@ -80,6 +95,6 @@ class CountedPlan:
 def _refuse_positions(offset: Offset) -> None:
     if any(partition for _, partition in offset.positions):
         raise UsageError(
-            "the checkpoint has the positions of a log, and delivery=atMostOnce has none. Leave delivery out, or give this query a "
-            "checkpointLocation of its own"
+            "the checkpoint has the positions of a log, and delivery=atMostOnce has none. Leave "
+            "delivery out, or give this query a checkpointLocation of its own"
         )

@@ -2,11 +2,14 @@
 
 Rules of this file:
 
-* The elements of a list are decoded together, in C where the format allows it: a Python object for each field costs five times as much.
-* If that fails, each half is decoded, and so on, to find those that cannot be decoded. To decode them one by one took 16 times as long
-  with one bad element in ten thousand.
-* An element that lacks a column that is NOT NULL cannot be decoded: Spark would not look, and read what is in the memory there.
-* The columns have exactly the types that Spark expects. Spark compares the types of the first batch only, and breaks on the others.
+* The elements of a list are decoded together, in C where the format allows it: a Python object for
+  each field costs five times as much.
+* If that fails, each half is decoded, and so on, to find those that cannot be decoded. To decode
+  them one by one took 16 times as long with one bad element in ten thousand.
+* An element that lacks a column that is NOT NULL cannot be decoded: Spark would not look, and read
+  what is in the memory there.
+* The columns have exactly the types that Spark expects. Spark compares the types of the first batch
+  only, and breaks on the others.
 """
 
 import importlib
@@ -24,7 +27,9 @@ from penstock_spark.source._json_rows import JsonRows
 from penstock_spark.source._runs import Runs, bytes_column
 
 MOST_MAPS: Final = 64
-"""Elements of MessagePack that are read as maps in one piece, if objects could not be made of them."""
+"""Elements of MessagePack that are read as maps in one piece,
+if objects could not be made of them.
+"""
 
 PLAIN_TYPES: Final = (
     (pa.types.is_boolean, bool),
@@ -44,7 +49,9 @@ class Undecodable(NamedTuple):
 
 
 class Decoded(NamedTuple):
-    """The columns of some elements. `rows` has the number of rows of each element; None if each has one."""
+    """The columns of some elements. `rows` has the number of rows of each element;
+    None if each has one.
+    """
 
     columns: Sequence[pa.Array]
     bad: Sequence[Undecodable] = ()
@@ -66,17 +73,24 @@ class RawDecoder:
 
 
 class RowDecoder:
-    """One row an element: `load_all` decodes a list, and raises if one of them cannot be decoded."""
+    """One row an element: `load_all` decodes a list, and raises
+    if one of them cannot be decoded.
+    """
 
-    def __init__(self, fields: Sequence[pa.Field], load_all: Callable[[Sequence[bytes]], pa.StructArray]) -> None:
+    def __init__(
+        self, fields: Sequence[pa.Field], load_all: Callable[[Sequence[bytes]], pa.StructArray]
+    ) -> None:
         self._fields = [field.with_nullable(True) for field in fields]  # noqa: FBT003  # pyarrow names it so
         self._load = load_all
-        self._required = [(index, field.name) for index, field in enumerate(fields) if not field.nullable]
+        self._required = [
+            (index, field.name) for index, field in enumerate(fields) if not field.nullable
+        ]
 
     def decode(self, elements: Sequence[bytes]) -> Decoded:
         try:
             return Decoded(self._load_all(elements).flatten())
-        except Exception:  # boundary: a serializer may be a plugin, and Arrow has many errors for bad data
+        except Exception:
+            # boundary: a serializer may be a plugin, and Arrow has many errors for bad data.
             rows: list[pa.Array] = []
             bad: list[Undecodable] = []
             self._halve([*elements], 0, rows, bad)
@@ -89,8 +103,12 @@ class RowDecoder:
                 raise _lacks(name)
         return loaded
 
-    def _halve(self, elements: list[bytes], first: int, rows: list[pa.Array], bad: list[Undecodable]) -> None:
-        """Decode elements of which one at least cannot be decoded, the first of them at the place `first`."""
+    def _halve(
+        self, elements: list[bytes], first: int, rows: list[pa.Array], bad: list[Undecodable]
+    ) -> None:
+        """Decode elements of which one at least cannot be decoded,
+        the first of them at the place `first`.
+        """
         middle = len(elements) // 2
         for part, place in ((elements[:middle], first), (elements[middle:], first + middle)):
             try:
@@ -121,10 +139,17 @@ class ArrowDecoder:
         counts = [table.num_rows for table in tables]
         for each in bad:
             # One row of nulls, so that the element can be seen.
-            tables[each.place] = pa.Table.from_arrays([pa.nulls(1, field.type) for field in self._schema], schema=_nullable(self._schema))
+            tables[each.place] = pa.Table.from_arrays(
+                [pa.nulls(1, field.type) for field in self._schema], schema=_nullable(self._schema)
+            )
             counts[each.place] = 1
-        whole = pa.concat_tables([table.cast(_nullable(self._schema)) for table in tables] if bad else tables).combine_chunks()
-        columns = [column.chunk(0) if column.num_chunks else pa.nulls(0, column.type) for column in whole.columns]
+        whole = pa.concat_tables(
+            [table.cast(_nullable(self._schema)) for table in tables] if bad else tables
+        ).combine_chunks()
+        columns = [
+            column.chunk(0) if column.num_chunks else pa.nulls(0, column.type)
+            for column in whole.columns
+        ]
         return Decoded(columns, bad, counts)
 
     def _table(self, element: bytes) -> pa.Table:
@@ -132,9 +157,13 @@ class ArrowDecoder:
             if reader.schema.names != self._schema.names:
                 missing = [name for name in self._schema.names if name not in reader.schema.names]
                 if missing:
-                    raise UsageError(f"it has the columns {reader.schema.names}, and the schema names {missing} as well")
+                    raise UsageError(
+                        f"it has the columns {reader.schema.names}, and the schema names {missing} "
+                        "as well"
+                    )
             table = reader.read_all()
-        # Offsets in a buffer of a peer may lead anywhere, and Arrow does not look when it opens a stream.
+        # Offsets in a buffer of a peer may lead anywhere, and Arrow does not look
+        # when it opens a stream.
         table.validate(full=True)
         is_exact = table.schema.equals(self._schema)
         if not is_exact:
@@ -147,7 +176,9 @@ class ArrowDecoder:
 
 
 def decoder_of(value_format: str, fields: Sequence[pa.Field], message_type: str | None) -> Decoder:
-    """Return the decoder of a format. Raises UsageError if the format needs a plugin, or a class, that is missing."""
+    """Return the decoder of a format.
+    Raises UsageError if the format needs a plugin, or a class, that is missing.
+    """
     kind = pa.struct([field.with_nullable(True) for field in fields])  # noqa: FBT003  # pyarrow names it so
     if value_format == "raw":
         return RawDecoder()
@@ -158,21 +189,29 @@ def decoder_of(value_format: str, fields: Sequence[pa.Field], message_type: str 
     if value_format == "msgpack":
         return RowDecoder(fields, _MsgpackRows(fields, kind).load_all)
     loads = build_registry().serializer("protobuf").for_type(_class_of(message_type or "")).loads
-    return RowDecoder(fields, lambda elements: pa.array([_message(loads(element), kind) for element in elements], kind))
+    return RowDecoder(
+        fields,
+        lambda elements: pa.array([_message(loads(element), kind) for element in elements], kind),
+    )
 
 
 class _MsgpackRows:
-    """Maps of MessagePack. If each column is a number, a text, bytes or a truth, they are read into objects with these attributes.
+    """Maps of MessagePack. If each column is a number, a text, bytes or a truth, they are read into
+    objects with these attributes.
 
-    That takes half the time of maps and of `pyarrow.array` over them. If it fails, the elements are read as maps, and an error of that is
-    the one that the user sees. Many elements are not read as maps in one piece: one bad element would slow down all of its neighbours.
+    That takes half the time of maps and of `pyarrow.array` over them. If it fails, the elements are
+    read as maps, and an error of that is the one that the user sees. Many elements are not read as
+    maps in one piece: one bad element would slow down all of its neighbours.
     """
 
     def __init__(self, fields: Sequence[pa.Field], kind: pa.StructType) -> None:
         self._kind = kind
         self._loads = build_registry().serializer("msgpack").loads
         self._getters = [attrgetter(f"f{index}") for index in range(len(fields))]
-        types = [next((plain for is_type, plain in PLAIN_TYPES if is_type(field.type)), None) for field in fields]
+        types = [
+            next((plain for is_type, plain in PLAIN_TYPES if is_type(field.type)), None)
+            for field in fields
+        ]
         self._decode = None if None in types else _row_decoder(fields, types)
 
     def load_all(self, elements: Sequence[bytes]) -> pa.StructArray:
@@ -180,10 +219,14 @@ class _MsgpackRows:
             # The errors of msgspec and of Arrow are among these.
             with suppress(ValueError, TypeError, OverflowError, RecursionError, pa.ArrowException):
                 rows = list(map(self._decode, elements))
-                columns = [pa.array(list(map(get, rows)), field.type) for get, field in zip(self._getters, self._kind, strict=True)]
+                columns = [
+                    pa.array(list(map(get, rows)), field.type)
+                    for get, field in zip(self._getters, self._kind, strict=True)
+                ]
                 return pa.StructArray.from_arrays(columns, fields=list(self._kind))
             if len(elements) > MOST_MAPS:
-                raise ProtocolError("one of these elements is no map of plain values")  # the decoder then gives each half
+                # The decoder then gives each half.
+                raise ProtocolError("one of these elements is no map of plain values")
         rows = _mappings([self._loads(element) for element in elements])
         return pa.array([convert_value(row, self._kind) for row in rows], self._kind)
 
@@ -193,7 +236,12 @@ def _row_decoder(fields: Sequence[pa.Field], types: Sequence[Any]) -> Callable[[
 
     attributes = [(f"f{index}", kind | None, None) for index, kind in enumerate(types)]
     # Names of columns need not be names in Python.
-    row = msgspec.defstruct("Row", attributes, rename={f"f{index}": field.name for index, field in enumerate(fields)}, gc=False)
+    row = msgspec.defstruct(
+        "Row",
+        attributes,
+        rename={f"f{index}": field.name for index, field in enumerate(fields)},
+        gc=False,
+    )
     return msgspec.msgpack.Decoder(row).decode
 
 
@@ -215,7 +263,9 @@ def _field(message: Any, field: pa.Field) -> Any:
         return _message(value, field.type) if message.HasField(field.name) else None
     if pa.types.is_list(field.type):
         is_nested = pa.types.is_struct(field.type.value_type)
-        return [_message(each, field.type.value_type) for each in value] if is_nested else list(value)
+        return (
+            [_message(each, field.type.value_type) for each in value] if is_nested else list(value)
+        )
     if pa.types.is_timestamp(field.type):
         return value.ToDatetime() if message.HasField(field.name) else None
     return value
@@ -227,7 +277,8 @@ def _class_of(name: str) -> type:
         return getattr(importlib.import_module(module), kind)  # type: ignore[no-any-return]  # the serializer checks it
     except (ImportError, AttributeError, ValueError) as error:
         raise UsageError(
-            f"option messageType={name}: {error}. Give package.module.Class, in a module that each executor can import (--py-files)"
+            f"option messageType={name}: {error}. Give package.module.Class, in a module that each "
+            "executor can import (--py-files)"
         ) from error
 
 

@@ -1,6 +1,7 @@
 """The names of publishers with the words of a log behind the ``?``.
 
-With `subscription` each name has the id of the query, which the log ignores: the server's access log and its `may_open` see it.
+With `subscription` each name has the id of the query, which the log ignores: the server's access
+log and its `may_open` see it.
 """
 
 from collections.abc import Mapping
@@ -8,20 +9,32 @@ from typing import Final
 from urllib.parse import quote
 
 MOST_AFTER: Final = 512
-"""Bytes of the positions in one name. A server takes names of 1,024 bytes (`Limits.max_name`), so if there are many, not all fit."""
+"""Bytes of the positions in one name. A server takes names of 1,024 bytes (`Limits.max_name`),
+so if there are many, not all fit.
+"""
 
 
-def range_name(stream: str, partition: str, start: int, stop: int, subscription: str | None = None) -> str:
+def range_name(
+    stream: str, partition: str, start: int, stop: int, subscription: str | None = None
+) -> str:
     """Return the name of a part of a partition."""
     return _with(stream, f"partition={_quoted(partition)}&start={start}&stop={stop}", subscription)
 
 
-def positions_name(stream: str, after: Mapping[str, int] | None = None, timeout: float = 0.0, subscription: str | None = None) -> str:
-    """Return the name of the positions of a stream. With `after` the server waits until a partition is beyond its position."""
+def positions_name(
+    stream: str,
+    after: Mapping[str, int] | None = None,
+    timeout: float = 0.0,
+    subscription: str | None = None,
+) -> str:
+    """Return the name of the positions of a stream. With `after` the server waits until a
+    partition is beyond its position.
+    """
     pieces, size = [], 0
     for partition, position in ({} if after is None else after).items():
         piece = f"{_quoted(partition)}:{position}"
-        # A comma separates the partitions, so the name of one cannot have a comma here. Its growth shows when the wait is over.
+        # A comma separates the partitions, so the name of one cannot have a comma here. Its growth
+        # shows when the wait is over.
         if "," in partition or size + len(piece) > MOST_AFTER:
             continue
         pieces.append(piece)

@@ -1,12 +1,14 @@
-"""Offsets: how far a query has read each partition, as the JSON that Spark keeps in the checkpoint, and the decision how far to go next.
+"""Offsets: how far a query has read each partition, as the JSON that Spark keeps in the checkpoint,
+and the decision how far to go next.
 
 Rules of this file:
 
-* A position is that of the next element. A range has the positions from its start up to, and not with, its stop.
-* An offset has a digest for each partition: that of the last element before the position. A publisher that comes back with other elements
-  at the same positions is found out by it.
-* An offset says where a range begins if that is not where the offset before it ends: the partition is new, or the log has dropped elements.
-  So a range that is read again has the same start.
+* A position is that of the next element.
+  A range has the positions from its start up to, and not with, its stop.
+* An offset has a digest for each partition: that of the last element before the position. A
+  publisher that comes back with other elements at the same positions is found out by it.
+* An offset says where a range begins if that is not where the offset before it ends: the partition
+  is new, or the log has dropped elements. So a range that is read again has the same start.
 * Nothing here does I/O, and nothing reads a clock.
 """
 
@@ -19,7 +21,9 @@ from penstock.api import UsageError, shown
 T = TypeVar("T", bound=Hashable)
 
 FORMAT: Final = 1
-"""The version of an offset. Another one is refused: it was written by another version of this package."""
+"""The version of an offset. Another one is refused:
+it was written by another version of this package.
+"""
 
 TASKS: Final = 32
 """Ranges of a batch, up to which each has a task of its own: more than most machines have cores."""
@@ -32,7 +36,9 @@ Key: TypeAlias = tuple[str, str]
 
 
 class Facts(NamedTuple):
-    """What a publisher keeps of a partition: the positions from `earliest` up to, and not with, `latest`, and where to read them."""
+    """What a publisher keeps of a partition: the positions from `earliest` up to, and not with,
+    `latest`, and where to read them.
+    """
 
     earliest: int
     latest: int
@@ -40,7 +46,9 @@ class Facts(NamedTuple):
 
 
 class Range(NamedTuple):
-    """A part of a partition that one task reads. `digest` is that of its last element, if it is known."""
+    """A part of a partition that one task reads.
+    `digest` is that of its last element, if it is known.
+    """
 
     stream: str
     partition: str
@@ -59,18 +67,28 @@ class Offset(NamedTuple):
     """The subscriptionId of the query that has planned it; empty without one."""
 
     def to_json(self) -> dict[str, Any]:
-        """Return the value for Spark. Two offsets are equal for Spark if their texts are, so the order of the keys is fixed."""
+        """Return the value for Spark. Two offsets are equal for Spark if their texts are, so the
+        order of the keys is fixed.
+        """
         value: dict[str, Any] = {"penstock": FORMAT, "positions": _nested(self.positions)}
-        value |= {name: _nested(part) for name, part in (("digests", self.digests), ("begins", self.begins)) if part}
+        value |= {
+            name: _nested(part)
+            for name, part in (("digests", self.digests), ("begins", self.begins))
+            if part
+        }
         return value | ({"subscription": self.subscription} if self.subscription else {})
 
     @classmethod
     def from_json(cls, value: Any) -> "Offset":
-        """Read the value that Spark has kept. Raises UsageError for the offset of another source."""
+        """Read the value that Spark has kept.
+        Raises UsageError for the offset of another source.
+        """
         if not isinstance(value, dict) or value.get("penstock") != FORMAT:
             raise UsageError(
-                f"the checkpoint has the offset {shown(value)}, and this source writes {{'penstock': {FORMAT}, …}}: it belongs to another "
-                "source, or to another version of penstock-spark. Give this query a checkpointLocation of its own"
+                f"the checkpoint has the offset {shown(value)}, and this source writes "
+                f"{{'penstock': {FORMAT}, …}}: it belongs to another "
+                "source, or to another version of penstock-spark. Give this query a "
+                "checkpointLocation of its own"
             )
         try:
             return cls(
@@ -80,11 +98,17 @@ class Offset(NamedTuple):
                 str(value.get("subscription", "")),
             )
         except (KeyError, TypeError, ValueError, AttributeError):
-            raise UsageError(f"the offset {shown(value)} in the checkpoint is damaged; begin with a new checkpointLocation") from None
+            raise UsageError(
+                f"the offset {shown(value)} in the checkpoint is damaged; begin with a new "
+                "checkpointLocation"
+            ) from None
 
 
-def read_places(value: Mapping[str, Any], facts: Mapping[Key, Facts], option: str) -> dict[Key, int]:
-    """Return the positions of ``{"orders": {"0": 500, "1": "latest"}}``, as Kafka's users write them: -2 is earliest, and -1 latest.
+def read_places(
+    value: Mapping[str, Any], facts: Mapping[Key, Facts], option: str
+) -> dict[Key, int]:
+    """Return the positions of ``{"orders": {"0": 500, "1": "latest"}}``, as Kafka's users write
+    them: -2 is earliest, and -1 latest.
 
     Raises UsageError for a partition that does not exist, and for a value that is not a place.
     """
@@ -94,35 +118,50 @@ def read_places(value: Mapping[str, Any], facts: Mapping[Key, Facts], option: st
             key = (stream, partition)
             if key not in facts:
                 known = ", ".join(f"{name}/{part}" for name, part in sorted(facts))
-                raise UsageError(f"option {option}: there is no partition {shown(partition)} of stream {shown(stream)}; there are {known}")
+                raise UsageError(
+                    f"option {option}: there is no partition {shown(partition)} of stream "
+                    f"{shown(stream)}; there are {known}"
+                )
             places[key] = _place(place, facts[key], option)
     return places
 
 
 def _place(place: Any, facts: Facts, option: str) -> int:
-    words = {"earliest": facts.earliest, -2: facts.earliest, "latest": facts.latest, -1: facts.latest}
+    words = {
+        "earliest": facts.earliest,
+        -2: facts.earliest,
+        "latest": facts.latest,
+        -1: facts.latest,
+    }
     is_hashable = isinstance(place, str | int) and not isinstance(place, bool)
     if is_hashable and place in words:
         return words[place]
     if not is_hashable or not isinstance(place, int) or place < 0:
-        raise UsageError(f"option {option}: {shown(place)} is no position, and not earliest (-2) or latest (-1)")
+        raise UsageError(
+            f"option {option}: {shown(place)} is no position, and not earliest (-2) or latest (-1)"
+        )
     return place
 
 
 def share(backlog: Mapping[Key, int], most: int) -> dict[Key, int]:
-    """Return how much of each backlog to read if `most` elements may be read in all: in proportion, and all of `most` is used."""
+    """Return how much of each backlog to read if `most` elements may be read in all: in
+    proportion, and all of `most` is used.
+    """
     total = sum(backlog.values())
     if total <= most:
         return dict(backlog)
     shares = {key: count * most // total for key, count in backlog.items()}
-    # Division leaves fewer elements than there are partitions. The largest backlogs get them, so a small `most` still makes progress.
+    # Division leaves fewer elements than there are partitions. The largest backlogs get them, so a
+    # small `most` still makes progress.
     for key in sorted(backlog, key=lambda key: (-backlog[key], key))[: most - sum(shares.values())]:
         shares[key] += 1
     return shares
 
 
 def share_bytes(counts: Mapping[Key, int], means: Mapping[Key, float], most: int) -> dict[Key, int]:
-    """Return how many of `counts` elements of each partition to read if all together may have `most` bytes: at least one element."""
+    """Return how many of `counts` elements of each partition to read if all together may have
+    `most` bytes: at least one element.
+    """
     size = sum(count * means.get(key, 0.0) for key, count in counts.items())
     if size <= most:
         return dict(counts)
@@ -130,7 +169,9 @@ def share_bytes(counts: Mapping[Key, int], means: Mapping[Key, float], most: int
 
 
 def ranges_between(start: Offset, end: Offset, least: int) -> list[Range]:
-    """Return the ranges that tasks read for one batch, `least` of them if there are as many elements."""
+    """Return the ranges that tasks read for one batch, `least` of them
+    if there are as many elements.
+    """
     whole = []
     for key, stop in sorted(end.positions.items()):
         begin = end.begins.get(key, start.positions.get(key, 0))
@@ -140,10 +181,14 @@ def ranges_between(start: Offset, end: Offset, least: int) -> list[Range]:
     return [part for each in whole for part in _cut(each, _parts(each, total, least, len(whole)))]
 
 
-def pack_into_tasks(ranges: Sequence[tuple[Range, T]], least: int) -> list[tuple[tuple[Range, ...], T]]:
-    """Return the ranges of each task. Of more than `TASKS`, small ones with the same addresses share one, and `least` tasks stay.
+def pack_into_tasks(
+    ranges: Sequence[tuple[Range, T]], least: int
+) -> list[tuple[tuple[Range, ...], T]]:
+    """Return the ranges of each task. Of more than `TASKS`, small ones with the same addresses
+    share one, and `least` tasks stay.
 
-    A task costs Spark some 45 ms, so a batch with one element of each of a thousand streams took 23 s on two cores.
+    A task costs Spark some 45 ms, so a batch with one element of each of a thousand streams took 23
+    s on two cores.
     """
     alone: list[tuple[tuple[Range, ...], T]] = [((part,), addresses) for part, addresses in ranges]
     if len(ranges) <= max(TASKS, least):
@@ -191,4 +236,8 @@ def _nested(flat: Mapping[Key, Any]) -> dict[str, dict[str, Any]]:
 
 
 def _flat(nested: Any) -> dict[Key, Any]:
-    return {(stream, partition): value for stream, each in nested.items() for partition, value in each.items()}
+    return {
+        (stream, partition): value
+        for stream, each in nested.items()
+        for partition, value in each.items()
+    }

@@ -2,11 +2,14 @@
 
 Rules of this file:
 
-* The batch that an offset ends may have been planned by another process: the state of this one only saves requests.
-* Spark gives one limit to a source. The others are kept here: bytes by the mean size of a sample, and the least number of elements by not
-  going on until `maxTriggerDelay` is over.
-* A loss moves a position only in an offset that Spark keeps, so it happens once: such an offset is returned also if its batch is empty.
-* `Trigger.AvailableNow` reads up to the positions at its beginning, and no further; `minElementsPerTrigger` does not hold it back.
+* The batch that an offset ends may have been planned by another process:
+  the state of this one only saves requests.
+* Spark gives one limit to a source. The others are kept here: bytes by the mean size of a sample,
+  and the least number of elements by not going on until `maxTriggerDelay` is over.
+* A loss moves a position only in an offset that Spark keeps, so it happens once: such an offset is
+  returned also if its batch is empty.
+* `Trigger.AvailableNow` reads up to the positions at its beginning, and no further;
+  `minElementsPerTrigger` does not hold it back.
 """
 
 import logging
@@ -15,7 +18,16 @@ from time import monotonic
 from typing import Any, Final
 
 from penstock.api import PenstockError, ProtocolError, PublisherFailed, Rejected, UsageError
-from penstock_spark.source._offsets import Facts, Key, Offset, Range, ranges_between, read_places, share, share_bytes
+from penstock_spark.source._offsets import (
+    Facts,
+    Key,
+    Offset,
+    Range,
+    ranges_between,
+    read_places,
+    share,
+    share_bytes,
+)
 from penstock_spark.source._publisher import Publisher
 from penstock_spark.source._settings import EARLIEST, LATEST, SourceSettings
 
@@ -23,11 +35,22 @@ _log: Final = logging.getLogger("penstock.spark")
 
 
 class Plan:
-    """The part of the source that runs in the driver: it decides which elements the next batch of a query has."""
+    """The part of the source that runs in the driver:
+    it decides which elements the next batch of a query has.
+    """
 
-    def __init__(self, settings: SourceSettings, publisher: Publisher | None = None, clock: Callable[[], float] = monotonic) -> None:
+    def __init__(
+        self,
+        settings: SourceSettings,
+        publisher: Publisher | None = None,
+        clock: Callable[[], float] = monotonic,
+    ) -> None:
         self._settings = settings
-        self._publisher = Publisher(settings.uri, settings.client, settings.subscription) if publisher is None else publisher
+        self._publisher = (
+            Publisher(settings.uri, settings.client, settings.subscription)
+            if publisher is None
+            else publisher
+        )
         self._clock = clock
         self._facts: dict[Key, Facts] = {}
         self._target: Mapping[Key, int] | None = None
@@ -45,17 +68,31 @@ class Plan:
         if self._first is None:
             facts = self._ask()
             starting = self._settings.starting or default
-            self._first = Offset(self._places(starting, facts, "startingOffsets", starting if isinstance(starting, str) else EARLIEST))
+            self._first = Offset(
+                self._places(
+                    starting,
+                    facts,
+                    "startingOffsets",
+                    starting if isinstance(starting, str) else EARLIEST,
+                )
+            )
         return self._first
 
     def latest(self, start: Offset, *, is_limited: bool = True) -> Offset:
-        """Return where the next batch ends: at `start` if there is none yet. Without `is_limited` it takes all that is there."""
+        """Return where the next batch ends: at `start` if there is none yet. Without
+        `is_limited` it takes all that is there.
+        """
         self._check_owner(start)
         self._check_selected(start)
-        facts = self._ask(after=self._seen(start), wait=0.0 if self._target is not None else self._settings.long_poll)
+        facts = self._ask(
+            after=self._seen(start),
+            wait=0.0 if self._target is not None else self._settings.long_poll,
+        )
         begins = {key: self._begin(start, key, each) for key, each in facts.items()}
         begins |= {key: facts[key].earliest for key in self._changed(start, begins)}
-        is_moved = any(begins.get(key, position) != position for key, position in start.positions.items())
+        is_moved = any(
+            begins.get(key, position) != position for key, position in start.positions.items()
+        )
         backlog = {key: self._end(key, each.latest) - begins[key] for key, each in facts.items()}
         backlog = {key: count for key, count in backlog.items() if count > 0}
         counts = self._limited(backlog, begins) if is_limited else backlog
@@ -65,10 +102,13 @@ class Plan:
         self._last_batch_at = self._clock()
         positions = {key: begins[key] + counts.get(key, 0) for key in begins}
         digests = {key: self._digest(key, positions[key]) for key in counts} | {
-            key: digest for key, digest in start.digests.items() if key not in counts and start.positions.get(key) == positions.get(key)
+            key: digest
+            for key, digest in start.digests.items()
+            if key not in counts and start.positions.get(key) == positions.get(key)
         }
         if self._publisher.epoch != self._epoch:
-            # The connection was made again meanwhile, so the digests may be those of other elements than the ones that were examined.
+            # The connection was made again meanwhile, so the digests may be those of other elements
+            # than the ones that were examined.
             return self.latest(start, is_limited=is_limited)
         moved = {key: begin for key, begin in begins.items() if begin != start.positions.get(key)}
         known = {key: digest for key, digest in digests.items() if digest}
@@ -80,8 +120,12 @@ class Plan:
         self._target = {key: each.latest for key, each in self._ask().items()}
 
     def newest(self) -> Offset | None:
-        """Return the newest positions that are known. Spark shows them beside the end of a batch: the difference is the lag."""
-        return Offset({key: each.latest for key, each in self._facts.items()}) if self._facts else None
+        """Return the newest positions that are known. Spark shows them beside the end of a
+        batch: the difference is the lag.
+        """
+        return (
+            Offset({key: each.latest for key, each in self._facts.items()}) if self._facts else None
+        )
 
     # --- what a batch reads
 
@@ -93,7 +137,8 @@ class Plan:
             self._ask()
         found = ranges_between(start, end, self._settings.min_partitions)
         if not is_own:
-            # The batch was planned by a process before this one, and the publisher may have begun anew since.
+            # The batch was planned by a process before this one,
+            # and the publisher may have begun anew since.
             gone = {(each.stream, each.partition) for each in found if self._is_gone(each)}
             found = [each for each in found if (each.stream, each.partition) not in gone]
         return self._with_addresses(found)
@@ -102,14 +147,26 @@ class Plan:
         """Return the ranges of a batch query: from `startingOffsets` to `endingOffsets`."""
         start = self.initial(default)
         ending = self._settings.ending
-        stop = self._places(ending, self._facts, "endingOffsets", ending if isinstance(ending, str) else LATEST)
+        stop = self._places(
+            ending, self._facts, "endingOffsets", ending if isinstance(ending, str) else LATEST
+        )
         for key, position in stop.items():
             facts = self._facts[key]
-            for where, option in ((start.positions[key], "startingOffsets"), (position, "endingOffsets")):
+            for where, option in (
+                (start.positions[key], "startingOffsets"),
+                (position, "endingOffsets"),
+            ):
                 self._kept(key, where, facts, option)
-        begins = {key: max(position, self._facts[key].earliest) for key, position in start.positions.items()}
-        end = Offset({key: min(position, self._facts[key].latest) for key, position in stop.items()})
-        return self._with_addresses(ranges_between(Offset(begins), end, self._settings.min_partitions))
+        begins = {
+            key: max(position, self._facts[key].earliest)
+            for key, position in start.positions.items()
+        }
+        end = Offset(
+            {key: min(position, self._facts[key].latest) for key, position in stop.items()}
+        )
+        return self._with_addresses(
+            ranges_between(Offset(begins), end, self._settings.min_partitions)
+        )
 
     def close(self) -> None:
         """Leave the connection."""
@@ -123,43 +180,69 @@ class Plan:
             return self._settings.streams
         found = self._publisher.names(pattern)
         if not found:
-            raise UsageError(f"option streamPattern={pattern}: the server at {self._settings.uri} describes no publisher of such a name")
+            raise UsageError(
+                f"option streamPattern={pattern}: the server at {self._settings.uri} describes no "
+                "publisher of such a name"
+            )
         return found
 
     def _ask(self, after: Mapping[Key, int] | None = None, wait: float = 0.0) -> dict[Key, Facts]:
         facts = self._publisher.facts(self._streams(), after=after, wait=wait)
         assigned = self._settings.assigned
         if assigned is not None:
-            wanted = {(stream, partition) for stream, partitions in assigned.items() for partition in partitions}
+            wanted = {
+                (stream, partition)
+                for stream, partitions in assigned.items()
+                for partition in partitions
+            }
             if missing := sorted(wanted - facts.keys()):
-                raise UsageError(f"option assign: {missing[0][0]!r} has no partition {missing[0][1]!r}; there are {sorted(facts)}")
+                raise UsageError(
+                    f"option assign: {missing[0][0]!r} has no partition {missing[0][1]!r}; there "
+                    f"are {sorted(facts)}"
+                )
             facts = {key: each for key, each in facts.items() if key in wanted}
         self._facts = facts
         return facts
 
     def _seen(self, start: Offset) -> dict[Key, int]:
-        """Return the positions beyond which something is new: those that are read. While a batch is held back, those that were seen."""
+        """Return the positions beyond which something is new: those that are read. While a batch
+        is held back, those that were seen.
+        """
         if not self._holds_back:
             return dict(start.positions)
-        return {key: max(position, self._facts[key].latest if key in self._facts else 0) for key, position in start.positions.items()}
+        return {
+            key: max(position, self._facts[key].latest if key in self._facts else 0)
+            for key, position in start.positions.items()
+        }
 
-    def _places(self, value: str | Mapping[str, Any], facts: Mapping[Key, Facts], option: str, otherwise: str) -> dict[Key, int]:
-        every = {key: each.latest if otherwise == LATEST else each.earliest for key, each in facts.items()}
+    def _places(
+        self,
+        value: str | Mapping[str, Any],
+        facts: Mapping[Key, Facts],
+        option: str,
+        otherwise: str,
+    ) -> dict[Key, int]:
+        every = {
+            key: each.latest if otherwise == LATEST else each.earliest
+            for key, each in facts.items()
+        }
         return every if isinstance(value, str) else every | read_places(value, facts, option)
 
     def _check_owner(self, offset: Offset) -> None:
         if any(not partition for _, partition in offset.positions):
             raise UsageError(
-                "the checkpoint belongs to a query with delivery=atMostOnce, which counts elements and has no positions. Give this query a "
+                "the checkpoint belongs to a query with delivery=atMostOnce, which counts "
+                "elements and has no positions. Give this query a "
                 "checkpointLocation of its own"
             )
-        # A checkpoint without an id takes the one that is given first. So the option can be set for a query that has run before.
+        # A checkpoint without an id takes the one that is given first. So the option can be set for
+        # a query that has run before.
         own = self._settings.subscription
         if offset.subscription not in ("", own):
             raise UsageError(
-                f"the checkpoint belongs to the query with subscriptionId={offset.subscription}, and this one "
-                f"{'has none' if own is None else f'has subscriptionId={own}'}. Give this query a "
-                "checkpointLocation of its own, or the same id"
+                f"the checkpoint belongs to the query with subscriptionId={offset.subscription}, "
+                f"and this one {'has none' if own is None else f'has subscriptionId={own}'}. Give "
+                "this query a checkpointLocation of its own, or the same id"
             )
 
     def _check_selected(self, start: Offset) -> None:
@@ -167,53 +250,79 @@ class Plan:
             self._ask()
         if gone := sorted(start.positions.keys() - self._facts.keys()):
             self._lose(
-                f"the checkpoint has {_shown(gone[0])}, and the publisher, or the options of this query, have it no "
-                "more. Give a query over other streams a checkpointLocation of its own"
+                f"the checkpoint has {_shown(gone[0])}, and the publisher, or the options of this "
+                "query, have it no more. Give a query over other streams a checkpointLocation of "
+                "its own"
             )
 
     def _begin(self, start: Offset, key: Key, facts: Facts) -> int:
         # A partition that is new begins at its earliest element, so none of it is missed.
         position = start.positions.get(key)
-        return facts.earliest if position is None else self._kept(key, position, facts, "the checkpoint")
+        return (
+            facts.earliest
+            if position is None
+            else self._kept(key, position, facts, "the checkpoint")
+        )
 
     def _kept(self, key: Key, position: int, facts: Facts, what: str) -> int:
         if facts.earliest <= position <= facts.latest:
             return position
         reason = (
-            "were dropped" if position < facts.earliest else "do not exist: the publisher has begun anew, or was restored from a backup"
+            "were dropped"
+            if position < facts.earliest
+            else "do not exist: the publisher has begun anew, or was restored from a backup"
         )
         self._lose(
-            f"{what} has position {position:,} of {_shown(key)}, and the publisher has {facts.earliest:,} up to, and not with, "
-            f"{facts.latest:,}: the elements between them {reason}"
+            f"{what} has position {position:,} of {_shown(key)}, and the publisher has "
+            f"{facts.earliest:,} up to, and not with, {facts.latest:,}: the elements between them "
+            f"{reason}"
         )
         return facts.earliest
 
     def _lose(self, text: str) -> None:
         if self._settings.fail_on_loss:
-            raise UsageError(f"{text}. To go on without them, with the earliest element that the publisher has, set failOnDataLoss=false")
+            raise UsageError(
+                f"{text}. To go on without them, with the earliest element that the publisher has, "
+                "set failOnDataLoss=false"
+            )
         if text not in self._warned:
             self._warned.add(text)
-            _log.warning("%s; going on with the earliest element that the publisher has, because failOnDataLoss=false", text)
+            _log.warning(
+                (
+                    "%s; going on with the earliest element that the publisher has, because "
+                    "failOnDataLoss=false"
+                ),
+                text,
+            )
 
     def _changed(self, start: Offset, begins: Mapping[Key, int]) -> list[Key]:
-        """Return the partitions whose last element before the position is another one now, if the connection is new."""
+        """Return the partitions whose last element before the position is another one now,
+        if the connection is new.
+        """
         epoch = self._publisher.epoch
         if epoch == self._epoch:
             return []
         found = []
         for key, digest in start.digests.items():
             position = start.positions[key]
-            if begins.get(key) == position and position > self._facts[key].earliest and self._digest(key, position) not in ("", digest):
+            if (
+                begins.get(key) == position
+                and position > self._facts[key].earliest
+                and self._digest(key, position) not in ("", digest)
+            ):
                 self._lose(
-                    f"the element at position {position - 1:,} of {_shown(key)} is not the one that this query has read: the "
-                    "publisher has come back with other elements at the same positions"
+                    f"the element at position {position - 1:,} of {_shown(key)} is not the one "
+                    "that this query has read: the publisher has come back with other elements at "
+                    "the same positions"
                 )
                 found.append(key)
         self._epoch = epoch
         return found
 
     def _digest(self, key: Key, position: int) -> str:
-        """Return the digest of the element before `position`, or an empty one if the publisher has dropped it meanwhile."""
+        """Return the digest of the element before `position`, or an empty one
+        if the publisher has dropped it meanwhile.
+        """
         try:
             return self._publisher.digest(*key, position - 1)
         except (Rejected, PublisherFailed, ProtocolError):
@@ -226,7 +335,15 @@ class Plan:
         most, most_bytes = self._settings.max_elements, self._settings.max_bytes
         counts = dict(backlog) if most is None else share(backlog, most)
         if most_bytes is not None:
-            counts = share_bytes(counts, {key: self._mean(key, begins[key], count) for key, count in counts.items() if count}, most_bytes)
+            counts = share_bytes(
+                counts,
+                {
+                    key: self._mean(key, begins[key], count)
+                    for key, count in counts.items()
+                    if count
+                },
+                most_bytes,
+            )
         return {key: count for key, count in counts.items() if count}
 
     def _mean(self, key: Key, start: int, count: int) -> float:
@@ -237,12 +354,18 @@ class Plan:
 
     def _is_held_back(self, available: int) -> bool:
         least = self._settings.min_elements
-        if least is None or self._target is not None or available >= least or self._last_batch_at is None:
+        if (
+            least is None
+            or self._target is not None
+            or available >= least
+            or self._last_batch_at is None
+        ):
             return False
         return self._clock() - self._last_batch_at < self._settings.max_delay
 
     def _is_gone(self, part: Range) -> bool:
-        """Return whether the publisher has begun anew since a range was planned. The next batch then goes on with the earliest element.
+        """Return whether the publisher has begun anew since a range was planned. The next batch
+        then goes on with the earliest element.
 
         Elements that were dropped alone are left to the task: it reads the rest of its range.
         """
@@ -251,22 +374,41 @@ class Plan:
         if facts is None:
             reason = "the publisher has it no more"
         elif part.start < facts.earliest and self._settings.fail_on_loss:
-            reason = f"the publisher has dropped some of them, and has {facts.earliest:,} up to, and not with, {facts.latest:,}"
+            reason = (
+                f"the publisher has dropped some of them, and has {facts.earliest:,} up to, and "
+                f"not with, {facts.latest:,}"
+            )
         elif part.stop > facts.latest:
-            reason = f"the publisher has begun anew, and has {facts.earliest:,} up to, and not with, {facts.latest:,}"
-        elif part.digest and part.stop > facts.earliest and self._digest(key, part.stop) not in ("", part.digest):
+            reason = (
+                f"the publisher has begun anew, and has {facts.earliest:,} up to, and not with, "
+                f"{facts.latest:,}"
+            )
+        elif (
+            part.digest
+            and part.stop > facts.earliest
+            and self._digest(key, part.stop) not in ("", part.digest)
+        ):
             reason = "the publisher has come back with other elements at the same positions"
         else:
             return False
-        text = f"a batch was planned with positions {part.start:,} up to, and not with, {part.stop:,} of {_shown(key)}, and {reason}"
+        text = (
+            f"a batch was planned with positions {part.start:,} up to, and not with, "
+            f"{part.stop:,} of {_shown(key)}, and {reason}"
+        )
         if self._settings.fail_on_loss:
-            raise UsageError(f"{text}. To go on without them, set failOnDataLoss=false; or give this query a new checkpointLocation")
+            raise UsageError(
+                f"{text}. To go on without them, set failOnDataLoss=false; or give this query a "
+                "new checkpointLocation"
+            )
         _log.warning("%s; leaving them out, because failOnDataLoss=false", text)
         return True
 
     def _with_addresses(self, parts: Sequence[Range]) -> list[tuple[Range, tuple[str, ...]]]:
         addresses = {key: facts.addresses for key, facts in self._facts.items()}
-        return [(each, addresses.get((each.stream, each.partition)) or (self._settings.uri,)) for each in parts]
+        return [
+            (each, addresses.get((each.stream, each.partition)) or (self._settings.uri,))
+            for each in parts
+        ]
 
 
 def _shown(key: Key) -> str:

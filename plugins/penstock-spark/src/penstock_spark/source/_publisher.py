@@ -1,10 +1,13 @@
-"""The driver's half of a connection: which partitions the streams have, how far they go, and the digest of single elements.
+"""The driver's half of a connection:
+which partitions the streams have, how far they go, and the digest of single elements.
 
 Rules of this file:
 
-* One connection for each query, made at the first use. A lost one is made again, and its publisher may then be another process: `epoch`
-  counts the connections, so that the digests are examined again.
-* A poll is one request for each stream. If nothing is new, the server holds the request of one stream until there is, for `longPollMs`.
+* One connection for each query, made at the first use. A lost one is made again, and its publisher
+  may then be another process: `epoch` counts the connections, so that the digests are examined
+  again.
+* A poll is one request for each stream. If nothing is new, the server holds the request of one
+  stream until there is, for `longPollMs`.
 """
 
 import hashlib
@@ -13,7 +16,15 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, TypeVar
 
-from penstock.api import AuthRefused, ConnectionLost, ProtocolError, PublisherFailed, Rejected, UsageError, shown
+from penstock.api import (
+    AuthRefused,
+    ConnectionLost,
+    ProtocolError,
+    PublisherFailed,
+    Rejected,
+    UsageError,
+    shown,
+)
 from penstock.blocking import Peer
 from penstock_spark._client import ClientSettings
 from penstock_spark._connection import Connection
@@ -30,7 +41,9 @@ SAMPLE: Final = 64
 
 
 def digest_of(element: bytes) -> str:
-    """Return the digest of an element: 64 bits of its SHA-256, because the checkpoint has one for each partition."""
+    """Return the digest of an element:
+    64 bits of its SHA-256, because the checkpoint has one for each partition.
+    """
     return hashlib.sha256(element).hexdigest()[:16]
 
 
@@ -50,35 +63,72 @@ class Publisher:
         return self._connection.made
 
     def names(self, pattern: str) -> tuple[str, ...]:
-        """Return the names of the published logs that match `pattern`, by the description of the server. Raises UsageError without one."""
+        """Return the names of the published logs that match `pattern`, by the description of the
+        server. Raises UsageError without one.
+        """
         try:
-            entries = self._ask(lambda peer: _read_all(peer, DESCRIPTION, "json", self._client.read_timeout))
+            entries = self._ask(
+                lambda peer: _read_all(peer, DESCRIPTION, "json", self._client.read_timeout)
+            )
         except (Rejected, PublisherFailed):
             raise UsageError(
-                f"option streamPattern: the server at {self._uri} does not describe itself, or not to you; it does with "
-                "penstock.Service(describe=True). Or give streams="
+                f"option streamPattern: the server at {self._uri} does not describe itself, or "
+                "not to you; it does with penstock.Service(describe=True). Or give streams="
             ) from None
-        found = [entry.get("name") for entry in entries if isinstance(entry, dict) and entry.get("positions") is True]
-        return tuple(sorted(name for name in found if isinstance(name, str) and "{" not in name and re.fullmatch(pattern, name)))
+        found = [
+            entry.get("name")
+            for entry in entries
+            if isinstance(entry, dict) and entry.get("positions") is True
+        ]
+        return tuple(
+            sorted(
+                name
+                for name in found
+                if isinstance(name, str) and "{" not in name and re.fullmatch(pattern, name)
+            )
+        )
 
-    def facts(self, streams: Sequence[str], *, after: Mapping[Key, int] | None = None, wait: float = 0.0) -> dict[Key, Facts]:
-        """Return what the server keeps of all partitions of `streams`. With `after` and `wait` it waits until something is new."""
+    def facts(
+        self, streams: Sequence[str], *, after: Mapping[Key, int] | None = None, wait: float = 0.0
+    ) -> dict[Key, Facts]:
+        """Return what the server keeps of all partitions of `streams`. With `after` and `wait`
+        it waits until something is new.
+        """
         found: dict[Key, Facts] = {}
         after = {} if after is None else after
-        # A blocking connection waits for one answer at a time, so the streams take turns in being the one that is waited for.
+        # A blocking connection waits for one answer at a time, so the streams take turns in being
+        # the one that is waited for.
         self._turn += 1
-        order = [*streams[self._turn % len(streams) :], *streams[: self._turn % len(streams)]] if streams else []
+        order = (
+            [*streams[self._turn % len(streams) :], *streams[: self._turn % len(streams)]]
+            if streams
+            else []
+        )
         for stream in order:
-            is_last = stream == order[-1] and not any(facts.latest > after.get(key, -1) for key, facts in found.items())
-            own = {partition: position for (name, partition), position in after.items() if name == stream}
+            is_last = stream == order[-1] and not any(
+                facts.latest > after.get(key, -1) for key, facts in found.items()
+            )
+            own = {
+                partition: position
+                for (name, partition), position in after.items()
+                if name == stream
+            }
             seconds = wait if is_last and own else 0.0
-            found |= self._facts_of(stream, positions_name(stream, own if seconds else None, seconds, self._subscription), seconds)
+            found |= self._facts_of(
+                stream,
+                positions_name(stream, own if seconds else None, seconds, self._subscription),
+                seconds,
+            )
         return found
 
     def has_positions(self, stream: str) -> bool:
-        """Return whether a publisher is a log. One that does not exist is none: the task that reads it says so."""
+        """Return whether a publisher is a log. One that does not exist is none:
+        the task that reads it says so.
+        """
         try:
-            answer = self._ask(lambda peer: peer.request(positions_name(stream), timeout=self._client.read_timeout))
+            answer = self._ask(
+                lambda peer: peer.request(positions_name(stream), timeout=self._client.read_timeout)
+            )
             return bool(_facts(stream, answer))
         except (Rejected, PublisherFailed, ProtocolError):
             return False
@@ -100,7 +150,9 @@ class Publisher:
 
     def _facts_of(self, stream: str, name: str, wait: float = 0.0) -> dict[Key, Facts]:
         try:
-            answer = self._ask(lambda peer: peer.request(name, timeout=self._client.read_timeout + wait))
+            answer = self._ask(
+                lambda peer: peer.request(name, timeout=self._client.read_timeout + wait)
+            )
         except (Rejected, PublisherFailed) as refused:
             raise no_positions(stream, self._uri, refused) from refused
         return _facts(stream, answer)
@@ -113,14 +165,18 @@ class Publisher:
         return elements
 
     def _ask(self, call: Callable[[Peer], T]) -> T:
-        """Call `call` with the connection. Raises UsageError for credentials that the server refuses."""
+        """Call `call` with the connection.
+        Raises UsageError for credentials that the server refuses.
+        """
         try:
             return self._ask_twice(call)
         except AuthRefused as refused:
             raise self._client.refused(self._uri, refused) from refused
 
     def _ask_twice(self, call: Callable[[Peer], T]) -> T:
-        """Call `call`, and once more with a new connection if this one was lost: it may have been idle for too long."""
+        """Call `call`, and once more with a new connection if this one was lost:
+        it may have been idle for too long.
+        """
         is_new = not self._connection.is_open_to(self._uri)
         try:
             return call(self._connection.peer(self._uri))
@@ -134,9 +190,11 @@ class Publisher:
 def no_positions(stream: str, uri: str, refused: Exception) -> UsageError:
     """Return the error about a publisher that keeps no elements, or does not exist."""
     return UsageError(
-        f"{uri} gives no positions of {shown(stream)}: {refused}. Either it has no publisher of this name that you may read, or that "
-        "publisher keeps no elements, so a batch could not be read again. Let penstock.Spool write its stream to a log and read that log; "
-        "or say delivery=atMostOnce if elements may be lost"
+        f"{uri} gives no positions of {shown(stream)}: {refused}. Either it has no publisher of "
+        "this name that you may read, or that "
+        "publisher keeps no elements, so a batch could not be read again. Let penstock.Spool "
+        "write its stream to a log and read that log; or say delivery=atMostOnce if elements may "
+        "be lost"
     )
 
 
@@ -149,11 +207,18 @@ def _facts(stream: str, answer: bytes) -> dict[Key, Facts]:
     try:
         value = json.loads(answer)
         found = {
-            (stream, partition): Facts(int(each["earliest"]), int(each["latest"]), tuple(map(str, each["addresses"])))
+            (stream, partition): Facts(
+                int(each["earliest"]), int(each["latest"]), tuple(map(str, each["addresses"]))
+            )
             for partition, each in value.items()
         }
     except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
-        raise ProtocolError(f"the server sent {shown(answer)} as the positions of {shown(stream)}") from None
+        raise ProtocolError(
+            f"the server sent {shown(answer)} as the positions of {shown(stream)}"
+        ) from None
     if not all(0 <= facts.earliest <= facts.latest for facts in found.values()):
-        raise ProtocolError(f"the server sent positions of {shown(stream)} that contradict each other: {shown(answer)}")
+        raise ProtocolError(
+            f"the server sent positions of {shown(stream)} that contradict each other: "
+            f"{shown(answer)}"
+        )
     return found

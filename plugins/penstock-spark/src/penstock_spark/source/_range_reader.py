@@ -2,10 +2,14 @@
 
 Rules of this file:
 
-* Nothing here is shared with the driver or with another task. A task connects to the publisher itself, and its demand bounds what waits.
-* A batch has at least `LEAST_ROWS` elements, or what has come within `LONGEST_WAIT`: each batch costs Spark some 100 µs.
-* A task that Spark stops is a generator that is closed: leaving the block of the stream cancels it. Nothing else tells the publisher.
-* A lost connection is made again, and the range goes on behind the last element. A range that ends early raises, so Spark repeats the task.
+* Nothing here is shared with the driver or with another task. A task connects to the publisher
+  itself, and its demand bounds what waits.
+* A batch has at least `LEAST_ROWS` elements, or what has come within `LONGEST_WAIT`:
+  each batch costs Spark some 100 µs.
+* A task that Spark stops is a generator that is closed: leaving the block of the stream cancels it.
+  Nothing else tells the publisher.
+* A lost connection is made again, and the range goes on behind the last element. A range that ends
+  early raises, so Spark repeats the task.
 """
 
 import logging
@@ -18,7 +22,14 @@ from typing import Any, Final, NamedTuple
 import numpy as np
 import pyarrow as pa
 
-from penstock.api import AuthRefused, ConnectionLost, ProtocolError, PublisherFailed, Rejected, StreamTimeout
+from penstock.api import (
+    AuthRefused,
+    ConnectionLost,
+    ProtocolError,
+    PublisherFailed,
+    Rejected,
+    StreamTimeout,
+)
 from penstock.blocking import Peer
 from penstock_spark._connection import Connection
 from penstock_spark.source._columns import required_of
@@ -32,7 +43,9 @@ from penstock_spark.source._settings import SourceSettings
 _log: Final = logging.getLogger("penstock.spark")
 
 LEAST_ROWS: Final = 16_384
-"""Elements of a batch, at least. One batch an element made two million rows take more than five minutes; 4,096 took 10 % more."""
+"""Elements of a batch, at least. One batch an element made two million rows take more than five
+minutes; 4,096 took 10 % more.
+"""
 
 LONGEST_WAIT: Final = 0.05
 """Seconds after which a smaller batch is handed over."""
@@ -42,13 +55,17 @@ MOST_BYTES: Final = 8 << 20
 
 
 ADVICE: Final = (
-    "If these elements were dropped, or the publisher has begun anew: set failOnDataLoss=false to go on without them, or begin again, a "
-    "streaming query with a new checkpointLocation"
+    "If these elements were dropped, or the publisher has begun anew: set failOnDataLoss=false to "
+    "go on without them, or begin again, a streaming query with a new checkpointLocation"
 )
-"""For a range that the publisher no longer has. Spark plans a batch of a streaming query once, so each new start fails in the same way."""
+"""For a range that the publisher no longer has. Spark plans a batch of a streaming query once,
+so each new start fails in the same way.
+"""
 
 MOST_FAILURES: Final = 3
-"""Lost connections in a row without an element, after which the task fails. Each was made with `penstock.client.retries` attempts."""
+"""Lost connections in a row without an element, after which the task fails. Each was made with
+`penstock.client.retries` attempts.
+"""
 
 
 class Batches:
@@ -64,7 +81,8 @@ class Batches:
             fields = [field.with_nullable(field.name not in required) for field in fields[:-1]]
         self._decoder = decoder_of(settings.value_format, fields, settings.message_type)
         self._waiting = Runs()
-        self._names: list[pa.Array] = []  # the columns of the longest batch so far: all batches have the same values, and share them
+        # The columns of the longest batch so far: all batches have the same values, and share them.
+        self._names: list[pa.Array] = []
         self._since = 0.0
         self.position = part.start
         """The position behind the last element that was added."""
@@ -75,17 +93,28 @@ class Batches:
             self._since = now
         self._waiting.add(elements)
         self.position += len(elements)
-        return len(self._waiting) >= LEAST_ROWS or self._waiting.size >= MOST_BYTES or now - self._since >= LONGEST_WAIT
+        return (
+            len(self._waiting) >= LEAST_ROWS
+            or self._waiting.size >= MOST_BYTES
+            or now - self._since >= LONGEST_WAIT
+        )
 
     def take(self) -> pa.RecordBatch | None:
-        """Return the elements that were added since the last call as a batch; None if there are none."""
+        """Return the elements that were added since the last call as a batch;
+        None if there are none.
+        """
         elements, self._waiting = self._waiting, Runs()
         if not elements:
             return None
-        if self._part.digest and self.position == self._part.stop and digest_of(elements[-1]) != self._part.digest:
+        if (
+            self._part.digest
+            and self.position == self._part.stop
+            and digest_of(elements[-1]) != self._part.digest
+        ):
             text = (
-                f"the element at position {self.position - 1:,} of {self._name()} is not the one that the driver has seen: the "
-                "publisher has come back with other elements at the same positions"
+                f"the element at position {self.position - 1:,} of {self._name()} is not the one "
+                "that the driver has seen: the publisher has come back with other elements at the "
+                "same positions"
             )
             if self._settings.fail_on_loss:
                 raise ProtocolError(f"{text}. {ADVICE}")
@@ -102,8 +131,10 @@ class Batches:
         if decoded.bad and not self._settings.keeps_corrupt:
             place, why = decoded.bad[0]
             raise ProtocolError(
-                f"the element at position {first + place:,} of {self._name()} is no {self._settings.value_format} of the schema: {why}. "
-                "Correct valueFormat and schema; or set undecodable=_corrupt, and such elements arrive in the column _corrupt"
+                f"the element at position {first + place:,} of {self._name()} is no "
+                f"{self._settings.value_format} of the schema: {why}. "
+                "Correct valueFormat and schema; or set undecodable=_corrupt, and such elements "
+                "arrive in the column _corrupt"
             )
         columns = [*self._metadata(first, len(elements), decoded.rows), *decoded.columns]
         if self._settings.keeps_corrupt:
@@ -118,7 +149,10 @@ class Batches:
             offsets = np.repeat(offsets, rows)
         if not self._names or len(self._names[0]) < len(offsets):
             names = (self._part.stream, self._part.partition)
-            self._names = [pa.repeat(pa.scalar(each, pa.string()), max(len(offsets), LEAST_ROWS)) for each in names]
+            self._names = [
+                pa.repeat(pa.scalar(each, pa.string()), max(len(offsets), LEAST_ROWS))
+                for each in names
+            ]
         return [*(column.slice(0, len(offsets)) for column in self._names), pa.array(offsets)]
 
 
@@ -135,7 +169,9 @@ class Task(NamedTuple):
         connection = Connection(self.settings.client)
         try:
             for part in self.parts:
-                yield from RangeReader(self.settings, self.schema, part, self.addresses, connection).read()
+                yield from RangeReader(
+                    self.settings, self.schema, part, self.addresses, connection
+                ).read()
         finally:
             connection.close()
 
@@ -150,7 +186,9 @@ class RangeReader(NamedTuple):
     connection: Connection
 
     def read(self) -> Iterator[pa.RecordBatch]:
-        """Yield the batches of the range. Raises ProtocolError if the publisher does not send all of it."""
+        """Yield the batches of the range.
+        Raises ProtocolError if the publisher does not send all of it.
+        """
         batches = Batches(self.settings, self.schema, self.part)
         if self.settings.at_most_once:
             yield from self._read_what_comes(batches)
@@ -166,14 +204,22 @@ class RangeReader(NamedTuple):
                     raise
                 continue
             except (Rejected, PublisherFailed, StreamTimeout) as refused:
-                # A log that has begun anew may have the start of the range, and then waits for elements up to its stop.
-                position = batches.position if self.settings.fail_on_loss else self._next_there(batches.position)
+                # A log that has begun anew may have the start of the range,
+                # and then waits for elements up to its stop.
+                position = (
+                    batches.position
+                    if self.settings.fail_on_loss
+                    else self._next_there(batches.position)
+                )
                 if position == batches.position:
                     raise self._refused(refused) from refused
                 if (rest := batches.take()) is not None:
                     yield rest
                 _log.warning(
-                    "%r has no more the elements %s up to, and not with, %s of partition %r; going on, because failOnDataLoss=false",
+                    (
+                        "%r has no more the elements %s up to, and not with, %s of partition %r; "
+                        "going on, because failOnDataLoss=false"
+                    ),
                     self.part.stream,
                     f"{batches.position:,}",
                     f"{position:,}",
@@ -186,7 +232,8 @@ class RangeReader(NamedTuple):
             yield rest
         if batches.position != self.part.stop:
             raise ProtocolError(
-                f"the publisher has completed {self.part.stream!r} before position {batches.position:,}, and the batch goes up to "
+                f"the publisher has completed {self.part.stream!r} before position "
+                f"{batches.position:,}, and the batch goes up to "
                 f"{self.part.stop:,}"
             )
 
@@ -205,17 +252,29 @@ class RangeReader(NamedTuple):
     def _read_from(self, address: str, batches: Batches) -> Iterator[pa.RecordBatch]:
         if batches.position == self.part.stop:
             return
-        name = range_name(self.part.stream, self.part.partition, batches.position, self.part.stop, self.settings.subscription)
+        name = range_name(
+            self.part.stream,
+            self.part.partition,
+            batches.position,
+            self.part.stop,
+            self.settings.subscription,
+        )
         with (
             self._connected(address) as peer,
-            closing(peer.runs(name, demand=self.settings.window, timeout=self.settings.client.read_timeout)) as arrived,
+            closing(
+                peer.runs(
+                    name, demand=self.settings.window, timeout=self.settings.client.read_timeout
+                )
+            ) as arrived,
         ):
             for run in chain.from_iterable(arrived):
                 if batches.add(run, monotonic()) and (batch := batches.take()) is not None:
                     yield batch
 
     def _read_what_comes(self, batches: Batches) -> Iterator[pa.RecordBatch]:
-        """Yield the elements of a publisher without positions, until there are enough, or the time is over."""
+        """Yield the elements of a publisher without positions, until there are enough,
+        or the time is over.
+        """
         count, seconds = self.part.stop - self.part.start, self.settings.long_poll
         deadline = monotonic() + seconds
         demand = min(count, self.settings.window)
@@ -235,29 +294,42 @@ class RangeReader(NamedTuple):
             yield rest
 
     def _next_there(self, position: int) -> int:
-        """Return where the range goes on. Since the batch was planned the publisher may have dropped elements, or have begun anew."""
+        """Return where the range goes on. Since the batch was planned the publisher may have
+        dropped elements, or have begun anew.
+        """
         publisher = Publisher(self.settings.uri, self.settings.client, self.settings.subscription)
         try:
             facts = publisher.facts([self.part.stream]).get((self.part.stream, self.part.partition))
         finally:
             publisher.close()
-        # A log that does not reach the end of the range is another one. The driver reads it from its beginning.
+        # A log that does not reach the end of the range is another one.
+        # The driver reads it from its beginning.
         if facts is None or facts.latest < self.part.stop:
             return self.part.stop
         return min(max(position, facts.earliest), self.part.stop)
 
     def _refused(self, refused: Exception) -> Exception:
         if isinstance(refused, StreamTimeout):
-            refused = StreamTimeout(f"no element came within penstock.client.readTimeoutMs={self.settings.client.read_timeout * 1000:.0f}")
+            refused = StreamTimeout(
+                "no element came within "
+                f"penstock.client.readTimeoutMs={self.settings.client.read_timeout * 1000:.0f}"
+            )
         return ProtocolError(
-            f"{self.part.stream!r} does not give positions {self.part.start:,} to {self.part.stop:,} of partition {self.part.partition!r}: "
+            f"{self.part.stream!r} does not give positions {self.part.start:,} to "
+            f"{self.part.stop:,} of partition {self.part.partition!r}: "
             f"{refused}. {ADVICE}"
         )
 
 
 def _corrupt(elements: Sequence[bytes], decoded: Decoded) -> pa.Array:
     wrong = {each.place for each in decoded.bad}
-    column: list[Any] = [element if index in wrong else None for index, element in enumerate(elements)] if wrong else [None] * len(elements)
+    column: list[Any] = (
+        [element if index in wrong else None for index, element in enumerate(elements)]
+        if wrong
+        else [None] * len(elements)
+    )
     if decoded.rows is not None:
-        column = [each for each, count in zip(column, decoded.rows, strict=True) for _ in range(count)]
+        column = [
+            each for each, count in zip(column, decoded.rows, strict=True) for _ in range(count)
+        ]
     return pa.array(column, pa.binary())

@@ -6,7 +6,13 @@ from typing import Any
 import pyarrow as pa
 from pyspark.sql.datasource import DataSourceReader, DataSourceStreamReader, InputPartition
 from pyspark.sql.pandas.types import to_arrow_schema
-from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadLimit, ReadMaxBytes, ReadMaxRows, SupportsTriggerAvailableNow
+from pyspark.sql.streaming.datasource import (
+    ReadAllAvailable,
+    ReadLimit,
+    ReadMaxBytes,
+    ReadMaxRows,
+    SupportsTriggerAvailableNow,
+)
 from pyspark.sql.types import StructType
 
 from penstock_spark.source._counted_plan import CountedPlan
@@ -36,7 +42,9 @@ class _Reading:
     @property
     def _plan(self) -> Plan | CountedPlan:
         if self._planned is None:
-            self._planned = CountedPlan(self._settings) if self._settings.at_most_once else Plan(self._settings)
+            self._planned = (
+                CountedPlan(self._settings) if self._settings.at_most_once else Plan(self._settings)
+            )
         return self._planned
 
     def __getstate__(self) -> dict[str, Any]:
@@ -46,7 +54,9 @@ class _Reading:
     def read(self, partition: Any) -> Iterator[pa.RecordBatch]:
         """Yield the batches of one task. Called on an executor."""
         if isinstance(partition, TaskPartition):  # Spark makes an empty one for a query without any
-            yield from Task(self._settings, self._schema, partition.parts, partition.addresses).read()
+            yield from Task(
+                self._settings, self._schema, partition.parts, partition.addresses
+            ).read()
 
     def _tasks(self, ranges: Sequence[tuple[Range, tuple[str, ...]]]) -> list[TaskPartition]:
         # A publisher that keeps nothing is waited for, so its task has no other range.
@@ -69,7 +79,9 @@ class PenstockStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvai
 
     def latestOffset(self, start: dict[str, Any], limit: ReadLimit) -> dict[str, Any]:
         # Trigger.Once asks for everything in one batch, and then no limit of the options holds.
-        takes_all = isinstance(limit, ReadAllAvailable) and not isinstance(self.getDefaultReadLimit(), ReadAllAvailable)
+        takes_all = isinstance(limit, ReadAllAvailable) and not isinstance(
+            self.getDefaultReadLimit(), ReadAllAvailable
+        )
         before = Offset.from_json(start)
         after = self._plan.latest(before, is_limited=not takes_all)
         return start if after is before else after.to_json()
@@ -94,8 +106,9 @@ class PenstockStreamReader(_Reading, DataSourceStreamReader, SupportsTriggerAvai
 class PenstockReader(_Reading, DataSourceReader):  # type: ignore[misc]  # as above
     """The reader of a batch query.
 
-    It has no pushFilters. Spark keeps the partitions of the first query on a DataFrame, and uses them for the later ones, also for those
-    with other filters: each of them would get the rows that an earlier filter had left.
+    It has no pushFilters. Spark keeps the partitions of the first query on a DataFrame, and uses
+    them for the later ones, also for those with other filters: each of them would get the rows that
+    an earlier filter had left.
     """
 
     def partitions(self) -> list[TaskPartition]:

@@ -2,8 +2,9 @@
 
 Rules of this file:
 
-* Elements of one length stay in the memory in which they arrived. To cut each out as an object, and to make a column of the objects, takes
-  170 ns an element of 32 bytes; to copy all of them into the column without their headers takes 10.
+* Elements of one length stay in the memory in which they arrived. To cut each out as an object, and
+  to make a column of the objects, takes 170 ns an element of 32 bytes; to copy all of them into the
+  column without their headers takes 10.
 * The column has no validity bitmap: each element has a value.
 """
 
@@ -61,7 +62,10 @@ def size_of(run: Sequence[bytes]) -> int:
 def bytes_column(elements: Runs) -> pa.Array:
     """Return the elements as a column. Raises UsageError if they are too many bytes for one."""
     if elements.size > MOST_BYTES:
-        raise UsageError(f"elements of {elements.size:,} bytes in one batch, and a column holds {MOST_BYTES:,}: set a smaller demandWindow")
+        raise UsageError(
+            f"elements of {elements.size:,} bytes in one batch, and a column holds {MOST_BYTES:,}: "
+            "set a smaller demandWindow"
+        )
     values, ends = np.empty(elements.size, np.uint8), np.zeros(len(elements) + 1, np.int32)
     at, row = 0, 1
     for run in elements.runs:
@@ -70,13 +74,17 @@ def bytes_column(elements: Runs) -> pa.Array:
         values[at : at + data.size].reshape(data.shape)[:] = data
         at, row = at + data.size, row + len(run)
     np.cumsum(ends, out=ends)
-    return pa.Array.from_buffers(pa.binary(), len(elements), [None, pa.py_buffer(ends), pa.py_buffer(values)])
+    return pa.Array.from_buffers(
+        pa.binary(), len(elements), [None, pa.py_buffer(ends), pa.py_buffer(values)]
+    )
 
 
 def _taken_apart(run: Sequence[bytes]) -> tuple[Any, Any]:
     """Return the lengths of the elements, or one for all, and their bytes."""
     if isinstance(run, EqualRun):
-        return run.stride - run.head, np.frombuffer(run.data, np.uint8).reshape(-1, run.stride)[:, run.head :]
+        return run.stride - run.head, np.frombuffer(run.data, np.uint8).reshape(-1, run.stride)[
+            :, run.head :
+        ]
     if isinstance(run, ShortRun):
         lengths = np.frombuffer(run.lengths, np.uint8)
         is_element = np.ones(len(run.data), np.bool_)

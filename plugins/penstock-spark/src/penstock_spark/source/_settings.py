@@ -43,7 +43,9 @@ def _places(given: str) -> str | dict[str, Any]:
 
 def _identifier(given: str) -> str:
     if not re.fullmatch(r"[A-Za-z0-9._-]{1,100}", given):
-        raise ValueError("give up to 100 letters, digits, dots, hyphens and underscores, as in nightly-report")
+        raise ValueError(
+            "give up to 100 letters, digits, dots, hyphens and underscores, as in nightly-report"
+        )
     return given
 
 
@@ -59,25 +61,75 @@ SOURCE_OPTIONS: Final = (
     Option("uri", text, None, "the server, such as tcp://10.0.0.5:7000; or load(uri)"),
     Option("stream", text, None, "the name of one publisher"),
     Option("streams", names, None, "several names, with commas"),
-    Option("streamPattern", _pattern, None, "a regular expression for the names that the server describes"),
+    Option(
+        "streamPattern",
+        _pattern,
+        None,
+        "a regular expression for the names that the server describes",
+    ),
     Option("assign", json_object, None, 'partitions of streams: {"orders": ["0", "1"]}'),
-    Option("startingOffsets", _places, None, 'earliest, latest, or {"orders": {"0": 500}}; for a new query'),
+    Option(
+        "startingOffsets",
+        _places,
+        None,
+        'earliest, latest, or {"orders": {"0": 500}}; for a new query',
+    ),
     Option("endingOffsets", _places, LATEST, "the same, where read() ends"),
     Option("maxElementsPerTrigger", positive, None, "elements of a batch, at most"),
     Option("minElementsPerTrigger", positive, None, "elements that a batch waits for"),
-    Option("maxTriggerDelay", duration, 900.0, "how long minElementsPerTrigger may hold a batch back, such as 15m"),
-    Option("maxBytesPerTrigger", positive, None, "bytes of the elements of a batch, by the mean size of a sample"),
+    Option(
+        "maxTriggerDelay",
+        duration,
+        900.0,
+        "how long minElementsPerTrigger may hold a batch back, such as 15m",
+    ),
+    Option(
+        "maxBytesPerTrigger",
+        positive,
+        None,
+        "bytes of the elements of a batch, by the mean size of a sample",
+    ),
     Option("minPartitions", positive, 1, "tasks of a batch, at least"),
-    Option("failOnDataLoss", boolean, default=True, summary="whether elements that the publisher has dropped end the query"),
-    Option("subscriptionId", _identifier, None, "a name of this query: the server sees it, and a checkpoint of another one is refused"),
-    Option("includeMetadata", boolean, default=True, summary="whether rows have the columns stream, partition and offset"),
+    Option(
+        "failOnDataLoss",
+        boolean,
+        default=True,
+        summary="whether elements that the publisher has dropped end the query",
+    ),
+    Option(
+        "subscriptionId",
+        _identifier,
+        None,
+        "a name of this query: the server sees it, and a checkpoint of another one is refused",
+    ),
+    Option(
+        "includeMetadata",
+        boolean,
+        default=True,
+        summary="whether rows have the columns stream, partition and offset",
+    ),
     Option("valueFormat", choice(*FORMATS), RAW, "how the elements are written"),
     Option("schema", text, None, "the columns of the value, as DDL, for each format but raw"),
     Option("messageType", text, None, "for protobuf: the generated class, as package.module.Class"),
-    Option("undecodable", choice(FAIL, CORRUPT), FAIL, "whether an element that cannot be decoded ends the query or goes to _corrupt"),
+    Option(
+        "undecodable",
+        choice(FAIL, CORRUPT),
+        FAIL,
+        "whether an element that cannot be decoded ends the query or goes to _corrupt",
+    ),
     Option("demandWindow", positive, 8192, "elements that a task asks for ahead"),
-    Option("longPollMs", milliseconds, 500.0 / 1000, "how long the server holds the question for new elements"),
-    Option("delivery", choice(EXACTLY_ONCE, AT_MOST_ONCE), EXACTLY_ONCE, "atMostOnce reads publishers that keep no elements"),
+    Option(
+        "longPollMs",
+        milliseconds,
+        500.0 / 1000,
+        "how long the server holds the question for new elements",
+    ),
+    Option(
+        "delivery",
+        choice(EXACTLY_ONCE, AT_MOST_ONCE),
+        EXACTLY_ONCE,
+        "atMostOnce reads publishers that keep no elements",
+    ),
     *CLIENT_OPTIONS,
 )
 """The options of the source."""
@@ -101,7 +153,9 @@ FOREIGN: Final = {
 }
 """Options of Spark's other sources, in lower case, and what users of them look for here."""
 
-OWN_WORDS: Final = frozenset({"partition", "start", "stop", "positions", "after", "timeout", "subscription"})
+OWN_WORDS: Final = frozenset(
+    {"partition", "start", "stop", "positions", "after", "timeout", "subscription"}
+)
 """Words behind the ``?`` of a log's name that the source writes itself."""
 
 
@@ -133,17 +187,23 @@ class SourceSettings(NamedTuple):
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SourceSettings":
-        """Read the options of a query. Raises UsageError for unknown ones, for bad values, and for options that contradict each other."""
+        """Read the options of a query. Raises UsageError for unknown ones, for bad values, and
+        for options that contradict each other.
+        """
         refuse_secrets(given)
         if "path" in {name.lower() for name in given}:
             given = _with_path(given)
         values = read_options(given, SOURCE_OPTIONS, foreign=FOREIGN)
         chosen = one_of(values, SELECTIONS)
         if values["uri"] is None:
-            raise UsageError("give the server, as .option('uri', 'tcp://10.0.0.5:7000') or .load('tcp://10.0.0.5:7000')")
+            raise UsageError(
+                "give the server, as .option('uri', 'tcp://10.0.0.5:7000') or "
+                ".load('tcp://10.0.0.5:7000')"
+            )
         settings = cls(
             uri=values["uri"],
-            streams=values["streams"] or ((values["stream"],) if chosen == "stream" else tuple(values["assign"] or ())),
+            streams=values["streams"]
+            or ((values["stream"],) if chosen == "stream" else tuple(values["assign"] or ())),
             pattern=values["streamPattern"],
             assigned=_assigned(values["assign"]),
             starting=values["startingOffsets"],
@@ -174,19 +234,31 @@ class SourceSettings(NamedTuple):
         if self.value_format == RAW:
             columns = ["value BINARY"]
         elif self.schema is not None:
-            # The row of an element that cannot be decoded has nulls in all of its columns, so Spark must look for them.
+            # The row of an element that cannot be decoded has nulls in all of its columns,
+            # so Spark must look for them.
             columns = [required_of(self.schema)[1] if self.keeps_corrupt else self.schema]
         else:
-            raise UsageError(f"valueFormat={self.value_format} needs the columns of the value: .option('schema', 'id BIGINT, name STRING')")
-        return ", ".join([METADATA] * self.has_metadata + columns + [f"{CORRUPT} BINARY"] * self.keeps_corrupt)
+            raise UsageError(
+                f"valueFormat={self.value_format} needs the columns of the value: "
+                ".option('schema', 'id BIGINT, name STRING')"
+            )
+        return ", ".join(
+            [METADATA] * self.has_metadata + columns + [f"{CORRUPT} BINARY"] * self.keeps_corrupt
+        )
 
     # --- inside
 
     def _check_columns(self) -> None:
         schema = self.schema or ""
         if self.has_metadata:
-            check_names(schema, [name for name, _ in columns_of(METADATA)], "set includeMetadata=false, and it has none")
-        check_names(schema, [CORRUPT] * self.keeps_corrupt, "rename it, or leave undecodable=_corrupt out")
+            check_names(
+                schema,
+                [name for name, _ in columns_of(METADATA)],
+                "set includeMetadata=false, and it has none",
+            )
+        check_names(
+            schema, [CORRUPT] * self.keeps_corrupt, "rename it, or leave undecodable=_corrupt out"
+        )
 
     def _check(self) -> None:
         self._check_columns()
@@ -195,21 +267,29 @@ class SourceSettings(NamedTuple):
         self._check_at_most_once()
         low, high = self.min_elements, self.max_elements
         if low is not None and high is not None and low > high:
-            raise UsageError(f"minElementsPerTrigger={low:,} is above maxElementsPerTrigger={high:,}: no batch could have as many")
+            raise UsageError(
+                f"minElementsPerTrigger={low:,} is above maxElementsPerTrigger={high:,}: no batch "
+                "could have as many"
+            )
         if self.value_format == "protobuf" and self.message_type is None:
             raise UsageError(
-                "valueFormat=protobuf needs .option('messageType', 'package.module.Class'), a class that the executors can import"
+                "valueFormat=protobuf needs .option('messageType', 'package.module.Class'), a "
+                "class that the executors can import"
             )
         if self.value_format == RAW and (self.schema is not None or self.keeps_corrupt):
-            raise UsageError("valueFormat=raw has the one column value; leave schema and undecodable out, or choose another valueFormat")
+            raise UsageError(
+                "valueFormat=raw has the one column value; leave schema and undecodable out, or "
+                "choose another valueFormat"
+            )
 
     def _check_names(self) -> None:
         for name in () if self.at_most_once else self.streams:
             words = {word.partition("=")[0] for word in name.partition("?")[2].split("&")}
             if own := sorted(words & OWN_WORDS):
                 raise UsageError(
-                    f"the stream {name!r}: the source itself says {own[0]} to the server. Give the name alone; assign chooses partitions, "
-                    "and startingOffsets and endingOffsets choose positions"
+                    f"the stream {name!r}: the source itself says {own[0]} to the server. Give "
+                    "the name alone; assign chooses partitions, and startingOffsets and "
+                    "endingOffsets choose positions"
                 )
 
     def _check_at_most_once(self) -> None:
@@ -217,11 +297,13 @@ class SourceSettings(NamedTuple):
             return
         if self.subscription is not None:
             raise UsageError(
-                "subscriptionId stands behind the name of a log, and delivery=atMostOnce reads publishers without one: leave it out"
+                "subscriptionId stands behind the name of a log, and delivery=atMostOnce reads "
+                "publishers without one: leave it out"
             )
         if self.max_elements is None or self.pattern is not None or self.assigned is not None:
             raise UsageError(
-                "delivery=atMostOnce needs maxElementsPerTrigger, and stream or streams: the publisher has no positions to ask for"
+                "delivery=atMostOnce needs maxElementsPerTrigger, and stream or streams: the "
+                "publisher has no positions to ask for"
             )
 
 
@@ -229,10 +311,19 @@ def _assigned(given: Mapping[str, Any] | None) -> Mapping[str, tuple[str, ...]] 
     if given is None:
         return None
     if not given:
-        raise UsageError('option assign: it names no stream; give its partitions, as in {"orders": ["0"]}')
+        raise UsageError(
+            'option assign: it names no stream; give its partitions, as in {"orders": ["0"]}'
+        )
     for stream, partitions in given.items():
-        if not isinstance(partitions, list) or not partitions or not all(isinstance(each, str) for each in partitions):
-            raise UsageError(f'option assign: give a list of the names of partitions for {stream!r}, as in {{"{stream}": ["0"]}}')
+        if (
+            not isinstance(partitions, list)
+            or not partitions
+            or not all(isinstance(each, str) for each in partitions)
+        ):
+            raise UsageError(
+                f"option assign: give a list of the names of partitions for {stream!r}, as in "
+                f'{{"{stream}": ["0"]}}'
+            )
     return {stream: tuple(partitions) for stream, partitions in given.items()}
 
 
