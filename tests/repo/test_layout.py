@@ -44,7 +44,7 @@ TOP = {
 CONTRACTS = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"][
     "importlinter"
 ]["contracts"]
-LONGEST_FUNCTION = 60  # lines of its body: it fits on a screen
+LONGEST_FUNCTION = 70  # lines of its body
 
 
 def test_the_top_level_holds_exactly_what_it_should() -> None:

@@ -33,7 +33,7 @@ def penstock_transports() -> "list[Transport]":
         on_trio.FramedMemoryTransport(),
     ]
     # Python on Windows has no Unix sockets, and trio cannot wait for its pipes.
-    if sys.platform == "win32":  # pragma: no cover
+    if sys.platform == "win32":  # pragma: no cover  # no test runs there
         return portable
     return [*portable, on_trio.UnixTransport(), on_trio.PipeTransport()]
 
