@@ -8,8 +8,8 @@ from typing import Any
 import trio
 
 import penstock
-from penstock.builtin import MemoryTransport
 from penstock.spi import Connection, ConnectionSuspended, Transport, build_registry, hookimpl
+from penstock.transports import MemoryTransport
 
 service = penstock.Service()
 

@@ -33,7 +33,8 @@ def _run(program: str) -> str:
             "from penstock.spi import Registry, Factory, TransportOptions, Tls, parse_url, "
             "resolve_serializer"
         ),
-        "from penstock.builtin import Auth, Keepalive, JsonSerializer",
+        "from penstock.elements import JsonSerializer",
+        "from penstock.extensions import Auth, Keepalive",
     ],
 )
 def test_no_trio_is_imported(statement: str) -> None:
@@ -41,7 +42,7 @@ def test_no_trio_is_imported(statement: str) -> None:
     _run(f"{statement}; {_NO_TRIO}")
 
 
-@pytest.mark.parametrize("package", ["penstock", "penstock.spi", "penstock.builtin"])
+@pytest.mark.parametrize("package", ["penstock", "penstock.spi"])
 def test_every_public_name_is_found(package: str) -> None:
     """In a new process `from package import *` brings each name of `__all__`,
     and `dir` lists each before that.
@@ -66,7 +67,7 @@ def test_a_layer_is_an_attribute() -> None:
     )
 
 
-@pytest.mark.parametrize("package", ["penstock", "penstock.spi", "penstock.builtin"])
+@pytest.mark.parametrize("package", ["penstock", "penstock.spi"])
 def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
     """The error names the package and the name, and nothing is imported for it."""
     _run(

@@ -7,8 +7,8 @@ The layers, from the lowest up; each folder is a layer and is imported through i
 * `penstock.logs`: elements that are kept at positions and replayed, in memory and in a file.
 * `penstock.operators`: functions over publishers, composed with `pipe`. `penstock.draft`: adapters
   to the early draft of the standard.
-* `penstock.spi`: everything that a plugin imports. `penstock.builtin` and `penstock.protocols` are
-  the plugins that penstock ships.
+* `penstock.spi`: everything that a plugin imports. `penstock.elements`, `penstock.transports`,
+  `penstock.extensions` and `penstock.protocols` are the plugins that penstock ships.
 * `penstock.wire`, `penstock.session`: decoding and the state of a connection, without I/O.
   `penstock.runtime`: `connect` and `serve` on trio.
 * `penstock.blocking`, `penstock.aio`: clients without trio, for scripts and for programs on

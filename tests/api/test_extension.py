@@ -1,7 +1,7 @@
 """An extension is any object of the right shape, and need not inherit from a class of penstock."""
 
 from penstock.api import Extension, Role
-from penstock.builtin import Keepalive
+from penstock.extensions import Keepalive
 
 
 class Mine:

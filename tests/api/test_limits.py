@@ -186,19 +186,19 @@ REACHED: dict[str, tuple[str, str]] = {
     "linger": (IN_RUNTIME, "test_the_answering_side_waits_for_the_other_to_close"),
     "drain": (IN_RUNTIME, "test_a_shutdown_takes_no_longer_than_its_drain"),
     "keepalive": (
-        "tests/builtin/test_keepalive.py",
+        "tests/extensions/test_keepalive.py",
         "test_a_silent_peer_gets_a_ping_and_then_the_connection_ends",
     ),
     "keepalive_timeout": (
-        "tests/builtin/test_keepalive.py",
+        "tests/extensions/test_keepalive.py",
         "test_the_peer_has_keepalive_timeout_seconds_to_answer",
     ),
     "keepalive_least": (
-        "tests/builtin/test_keepalive.py",
+        "tests/extensions/test_keepalive.py",
         "test_more_than_keepalive_strikes_early_pings_end_the_connection",
     ),
     "keepalive_strikes": (
-        "tests/builtin/test_keepalive.py",
+        "tests/extensions/test_keepalive.py",
         "test_more_than_keepalive_strikes_early_pings_end_the_connection",
     ),
     "max_connections": (

@@ -5,7 +5,7 @@ import time
 from collections.abc import Callable
 
 from penstock.api import ProtocolError
-from penstock.builtin import JsonSerializer
+from penstock.elements import JsonSerializer
 
 SIZE = 4 << 20
 DEEP = b"[" * 100 + b"]" * 100

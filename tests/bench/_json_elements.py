@@ -39,7 +39,7 @@ def serializer_with_msgspec() -> Any:
     """Return the serializer that a program gets if msgspec is installed."""
     import msgspec
 
-    from penstock.builtin import JsonSerializer
+    from penstock.elements import JsonSerializer
 
     assert msgspec
     return JsonSerializer().for_type(Record)
@@ -47,7 +47,7 @@ def serializer_with_msgspec() -> Any:
 
 def serializer_of_the_standard_library() -> Any:
     """Return the serializer that a program gets if msgspec is not installed."""
-    from penstock.builtin import JsonSerializer, _msgspec
+    from penstock.elements import JsonSerializer, _msgspec
 
     installed, _msgspec.msgspec = _msgspec.msgspec, None
     try:

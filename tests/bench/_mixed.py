@@ -64,7 +64,7 @@ def coded_alone(count: int) -> Iterator[Timer]:
     """Open the floor of JSON: the serializer dumps and loads each object, in one process
     and without a network.
     """
-    from penstock.builtin import JsonSerializer
+    from penstock.elements import JsonSerializer
 
     serializer, objects = JsonSerializer(), json_objects()
 

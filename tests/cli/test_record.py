@@ -9,7 +9,7 @@ import pytest
 from penstock.api import SignalKind
 from penstock.cli import main
 from tests._real_time import HANGS_AFTER
-from tests.builtin.test_recording import PROGRAM
+from tests.extensions.test_recording import PROGRAM
 from tests.recording._record import rows_of
 
 

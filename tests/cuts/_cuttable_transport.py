@@ -16,8 +16,6 @@ from typing import ClassVar, Final
 import attrs
 import trio
 
-from penstock.builtin import MemoryTransport
-from penstock.builtin._memory_pipe import BytePipe
 from penstock.spi import (
     ByteConnection,
     Bytes,
@@ -28,6 +26,8 @@ from penstock.spi import (
     TransportOptions,
     hookimpl,
 )
+from penstock.transports import MemoryTransport
+from penstock.transports._memory_pipe import BytePipe
 
 
 class Direction(Enum):

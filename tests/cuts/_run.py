@@ -40,7 +40,9 @@ CHECKED_MODULES: Final = (
     "penstock.session",
     "penstock.runtime",
     "penstock.core",
-    "penstock.builtin",
+    "penstock.elements",
+    "penstock.transports",
+    "penstock.extensions",
     "penstock.wire",
     "tests.cuts",
 )

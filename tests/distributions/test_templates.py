@@ -92,7 +92,7 @@ def test_an_installed_template_is_listed(python: Path, name: str, folder: str, o
     assert [line.split() for line in lines if line.startswith(name)] == [
         [name, f"penstock-{folder}", "0.1.0", *offer.split()]
     ]
-    assert any(line.startswith("builtin") and "transport tcp" in line for line in lines)
+    assert any(line.startswith("transports") and "transport tcp" in line for line in lines)
     assert not any(line.startswith("!") for line in lines)
 
 

@@ -19,7 +19,7 @@ from penstock.api import (
     Subscription,
     UsageError,
 )
-from penstock.builtin import JsonSerializer
+from penstock.elements import JsonSerializer
 from penstock.endpoint import StreamBuffer, StreamCut, StreamEnd, StreamPlace
 from penstock.spi import Serializer
 

@@ -54,7 +54,7 @@ ROOT_PACKAGE = "Layers do not import the root package"
 RUNTIME = "runtime's packages point one way"
 SERVICE = "service knows no session"
 SESSION = "session knows no protocol"
-SHIPPED = "builtin imports the plugin surface only"
+SHIPPED = "elements, transports and extensions import the plugin surface only"
 TCK = "The test kit imports the public surface only"
 TCK_ROOT = "The test kit does not import the root package"
 TESTING = "testing imports no pytest"
@@ -80,9 +80,9 @@ FAULTS = [
     Fault("penstock/api", "import time", PURE),
     Fault("penstock/api", "import random", PURE),
     Fault("penstock/api", "from penstock.core import subscribe", LAYERS),
-    Fault("penstock/builtin", "import pluggy", SHIPPED),
-    Fault("penstock/builtin", "from penstock.core import subscribe", SHIPPED),
-    Fault("penstock/builtin", "from penstock.protocols import rsio", SHIPPED),
+    Fault("penstock/extensions", "import pluggy", SHIPPED),
+    Fault("penstock/transports", "from penstock.core import subscribe", SHIPPED),
+    Fault("penstock/elements", "from penstock.protocols import rsio", SHIPPED),
     Fault("penstock/core", "from penstock.operators import pipe", LAYERS),
     Fault("penstock/core", "from penstock import pipe", ROOT_PACKAGE),
     Fault("penstock/core", "import socket", IN_PROCESS),
@@ -99,7 +99,7 @@ FAULTS = [
     Fault("penstock/operators", "from penstock.spi import Transport", IN_PROCESS),
     Fault("penstock/operators", "from penstock.session import Session", IN_PROCESS),
     Fault("penstock/spi", "from penstock.core import subscribe", LAYERS),
-    Fault("penstock/spi", "from penstock.builtin import TcpTransport", LAYERS),
+    Fault("penstock/spi", "from penstock.transports import TcpTransport", LAYERS),
     Fault("penstock/spi", "from penstock.protocols import rsio", PLUGIN_AUTHORS),
     Fault("penstock/protocols", "from penstock.runtime import Service", LAYERS),
     Fault("penstock/protocols", "from penstock.core import subscribe", OUTSIDER),
@@ -107,7 +107,7 @@ FAULTS = [
     Fault("penstock/protocols/reactivesocket", "import trio", PURE),
     Fault("penstock/protocols/rsio", "import trio", PURE),
     Fault("penstock/protocols/rsio", "import random", PURE),
-    Fault("penstock/runtime", "from penstock.builtin import Keepalive", LAYERS),
+    Fault("penstock/runtime", "from penstock.extensions import Keepalive", LAYERS),
     Fault("penstock/runtime", "import penstock.cli", LAYERS),
     Fault("penstock/runtime/client", "from penstock.runtime.server import serve", RUNTIME),
     Fault("penstock/runtime/connection", "from penstock.runtime.client import connect", RUNTIME),

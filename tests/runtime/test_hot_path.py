@@ -22,7 +22,7 @@ SIDE: ContextVar[str] = ContextVar("side", default="")
 PACKAGE = f"{Path(penstock.__file__).parent}/"
 """The folder of the package, in the checkout or in the installed wheel."""
 
-TRANSPORT = {"builtin/_memory_pipe.py", "plugins/_transport.py"}
+TRANSPORT = {"transports/_memory_pipe.py", "plugins/_transport.py"}
 """The memory transport of this test."""
 
 RUNTIME_FILES = 12

@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, Extension
-from penstock.builtin import Keepalive
+from penstock.extensions import Keepalive
 from penstock.runtime import Peer, Service, connect, serve
 
 RSIO, REACTIVESOCKET = "rsio+memory://test", "reactivesocket+memory://test"

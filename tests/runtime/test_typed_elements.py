@@ -15,8 +15,8 @@ import trio.testing
 
 import penstock
 from penstock.api import ProtocolError, PublisherFailed, UsageError
-from penstock.builtin import JsonSerializer
 from penstock.core import Source
+from penstock.elements import JsonSerializer
 from penstock.runtime import Service, connect, serve
 from penstock.spi import PeerIdentity, TypeCodeFailed
 

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock.api import Role
-from penstock.builtin import Keepalive
+from penstock.extensions import Keepalive
 from penstock.protocols import rsio
 from penstock.session._connection_use import ConnectionUse
 from penstock.session._request_ratio import RequestRatio

@@ -8,9 +8,9 @@ import trio
 import trustme
 
 from penstock.api import ConnectionLost
-from penstock.builtin import TcpTransport, TlsTransport
 from penstock.spi import Connection, Listener, Tls, TransportOptions
-from tests.builtin._helpers import connect, listen, stream_of
+from penstock.transports import TcpTransport, TlsTransport
+from tests.transports._helpers import connect, listen, stream_of
 
 TLS = TlsTransport()
 TCP = TcpTransport()

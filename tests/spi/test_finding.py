@@ -10,6 +10,8 @@ from penstock.spi import _finding
 from penstock.spi._finding import DisabledPlugins, Found, find_plugins
 from tests.spi._helpers import Shelf
 
+OURS = ["elements", "extensions", "protocols", "transports"]
+
 
 def _found(name: str, distribution: str) -> Found:
     return Found(
@@ -24,13 +26,12 @@ def test_own_plugins_come_first_and_the_others_by_name(shelf: Shelf) -> None:
     shelf.install("bbb", "", entry="mmm", module="another", version="2.5")
     found = find_plugins().plugins
     assert [(each.name, each.distribution) for each in found] == [
-        ("builtin", "penstock"),
-        ("protocols", "penstock"),
+        *((name, "penstock") for name in OURS),
         ("aaa", "zzz"),
         ("mmm", "aaa"),
         ("mmm", "bbb"),
     ]
-    assert [each.is_own for each in found] == [True, True, False, False, False]
+    assert [each.is_own for each in found] == [True] * 4 + [False] * 3
     assert found[-1].version == "2.5"
 
 
@@ -70,7 +71,7 @@ def test_damaged_entry_points_do_not_hide_other_plugins(
     shelf.install("broken", "")
     (shelf.folder / "broken-1.0.dist-info/entry_points.txt").write_bytes(content)
     finding = find_plugins()
-    assert [each.name for each in finding.plugins] == ["builtin", "protocols", "acme"]
+    assert [each.name for each in finding.plugins] == [*OURS, "acme"]
     [(distribution, reason)] = finding.unreadable
     assert distribution == "broken"
     assert reason.startswith(why)
@@ -100,7 +101,7 @@ def test_damaged_metadata_of_a_distribution_without_plugins_is_ignored(shelf: Sh
         "[console_scripts]\ngarbage\n", encoding="utf-8"
     )
     finding = find_plugins()
-    assert [each.name for each in finding.plugins] == ["builtin", "protocols"]
+    assert [each.name for each in finding.plugins] == OURS
     assert finding.unreadable == ()
 
 
@@ -123,7 +124,7 @@ def test_a_plugin_of_a_distribution_without_a_name_is_found(
     )
 
 
-OWN = _found("builtin", "penstock")
+OWN = _found("transports", "penstock")
 WEBSOCKET = _found("websocket", "penstock-websocket")
 OTHER = _found("My_Other", "acme")
 
@@ -141,9 +142,9 @@ OTHER = _found("My_Other", "acme")
         ("all", ["websocket", "My_Other"]),
         ("1", ["websocket", "My_Other"]),
         ("ALL", ["websocket", "My_Other"]),
-        ("builtin", ["builtin"]),
+        ("transports", ["transports"]),
         ("penstock", []),
-        ("builtin,all", ["builtin", "websocket", "My_Other"]),
+        ("transports,all", ["transports", "websocket", "My_Other"]),
     ],
 )
 def test_the_variable_disables_the_plugins_that_it_names(value: str, disabled: list[str]) -> None:

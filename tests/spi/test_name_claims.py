@@ -24,8 +24,8 @@ def test_a_name_that_one_plugin_claims_is_granted() -> None:
 
 def test_penstock_s_own_claim_wins() -> None:
     """In any order, and against any number of plugins; each of these gets a message."""
-    result = settle([_claim("a"), _claim("builtin", is_own=True), _claim("b")])
-    assert result.granted == {("transport", "x"): "builtin's x"}
+    result = settle([_claim("a"), _claim("transports", is_own=True), _claim("b")])
+    assert result.granted == {("transport", "x"): "transports's x"}
     assert result.contested == {}
     assert result.problems == [
         (name, "claims the transport 'x', which is penstock's own; penstock keeps it")
@@ -50,8 +50,8 @@ def test_a_factory_that_loses_its_number_loses_its_name() -> None:
     """Peers negotiate by number, so the name alone is of no use."""
     own, loser, third = object(), object(), object()
     claims = [
-        _claim("builtin", "keepalive", kind="extension", offer=own, is_own=True),
-        _claim("builtin", 200, kind="extension id", offer=own, is_own=True),
+        _claim("transports", "keepalive", kind="extension", offer=own, is_own=True),
+        _claim("transports", 200, kind="extension id", offer=own, is_own=True),
         _claim("b", "mine", kind="extension", offer=loser),
         _claim("b", 200, kind="extension id", offer=loser),
         _claim("c", "other", kind="extension", offer=third),

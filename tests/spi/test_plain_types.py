@@ -1,4 +1,4 @@
-"""Types of elements; `tests/builtin/test_typed_json.py` sends and receives elements of each."""
+"""Types of elements; `tests/elements/test_typed_json.py` sends and receives elements of each."""
 
 import dataclasses
 import enum

@@ -20,7 +20,7 @@ from penstock.spi import (
     parse_url,
 )
 from penstock.spi._socket_listener import GONE_PER_TURN
-from tests.builtin._helpers import exchange
+from tests.transports._helpers import exchange
 
 OPTIONS = TransportOptions()
 

@@ -8,7 +8,6 @@ import trio
 
 from penstock.spi import Tls, TransportOptions, _tls_connection
 from tests._real_time import HANGS_AFTER
-from tests.builtin._helpers import close, connect, listen, shake_hands, stream_of
 from tests.spi._over_tls import (
     SOON,
     TCP,
@@ -21,6 +20,7 @@ from tests.spi._over_tls import (
     reset_on_close,
     socket_of,
 )
+from tests.transports._helpers import close, connect, listen, shake_hands, stream_of
 
 
 async def test_the_facts_are_complete_after_the_handshake(

@@ -24,7 +24,7 @@ from penstock.spi import (
     open_unix,
     parse_url,
 )
-from tests.builtin._helpers import close, exchange
+from tests.transports._helpers import close, exchange
 
 OPTIONS = TransportOptions()
 

@@ -22,8 +22,8 @@ import trustme
 
 import penstock
 from penstock.api import Model
-from penstock.builtin import PipeTransport
 from penstock.spi import Tls, TransportOptions, build_registry, hookimpl
+from penstock.transports import PipeTransport
 from tests.tck._penstock_publisher import (
     PenstockPublisher,
     numbers,

@@ -8,7 +8,7 @@ import msgspec
 
 import penstock
 from penstock import Peer, Service, Source, ops
-from penstock.builtin import JsonSerializer
+from penstock.elements import JsonSerializer
 from penstock.runtime import RemoteStream
 
 

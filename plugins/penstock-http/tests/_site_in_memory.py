@@ -12,7 +12,6 @@ from penstock_http._transport import HttpTransport, SiteConnection
 from penstock_http.multiplex import Mount, subprotocols_of
 
 from penstock import Limits, PublicError, Service, serve
-from penstock.builtin import MemoryTransport
 from penstock.spi import (
     ByteConnection,
     Connection,
@@ -24,6 +23,7 @@ from penstock.spi import (
     hookimpl,
     parse_url,
 )
+from penstock.transports import MemoryTransport
 
 
 class _Listener(Listener):

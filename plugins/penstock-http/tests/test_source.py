@@ -27,7 +27,6 @@ from penstock import (
     subscribe,
 )
 from penstock.api import LimitExceeded, ProtocolError
-from penstock.builtin import MemoryTransport
 from penstock.spi import (
     ByteConnection,
     PeerIdentity,
@@ -38,6 +37,7 @@ from penstock.spi import (
     hookimpl,
     parse_url,
 )
+from penstock.transports import MemoryTransport
 
 Clock = trio.testing.MockClock
 PEER = PeerIdentity(address="memory://site")

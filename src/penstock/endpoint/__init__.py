@@ -3,8 +3,9 @@
 
 A session with its deadlines and its output, the consumer's end of a stream, the publishers of the
 client, and the settings of `connect`. The owner of an `Endpoint` reads and writes the transport and
-reads the clock. May import `penstock.protocols`, `penstock.builtin` and the layers below them,
-attrs and the standard library. It imports no trio, and neither sockets nor asyncio.
+reads the clock. May import `penstock.protocols`, `penstock.elements`, `penstock.extensions` and the
+layers below them, attrs and the standard library. It imports no trio, and neither sockets nor
+asyncio.
 """
 
 from penstock.endpoint._answer import AnswerBuffer

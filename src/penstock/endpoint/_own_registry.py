@@ -4,7 +4,8 @@ made without a look at other distributions.
 
 from types import MappingProxyType
 
-from penstock.builtin import BytesSerializer, JsonSerializer, TextSerializer, penstock_extensions
+from penstock.elements import BytesSerializer, JsonSerializer, TextSerializer
+from penstock.extensions import penstock_extensions
 from penstock.protocols import penstock_dialects
 from penstock.protocols import penstock_extensions as protocol_extensions
 from penstock.spi import Events, Registry

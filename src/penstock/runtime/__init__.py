@@ -1,8 +1,8 @@
 """Connections on trio: `Service`, `connect`, `serve`, and `subscribe` with a URL.
 Each connection is one nursery.
 
-May import every layer but operators, builtin and protocols, and the layers above it. Inside, client
-and server are built on connection, and connection on service.
+May import every layer but operators, elements, transports, extensions and protocols, and the layers
+above it. Inside, client and server are built on connection, and connection on service.
 """
 
 from penstock.runtime.client import connect, remote, request, subscribe

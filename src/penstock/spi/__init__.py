@@ -4,7 +4,8 @@ and TLS for transports, the registry.
 May import `penstock.api`, attrs, pluggy, trio and the standard library. The names that need trio
 are imported at the first use of one.
 A plugin imports this package and `penstock.api`, and nothing else
-of penstock. penstock's own transports and serializers (`penstock.builtin`) do the same.
+of penstock. penstock's own plugins (`penstock.elements`, `penstock.transports`,
+`penstock.extensions`) do the same.
 """
 
 import importlib as _importlib

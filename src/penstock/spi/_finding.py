@@ -7,8 +7,8 @@ Rules of this file:
   place of installation has no influence.
 * ``PENSTOCK_DISABLE_PLUGINS`` holds names of entry points or of distributions, separated by commas.
   ``all`` (or ``1``) disables every plugin but penstock's own; these are disabled only by the name
-  of their entry point: ``builtin``. A name that no plugin has is reported, because it is probably a
-  typing error.
+  of their entry point: ``transports``. A name that no plugin has is reported, because it is
+  probably a typing error.
 * No plugin is imported here. Metadata that cannot be read is reported, and does not hide the
   plugins of other distributions.
 """

@@ -15,7 +15,7 @@ from penstock.api import (
     Request,
     Role,
 )
-from penstock.builtin import Keepalive
+from penstock.extensions import Keepalive
 from penstock.protocols import reactivesocket as wire
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.session import ConnectionState, DialectSettings

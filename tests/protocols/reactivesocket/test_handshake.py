@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.api import Limits, ProtocolError, Rejected, Role
-from penstock.builtin import Keepalive
+from penstock.extensions import Keepalive
 from penstock.protocols.reactivesocket import Ext, Setup, encode
 from penstock.protocols.reactivesocket._handshake import (
     announcement,

@@ -3,7 +3,7 @@ if nothing comes back.
 """
 
 from penstock.api import ConnectionLost, Model, Request, Role
-from penstock.builtin import Keepalive
+from penstock.extensions import Keepalive
 from penstock.protocols import reactivesocket as wire
 from penstock.session import ConnectionState
 from tests.protocols.reactivesocket._pair import RawSocket

@@ -9,7 +9,7 @@ import trio
 import trio.testing
 
 from penstock.api import Limits, PublisherFailed, Rejected, UsageError
-from penstock.builtin import Keepalive
+from penstock.extensions import Keepalive
 from penstock.protocols.rsio import Requests
 from penstock.runtime import Peer, Service, connect, serve
 from tests.runtime._named import named_service

@@ -8,10 +8,10 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, PluginError, Subscriber, Subscription, UsageError
-from penstock.builtin import MemoryTransport
 from penstock.runtime import Service, connect, remote, request, serve, subscribe
 from penstock.runtime.connection._peer import RemoteSource
 from penstock.spi import ByteConnection
+from penstock.transports import MemoryTransport
 from tests.runtime._services import numbers_service
 
 

@@ -7,9 +7,9 @@ import trio
 from trio.testing import MockClock
 
 from penstock.api import ConnectionLost
-from penstock.builtin import MemoryTransport
 from penstock.runtime import connect, serve
 from penstock.spi import TransportOptions, parse_url
+from penstock.transports import MemoryTransport
 from tests.runtime._services import numbers_service
 
 

@@ -7,7 +7,6 @@ import trio
 from trio.testing import MockClock
 
 from penstock.api import ConnectionLost, UsageError
-from penstock.builtin import MemoryTransport
 from penstock.protocols import rsio
 from penstock.runtime import Service, serve, subscribe
 from penstock.spi import (
@@ -19,6 +18,7 @@ from penstock.spi import (
     hookimpl,
     parse_url,
 )
+from penstock.transports import MemoryTransport
 
 
 class Seen:

@@ -11,7 +11,6 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, Limits, Rejected, UsageError
-from penstock.builtin import MemoryTransport
 from penstock.protocols import rsio
 from penstock.runtime import connect, remote, serve, subscribe
 from penstock.runtime.client._redial import (
@@ -29,6 +28,7 @@ from penstock.spi import (
     TransportOptions,
     parse_url,
 )
+from penstock.transports import MemoryTransport
 from tests.runtime._resuming import ANSWER, ASK, LIMITS, RESUMING, TOKEN, URL, cut, numbers_service
 
 FIRST, SECOND = bytes(32), bytes(range(32))

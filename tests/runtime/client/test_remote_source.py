@@ -7,12 +7,12 @@ import trio
 
 import penstock
 from penstock.api import UNBOUNDED, ConnectionLost, Rejected, Subscriber, Subscription, UsageError
-from penstock.builtin import MemoryTransport
 from penstock.core import Scope
 from penstock.protocols import reactivesocket, rsio
 from penstock.runtime import remote, serve, subscribe
 from penstock.spi import Connection, Reconnect, TransportOptions, parse_url
 from penstock.testing import ManualSubscriber
+from penstock.transports import MemoryTransport
 from tests.runtime._services import numbers_service
 
 

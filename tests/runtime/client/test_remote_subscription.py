@@ -7,8 +7,8 @@ import trio
 from trio.testing import MockClock
 
 from penstock.api import Positions, ProtocolError, Rejected, Subscriber
-from penstock.builtin import Position
 from penstock.core import Scope, Source, collect, from_iterable
+from penstock.extensions import Position
 from penstock.logs import Retention, RingLog
 from penstock.runtime import Service, remote, serve, subscribe
 from penstock.spi import Reconnect

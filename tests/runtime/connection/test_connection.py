@@ -12,8 +12,8 @@ import trio
 import trustme
 
 from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed, Subscriber
-from penstock.builtin import Keepalive, MemoryTransport, memory_stream_pair
 from penstock.core import Scope, Source, _pump, single
+from penstock.extensions import Keepalive
 from penstock.protocols import rsio
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.spi import (
@@ -30,6 +30,7 @@ from penstock.spi import (
     parse_url,
 )
 from penstock.testing import run_virtual
+from penstock.transports import MemoryTransport, memory_stream_pair
 from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, named, numbers_service, raw_connection
 

@@ -10,7 +10,7 @@ import pytest
 
 import penstock
 from penstock.api import ProtocolError, UsageError
-from penstock.builtin import Content
+from penstock.extensions import Content
 from penstock.runtime.connection import AnnouncedSerializer
 from penstock.spi import Serializer, build_registry, hookimpl
 from tests.runtime._observer import Observer

@@ -5,7 +5,7 @@ from collections.abc import Callable
 import pytest
 
 from penstock.api import ActiveExtension, Extension, ExtensionLink, UsageError
-from penstock.builtin import Keepalive, Position
+from penstock.extensions import Keepalive, Position
 from penstock.runtime import connect
 from penstock.runtime.connection._extensions_for import (
     check_given,

@@ -7,7 +7,7 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, PluginError, UsageError
-from penstock.builtin import Keepalive
+from penstock.extensions import Keepalive
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection import (
     NegotiableExtensions,

@@ -9,8 +9,8 @@ import trio.testing
 
 import penstock
 from penstock.api import ConnectionLost, ProtocolError, StreamState, Subscription, UsageError
-from penstock.builtin import JsonSerializer
 from penstock.core import Stream
+from penstock.elements import JsonSerializer
 from penstock.runtime import Service, connect, serve
 from penstock.runtime.connection import _remote_stream
 from penstock.runtime.connection._peer import Decoder

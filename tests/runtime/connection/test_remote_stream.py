@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from penstock.api import PluginError, ProtocolError, Subscription, UsageError
-from penstock.builtin import JsonSerializer
+from penstock.elements import JsonSerializer
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._decoder import Decoder
 from penstock.runtime.connection._remote_stream import (

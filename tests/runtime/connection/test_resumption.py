@@ -10,7 +10,7 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, Limits
-from penstock.builtin import Keepalive
+from penstock.extensions import Keepalive
 from penstock.runtime import connect, serve
 from penstock.runtime.connection._resumption import SurrenderedConnection, retained_bytes
 from penstock.spi import ConnectionResumed, ConnectionSuspended, build_registry, hookimpl

@@ -11,7 +11,6 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, Limits, Role, UsageError
-from penstock.builtin import MemoryTransport
 from penstock.runtime import Peer, Service
 from penstock.runtime.connection import (
     ConnectionEvents,
@@ -22,6 +21,7 @@ from penstock.runtime.connection import (
 )
 from penstock.session import DialectSettings
 from penstock.spi import Connection, TransportOptions, build_registry, parse_url
+from penstock.transports import MemoryTransport
 from tests.runtime._requests import Handlers
 
 URL = parse_url("memory://replaced")

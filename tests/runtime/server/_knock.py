@@ -13,7 +13,6 @@ import attrs
 import trio
 
 from penstock.api import UNBOUNDED, AuthRefused, PenstockError, Subscriber, Subscription
-from penstock.builtin import MemoryTransport
 from penstock.spi import (
     ByteConnection,
     Connection,
@@ -26,6 +25,7 @@ from penstock.spi import (
     Url,
     hookimpl,
 )
+from penstock.transports import MemoryTransport
 
 
 class KnockTransport(RequestTransport):

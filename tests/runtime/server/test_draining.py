@@ -11,7 +11,7 @@ import trio
 
 import penstock
 from penstock.api import ConnectionLost, PublisherFailed, Rejected
-from penstock.builtin import Drain
+from penstock.extensions import Drain
 
 PROTOCOLS = ["", "reactivesocket+"]
 LIMITS = penstock.Limits()

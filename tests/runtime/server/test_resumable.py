@@ -9,9 +9,9 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, Credentials, UsageError
-from penstock.builtin._memory_pipe import MemoryStream
 from penstock.protocols import rsio
 from penstock.runtime import Service, connect, serve
+from penstock.transports._memory_pipe import MemoryStream
 from tests.runtime._resuming import (
     ACKNOWLEDGE,
     ANSWER,

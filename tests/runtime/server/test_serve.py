@@ -10,13 +10,13 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, Limits, Rejected, UsageError
-from penstock.builtin import MemoryTransport
 from penstock.runtime import Service, connect, serve, subscribe
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.server._admission import AcceptRate
 from penstock.runtime.server._draining import PER_PASS
 from penstock.spi import ByteConnection, Connection, Listener
 from penstock.testing import is_dropped
+from penstock.transports import MemoryTransport
 from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, numbers_service, raw_connection
 

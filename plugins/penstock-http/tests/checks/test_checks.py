@@ -26,9 +26,9 @@ from penstock_tck.wire import (
 )
 
 from penstock import PublicError, Service, serve, timer
-from penstock.builtin import MemoryTransport
 from penstock.spi import Connection, TransportOptions, Url, build_registry, parse_url
 from penstock.testing import run_virtual
+from penstock.transports import MemoryTransport
 
 ROOT = Path(__file__).parents[4]
 PAGE = ROOT / "docs/reference/penstock_tck.wire.md"
