@@ -7,9 +7,9 @@ No attacker reads. Bytes are made without code of penstock, by the encoders of t
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
-from tests.hostile import _rs_wire as rs
-from tests.hostile import _rsio_wire as rsio
-from tests.hostile._rsio_wire import UNBOUNDED
+from penstock_tck.wire import named_request, rsio
+from penstock_tck.wire import reactivesocket as rs
+from penstock_tck.wire.rsio import UNBOUNDED
 
 KIB: Final = 1024
 MIB: Final = 1024 * KIB
@@ -58,14 +58,14 @@ def _late(size: int, milliseconds: int) -> Callable[[], bytes]:
 
 
 def _asked(payload: bytes) -> Callable[[], bytes]:
-    data = rsio.named("answer", payload)
+    data = named_request("answer", payload)
     return lambda: _hello(
         *(rsio.request_data(stream, len(data), data) for stream in range(STREAMS))
     )
 
 
 def _large_requests() -> bytes:
-    data = rsio.named("keep", bytes(MIB - 100))
+    data = named_request("keep", bytes(MIB - 100))
     parts = [data[at : at + 65_000] for at in range(0, len(data), 65_000)]
     requests = (
         rsio.request_data(stream, len(data))
@@ -147,8 +147,8 @@ ROWS: Final = (
     Row(
         "ReactiveSocket: half an EXT frame of 1 MiB",
         lambda: _setup(
-            rs.frame(
-                rs.EXT, 0, (99).to_bytes(4) + bytes(MIB - 100), flags=rs.IGNORE, length=MIB + 16
+            rs.sized_frame(
+                rs.EXT, 0, (99).to_bytes(4) + bytes(MIB - 100), flags=rs.I, length=MIB + 16
             )
         ),
         2 * CONNECTION,
@@ -164,7 +164,7 @@ ROWS: Final = (
         "ReactiveSocket: 300 requests of 1 MiB whose handlers wait",
         lambda: _setup(
             *(
-                rs.request_response(rsio.named("keep", bytes(MIB - 100)), stream)
+                rs.request_response(named_request("keep", bytes(MIB - 100)), stream)
                 for stream in range(1, 601, 2)
             )
         ),

@@ -22,12 +22,12 @@ from typing import Final
 sys.path.insert(0, str(Path(__file__).parents[2]))
 
 import trio
+from penstock_tck.wire.rsio import hello
 
 from penstock.api import Limits
 from penstock.runtime import Service, serve, tune_collector
 from tests.hostile._beside_a_canary import wait_until
 from tests.hostile._loop_passes import LoopPasses
-from tests.hostile._rsio_wire import hello
 
 ROWS: Final = {
     "bare trio": "a bare trio server, which collects nothing",

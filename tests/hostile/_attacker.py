@@ -11,9 +11,8 @@ from typing import Any
 import trio
 
 from tests.hostile._attack_clock import AttackClock
-from tests.hostile._attacker_protocol import RSIO, AttackerProtocol
+from tests.hostile._attacker_protocol import RSIO, AttackerProtocol, Message
 from tests.hostile._framed_stream import open_framed, open_memory
-from tests.hostile._rsio_wire import Message
 
 COMPANION = RSIO.companion
 """The id of the well-behaved stream on the attacked connection."""

@@ -2,9 +2,7 @@
 
 from typing import Any
 
-from tests.hostile._attacker import Attacker, client_hello_of_tls
-from tests.hostile._row import SILENCE, C, Row
-from tests.hostile._rsio_wire import (
+from penstock_tck.wire.rsio import (
     cancel,
     goodbye,
     hello,
@@ -16,6 +14,9 @@ from tests.hostile._rsio_wire import (
     subscribe,
     varint,
 )
+
+from tests.hostile._attacker import Attacker, client_hello_of_tls
+from tests.hostile._row import SILENCE, C, Row
 
 EVERYWHERE = ("tcp", "tls", "unix")
 HTTP = b"GET / HTTP/1.1\r\nHost: localhost\r\nUser-Agent: nobody\r\n\r\n"

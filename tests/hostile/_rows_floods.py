@@ -1,9 +1,10 @@
 """Floods of messages that are legal once; and peers that do not read, or have gone."""
 
+from penstock_tck.wire.rsio import UNBOUNDED, cancel, goodbye, ping, request, subscribe, varint
+
 from tests.hostile._attacker import COMPANION, VICTIM, Attacker
 from tests.hostile._row import KIB, LARGE, SILENCE, UNREAD, C, Row
 from tests.hostile._rows_before_hello import EVERYWHERE, say_nothing
-from tests.hostile._rsio_wire import UNBOUNDED, cancel, goodbye, ping, request, subscribe, varint
 
 ROOM = {"max_subscriptions": 100}
 """A cancelled stream counts until its publisher has stopped, so the scaled `max_subscriptions`

@@ -2,13 +2,9 @@
 from a client, after a proper hello.
 """
 
-from tests.hostile._attacker import COMPANION, Attacker, companion
-from tests.hostile._row import C, Row
-from tests.hostile._rows_before_hello import EVERYWHERE
-from tests.hostile._rsio_wire import (
+from penstock_tck.wire.rsio import (
     goodbye,
     hello,
-    last_part,
     on_complete,
     on_error,
     on_next,
@@ -21,6 +17,10 @@ from tests.hostile._rsio_wire import (
     subscribe,
     varint,
 )
+
+from tests.hostile._attacker import COMPANION, Attacker, companion
+from tests.hostile._row import C, Row
+from tests.hostile._rows_before_hello import EVERYWHERE
 
 HUGE = 2**62
 
@@ -94,7 +94,7 @@ MESSAGES = [
     fatal("onNextPart for a stream that was never opened", part(7, 0, b"hm"), "protocol:stream 7"),
     fatal(
         "onNextLastPart for a stream that was never opened",
-        last_part(7, 0, b"hm"),
+        part(7, 0, b"hm", last=True),
         "protocol:stream 7",
     ),
     fatal("onComplete for a stream that was never opened", on_complete(7), "protocol:stream 7"),

@@ -7,14 +7,15 @@ that looks at the whole time.
 
 from typing import Any
 
+from penstock_tck.wire.reactivesocket import cancel as rs_cancel
+from penstock_tck.wire.reactivesocket import request_stream
+from penstock_tck.wire.rsio import UNBOUNDED, cancel, ping, subscribe
+
 from penstock.api import Limits
 from tests.hostile._attacker import COMPANION, Attacker
 from tests.hostile._attacker_protocol import REACTIVESOCKET
 from tests.hostile._row import SILENCE, UNREAD, C, Row
 from tests.hostile._rows_before_hello import say_nothing
-from tests.hostile._rs_wire import cancel as rs_cancel
-from tests.hostile._rs_wire import request_stream
-from tests.hostile._rsio_wire import UNBOUNDED, cancel, ping, subscribe
 
 LIMITS = Limits()
 

@@ -2,13 +2,9 @@
 
 from typing import Any
 
-from tests.hostile._attacker import VICTIM, Attacker
-from tests.hostile._row import PARTS, SCALED, SILENCE, C, I, Row, S, Target
-from tests.hostile._rows_before_hello import say_nothing
-from tests.hostile._rsio_wire import (
+from penstock_tck.wire.rsio import (
     goodbye,
     hello,
-    last_part,
     on_complete,
     on_error,
     on_next,
@@ -19,6 +15,10 @@ from tests.hostile._rsio_wire import (
     server_hello,
     varint,
 )
+
+from tests.hostile._attacker import VICTIM, Attacker
+from tests.hostile._row import PARTS, SCALED, SILENCE, C, I, Row, S, Target
+from tests.hostile._rows_before_hello import say_nothing
 
 HUGE = 2**62
 HTTP = b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n"
@@ -51,7 +51,8 @@ async def tiny_parts(attacker: Attacker) -> None:
     await send_forever(
         attacker,
         b"".join(
-            part(VICTIM, element, b"x") + last_part(VICTIM, element, b"x") for element in range(3)
+            part(VICTIM, element, b"x") + part(VICTIM, element, b"x", last=True)
+            for element in range(3)
         ),
     )
 
@@ -212,7 +213,7 @@ PUBLISHERS = [
     ),
     stream(
         "parts short of the elementSize",
-        last_part(VICTIM, 0, bytes(3)),
+        part(VICTIM, 0, bytes(3), last=True),
         "an element of 3 bytes",
         size=4,
     ),

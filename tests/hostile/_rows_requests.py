@@ -4,17 +4,19 @@ or comes twice.
 
 from typing import Any
 
+from penstock_tck.wire import named_request
+from penstock_tck.wire.rsio import cancel, more_data, request_data, subscribe, varint
+
 from tests.hostile._attacker import COMPANION, VICTIM, Attacker, companion
 from tests.hostile._row import PARTS, C, I, Row, S
 from tests.hostile._rows_before_hello import EVERYWHERE
-from tests.hostile._rsio_wire import cancel, more_data, named, request_data, subscribe, varint
 
 HUGE = 2**62
-SIZE = named("size", bytes(1000))
+SIZE = named_request("size", bytes(1000))
 
 
 def whole(name: str | bytes, payload: bytes = b"") -> bytes:
-    data = named(name, payload)
+    data = named_request(name, payload)
     return request_data(VICTIM, len(data), data)
 
 

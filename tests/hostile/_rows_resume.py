@@ -7,13 +7,13 @@ from contextlib import asynccontextmanager
 from typing import Any
 
 import trio
+from penstock_tck.wire.rsio import acknowledge, ask, hello, length_prefixed, ping
 
 from tests.hostile._attacker import Attacker
 from tests.hostile._row import RETAINED, SCALED, SILENCE, UNREAD, C, Row, Target
 from tests.hostile._rows_before_hello import EVERYWHERE, HANDSHAKE, say_nothing
 from tests.hostile._rows_connections import together
 from tests.hostile._rows_floods import flood
-from tests.hostile._rsio_wire import acknowledge, ask, hello, ping, sized
 
 KEEPALIVE, RESUME, RESUMING = 1, 5, 8
 """The ids of the extensions."""
@@ -118,9 +118,12 @@ LOST = [
         schemes=EVERYWHERE,
     ),
     resume(
-        "an acknowledgement of another length", b"\x49" + sized(bytes(7)), "protocol:resume", RESUME
+        "an acknowledgement of another length",
+        b"\x49" + length_prefixed(bytes(7)),
+        "protocol:resume",
+        RESUME,
     ),
-    resume("a token, from a client", TOKEN + sized(bytes(36)), "protocol:resume", RESUME),
+    resume("a token, from a client", TOKEN + length_prefixed(bytes(36)), "protocol:resume", RESUME),
     resume(
         "the same acknowledgement, without end", acknowledge_nothing_new, "limit:glitches", RESUME
     ),
@@ -163,9 +166,17 @@ LOST = [
         RESUMING,
         within=HANDSHAKE,
     ),
-    resume("a token of another length", b"\x4a" + sized(bytes(39)), "protocol:resume", RESUMING),
     resume(
-        "the server's answer, from a client", ANSWER + sized(bytes(40)), "protocol:resume", RESUMING
+        "a token of another length",
+        b"\x4a" + length_prefixed(bytes(39)),
+        "protocol:resume",
+        RESUMING,
+    ),
+    resume(
+        "the server's answer, from a client",
+        ANSWER + length_prefixed(bytes(40)),
+        "protocol:resume",
+        RESUMING,
     ),
     FOREIGN,
     MANY,
@@ -179,7 +190,7 @@ LOST = [
     ),
     resume(
         "a token of another length, from a server",
-        TOKEN + sized(bytes(35)),
+        TOKEN + length_prefixed(bytes(35)),
         "protocol:resume",
         RESUME,
         target=Target.CLIENT,

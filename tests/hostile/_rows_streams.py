@@ -2,10 +2,11 @@
 the connection and the stream beside it go on.
 """
 
+from penstock_tck.wire.rsio import UNBOUNDED, cancel, request, subscribe
+
 from tests.hostile._attacker import VICTIM, Attacker
 from tests.hostile._row import I, Row, S
 from tests.hostile._rows_before_hello import EVERYWHERE
-from tests.hostile._rsio_wire import UNBOUNDED, cancel, request, subscribe
 
 NO_SUCH = "no such publisher"
 

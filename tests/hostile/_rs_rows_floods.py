@@ -2,26 +2,27 @@
 and peers that do not read, or have gone.
 """
 
+from penstock_tck.wire.reactivesocket import I as IGNORE
+from penstock_tck.wire.reactivesocket import (
+    cancel,
+    error,
+    ext,
+    fire_and_forget,
+    request_n,
+    request_response,
+    request_stream,
+    response,
+    setup,
+    sized_frame,
+)
+from penstock_tck.wire.rsio import UNBOUNDED
+
 from tests.hostile._attacker import VICTIM, Attacker
 from tests.hostile._attacker_protocol import REACTIVESOCKET
 from tests.hostile._row import LARGE, SILENCE, TASKS, UNREAD
 from tests.hostile._rows_before_hello import EVERYWHERE, say_nothing
 from tests.hostile._rows_floods import ROOM, flood
 from tests.hostile._rs_rows_frames import UNKNOWN, fatal, tolerated
-from tests.hostile._rs_wire import (
-    IGNORE,
-    cancel,
-    error,
-    ext,
-    fire_and_forget,
-    frame,
-    request_n,
-    request_response,
-    request_stream,
-    response,
-    setup,
-)
-from tests.hostile._rsio_wire import UNBOUNDED
 
 COMPANION = REACTIVESOCKET.companion
 
@@ -102,7 +103,7 @@ async def extensions(attacker: Attacker) -> None:
 
 
 async def unknown_frames(attacker: Attacker) -> None:
-    await flood(attacker, frame(UNKNOWN, 0, flags=IGNORE))
+    await flood(attacker, sized_frame(UNKNOWN, 0, flags=IGNORE))
 
 
 async def unsolicited_responses(attacker: Attacker) -> None:

@@ -4,31 +4,31 @@ and frames that end a connection in any state.
 
 from typing import Any
 
-from tests.hostile._attacker import Attacker
-from tests.hostile._attacker_protocol import REACTIVESOCKET
-from tests.hostile._row import SILENCE, C, I, Row
-from tests.hostile._rows_before_hello import EVERYWHERE, HTTP, say_nothing
-from tests.hostile._rs_wire import (
-    BEGIN,
+from penstock_tck.wire.reactivesocket import (
     CANCEL,
-    END,
     EXT,
-    GREETING,
-    IGNORE,
     REQUEST_N,
-    STREAM,
+    REQUEST_STREAM,
     cancel,
     error,
     ext,
     fire_and_forget,
-    frame,
     request_n,
     request_response,
     request_stream,
     request_sub,
     response,
     setup,
+    sized_frame,
 )
+from penstock_tck.wire.reactivesocket import B as BEGIN
+from penstock_tck.wire.reactivesocket import E as END
+from penstock_tck.wire.reactivesocket import I as IGNORE
+
+from tests.hostile._attacker import Attacker
+from tests.hostile._attacker_protocol import GREETING, REACTIVESOCKET
+from tests.hostile._row import SILENCE, C, I, Row
+from tests.hostile._rows_before_hello import EVERYWHERE, HTTP, say_nothing
 
 UNKNOWN = 0x30
 
@@ -128,20 +128,20 @@ BEFORE_SETUP = [
     before("EXT that may be ignored before SETUP", ext(1), "protocol:setup"),
     before(
         "an unknown type that may be ignored before SETUP",
-        frame(UNKNOWN, 0, flags=IGNORE),
+        sized_frame(UNKNOWN, 0, flags=IGNORE),
         "protocol:setup",
     ),
-    before("an unknown type before SETUP", frame(UNKNOWN, 0), "protocol:type 0x0030"),
+    before("an unknown type before SETUP", sized_frame(UNKNOWN, 0), "protocol:type 0x0030"),
     before(
         "the top bit of the length set, first of all",
-        frame(1, 0, length=2**31 + 16),
+        sized_frame(1, 0, length=2**31 + 16),
         "protocol:reserved",
         schemes=EVERYWHERE,
     ),
-    before("a length of 15, first of all", frame(1, 0, length=15), "protocol:length 15"),
+    before("a length of 15, first of all", sized_frame(1, 0, length=15), "protocol:length 15"),
     before(
         "a length over the limit, first of all",
-        frame(1, 0, length=65_553),
+        sized_frame(1, 0, length=65_553),
         "limit:frame 65537 > 65536",
     ),
     before(
@@ -161,16 +161,21 @@ BEFORE_SETUP = [
 FRAMES = [
     fatal(
         "the top bit of the length set",
-        frame(CANCEL, 1, length=2**31 + 16),
+        sized_frame(CANCEL, 1, length=2**31 + 16),
         "protocol:reserved",
         schemes=EVERYWHERE,
     ),
-    fatal("a length of 0", frame(CANCEL, 1, length=0), "protocol:length 0"),
-    fatal("a length of 15", frame(CANCEL, 1, length=15), "protocol:length 15", schemes=EVERYWHERE),
+    fatal("a length of 0", sized_frame(CANCEL, 1, length=0), "protocol:length 0"),
+    fatal(
+        "a length of 15",
+        sized_frame(CANCEL, 1, length=15),
+        "protocol:length 15",
+        schemes=EVERYWHERE,
+    ),
     tolerated("REQUEST_FNF over the limit", fire_and_forget(bytes(65_537), 1)),
     tolerated(
         "an unknown type that may be ignored, over the limit",
-        frame(UNKNOWN, 1, bytes(65_537), flags=IGNORE),
+        sized_frame(UNKNOWN, 1, bytes(65_537), flags=IGNORE),
     ),
     tolerated("EXT that may be ignored, over the limit", ext(9, bytes(65_537))),
     tolerated("RESPONSE to nothing, over the limit", response(1, bytes(65_537))),
@@ -181,27 +186,33 @@ FRAMES = [
     ),
     fatal("ERROR on stream 0 over the limit", error(0, "x" * 65_537), "limit:frame 65537 > 65536"),
     fatal("a length of 2^31-1", (2**31 - 1).to_bytes(4), f"limit:frame {2**31 - 17} > 65536"),
-    fatal("REQUEST_STREAM without its demand", frame(STREAM, 1, bytes(7)), "protocol:length 23"),
-    fatal("REQUEST_N without its demand", frame(REQUEST_N, 1, bytes(7)), "protocol:length 23"),
-    fatal("EXT without its type", frame(EXT, 0, bytes(3)), "protocol:length 19"),
+    fatal(
+        "REQUEST_STREAM without its demand",
+        sized_frame(REQUEST_STREAM, 1, bytes(7)),
+        "protocol:length 23",
+    ),
+    fatal(
+        "REQUEST_N without its demand", sized_frame(REQUEST_N, 1, bytes(7)), "protocol:length 23"
+    ),
+    fatal("EXT without its type", sized_frame(EXT, 0, bytes(3)), "protocol:length 19"),
     tolerated(
         "EXT without its type, that may be ignored",
-        frame(EXT, 0, bytes(3), flags=IGNORE) + frame(EXT, 0, flags=IGNORE),
+        sized_frame(EXT, 0, bytes(3), flags=IGNORE) + sized_frame(EXT, 0, flags=IGNORE),
     ),
     fatal(
         "another version, after SETUP",
-        frame(CANCEL, 1, **OTHER_VERSION),
+        sized_frame(CANCEL, 1, **OTHER_VERSION),
         "version 0",
         schemes=EVERYWHERE,
     ),
     fatal(
         "another version, though it may be ignored",
-        frame(CANCEL, 1, flags=IGNORE, **OTHER_VERSION),
+        sized_frame(CANCEL, 1, flags=IGNORE, **OTHER_VERSION),
         "version 0",
     ),
     fatal("a second SETUP of another version", setup(version=1), "version 0"),
-    fatal("an unknown type", frame(UNKNOWN, 1), "protocol:type 0x0030", schemes=EVERYWHERE),
-    fatal("type 0, which is reserved", frame(0, 1), "protocol:type 0x0000"),
+    fatal("an unknown type", sized_frame(UNKNOWN, 1), "protocol:type 0x0030", schemes=EVERYWHERE),
+    fatal("type 0, which is reserved", sized_frame(0, 1), "protocol:type 0x0000"),
     fatal(
         "an extension that is not known and may not be ignored",
         ext(9, flags=0),
@@ -235,14 +246,16 @@ FRAMES = [
     tolerated("a second SETUP that would be refused", setup(b"send me away")),
     tolerated(
         "an unknown type that may be ignored",
-        frame(UNKNOWN, 1, bytes(100), flags=IGNORE),
+        sized_frame(UNKNOWN, 1, bytes(100), flags=IGNORE),
         schemes=EVERYWHERE,
     ),
-    tolerated("type 0 that may be ignored", frame(0, 1, flags=IGNORE)),
+    tolerated("type 0 that may be ignored", sized_frame(0, 1, flags=IGNORE)),
     tolerated(
         "an extension that is not known and may be ignored", ext(9, b"whatever"), schemes=EVERYWHERE
     ),
-    tolerated("reserved flags, and what follows the fields", frame(CANCEL, 1, b"more", flags=0x7F)),
+    tolerated(
+        "reserved flags, and what follows the fields", sized_frame(CANCEL, 1, b"more", flags=0x7F)
+    ),
     tolerated("RESPONSE to nothing", response(1, b"x"), schemes=EVERYWHERE),
     tolerated(
         "parts of a RESPONSE to nothing",

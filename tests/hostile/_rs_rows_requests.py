@@ -2,12 +2,8 @@
 the connection and the stream beside it go on.
 """
 
-from tests.hostile._attacker import VICTIM, Attacker
-from tests.hostile._attacker_protocol import REACTIVESOCKET
-from tests.hostile._row import LARGE, Row, S
-from tests.hostile._rows_before_hello import EVERYWHERE
-from tests.hostile._rs_rows_frames import row, tolerated
-from tests.hostile._rs_wire import (
+from penstock_tck.wire import named_request
+from penstock_tck.wire.reactivesocket import (
     cancel,
     fire_and_forget,
     request_n,
@@ -15,7 +11,13 @@ from tests.hostile._rs_wire import (
     request_stream,
     request_sub,
 )
-from tests.hostile._rsio_wire import UNBOUNDED, named
+from penstock_tck.wire.rsio import UNBOUNDED
+
+from tests.hostile._attacker import VICTIM, Attacker
+from tests.hostile._attacker_protocol import REACTIVESOCKET
+from tests.hostile._row import LARGE, Row, S
+from tests.hostile._rows_before_hello import EVERYWHERE
+from tests.hostile._rs_rows_frames import row, tolerated
 
 NO_SUCH = "no such publisher"
 ILLEGAL = "illegal demand"
@@ -146,13 +148,13 @@ REQUESTS = [
     ),
     refused(
         "a request by a name that is not there",
-        request_response(named("nowhere", b"x"), VICTIM),
+        request_response(named_request("nowhere", b"x"), VICTIM),
         NO_SUCH,
         schemes=EVERYWHERE,
     ),
     refused(
         "a request by a name that is no UTF-8",
-        request_response(named(b"\xff\xfe", b"x"), VICTIM),
+        request_response(named_request(b"\xff\xfe", b"x"), VICTIM),
         NO_SUCH,
     ),
     refused(
@@ -162,7 +164,7 @@ REQUESTS = [
     ),
     refused(
         "a payload for a publisher",
-        request_response(named("one", b"xy"), VICTIM),
+        request_response(named_request("one", b"xy"), VICTIM),
         "one is a publisher and takes no payload, and one of 2 bytes was sent",
     ),
     refused(

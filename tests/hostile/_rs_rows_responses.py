@@ -4,27 +4,28 @@ a hostile server, whose answers a program with penstock reads.
 
 from typing import Any
 
+from penstock_tck.wire.reactivesocket import (
+    CANCEL,
+    RESPONSE,
+    WHOLE,
+    cancel,
+    error,
+    ext,
+    request_n,
+    response,
+    setup,
+    sized_frame,
+)
+from penstock_tck.wire.reactivesocket import B as BEGIN
+from penstock_tck.wire.reactivesocket import C as COMPLETE
+from penstock_tck.wire.reactivesocket import E as END
+
 from penstock.api import Model
 from tests.hostile._attacker import VICTIM, Attacker
 from tests.hostile._attacker_protocol import REACTIVESOCKET
 from tests.hostile._row import PARTS, SCALED, SILENCE, C, I, Row, S, Target
 from tests.hostile._rows_before_hello import say_nothing
 from tests.hostile._rows_publishers import FIRST, HTTP, MIXED, NO_TLS, NOT_ASKED, send_forever
-from tests.hostile._rs_wire import (
-    BEGIN,
-    CANCEL,
-    COMPLETE,
-    END,
-    RESPONSE,
-    WHOLE,
-    cancel,
-    error,
-    ext,
-    frame,
-    request_n,
-    response,
-    setup,
-)
 
 FRAME = SCALED.max_frame
 HUGE = 2**31 - 1
@@ -144,18 +145,18 @@ RESPONSES = [
     fatal("a thousand ERRORs on stream 0", error(0, "bye") * 1000, SILENCE),
     fatal(
         "the top bit of the length set",
-        frame(RESPONSE, VICTIM, length=2**31 + 16),
+        sized_frame(RESPONSE, VICTIM, length=2**31 + 16),
         "protocol:reserved",
         schemes=BOTH,
     ),
-    fatal("a length of 15", frame(RESPONSE, VICTIM, length=15), "protocol:length 15"),
+    fatal("a length of 15", sized_frame(RESPONSE, VICTIM, length=15), "protocol:length 15"),
     fatal(
         "a RESPONSE of 2^31-1 bytes announced",
-        frame(RESPONSE, VICTIM, length=HUGE),
+        sized_frame(RESPONSE, VICTIM, length=HUGE),
         f"limit:frame {HUGE - 16} > {FRAME}",
     ),
-    fatal("another version", frame(RESPONSE, VICTIM, b"x", version=1), "version 0"),
-    fatal("an unknown type", frame(0x30, VICTIM), "protocol:type 0x0030"),
+    fatal("another version", sized_frame(RESPONSE, VICTIM, b"x", version=1), "version 0"),
+    fatal("an unknown type", sized_frame(0x30, VICTIM), "protocol:type 0x0030"),
     fatal(
         "an extension that is not known and may not be ignored",
         ext(9, flags=0),
@@ -235,8 +236,8 @@ RESPONSES = [
     tolerated("a value, and then a bare COMPLETE", response(VICTIM, b"x", 0) + DONE, **ONE),
     tolerated("two values where one was asked for", element() + element(), **ONE),
     tolerated("ERROR within an element", begin() + error(VICTIM)),
-    tolerated("ERROR of 60,000 bytes, and no UTF-8", frame(0x21, VICTIM, b"\xff" * 60_000)),
-    tolerated("ERROR over the limit", frame(0x21, VICTIM, bytes(FRAME + 1))),
+    tolerated("ERROR of 60,000 bytes, and no UTF-8", sized_frame(0x21, VICTIM, b"\xff" * 60_000)),
+    tolerated("ERROR over the limit", sized_frame(0x21, VICTIM, bytes(FRAME + 1))),
     tolerated(
         "RESPONSE and ERROR for a stream that was never opened", response(77, b"x") + error(77)
     ),
@@ -247,10 +248,11 @@ RESPONSES = [
     ),
     tolerated(
         "an unknown type and an extension that may be ignored",
-        frame(0x30, VICTIM, flags=0x80) + ext(9),
+        sized_frame(0x30, VICTIM, flags=0x80) + ext(9),
     ),
     tolerated(
         "reserved flags",
-        frame(RESPONSE, VICTIM, b"x", flags=WHOLE | 0x8F) + frame(CANCEL, 7, flags=0x7F),
+        sized_frame(RESPONSE, VICTIM, b"x", flags=WHOLE | 0x8F)
+        + sized_frame(CANCEL, 7, flags=0x7F),
     ),
 ]

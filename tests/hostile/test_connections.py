@@ -4,6 +4,7 @@ served before, meanwhile and after.
 
 import pytest
 import trio
+from penstock_tck.wire.rsio import goodbye, hello
 
 from penstock.runtime import Server
 from tests.hostile._attack_clock import AttackClock
@@ -20,7 +21,6 @@ from tests.hostile._rows_connections import (
     PENDING,
     RESETS,
 )
-from tests.hostile._rsio_wire import goodbye, hello
 from tests.hostile._setup import Certificates, Setup
 
 SCHEMES = ("tcp", "tls")

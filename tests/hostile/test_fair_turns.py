@@ -5,6 +5,7 @@ their work is done in turns.
 import socket
 
 import pytest
+from penstock_tck.wire.rsio import cancel, hello, request, subscribe
 
 from penstock.runtime import Server, serve
 from penstock.runtime.connection._decoding_turns import decoding_turns
@@ -12,7 +13,6 @@ from penstock.session import Session
 from tests.hostile._beside_a_canary import wait_until
 from tests.hostile._control_canary import ControlCanary
 from tests.hostile._loop_passes import HOLD_UP, LoopPasses, watch_passes
-from tests.hostile._rsio_wire import cancel, hello, request, subscribe
 from tests.hostile._setup import REGISTRY, service
 
 PEERS = 100

@@ -3,6 +3,7 @@ good for their own principal alone.
 """
 
 import trio
+from penstock_tck.wire.rsio import UNBOUNDED, ask, hello, length_prefixed, subscribe
 
 from penstock.runtime import Server, Service, serve
 from tests._real_time import HANGS_AFTER
@@ -13,7 +14,6 @@ from tests.hostile._control_canary import ControlCanary
 from tests.hostile._many_connections import assert_served, open_many
 from tests.hostile._row import RETAINED, SCALED, UNREAD
 from tests.hostile._rows_resume import FOREIGN, MANY, RESUME, RESUMING, listening
-from tests.hostile._rsio_wire import UNBOUNDED, ask, hello, sized, subscribe
 from tests.hostile._setup import Certificates, Setup
 
 LOST = SCALED.max_connections_per_address - 1
@@ -107,7 +107,7 @@ async def test_a_token_is_refused_to_another_principal(files: Certificates) -> N
         return attacker
 
     def credentials(name: bytes) -> bytes:
-        return b"\x42" + sized(sized("bearer") + sized(name))
+        return b"\x42" + length_prefixed(length_prefixed("bearer") + length_prefixed(name))
 
     async def come_back(server: Server, name: bytes, question: bytes) -> list[str]:
         attacker = await greet(server, RESUMING)

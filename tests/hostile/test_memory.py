@@ -12,6 +12,7 @@ from dataclasses import replace
 
 import pytest
 import trio
+from penstock_tck.wire.rsio import UNBOUNDED
 
 from penstock.runtime import Server
 from tests.hostile._attack_clock import AttackClock
@@ -20,7 +21,6 @@ from tests.hostile._attacker_protocol import PROTOCOLS, REACTIVESOCKET, RSIO, At
 from tests.hostile._beside_a_canary import beside_a_canary, wait_alone, wait_until
 from tests.hostile._control_canary import ControlCanary
 from tests.hostile._row import KIB, SCALED, Answer, Target
-from tests.hostile._rsio_wire import UNBOUNDED
 from tests.hostile._setup import Certificates, Setup
 from tests.hostile._table import ROWS
 

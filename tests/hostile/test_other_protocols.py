@@ -6,10 +6,10 @@ from contextlib import suppress
 
 import pytest
 import trio
+from penstock_tck.wire import reactivesocket as rs
 
 from penstock.api import Limits, PublisherFailed
 from penstock.runtime import Service, connect, serve
-from tests.hostile import _rs_wire as rs
 from tests.hostile._attacker import client_hello_of_tls
 from tests.hostile._control_canary import ControlCanary
 from tests.hostile._setup import Certificates

@@ -4,16 +4,16 @@ import random
 
 import pytest
 import trio
+from penstock_tck.wire import reactivesocket as rs
+from penstock_tck.wire.rsio import cancel, goodbye, hello, ping, request, subscribe
 
 from penstock.runtime import Server
 from penstock.session import CONNECTION_REASONS
-from tests.hostile import _rs_wire as rs
 from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker import Attacker, open_stream
 from tests.hostile._attacker_protocol import REACTIVESOCKET, RSIO, AttackerProtocol
 from tests.hostile._beside_a_canary import beside_a_canary, wait_alone
 from tests.hostile._control_canary import ControlCanary
-from tests.hostile._rsio_wire import cancel, goodbye, hello, ping, request, subscribe
 from tests.hostile._setup import Certificates, Setup
 
 GREETING = hello(1)
@@ -182,7 +182,7 @@ def noise(chance: random.Random, protocol: AttackerProtocol, *, likely: bool) ->
             [rs.SETUP, *range(0x11, 0x17), rs.RESPONSE, rs.ERROR, rs.EXT, chance.randrange(0x10000)]
         )
         flags, version = (
-            chance.choice([0, rs.IGNORE, chance.randrange(0x100)]),
+            chance.choice([0, rs.I, chance.randrange(0x100)]),
             int(chance.random() < 0.02),
         )
         body = chance.choice(
@@ -195,7 +195,7 @@ def noise(chance: random.Random, protocol: AttackerProtocol, *, likely: bool) ->
             ]
         )
         length = chance.randrange(40) if chance.random() < 0.03 else None
-        said += rs.frame(
+        said += rs.sized_frame(
             kind,
             chance.randrange(1 if kind == rs.ERROR else 0, 12),
             body,

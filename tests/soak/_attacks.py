@@ -16,6 +16,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass
 
 import trio
+from penstock_tck.wire.rsio import goodbye, hello
 
 from tests.costs._rows import ROWS as COSTS
 from tests.costs._rows import Row as CostRow
@@ -24,7 +25,6 @@ from tests.hostile._attack_on_server import act, say_hello, wait_for_answer
 from tests.hostile._attacker import Attacker, open_stream
 from tests.hostile._row import Row
 from tests.hostile._rows_connections import FROM_ONE_ADDRESS, GOODBYES, PENDING, RESETS
-from tests.hostile._rsio_wire import goodbye, hello
 from tests.hostile._setup import Certificates
 from tests.hostile._table import AGAINST_SERVERS
 from tests.soak._tally import Course, Tally

@@ -13,12 +13,12 @@ from dataclasses import dataclass
 from itertools import count
 
 import trio
+from penstock_tck.wire.rsio import UNBOUNDED
 
 import penstock
 from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker import Attacker, open_stream
 from tests.hostile._attacker_protocol import PROTOCOLS, AttackerProtocol
-from tests.hostile._rsio_wire import UNBOUNDED
 from tests.hostile._setup import Certificates
 from tests.soak._elements import COUNT, LENGTHS, elements
 from tests.soak._proxy import CuttingProxy

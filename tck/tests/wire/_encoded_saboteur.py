@@ -2,7 +2,7 @@
 forms are those of the checks.
 """
 
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._rsio_forms import FORMS_BY_ID, Form
 
 from penstock.spi import Connection

@@ -1,5 +1,5 @@
-"""A small scripted server of ReactiveSocket, written byte by byte, with a switch for each fault. It
-uses no code of penstock's protocols.
+"""A small scripted server of ReactiveSocket, with a switch for each fault. It encodes with the
+kit's frames, and uses no code of penstock's protocols.
 """
 
 from collections.abc import Iterable, Iterator
@@ -8,24 +8,28 @@ import attrs
 import trio
 from penstock_tck.wire import large_element
 from penstock_tck.wire._target import SLOW_ATTEMPTS
+from penstock_tck.wire.reactivesocket import (
+    CANCEL,
+    ERROR,
+    EXT,
+    REQUEST_N,
+    RESPONSE,
+    SETUP,
+    UNBOUNDED,
+    B,
+    C,
+    E,
+    I,
+    encode_frame,
+)
+from penstock_tck.wire.reactivesocket import REQUEST_FNF as FNF
+from penstock_tck.wire.reactivesocket import REQUEST_RESPONSE as RR
+from penstock_tck.wire.reactivesocket import REQUEST_STREAM as STREAM
+from penstock_tck.wire.reactivesocket import REQUEST_SUB as SUB
 
 from penstock.spi import Connection
 
-SETUP, RR, FNF, STREAM, SUB, REQUEST_N, CANCEL, RESPONSE, ERROR, EXT = (
-    1,
-    0x11,
-    0x12,
-    0x13,
-    0x14,
-    0x15,
-    0x16,
-    0x20,
-    0x21,
-    0xFFFF,
-)
 KNOWN = {SETUP, RR, FNF, STREAM, SUB, REQUEST_N, CANCEL, RESPONSE, ERROR, EXT}
-I, B, E, C = 0x80, 0x40, 0x20, 0x10  # noqa: E741 (the draft's names)
-UNBOUNDED = 2**63 - 1
 FRAGMENT = 50_000
 RELAY_DEMAND = 4
 
@@ -98,7 +102,7 @@ class RsServer:
         version = 1 if self.has_fault("version-sent") and kind == RESPONSE else 0
         if self.has_fault("ids-32-bits"):
             stream &= 0xFFFFFFFF
-        frame = bytes([version, flags]) + kind.to_bytes(2) + stream.to_bytes(8) + body
+        frame = encode_frame(kind, stream, body, flags=flags, version=version)
         length = len(frame) + 4
         if self.has_fault("reserved-bit-sent"):
             length |= 1 << 31

@@ -1,5 +1,5 @@
-"""A small scripted server of RS.io, written byte by byte, with a switch for each fault. It uses
-no code of penstock's protocols.
+"""A small scripted server of RS.io with a switch for each fault. It encodes with the kit's messages,
+and uses no code of penstock's protocols.
 """
 
 from collections.abc import Iterable
@@ -8,10 +8,17 @@ import attrs
 import trio
 from penstock_tck.wire import large_element
 from penstock_tck.wire._target import SLOW_ATTEMPTS
+from penstock_tck.wire.rsio import (
+    UNBOUNDED,
+    length_prefixed,
+    numbers,
+    of_extension,
+    on_subscribe,
+    varint,
+)
 
 from penstock.spi import Connection
 
-UNBOUNDED = 2**63 - 1
 RELAY_DEMAND = 4
 PART = 50_000
 
@@ -72,14 +79,6 @@ class RelaySource:
     end: str = ""
 
 
-def varint(n: int) -> bytes:
-    groups = bytearray()
-    while n >= 0x80:
-        groups.append(n & 0x7F | 0x80)
-        n >>= 7
-    return bytes((*groups, n))
-
-
 class RsioServer:
     def __init__(self, connection: Connection, fault: str) -> None:
         self.connection = connection
@@ -103,13 +102,11 @@ class RsioServer:
     # --- sending
 
     async def send(
-        self, kind: int, *numbers: int, body: bytes | None = None, bare: bytes = b""
+        self, kind: int, *fields: int, body: bytes | None = None, bare: bytes = b""
     ) -> None:
-        sized = b"" if body is None else varint(len(body)) + body
+        sized = b"" if body is None else length_prefixed(body)
         async with self.sending:
-            await self.connection.send(
-                bytes((kind,)) + b"".join(map(varint, numbers)) + sized + bare
-            )
+            await self.connection.send(numbers(kind, *fields) + sized + bare)
 
     async def send_bytes(self, data: bytes) -> None:
         async with self.sending:
@@ -340,7 +337,7 @@ class RsioServer:
 
     def announcement(self, stream: int) -> bytes:
         body = varint(stream) + b"\x05bytes\0"
-        return b"\x44" + varint(len(body)) + body if self.extension == 3 else b""
+        return of_extension(0x44, body) if self.extension == 3 else b""
 
     async def on_request_data(self, kind: int, body: bytes) -> None:
         numbers = []
@@ -382,7 +379,7 @@ class RsioServer:
             b"" if self.has_fault("content-late", "content-never") else self.announcement(served.id)
         )
         if not self.has_fault("never-begins") or size:
-            await self.send_bytes(announced + b"\x20" + varint(served.id) + varint(size))
+            await self.send_bytes(announced + on_subscribe(served.id, size))
         if self.has_fault("begins-twice"):
             await self.send(0x20, served.id, size)
         if self.has_fault("content-late"):

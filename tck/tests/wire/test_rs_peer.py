@@ -6,7 +6,7 @@ import pytest
 import trio
 import trio.testing
 from penstock_tck.wire import Target
-from penstock_tck.wire import _rs_frames as rs
+from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._verdict import Failed
 

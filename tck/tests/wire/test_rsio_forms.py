@@ -6,7 +6,7 @@ import re
 from pathlib import Path
 
 import pytest
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._rsio_forms import FORMS, FORMS_BY_ID, MSGPACK, PROTOBUF
 
 PAGE = Path(__file__).parents[3] / "docs/reference/rsio.md"

@@ -5,7 +5,7 @@ it records all messages, and judges only when a check asks for it.
 import pytest
 import trio.testing
 from penstock_tck.wire import Target
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._verdict import Failed
 

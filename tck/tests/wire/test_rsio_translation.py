@@ -2,7 +2,7 @@
 where each direction changes, and which bytes are sent as they are.
 """
 
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._rsio_forms import MSGPACK, PROTOBUF
 from penstock_tck.wire._rsio_translation import Incoming, Outgoing
 

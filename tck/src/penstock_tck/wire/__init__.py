@@ -6,10 +6,12 @@ codecs and the session of penstock, because these are under test. A plugin with 
 own brings its requirements as a `WireTable`.
 """
 
+from penstock_tck.wire import reactivesocket, rsio
 from penstock_tck.wire._check_context import CheckContext, Connect
 from penstock_tck.wire._command import add_arguments, run_command
 from penstock_tck.wire._large_elements import LARGE_BYTES, large_element
 from penstock_tck.wire._missing_publishers import Refusal
+from penstock_tck.wire._named_request import named_request
 from penstock_tck.wire._raw_connection import RawConnection
 from penstock_tck.wire._report import as_json, as_text, summary
 from penstock_tck.wire._requirement import Check, Level, Requirement, Table, join_tables
@@ -41,7 +43,10 @@ __all__ = [
     "fail",
     "join_tables",
     "large_element",
+    "named_request",
+    "reactivesocket",
     "requirements",
+    "rsio",
     "run_command",
     "summary",
     "verify",

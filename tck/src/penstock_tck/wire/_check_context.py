@@ -10,7 +10,7 @@ import trio
 
 from penstock.api import ConnectionLost
 from penstock.spi import Connection, Registry, TransportOptions, Url
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._rsio_forms import Form
 from penstock_tck.wire._rsio_peer import RsioPeer

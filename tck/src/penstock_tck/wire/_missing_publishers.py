@@ -15,8 +15,8 @@ from typing import Final, TypeAlias
 import trio
 
 from penstock.api import PenstockError
-from penstock_tck.wire import _rs_frames as rs
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import reactivesocket as rs
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._named_request import named_request
 from penstock_tck.wire._rsio_named_rows import connect_for_requests, request_data

@@ -13,9 +13,9 @@ text, bytes that do not decode as text, and an empty one.
 """
 
 
-def named_request(name: str, payload: bytes, *, missing: int = 0) -> bytes:
+def named_request(name: str | bytes, payload: bytes = b"", *, missing: int = 0) -> bytes:
     """Return the mark, the length of the name, the name and the payload. The length says
     `missing` bytes more than the name has.
     """
-    encoded = name.encode()
+    encoded = name.encode() if isinstance(name, str) else name
     return MARK + (len(encoded) + missing).to_bytes(2) + encoded + payload

@@ -2,12 +2,12 @@
 if the target has them.
 """
 
-from penstock_tck.wire import _rs_frames as rs
+from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rs_peer import RsPeer
-from penstock_tck.wire._rsio_messages import length_prefixed, varint
 from penstock_tck.wire._verdict import NotSupported, verify
+from penstock_tck.wire.rsio import length_prefixed, varint
 
 EXTENSIONS = Table()
 

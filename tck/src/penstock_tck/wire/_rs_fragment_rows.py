@@ -1,6 +1,6 @@
 """ReactiveSocket: large elements, whole or in fragments whose first and last frame are marked."""
 
-from penstock_tck.wire import _rs_frames as rs
+from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._large_elements import LARGE_BYTES, large_element, verify_large
 from penstock_tck.wire._requirement import Level, Table

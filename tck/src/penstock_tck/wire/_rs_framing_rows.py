@@ -2,7 +2,7 @@
 that are not valid.
 """
 
-from penstock_tck.wire import _rs_frames as rs
+from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rs_peer import RsPeer

@@ -1,6 +1,6 @@
 """ReactiveSocket: ids of streams, and frames for streams that do not exist."""
 
-from penstock_tck.wire import _rs_frames as rs
+from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rs_peer import RsPeer

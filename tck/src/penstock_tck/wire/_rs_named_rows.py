@@ -1,6 +1,6 @@
 """ReactiveSocket: requests by name, whose data holds a name and a payload."""
 
-from penstock_tck.wire import _rs_frames as rs
+from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._named_request import PAYLOADS, named_request
 from penstock_tck.wire._requirement import Level, Table

@@ -5,11 +5,11 @@ every frame that it receives.
 from typing import Final
 
 from penstock.spi import Connection
-from penstock_tck.wire import _rs_frames as rs
+from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._raw_connection import RawConnection
-from penstock_tck.wire._rs_frames import Frame
 from penstock_tck.wire._target import Target
 from penstock_tck.wire._verdict import fail, verify
+from penstock_tck.wire.reactivesocket import Frame
 
 FIRST_PROBE_ID: Final = 9001
 """The id of the first stream that tests whether the connection still works."""

@@ -2,14 +2,14 @@
 side and passes on elements and the end.
 """
 
-from penstock_tck.wire import _rs_frames as rs
+from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._large_elements import large_element
 from penstock_tck.wire._requirement import Level, Table
-from penstock_tck.wire._rs_frames import Frame
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._target import RELAY_SOURCE
 from penstock_tck.wire._verdict import verify
+from penstock_tck.wire.reactivesocket import Frame
 
 RELAY = Table()
 

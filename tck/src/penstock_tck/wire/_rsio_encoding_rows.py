@@ -2,7 +2,7 @@
 that the checks know.
 """
 
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rsio_forms import FORMS_BY_ID, MSGPACK, PROTOBUF, Form

@@ -10,8 +10,8 @@ from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Final, TypeAlias
 
-from penstock_tck.wire import _rsio_messages as io
-from penstock_tck.wire._rsio_messages import MessageReader
+from penstock_tck.wire import rsio as io
+from penstock_tck.wire.rsio import MessageReader
 
 TEXTS: Final = frozenset({io.GOODBYE, io.SUBSCRIBE, io.ON_ERROR})
 """The types whose field with a length is a text, and not bytes."""

@@ -1,6 +1,6 @@
 """RS.io: hello messages and their versions, extensions, and goodbye messages."""
 
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._verdict import NotSupported, verify

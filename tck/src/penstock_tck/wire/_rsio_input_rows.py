@@ -1,6 +1,6 @@
 """RS.io: the input that a server must accept, and the input that it must refuse."""
 
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._verdict import verify

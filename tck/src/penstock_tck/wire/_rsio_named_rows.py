@@ -1,6 +1,6 @@
 """RS.io: requests by name with a payload, which need the extension *requests* (id 7)."""
 
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._named_request import PAYLOADS, named_request
 from penstock_tck.wire._requirement import Level, Table

@@ -7,13 +7,13 @@ from typing import Final
 import trio
 
 from penstock.spi import Connection
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._raw_connection import RawConnection
 from penstock_tck.wire._rsio_forms import Form
-from penstock_tck.wire._rsio_messages import Message
 from penstock_tck.wire._rsio_translation import Incoming, Outgoing
 from penstock_tck.wire._target import Target
 from penstock_tck.wire._verdict import fail, verify
+from penstock_tck.wire.rsio import Message
 
 FIRST_PROBE_ID: Final = 9001
 """The id of the first stream that tests whether the connection still works."""

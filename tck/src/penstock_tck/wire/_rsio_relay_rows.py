@@ -2,7 +2,7 @@
 and passes on the elements and the end.
 """
 
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._large_elements import large_element
 from penstock_tck.wire._requirement import Level, Table

@@ -1,6 +1,6 @@
 """RS.io: elements of a fixed size, single or packed, and large elements in parts."""
 
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._large_elements import LARGE_BYTES, verify_large
 from penstock_tck.wire._requirement import Level, Table

@@ -1,6 +1,6 @@
 """RS.io: a stream from its subscribe to its end, demand, and ids."""
 
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._requirement import Level, Table
 from penstock_tck.wire._rsio_peer import RsioPeer

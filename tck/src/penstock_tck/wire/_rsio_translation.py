@@ -13,9 +13,9 @@ Rules of this file:
 from collections.abc import Collection, Sequence
 from typing import Final
 
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._rsio_forms import FORMS_BY_ID, Form
-from penstock_tck.wire._rsio_messages import Message, MessageReader
+from penstock_tck.wire.rsio import Message, MessageReader
 
 MOST_IDS: Final = 64
 """The ids that each peer takes in a hello."""

@@ -17,7 +17,7 @@ import trio
 
 from penstock.api import ConnectionLost, PenstockError, UsageError
 from penstock.spi import Registry, TransportOptions, Url, build_registry, check_permitted, parse_url
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._missing_publishers import MissingPublishers, missing_text
 from penstock_tck.wire._requirement import Requirement

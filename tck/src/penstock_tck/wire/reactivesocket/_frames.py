@@ -1,7 +1,7 @@
-"""ReactiveSocket frames as bytes: encoded for the checking side, correct or faulty,
-and decoded from the target's answers.
+"""ReactiveSocket frames as bytes: encoded for the checking side or an attacker, correct or faulty,
+and decoded from the answers of the other side.
 
-penstock's own codec is not used. It refuses to encode faulty frames,
+The codec of penstock is not used. It refuses to encode faulty frames,
 and a mistake in its decoder would go unnoticed here.
 """
 
@@ -38,6 +38,9 @@ I: Final = 0x80  # noqa: E741 (the draft's name of the flag)
 B: Final = 0x40
 E: Final = 0x20
 C: Final = 0x10
+
+WHOLE: Final = B | E
+"""The flags of an element that one frame carries."""
 
 HEADER: Final = 12
 """Bytes of a header without its length."""
@@ -83,6 +86,74 @@ def encode_frame(
 def with_length(frame: bytes, *, off: int = 0) -> bytes:
     """Put the length before a frame; `off` is added to it, to make it wrong."""
     return (4 + len(frame) + off).to_bytes(4) + frame
+
+
+def sized_frame(  # the fields of a frame
+    kind: int,
+    stream: int,
+    body: bytes = b"",
+    *,
+    flags: int = 0,
+    version: int = 0,
+    length: int | None = None,
+) -> bytes:
+    """Return a frame with its length, or with another `length`."""
+    frame = encode_frame(kind, stream, body, flags=flags, version=version)
+    return with_length(frame, off=0 if length is None else length - 4 - len(frame))
+
+
+def setup(data: bytes = b"", *, version: int = 0, stream: int = 0) -> bytes:
+    """Return a SETUP."""
+    return sized_frame(SETUP, stream, data, version=version)
+
+
+def request_response(data: bytes | str, stream: int) -> bytes:
+    """Return a request for one value."""
+    return sized_frame(REQUEST_RESPONSE, stream, _bytes(data))
+
+
+def fire_and_forget(data: bytes | str, stream: int) -> bytes:
+    """Return a request without an answer."""
+    return sized_frame(REQUEST_FNF, stream, _bytes(data))
+
+
+def request_stream(data: bytes | str, stream: int, demand: int = 0) -> bytes:
+    """Return a request for a stream."""
+    return sized_frame(REQUEST_STREAM, stream, encode_demand(demand) + _bytes(data))
+
+
+def request_sub(data: bytes | str, stream: int, demand: int = 0) -> bytes:
+    """Return a request for a subscription."""
+    return sized_frame(REQUEST_SUB, stream, encode_demand(demand) + _bytes(data))
+
+
+def request_n(stream: int, n: int) -> bytes:
+    """Return more demand."""
+    return sized_frame(REQUEST_N, stream, encode_demand(n))
+
+
+def cancel(stream: int) -> bytes:
+    """Return a CANCEL."""
+    return sized_frame(CANCEL, stream)
+
+
+def response(stream: int, data: bytes = b"", flags: int = WHOLE) -> bytes:
+    """Return a RESPONSE with one element, or with what `flags` say."""
+    return sized_frame(RESPONSE, stream, data, flags=flags)
+
+
+def error(stream: int, text: str = "hm") -> bytes:
+    """Return an ERROR."""
+    return sized_frame(ERROR, stream, text.encode())
+
+
+def ext(number: int, body: bytes = b"", *, flags: int = I) -> bytes:
+    """Return a frame of an extension."""
+    return sized_frame(EXT, 0, number.to_bytes(4) + body, flags=flags)
+
+
+def _bytes(data: bytes | str) -> bytes:
+    return data.encode() if isinstance(data, str) else data
 
 
 def encode_demand(n: int) -> bytes:

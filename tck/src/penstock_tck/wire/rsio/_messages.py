@@ -1,7 +1,7 @@
-"""RS.io messages as bytes: encoded for the checking side, correct or faulty,
-and decoded from the target's answers.
+"""RS.io messages as bytes: encoded for the checking side or an attacker, correct or faulty,
+and decoded from the answers of the other side.
 
-penstock's own codec is not used. It refuses to encode faulty messages,
+The codec of penstock is not used. It refuses to encode faulty messages,
 and a mistake in its decoder would go unnoticed here.
 """
 
@@ -24,6 +24,13 @@ ON_NEXT_LAST_PART: Final = 0x24
 ON_COMPLETE: Final = 0x25
 ON_ERROR: Final = 0x26
 EXTENSIONS: Final = range(0x40, 0x7F)
+PING: Final = 0x40
+PONG: Final = 0x41
+VERDICT: Final = 0x43
+TOKEN: Final = 0x48
+ACKNOWLEDGE: Final = 0x49
+ASK: Final = 0x4A
+ANSWER: Final = 0x4B
 REQUEST_DATA: Final = 0x4C
 MORE_DATA: Final = 0x4D
 
@@ -97,9 +104,14 @@ def hello(*extensions: int, version: int = 0) -> bytes:
     )
 
 
-def goodbye(reason: str = "") -> bytes:
+def goodbye(reason: str | bytes = "") -> bytes:
     """Return a goodbye."""
     return bytes((GOODBYE,)) + length_prefixed(reason)
+
+
+def server_hello(*extensions: int, version: int = 0) -> bytes:
+    """Return a serverHello."""
+    return bytes((SERVER_HELLO,)) + hello(*extensions, version=version)[1:]
 
 
 def subscribe(name: str | bytes, stream: int, demand: int = 0) -> bytes:
@@ -122,9 +134,19 @@ def cancel(stream: int) -> bytes:
     return numbers(CANCEL, stream)
 
 
+def on_subscribe(stream: int, size: int = 0) -> bytes:
+    """Return an onSubscribe. `size` is the size of each element; 0 means that they differ."""
+    return numbers(ON_SUBSCRIBE, stream, size)
+
+
 def on_next(stream: int, element: bytes) -> bytes:
     """Return an onNext of a stream without a fixed size."""
     return numbers(ON_NEXT, stream) + length_prefixed(element)
+
+
+def on_next_packed(stream: int, count: int, elements: bytes = b"") -> bytes:
+    """Return an onNextPacked that announces `count` elements."""
+    return numbers(ON_NEXT_PACKED, stream, count) + elements
 
 
 def part(stream: int, element: int, data: bytes, *, last: bool = False) -> bytes:
@@ -134,9 +156,44 @@ def part(stream: int, element: int, data: bytes, *, last: bool = False) -> bytes
     )
 
 
+def on_complete(stream: int) -> bytes:
+    """Return an onComplete."""
+    return numbers(ON_COMPLETE, stream)
+
+
 def on_error(stream: int, text: str) -> bytes:
     """Return an onError."""
     return numbers(ON_ERROR, stream) + length_prefixed(text)
+
+
+def of_extension(kind: int, body: bytes = b"") -> bytes:
+    """Return a message of an extension."""
+    return bytes((kind,)) + length_prefixed(body)
+
+
+def ping(body: bytes = b"") -> bytes:
+    """Return a ping of the extension keepalive."""
+    return of_extension(PING, body)
+
+
+def request_data(stream: int, length: int, data: bytes = b"") -> bytes:
+    """Return the beginning of a request's data, of `length` bytes in all."""
+    return of_extension(REQUEST_DATA, varint(stream) + varint(length) + data)
+
+
+def more_data(stream: int, data: bytes) -> bytes:
+    """Return more of a request's data."""
+    return of_extension(MORE_DATA, varint(stream) + data)
+
+
+def acknowledge(position: int) -> bytes:
+    """Return how many bytes have come, in the extension resume."""
+    return of_extension(ACKNOWLEDGE, position.to_bytes(8))
+
+
+def ask(token: bytes, position: int) -> bytes:
+    """Return the request to go on with the connection of a token, in the extension resume."""
+    return of_extension(ASK, token + position.to_bytes(8))
 
 
 class _Incomplete(Exception):
@@ -161,8 +218,8 @@ class MessageReader:
         """Return the messages that these bytes complete."""
         self._data += data
         found = []
-        while not self.error and self._data:
-            self._at = 0
+        self._at = end = 0  # one cut for each chunk: a cut for each message copies the rest
+        while not self.error and self._at < len(self._data):
             try:
                 message = self._message()
             except _Incomplete:
@@ -170,12 +227,13 @@ class MessageReader:
             # `error` is set: the length of this message is unknown, so no later one can be found.
             if message is None:
                 break
-            self._data = self._data[self._at :]
+            end = self._at
             if message.type == ON_SUBSCRIBE:
                 self.sizes[message.stream] = message.numbers[0]
             found.append(message)
             if message.type == SWITCH_ENCODING:
                 break
+        self._data = self._data[end:]
         return found
 
     def take_rest(self) -> bytes:

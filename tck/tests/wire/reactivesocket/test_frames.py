@@ -2,7 +2,7 @@
 two independent readings of one specification.
 """
 
-from penstock_tck.wire import _rs_frames as rs
+from penstock_tck.wire import reactivesocket as rs
 
 from penstock.protocols import reactivesocket as wire
 

@@ -3,7 +3,7 @@ two independent readings of one specification.
 """
 
 import pytest
-from penstock_tck.wire import _rsio_messages as io
+from penstock_tck.wire import rsio as io
 
 from penstock.protocols import rsio as wire
 
