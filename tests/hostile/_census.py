@@ -12,7 +12,7 @@ from tests.hostile._attack_clock import AttackClock
 
 OPEN_FILES = Path("/proc/self/fd")
 COUNTED = (
-    "penstock",
+    "penstock.",
     "socket",
     "ssl.SSL",
     "_ssl",
