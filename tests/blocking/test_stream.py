@@ -9,7 +9,6 @@ from penstock import blocking
 from penstock.api import (
     ConnectionLost,
     EqualRun,
-    IllegalDemand,
     ProtocolError,
     StreamState,
     StreamTimeout,
@@ -18,7 +17,7 @@ from penstock.api import (
 from penstock.spi import Reconnect
 from tests._real_time import HANGS_AFTER
 from tests.blocking._positioned import cutting_server
-from tests.blocking._trio_server import Quote, Served, serving
+from tests.blocking._trio_server import Served, serving
 
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""
@@ -46,14 +45,6 @@ def _patiently(stream: blocking.Stream[bytes]) -> bytes:
             return next(iter(stream))
         except StreamTimeout:
             assert monotonic() < ends
-
-
-def test_elements_arrive_in_order(peer: blocking.Peer) -> None:
-    """Completion ends the loop, and the statistics have the counts."""
-    with peer.subscribe("numbers?count=1000", demand=16, timeout=SECONDS) as stream:
-        assert [*stream] == [b"%d" % number for number in range(1000)]
-        now = stream.statistics()
-    assert (now.state, now.taken, now.buffered) == (StreamState.COMPLETED, 1000, 0)
 
 
 def test_batches_are_the_same_elements(peer: blocking.Peer) -> None:
@@ -93,51 +84,6 @@ def test_runs_can_be_left(peer: blocking.Peer) -> None:
         peer.runs("forever", demand=-1)
 
 
-def test_demand_of_one_moves_one_element_at_a_time(peer: blocking.Peer) -> None:
-    """The publisher is asked for the next element when the reader wants it."""
-    with peer.subscribe("forever", demand=1, timeout=SECONDS) as stream:
-        for number, element in enumerate(stream):
-            assert element == b"%d" % number
-            assert stream.statistics().requested == number + 1
-            if number == 20:
-                break
-
-
-def test_a_stream_is_left_in_the_middle_and_read_on(peer: blocking.Peer) -> None:
-    """A second loop, and then batches, go on behind the last element;
-    nothing is lost between them.
-    """
-    with peer.subscribe("numbers?count=300", demand=32, timeout=SECONDS) as stream:
-        got = []
-        for element in stream:
-            got.append(element)
-            if len(got) == 5:
-                break
-        for element in stream:
-            got.append(element)
-            if len(got) == 7:
-                break
-        for batch in stream.batches():
-            got += batch
-    assert got == [b"%d" % number for number in range(300)]
-
-
-def test_manual_demand_brings_what_was_asked_for(peer: blocking.Peer) -> None:
-    """With demand=0 the program requests; a demand that is no number is refused at once."""
-    with peer.subscribe("numbers?count=5", demand=0, timeout=0.05) as stream:
-        stream.request(2)
-        assert [_patiently(stream) for _ in range(2)] == [b"0", b"1"]
-        with pytest.raises(StreamTimeout):
-            next(iter(stream))
-        assert stream.statistics().starved
-        with pytest.raises(IllegalDemand):
-            stream.request(0)
-        stream.request(10)
-        assert [_patiently(stream) for _ in range(3)] == [b"2", b"3", b"4"]
-        with pytest.raises(StopIteration):
-            _patiently(stream)
-
-
 def test_a_timeout_loses_nothing(peer: blocking.Peer) -> None:
     """The stream goes on: the next wait is a new one."""
     with peer.subscribe("silent", timeout=0.02) as stream:
@@ -146,68 +92,6 @@ def test_a_timeout_loses_nothing(peer: blocking.Peer) -> None:
             with pytest.raises(StreamTimeout):
                 next(iter(stream))
     assert peer.request("echo", b"still here", timeout=SECONDS) == b"still here"
-
-
-def test_packed_elements_come_as_elements_and_as_memory(peer: blocking.Peer) -> None:
-    """The publisher has a fixed size."""
-    with peer.subscribe("packed?count=100", timeout=SECONDS) as stream:
-        assert [*stream] == [b"%04d" % number for number in range(100)]
-        assert stream.element_size == 4
-    with peer.subscribe("packed?count=100", demand=40, timeout=SECONDS) as stream:
-        assert b"".join(stream.buffers()) == b"".join(b"%04d" % number for number in range(100))
-        assert stream.statistics().taken == 100
-
-
-def test_memory_of_a_stream_without_a_size_is_refused(peer: blocking.Peer) -> None:
-    """The error names the two other ways to read."""
-    with (
-        peer.subscribe("numbers", timeout=SECONDS) as stream,
-        pytest.raises(UsageError, match="no fixed size"),
-    ):
-        next(iter(stream.buffers()))
-
-
-def test_elements_have_the_type_that_was_asked_for(peer: blocking.Peer) -> None:
-    """A dataclass is JSON; a serializer can be named as well."""
-    with peer.subscribe("quotes", type=Quote, timeout=SECONDS) as stream:
-        assert [*stream] == [Quote("EURUSD", number) for number in range(3)]
-    assert [*peer.batches("numbers?count=3", type=str, timeout=SECONDS)] == [["0", "1", "2"]]
-
-
-def test_an_element_that_does_not_decode_ends_the_stream_behind_the_others(
-    peer: blocking.Peer,
-) -> None:
-    """The error has its place; the connection goes on."""
-    with (
-        peer.subscribe("failing", serializer="json", timeout=SECONDS) as stream,
-        pytest.raises(Exception, match=r"^element 0 \(3 bytes\)"),
-    ):
-        next(iter(stream))
-    assert peer.request("echo", timeout=SECONDS) == b"nothing"
-
-
-def test_a_stream_is_opened_once(peer: blocking.Peer) -> None:
-    """One object is one subscription."""
-    stream = peer.subscribe("numbers", timeout=SECONDS)
-    with stream:
-        assert next(iter(stream)) == b"0"
-    with pytest.raises(UsageError, match="opened before"):
-        stream.__enter__()
-
-
-def test_a_large_element_and_the_byte_window(served: Served) -> None:
-    """Elements of 1 MiB arrive in parts, and no more of them are under way than fit into the
-    window.
-    """
-    with (
-        blocking.connect(served.url) as peer,
-        peer.subscribe(
-            "numbers?count=6&size=1048576", window_bytes=2 << 20, timeout=SECONDS
-        ) as stream,
-    ):
-        for element in stream:
-            assert len(element) == 1 << 20
-            assert stream.statistics().outstanding <= 4
 
 
 def test_a_stream_goes_on_at_its_position() -> None:

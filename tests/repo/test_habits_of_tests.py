@@ -26,6 +26,7 @@ REAL_TIME = (
     "tests/costs",
     "tests/hostile",
     "tests/soak",
+    "tests/stream/test_over_a_connection.py",
     "tests/cuts/test_sockets.py",
     "tests/resume/test_kills.py",
     "plugins/penstock-spark/tests/test_kills.py",

@@ -279,9 +279,13 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         nothing while the publisher worked: each element took twice as long.
         """
         # Fitted before a request, and as long as less than the whole demand is used: small elements
-        # cost it once for half of the demand.
-        if self._window is not None and (self._spare or self._unrenewed >= self._least_renewed):
-            self._fit_demand(self._window)
+        # cost it once for half of the demand. Also if many bytes have come: elements may be
+        # large now, and what was read of them counts as unread until then.
+        window = self._window
+        if window is not None and (
+            self._spare or self._unrenewed >= self._least_renewed or window.received >= window.due
+        ):
+            self._fit_demand(window)
         count, least = self._unrenewed - self._spare, self._least_renewed
         if self._demand and count >= least and self._subscription is not None:
             self._unrenewed = self._spare
