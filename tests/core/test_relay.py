@@ -3,18 +3,22 @@ on to subscribers that accept them.
 """
 
 import gc
+import importlib
+import pkgutil
 import weakref
 from typing import Any
 
 import pytest
 
-from penstock.core import BatchRelay, Relay
+import penstock
+from penstock.api import OptionalMethods
+from penstock.core import CountingRelay, ElementRelay, Relay
 from tests.core._foreign import CallRecorder, Recorder
 
 ENDS = {"on_error": (KeyError("upstream"),), "on_complete": ()}
 
 
-class CountingRelay(BatchRelay[Any]):
+class Counting(CountingRelay[Any]):
     """Records how many elements pass at a time."""
 
     def __init__(self, subscriber: Any) -> None:
@@ -49,7 +53,7 @@ def connected(kind: type[Any], recorder: Recorder) -> tuple[Any, CallRecorder]:
     return relay, calls
 
 
-@pytest.mark.parametrize("kind", [Relay, BatchRelay])
+@pytest.mark.parametrize("kind", [Relay, CountingRelay, ElementRelay])
 @pytest.mark.parametrize("end", ENDS)
 def test_signals_go_down_and_demand_goes_up(kind: type[Any], end: str) -> None:
     """The relay is the subscription of the subscriber below it."""
@@ -62,16 +66,21 @@ def test_signals_go_down_and_demand_goes_up(kind: type[Any], end: str) -> None:
     assert recorder.log == [("on_subscribe",), ("on_next", "a"), (end, *ENDS[end])]
 
 
+@pytest.mark.parametrize("kind", [Relay, CountingRelay, ElementRelay])
 @pytest.mark.parametrize("first", [*ENDS, "cancel"])
-def test_calls_after_the_end_do_nothing(first: str) -> None:
+def test_calls_after_the_end_do_nothing(kind: type[Any], first: str) -> None:
     """Rules 1.7, 3.6, 3.7; a cancel goes up once."""
-    relay, calls = connected(BatchRelay, recorder := Recorder())
+    relay, calls = connected(kind, recorder := Recorder())
     getattr(relay, first)(*ENDS.get(first, ()))
     log, above = list(recorder.log), list(calls.log)
     relay.on_next("late")
     relay.on_next_many(["late"])
+    relay.on_next_sized([b"late"], 4)
     relay.on_next_packed(1, b"late")
     relay.on_element_size(4)
+    relay.on_fact("late")
+    assert relay.on_content(None, "") is relay
+    assert (relay.held(), relay.takes_runs, relay.lender) == (0, False, None)
     relay.on_error(KeyError())
     relay.on_complete()
     relay.request(1)
@@ -136,7 +145,7 @@ def test_batches_are_passed_on_as_the_subscriber_accepts_them(
     recorder: Recorder, expected: list[Any], counts: list[int]
 ) -> None:
     """Elements keep their order, and each is counted once."""
-    relay, _ = connected(CountingRelay, recorder)
+    relay, _ = connected(Counting, recorder)
     relay.on_element_size(2)
     relay.on_next_many([b"ab", b"cd"])
     relay.on_next_packed(2, b"efgh")
@@ -147,7 +156,126 @@ def test_batches_are_passed_on_as_the_subscriber_accepts_them(
 def test_a_cancel_inside_an_element_of_a_batch_drops_the_rest() -> None:
     """Rule 2.8 would allow the rest; a relay inside a pipe promises silence."""
     relay, calls = connected(
-        CountingRelay, recorder := Recorder(on_next=lambda _: recorder.subscription.cancel())
+        Counting, recorder := Recorder(on_next=lambda _: recorder.subscription.cancel())
     )
     relay.on_next_many("abc")
     assert (recorder.elements, relay.counts, calls.log) == (["a"], [1], [("cancel",)])
+
+
+class Offering(PackedRecorder):
+    """Has every optional method."""
+
+    takes_runs = True
+
+    def on_next_sized(self, elements: Any, size: int, /) -> None:
+        self.log.append(("on_next_sized", list(elements), size))
+
+    def on_content(self, serializer: str | None, schema: str, /) -> Any:
+        self.log.append(("on_content", serializer, schema))
+        return self
+
+    def on_fact(self, fact: object, /) -> None:
+        self.log.append(("on_fact", fact))
+
+    def held(self) -> int:
+        return 7
+
+    @property
+    def lender(self) -> Any:
+        return self
+
+
+def test_a_relay_passes_on_every_optional_method() -> None:
+    """A subscriber behind a relay gets what it would get without one."""
+    relay, _ = connected(Relay, recorder := Offering())
+    relay.on_content("json", "Price")
+    relay.on_element_size(2)
+    relay.on_fact("fact")
+    relay.on_next_sized([b"ab"], 2)
+    relay.on_next_many([b"cd"])
+    relay.on_next_packed(2, b"efgh")
+    assert recorder.log == [
+        ("on_subscribe",),
+        ("on_content", "json", "Price"),
+        ("on_element_size", 2),
+        ("on_fact", "fact"),
+        ("on_next_sized", [b"ab"], 2),
+        ("on_next_many", [b"cd"]),
+        ("on_next_packed", 2, b"efgh"),
+    ]
+    assert (relay.held(), relay.takes_runs, relay.lender) == (7, True, recorder)
+
+
+def test_a_subscriber_may_take_its_own_place() -> None:
+    """`on_content` returns who gets the elements from then on; the relay stays."""
+    relay, _ = connected(Relay, recorder := Offering())
+    recorder.on_content = lambda serializer, schema: other  # type: ignore[method-assign]  # another answer
+    other = Recorder()
+    assert relay.on_content("json", "") is relay
+    relay.on_next("a")
+    assert other.elements == ["a"]
+
+
+def test_a_subscriber_that_cannot_read_the_elements_may_cancel() -> None:
+    """Then the relay is over, and keeps nobody."""
+    relay, calls = connected(Relay, recorder := Offering())
+
+    def refuse(serializer: str | None, schema: str) -> Any:
+        relay.cancel()
+        return recorder
+
+    recorder.on_content = refuse  # type: ignore[method-assign]  # another answer
+    relay.on_content("json", "")
+    relay.on_next("a")
+    assert (recorder.elements, calls.log) == ([], [("cancel",)])
+
+
+def test_a_relay_for_each_element_gets_all_of_them_alone() -> None:
+    """In whatever form they come, and none passes by it."""
+    relay, _ = connected(ElementRelay, recorder := Offering())
+    relay.on_next_sized([b"ab"], 2)
+    relay.on_next_many([b"cd"])
+    relay.on_next_packed(2, b"efgh")
+    assert recorder.elements == [b"ab", b"cd", b"ef", b"gh"]
+    assert (relay.takes_runs, relay.lender) == (False, None)
+
+
+def test_a_relay_that_counts_is_passed_by_no_element() -> None:
+    """It lends no batch, and tells its subclass each number once."""
+    relay, _ = connected(Counting, Offering())
+    relay.on_next_sized([b"ab"], 2)
+    relay.on_next_packed(2, b"efgh")
+    assert (relay.counts, relay.lender) == ([1, 2], None)
+
+
+ELEMENTS = {"on_next", "on_next_many", "on_next_sized", "on_next_packed", "lender"}
+"""The methods through which elements come, or pass by."""
+
+
+def relays() -> list[type[Any]]:
+    """Return every class of penstock that is a relay."""
+    for module in pkgutil.walk_packages(penstock.__path__, "penstock."):
+        if not module.name.endswith("__main__"):
+            importlib.import_module(module.name)
+    found, kinds = [], [Relay]
+    while kinds:
+        for kind in kinds.pop().__subclasses__():
+            kinds.append(kind)
+            if kind.__module__.startswith("penstock."):
+                found.append(kind)
+    return found
+
+
+def test_no_element_passes_by_a_relay_that_has_to_do_with_elements() -> None:
+    """A subclass of Relay changes all of these methods, or none of them."""
+    bases = {ElementRelay}  # its subclass says what to do with an element
+    for kind in set(relays()) - bases:
+        changed = {name for name in ELEMENTS if getattr(kind, name) is not getattr(Relay, name)}
+        assert changed in (set(), ELEMENTS), kind
+
+
+def test_the_protocol_lists_what_a_relay_passes_on() -> None:
+    """A new optional method is added to both."""
+    assert {name for name in vars(OptionalMethods) if not name.startswith("_")} <= vars(
+        Relay
+    ).keys()

@@ -2,7 +2,7 @@
 others. Every count includes both.
 """
 
-from typing import Any
+from typing import Any, Self
 
 import pytest
 import trio
@@ -33,6 +33,10 @@ class BatchingRecorder(Recorder):
         super().on_next(element)
         if self.run is None and type(element) is bytes:
             self.run = Batch(len(element))
+
+    @property
+    def lender(self) -> Self:
+        return self
 
     def on_reservation_used(self) -> None:
         assert self.run is not None

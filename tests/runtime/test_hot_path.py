@@ -22,7 +22,7 @@ SIDE: ContextVar[str] = ContextVar("side", default="")
 PACKAGE = f"{Path(penstock.__file__).parent}/"
 """The folder of the package, in the checkout or in the installed wheel."""
 
-TRANSPORT = {"transports/_memory_pipe.py", "plugins/_transport.py"}
+TRANSPORT = {"transports/_memory_pipe.py", "spi/_transport.py"}
 """The memory transport of this test."""
 
 RUNTIME_FILES = 12
@@ -74,9 +74,9 @@ async def _subscribe(peer: Peer) -> None:
     ("protocol", "act", "client", "server"),
     [
         ("reactivesocket", _request, 12, 12),
-        # One of them is the window of bytes, which a request for one value does not have, and two
-        # are the choice of what reads elements.
-        ("reactivesocket", _subscribe, 18, 25),
+        # One of them is the window of bytes, which a request for one value does not have, and three
+        # are the choice of what reads elements: one is the relay from which it derives.
+        ("reactivesocket", _subscribe, 19, 25),
         # The stream is announced, by an extension:
         # that is seven files at the client, and four at the server.
         ("rsio", _subscribe, 27, 32),

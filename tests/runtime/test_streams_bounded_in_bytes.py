@@ -285,7 +285,7 @@ class Keeps(Subscriber[Any]):
 
 
 class TellsWhatItKeeps(Keeps):
-    """Offers `penstock.api.HoldsBytes`."""
+    """Offers `penstock.api.OptionalMethods`."""
 
     def held(self) -> int:
         return sum(map(len, self.kept))

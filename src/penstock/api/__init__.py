@@ -4,19 +4,6 @@ Rests on the standard library only, and changes rarely.
 This layer imports no other layer of penstock, and every other layer may import it.
 """
 
-from penstock.api._batches import (
-    AcceptsMany,
-    AcceptsPacked,
-    BatchingSubscriber,
-    BytesList,
-    ConvertingSubscriber,
-    SharedBatch,
-    on_content_of,
-    on_element_size_of,
-    on_next_many_of,
-    on_next_packed_of,
-    split_packed,
-)
 from penstock.api._byte_window import CHECK_BYTES, ByteWindow, SharedBytes
 from penstock.api._credentials import Credentials
 from penstock.api._demand import UNBOUNDED, add_demand, check_demand
@@ -68,17 +55,31 @@ from penstock.api._extension import (
     SpeaksFirst,
     check_length_of,
 )
-from penstock.api._held_bytes import HoldsBytes, held_of
 from penstock.api._interfaces import Processor, Publisher, Subscriber, Subscription
 from penstock.api._limits import Limits
 from penstock.api._named_request import FIRST_BYTE, decode_named_request, encode_named_request
+from penstock.api._optional_methods import (
+    BatchingSubscriber,
+    BytesList,
+    ConvertingSubscriber,
+    OptionalMethods,
+    SharedBatch,
+    held_of,
+    lender_of,
+    on_content_of,
+    on_element_size_of,
+    on_fact_of,
+    on_next_many_of,
+    on_next_packed_of,
+    on_next_sized_of,
+    split_packed,
+    takes_runs_of,
+)
 from penstock.api._positions import (
     HasPositions,
     PlaceInStream,
     PositionedName,
     Positions,
-    TakesFacts,
-    on_fact_of,
     positions_of,
 )
 from penstock.api._printable import printable, quoted_text
@@ -100,8 +101,6 @@ __all__ = [
     "TAKEN",
     "TOO_SLOW",
     "UNBOUNDED",
-    "AcceptsMany",
-    "AcceptsPacked",
     "ActiveExtension",
     "AlreadySubscribed",
     "AnnotatesStreams",
@@ -123,7 +122,6 @@ __all__ = [
     "GoesWithStreams",
     "HasPositions",
     "Hold",
-    "HoldsBytes",
     "IllegalDemand",
     "InternalError",
     "Introduces",
@@ -139,6 +137,7 @@ __all__ = [
     "Model",
     "NoElement",
     "NotAvailable",
+    "OptionalMethods",
     "PenstockError",
     "PlaceInStream",
     "PluginError",
@@ -169,7 +168,6 @@ __all__ = [
     "StreamTimeout",
     "Subscriber",
     "Subscription",
-    "TakesFacts",
     "UsageError",
     "add_demand",
     "check_demand",
@@ -177,17 +175,20 @@ __all__ = [
     "decode_named_request",
     "encode_named_request",
     "held_of",
+    "lender_of",
     "on_content_of",
     "on_element_size_of",
     "on_fact_of",
     "on_next_many_of",
     "on_next_packed_of",
+    "on_next_sized_of",
     "positions_of",
     "printable",
     "public_text",
     "quoted_text",
     "shown",
     "split_packed",
+    "takes_runs_of",
     "text_of",
     "traceback_text",
 ]

@@ -11,7 +11,6 @@ Rules of this file:
   so they cross every protocol without an extension.
 """
 
-from collections.abc import Callable
 from typing import Any, Final, Literal, NamedTuple, Protocol, Self, TypeAlias, cast
 from urllib.parse import parse_qsl
 
@@ -40,29 +39,12 @@ class Positions(NamedTuple):
     latest: int | None = None
 
 
-class TakesFacts(Protocol):
-    """A subscriber may offer this beside its four signals, to learn what an extension or a
-    source knows of its stream.
-    """
-
-    def on_fact(self, fact: object, /) -> None:
-        """Take a fact, such as `Positions`; ignore facts of unknown types. Called at any time
-        before the end of the stream.
-        """
-
-
 class HasPositions(Protocol):
     """A source whose elements have positions. The extension *position* tells the subscribers of
     such a source where it begins.
     """
 
     positions: Positions
-
-
-def on_fact_of(subscriber: object) -> Callable[[object], None] | None:
-    """Return the `on_fact` of `subscriber`, or None if it has none."""
-    method: Callable[[object], None] | None = getattr(subscriber, "on_fact", None)
-    return method
 
 
 def positions_of(source: object) -> Positions | None:

@@ -16,7 +16,7 @@ from penstock.core._open import open_into, subscribe
 from penstock.core._parked_task import WOKEN, ParkedTask
 from penstock.core._positioned_stream import PositionedStream
 from penstock.core._publisher_guard import PublisherGuard, ViolationSink
-from penstock.core._relay import BatchRelay, Relay
+from penstock.core._relay import CountingRelay, ElementRelay, Relay
 from penstock.core._scope import (
     CLEANUP_SECONDS,
     LOG,
@@ -59,9 +59,10 @@ __all__ = [
     "LOG",
     "OPERATORS",
     "WOKEN",
-    "BatchRelay",
     "CallbackSubscriber",
     "ChildScope",
+    "CountingRelay",
+    "ElementRelay",
     "EndedSubscription",
     "Group",
     "LimitedLog",

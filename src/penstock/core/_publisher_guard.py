@@ -15,7 +15,7 @@ from math import inf
 from typing import Protocol, TypeVar
 
 from penstock.api import Publisher, RuleViolation, Subscriber, Subscription, add_demand, shown
-from penstock.core._relay import Relay
+from penstock.core._relay import ElementRelay
 
 T = TypeVar("T")
 
@@ -27,7 +27,7 @@ class ViolationSink(Protocol):
         """A foreign object broke a rule and was disconnected."""
 
 
-class PublisherGuard(Relay[T]):
+class PublisherGuard(ElementRelay[T]):
     """The first relay after a foreign publisher:
     its subscriber, and the subscription of the pipe.
     """

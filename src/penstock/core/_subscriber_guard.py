@@ -10,7 +10,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable
-from typing import TypeVar
+from typing import Any, TypeVar
 
 from penstock.api import (
     IllegalDemand,
@@ -18,17 +18,16 @@ from penstock.api import (
     Subscriber,
     Subscription,
     check_demand,
-    held_of,
     shown,
 )
 from penstock.core._arguments import has_methods_of
-from penstock.core._relay import Relay
+from penstock.core._relay import ElementRelay
 from penstock.core._scope import Report, report
 
 T = TypeVar("T")
 
 
-class SubscriberGuard(Relay[T]):
+class SubscriberGuard(ElementRelay[T]):
     """The last relay before a foreign subscriber:
     its subscription, and the subscriber of the pipe.
     """
@@ -121,13 +120,35 @@ class SubscriberGuard(Relay[T]):
         except Exception as raised:  # boundary: a foreign subscriber's signal method (rule 2.13)
             self._report("on_complete", raised)
 
-    def held(self) -> int:
-        """Return the bytes that the subscriber keeps, if it can tell
-        (`penstock.api.HoldsBytes`).
-        """
-        held = held_of(self._subscriber)
+    def on_element_size(self, size: int, /) -> None:
+        """Pass on the size of every element."""
         try:
-            return 0 if held is None else held()
+            super().on_element_size(size)
+        except Exception as error:  # boundary: a method of a foreign subscriber
+            self.cancel()
+            self._report("on_element_size", error)
+
+    def on_content(self, serializer: str | None, schema: str, /) -> Subscriber[Any]:
+        """Let the subscriber choose how its elements are read. Return this object."""
+        try:
+            super().on_content(serializer, schema)
+        except Exception as error:  # boundary: a method of a foreign subscriber
+            self.cancel()
+            self._report("on_content", error)
+        return self
+
+    def on_fact(self, fact: object, /) -> None:
+        """Pass on what an extension or a source knows of the stream."""
+        try:
+            super().on_fact(fact)
+        except Exception as error:  # boundary: a method of a foreign subscriber
+            self.cancel()
+            self._report("on_fact", error)
+
+    def held(self) -> int:
+        """Return the bytes that the subscriber keeps, if it can tell."""
+        try:
+            return super().held()
         except Exception as error:  # boundary: a method of a foreign subscriber
             # Not cancelled: all streams of the connection are being counted,
             # and a cancel would change them.

@@ -12,7 +12,7 @@ and the outbox's room permit.
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
-from typing import Final
+from typing import Final, Self
 
 from penstock.api import BytesList, Subscription
 from penstock.session._channel import MAX_ASKED, Channel, Outbox
@@ -257,6 +257,11 @@ class ElementSender(DemandLedger, ABC):
                         self.on_next(other)
                 return
             self.on_next(element)
+
+    @property
+    def lender(self) -> Self:
+        """The stream itself: publishers append to `run`."""
+        return self
 
     def on_reservation_used(self) -> None:
         """Count the run and pull again: the run holds all that was requested."""

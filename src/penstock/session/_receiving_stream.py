@@ -25,6 +25,7 @@ from penstock.api import (
     on_fact_of,
     on_next_many_of,
     on_next_packed_of,
+    on_next_sized_of,
 )
 from penstock.session._channel import Channel
 from penstock.session._own_copy import own_copy
@@ -224,9 +225,7 @@ class ReceivingStream(Subscription):
         # A stage that counts bytes takes the size as well. Not looked for with short runs:
         # the look costs them too much.
         on_next_sized = (
-            getattr(self._subscriber, "on_next_sized", None)
-            if size >= 0 and count >= SIZED_RUN
-            else None
+            on_next_sized_of(self._subscriber) if size >= 0 and count >= SIZED_RUN else None
         )
         if on_next_sized is None:
             on_next_many(elements)
@@ -353,7 +352,7 @@ class ReceivingStream(Subscription):
     @property
     def takes_runs(self) -> bool:
         """Elements of one length may come as an `EqualRun`. The decoder asks."""
-        return getattr(self._subscriber, "takes_runs", False)
+        return getattr(self._subscriber, "takes_runs", False)  # as `takes_runs_of`, inline
 
     def held(self) -> int:
         """Return the price of the stream, and how many bytes of elements its subscriber has not

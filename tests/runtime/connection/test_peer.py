@@ -107,7 +107,6 @@ def test_after_a_cancel_a_decoder_lets_nothing_through() -> None:
     decoder.on_next(b"no json")
     decoder.on_error(ValueError())
     decoder.on_complete()
-    decoder.on_subscribe(upstream)
     assert upstream.cancels == 1
     assert subscriber.elements == [1]
 

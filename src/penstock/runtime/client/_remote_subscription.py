@@ -11,7 +11,6 @@ Rules of this file:
 """
 
 import logging
-from collections.abc import Sequence
 from contextlib import suppress
 from typing import Any, Final, Protocol
 
@@ -29,14 +28,8 @@ from penstock.api import (
     Subscription,
     UsageError,
     add_demand,
-    held_of,
-    on_element_size_of,
-    on_fact_of,
-    on_next_many_of,
-    on_next_packed_of,
-    split_packed,
 )
-from penstock.core import Report, Scope
+from penstock.core import CountingRelay, Report, Scope
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.connection import Peer, RemoteStream
@@ -70,7 +63,7 @@ class RemotePublisher(Protocol):
         """Return the count of attempts for a new subscription."""
 
 
-class RemoteSubscription(Subscriber[Any], Subscription):
+class RemoteSubscription(CountingRelay[Any]):
     """One subscription to a publisher behind a URL, over one connection after another."""
 
     __slots__ = (
@@ -84,14 +77,13 @@ class RemoteSubscription(Subscriber[Any], Subscription):
         "_starts",
         "_stop",
         "_stream_ended",
-        "_subscriber",
         "_task",
-        "_upstream",
     )
 
     def __init__(self, source: RemotePublisher, subscriber: Subscriber[Any], scope: Scope) -> None:
+        # `_upstream` is the stream of the current connection.
+        super().__init__(subscriber)
         self._source = source
-        self._subscriber: Subscriber[Any] | None = subscriber
         self._scope = scope
         self._outstanding = 0
         self._attempts = source.attempts()
@@ -100,7 +92,6 @@ class RemoteSubscription(Subscriber[Any], Subscription):
         self._starts = 0  # connections on which the publisher was subscribed to
         self._peer: Peer | None = None  # of the current connection
         self._pause = 0.0
-        self._upstream: Subscription | None = None  # the stream of the current connection
         self._stream_ended = trio.Event()  # a new one for each connection
         self._task: trio.CancelScope | None = None
 
@@ -126,16 +117,11 @@ class RemoteSubscription(Subscriber[Any], Subscription):
             return
         # Rule 3.17: demand that reaches 2^63-1 is unbounded, and is not counted from then on.
         self._outstanding = add_demand(self._outstanding, n)
-        if self._upstream is not None:
-            self._upstream.request(n)
+        super().request(n)
 
     def cancel(self, /) -> None:
-        self._subscriber = None
         # Before the task: the peer gets a cancel, and not only a goodbye.
-        # Taken out first: a signal that comes inside the cancel must find nothing to do.
-        upstream, self._upstream = self._upstream, None
-        if upstream is not None:
-            upstream.cancel()
+        super().cancel()
         if self._task is not None:
             self._task.cancel()
 
@@ -147,28 +133,11 @@ class RemoteSubscription(Subscriber[Any], Subscription):
         if self._outstanding:
             subscription.request(self._outstanding)
 
-    def on_next(self, element: Any, /) -> None:
-        if self._subscriber is not None:
-            if self._outstanding < UNBOUNDED:
-                self._outstanding -= 1
-            if self._position is not None:
-                self._position += 1
-            self._subscriber.on_next(element)
-
-    def on_next_many(self, elements: Sequence[Any], /) -> None:
-        """Take elements that arrived together."""
-        subscriber = self._subscriber
-        # Whole runs are passed on: to take them apart here would undo the work of the decoder.
-        many = on_next_many_of(subscriber)
-        if many is None:
-            for element in elements:
-                self.on_next(element)
-            return
+    def _on_elements(self, count: int) -> None:
         if self._outstanding < UNBOUNDED:
-            self._outstanding -= len(elements)
+            self._outstanding -= count
         if self._position is not None:
-            self._position += len(elements)
-        many(elements)
+            self._position += count
 
     def on_fact(self, fact: object, /) -> None:
         """Learn the position of the next element: a new connection goes on there."""
@@ -180,33 +149,7 @@ class RemoteSubscription(Subscriber[Any], Subscription):
             if self._stop == "latest" and fact.latest is not None:
                 # decided once: on a later connection the word means a later position.
                 self._stop = fact.latest
-        on_fact = on_fact_of(self._subscriber)
-        if on_fact is not None:
-            on_fact(fact)
-
-    def held(self) -> int:
-        """Return the bytes that the subscriber keeps, if it can tell."""
-        held = held_of(self._subscriber)
-        return 0 if held is None else held()
-
-    def on_element_size(self, size: int, /) -> None:
-        """Learn the size of every element."""
-        on_element_size = on_element_size_of(self._subscriber)
-        if on_element_size is not None:
-            on_element_size(size)
-
-    def on_next_packed(self, count: int, elements: bytes, /) -> None:
-        """Take packed elements."""
-        # The same for memory that holds many elements of fixed size.
-        packed = on_next_packed_of(self._subscriber)
-        if packed is None:
-            self.on_next_many(split_packed(count, elements))
-            return
-        if self._outstanding < UNBOUNDED:
-            self._outstanding -= count
-        if self._position is not None:
-            self._position += count
-        packed(count, elements)
+        super().on_fact(fact)
 
     def on_error(self, error: BaseException, /) -> None:
         self._upstream = None
@@ -224,10 +167,7 @@ class RemoteSubscription(Subscriber[Any], Subscription):
         self._stream_ended.set()
 
     def on_complete(self, /) -> None:
-        self._upstream = None
-        subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None:
-            subscriber.on_complete()
+        super().on_complete()
         self._stream_ended.set()
 
     # --- the task

@@ -5,8 +5,8 @@ begun, so nothing is lost or repeated.
 from collections.abc import Callable
 from typing import Any, Protocol
 
-from penstock.api import Rejected, Subscriber, Subscription, add_demand, held_of, on_fact_of
-from penstock.core import BatchRelay, Scope, Source
+from penstock.api import Rejected, Subscriber, Subscription, add_demand
+from penstock.core import Relay, Scope, Source
 from penstock.runtime.connection import ConnectionTask
 
 
@@ -47,7 +47,7 @@ class ReopenAfterDrain(Source[Any]):
         _MovingStream(self._peer, self._make, subscriber, scope).open()
 
 
-class _MovingStream(BatchRelay[Any]):
+class _MovingStream(Relay[Any]):
     """One stream, until it has begun over one of the connections.
     From then on it only passes signals on.
     """
@@ -84,17 +84,6 @@ class _MovingStream(BatchRelay[Any]):
         self._connection = self._peer.current()
         # Made anew: an object that is kept would belong to the connection that drains.
         self._make().attach(self, self._scope, self._reader)
-
-    def held(self) -> int:
-        """Return how many bytes of elements the subscriber has not read, if it can tell."""
-        held = held_of(self._subscriber)
-        return 0 if held is None else held()
-
-    def on_fact(self, fact: object, /) -> None:
-        """Pass on what an extension knows of the stream."""
-        on_fact = on_fact_of(self._subscriber)
-        if on_fact is not None:
-            on_fact(fact)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         if not self._is_subscribed:

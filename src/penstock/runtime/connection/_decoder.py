@@ -15,11 +15,9 @@ from contextlib import suppress
 from types import NoneType
 from typing import Any, Final
 
-from penstock.api import Subscriber, Subscription, UsageError, held_of, on_fact_of, on_next_many_of
-from penstock.core import EndedSubscription
+from penstock.api import Subscriber, Subscription, UsageError, on_next_many_of
+from penstock.core import ElementRelay, Relay
 from penstock.spi import Registry, Serializer, load_error, loaded_none
-
-_ENDED: Final = EndedSubscription()
 
 BYTES: Final = "bytes"
 """The serializer that changes nothing."""
@@ -80,77 +78,53 @@ class AnnouncedSerializer(Serializer):
         return data if self.otherwise is None else self.otherwise.loads(data)
 
 
-class AwaitingSerializer(Subscriber[Any]):
+class AwaitingSerializer(Relay[Any]):
     """Stands above a subscriber until the stream is announced, or begins without that."""
 
-    __slots__ = ("_announced", "_subscriber", "_upstream")
-
-    _upstream: Subscription
+    __slots__ = ("_announced",)
 
     def __init__(self, subscriber: Subscriber[Any], announced: AnnouncedSerializer) -> None:
-        self._subscriber = subscriber
+        super().__init__(subscriber)
         self._announced = announced
 
     def on_content(self, serializer: str | None, _schema: str, /) -> Subscriber[Any]:
         """Return the subscriber that takes the place of this one."""
-        subscriber = self._subscriber
+        # Forgotten: this object has done its work.
+        upstream, subscriber = self._upstream, self._detach()
+        if upstream is None or subscriber is None:
+            return self  # cancelled meanwhile
         try:
             found = self._announced.find(serializer)
         except UsageError as error:
             # Upstream first: the peer is told to stop, and nothing that it sends could be read.
-            self._upstream.cancel()
+            upstream.cancel()
             subscriber.on_error(error)
             return subscriber
-        return subscriber if found is None else Decoder.behind(self._upstream, subscriber, found)
+        return subscriber if found is None else Decoder.behind(upstream, subscriber, found)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
+        self._upstream = subscription
         # The subscriber gets the subscription itself:
         # this object will not be there when it requests more.
-        self._upstream = subscription
-        self._subscriber.on_subscribe(subscription)
-
-    def held(self) -> int:
-        """Return how many bytes of elements the subscriber has not read, if it can tell."""
-        held = held_of(self._subscriber)
-        return 0 if held is None else held()
-
-    def on_fact(self, fact: object, /) -> None:
-        """Pass on what an extension knows of the stream."""
-        on_fact = on_fact_of(self._subscriber)
-        if on_fact is not None:
-            on_fact(fact)
-
-    def on_next(self, element: Any, /) -> None:
-        self._subscriber.on_next(element)
-
-    def on_error(self, error: BaseException, /) -> None:
-        self._subscriber.on_error(error)
-
-    def on_complete(self, /) -> None:
-        self._subscriber.on_complete()
+        if self._subscriber is not None:
+            self._subscriber.on_subscribe(subscription)
 
 
-class Decoder(Subscriber[bytes], Subscription):
+class Decoder(ElementRelay[bytes]):
     """Turns bytes from the peer into elements. A subscriber with `load_with` gets the bytes, and
     has them loaded when they are read.
     """
 
-    __slots__ = ("_is_late", "_position", "_serializer", "_subscriber", "_upstream")
+    __slots__ = ("_is_late", "_position", "_serializer")
 
     def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
-        self._subscriber: Subscriber[Any] | None = subscriber
+        super().__init__(subscriber)
         self._serializer = serializer
-        self._upstream: Subscription = _ENDED
         self._position = 0  # of the next element that is loaded
         load_with = getattr(subscriber, "load_with", None)
         self._is_late = load_with is not None
         if load_with is not None:
             load_with(self.load)
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._upstream = subscription
-        if self._subscriber is not None:
-            self._subscriber.on_subscribe(self)
 
     @classmethod
     def behind(
@@ -179,18 +153,8 @@ class Decoder(Subscriber[bytes], Subscription):
             )
         return self
 
-    def held(self) -> int:
-        """Return how many bytes the elements have that the subscriber has not read,
-        if it can tell.
-        """
-        held = held_of(self._subscriber)
-        return 0 if held is None else held()
-
-    def on_fact(self, fact: object, /) -> None:
-        """Pass on what an extension knows of the stream."""
-        on_fact = on_fact_of(self._subscriber)
-        if on_fact is not None:
-            on_fact(fact)
+    def on_element_size(self, size: int, /) -> None:
+        """Do nothing: it is the size of the bytes, and the subscriber gets other elements."""
 
     def on_next(self, element: bytes, /) -> None:
         # Elements that were under way at the cancel still arrive (rule 2.8).
@@ -269,29 +233,3 @@ class Decoder(Subscriber[bytes], Subscription):
             # The peer is told to stop first: nothing that follows could be read either.
             self.cancel()
         return loaded, error
-
-    def on_error(self, error: BaseException, /) -> None:
-        subscriber = self._leave()
-        if subscriber is not None:
-            subscriber.on_error(error)
-
-    def on_complete(self, /) -> None:
-        subscriber = self._leave()
-        if subscriber is not None:
-            subscriber.on_complete()
-
-    def request(self, n: int, /) -> None:
-        self._upstream.request(n)
-
-    def cancel(self, /) -> None:
-        upstream = self._upstream
-        # First: elements that are under way must not arrive any more.
-        if self._leave() is not None:
-            upstream.cancel()
-
-    def _leave(self) -> Subscriber[Any] | None:
-        """Drop both sides (rules 1.6, 3.13): a stream that was not read to its end still has
-        `load`. Return the subscriber.
-        """
-        subscriber, self._subscriber, self._upstream = self._subscriber, None, _ENDED
-        return subscriber

@@ -18,7 +18,6 @@ from typing import Any
 import attrs
 
 from penstock.api import (
-    SharedBatch,
     Subscriber,
     Subscription,
     held_of,
@@ -316,9 +315,9 @@ class ServedStream(Subscriber[Any]):
         self._stream = stream
 
     @property
-    def run(self) -> SharedBatch | None:
-        """The open batch of the stream."""
-        return self._stream.run
+    def lender(self) -> SendingStream:
+        """The stream: elements in its batch need not pass through here."""
+        return self._stream
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._stream.on_subscribe(subscription)
@@ -329,10 +328,6 @@ class ServedStream(Subscriber[Any]):
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that the publisher has at hand."""
         self._stream.on_next_many(elements)
-
-    def on_reservation_used(self) -> None:
-        """Tell the stream that its batch has all elements that were requested."""
-        self._stream.on_reservation_used()
 
     def on_error(self, error: BaseException, /) -> None:
         # Before the signal: the stream reports its end inside it,

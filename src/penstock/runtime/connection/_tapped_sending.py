@@ -5,7 +5,7 @@ looks at the batch that it has lent whenever something passes, and counts what w
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Self
 
 from penstock.api import SharedBatch, SignalKind, Subscriber
 from penstock.core import TappedStream, size_of
@@ -25,6 +25,11 @@ class TappedSending(TappedStream):
         self._stream = stream
         self._lent: SharedBatch | None = None
         self._seen = 0  # elements of the lent batch that were counted
+
+    @property
+    def lender(self) -> Self:
+        """The relay itself: it counts what is appended."""
+        return self
 
     @property
     def run(self) -> SharedBatch | None:

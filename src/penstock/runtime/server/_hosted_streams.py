@@ -32,7 +32,7 @@ from penstock.api import (
     quoted_text,
     shown,
 )
-from penstock.core import CLEANUP_SECONDS, Relay, Scope, report
+from penstock.core import CLEANUP_SECONDS, ElementRelay, Scope, report
 from penstock.runtime.connection import (
     Authorizer,
     ConnectionEvents,
@@ -343,7 +343,7 @@ class _Reservation:
         self._on_full()
 
 
-class HostedStream(Relay[Any]):
+class HostedStream(ElementRelay[Any]):
     """One stream: it checks the elements, counts their bytes, and can be ended by the server.
     A `MemoryHolder`.
     """

@@ -5,40 +5,25 @@ for a subscriber that counts each of them.
 from collections.abc import Sequence
 from typing import Any
 
-from penstock.api import Subscriber, Subscription, UsageError, add_demand, on_next_many_of, shown
-from penstock.core import EndedSubscription
+from penstock.api import Subscriber, UsageError, add_demand, on_next_many_of, shown
+from penstock.core import ElementRelay
 
 
-class ElementsOfPieces(Subscriber[Any], Subscription):
+class ElementsOfPieces(ElementRelay[Any]):
     """Delivers the elements of each piece as they are requested. It asks for one piece at a
     time, and keeps no more than one.
     """
 
-    __slots__ = (
-        "_asked",
-        "_completed",
-        "_demand",
-        "_elements",
-        "_size",
-        "_subscriber",
-        "_taken",
-        "_upstream",
-    )
+    __slots__ = ("_asked", "_completed", "_demand", "_elements", "_size", "_taken")
 
     def __init__(self, subscriber: Subscriber[Any], size: int) -> None:
-        self._subscriber: Subscriber[Any] | None = subscriber
+        super().__init__(subscriber)
         self._size = size
-        self._upstream: Subscription = EndedSubscription()
         self._demand = 0
         self._elements: Sequence[bytes] = ()  # of the last piece
         self._taken = 0  # of these, the elements that were delivered
         self._asked = False
         self._completed = False
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._upstream = subscription
-        if self._subscriber is not None:
-            self._subscriber.on_subscribe(self)
 
     def on_next(self, element: Any, /) -> None:
         if self._subscriber is None:
@@ -49,14 +34,13 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
             or not element
             or len(element) % size
         ):
-            # Upstream first: it must not signal behind the failure.
-            self._upstream.cancel()
-            self._fail(
-                UsageError(
-                    f"a publisher with element_size={size} has published {shown(element)}; give "
-                    "whole elements, as bytes"
-                )
-            )
+            what = f"a publisher with element_size={size} has published {shown(element)}"
+            upstream, subscriber = self._upstream, self._detach()
+            # Upstream first: it must not signal after the failure.
+            if upstream is not None:
+                upstream.cancel()
+            if subscriber is not None:
+                subscriber.on_error(UsageError(f"{what}; give whole elements, as bytes"))
             return
         # A copy of a bytearray: the publisher may change it while elements wait.
         data = bytes(element)
@@ -67,9 +51,6 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
         )
         self._deliver()
 
-    def on_error(self, error: BaseException, /) -> None:
-        self._fail(error)
-
     def on_complete(self, /) -> None:
         # Elements that wait go before the completion.
         self._completed = True
@@ -78,17 +59,6 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
     def request(self, n: int, /) -> None:
         self._demand = add_demand(self._demand, n)
         self._deliver()
-
-    def cancel(self, /) -> None:
-        if self._subscriber is not None:
-            # First: the publisher may signal from inside the cancel, and nothing may arrive then.
-            self._subscriber = None
-            self._upstream.cancel()
-
-    def _fail(self, error: BaseException) -> None:
-        subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None:
-            subscriber.on_error(error)
 
     def _deliver(self) -> None:
         subscriber = self._subscriber
@@ -110,9 +80,9 @@ class ElementsOfPieces(Subscriber[Any], Subscription):
         if self._subscriber is None or self._taken < len(self._elements):
             return
         if self._completed:
-            self._subscriber = None
+            self._detach()
             subscriber.on_complete()
-        elif self._demand and not self._asked:
+        elif self._demand and not self._asked and self._upstream is not None:
             self._asked = True
             # One piece at a time: no more than one is kept.
             self._upstream.request(1)

@@ -10,7 +10,7 @@ Rules of this file:
 * A stream keeps its place until its publisher has stopped (`_stream_slot`).
 """
 
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine
 from functools import partial
 from typing import Any, TypeAlias
 
@@ -24,15 +24,13 @@ from penstock.api import (
     PublisherStopped,
     Request,
     Subscriber,
-    Subscription,
-    on_next_many_of,
     public_text,
     text_of,
 )
 from penstock.core import (
-    BatchRelay,
     ChildScope,
     EndedSubscription,
+    Relay,
     Report,
     Scope,
     report,
@@ -281,7 +279,7 @@ class _ScopeRunner:
         call.on_blocked(self._scope.spawn(call.run, name=call.name))
 
 
-class _ForPeer(BatchRelay[Any]):
+class _ForPeer(Relay[Any]):
     """In front of a subscriber that sends what it gets to a peer.
     The observers behind it see the whole error.
     """
@@ -293,47 +291,28 @@ class _ForPeer(BatchRelay[Any]):
         super().on_error(PublisherFailed(public_text(error)))
 
 
-class _StreamEnd(Subscriber[Any], Subscription):
+class _StreamEnd(Relay[Any]):
     """Passes everything on, and calls `on_end` once: at the terminal signal, or at the cancel.
     `on_failure` gets a failure.
     """
 
-    __slots__ = ("_on_failure", "_subscriber", "_upstream", "on_end")
+    __slots__ = ("_on_failure", "on_end")
 
     on_end: Callable[[], None]
 
     def __init__(
         self, subscriber: Subscriber[Any], on_failure: Callable[[BaseException], None]
     ) -> None:
-        self._subscriber: Subscriber[Any] | None = subscriber
+        super().__init__(subscriber)
         self._on_failure = on_failure
-        self._upstream: Subscription | None = None
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._upstream = subscription
-        if self._subscriber is not None:
-            self._subscriber.on_subscribe(self)
-
-    def on_next(self, element: Any, /) -> None:
-        if self._subscriber is not None:
-            self._subscriber.on_next(element)
-
-    def on_next_many(self, elements: Sequence[Any], /) -> None:
-        """Pass on elements that the publisher has at hand."""
-        many = on_next_many_of(self._subscriber)
-        if many is None:
-            for element in elements:
-                self.on_next(element)
-        else:
-            many(elements)
 
     def on_error(self, error: BaseException, /) -> None:
-        # Taken out first: a second terminal signal finds no subscriber,
+        # Forgotten first: a second terminal signal finds no subscriber,
         # and the place is freed once.
-        subscriber, self._subscriber = self._subscriber, None
+        was_subscribed, subscriber = self._upstream is not None, self._detach()
         if subscriber is not None:
             # The attach of the source raised; rule 1.9: on_subscribe comes first.
-            if self._upstream is None:
+            if not was_subscribed:
                 subscriber.on_subscribe(EndedSubscription())
             # Before the signal: the failure is reported also if the subscriber raises.
             self._on_failure(error)
@@ -343,7 +322,7 @@ class _StreamEnd(Subscriber[Any], Subscription):
                 self.on_end()  # also if the subscriber raises: its place would be lost for good
 
     def on_complete(self, /) -> None:
-        subscriber, self._subscriber = self._subscriber, None
+        subscriber = self._detach()
         if subscriber is not None:
             try:
                 # As in on_error: the place is freed also if the subscriber raises.
@@ -351,14 +330,9 @@ class _StreamEnd(Subscriber[Any], Subscription):
             finally:
                 self.on_end()
 
-    def request(self, n: int, /) -> None:
-        if self._upstream is not None:
-            self._upstream.request(n)
-
     def cancel(self, /) -> None:
         if self._subscriber is not None and self._upstream is not None:
-            # `on_end` last: tasks that the cancel stops at once have stopped by then,
+            super().cancel()
+            # Last: tasks that the cancel stops at once have stopped by then,
             # so the place is freed, and not kept.
-            self._subscriber = None
-            self._upstream.cancel()
             self.on_end()

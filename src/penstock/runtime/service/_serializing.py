@@ -1,22 +1,27 @@
-"""Subscribers between a publisher and a stream of bytes: elements become bytes, and the first
-element alone can be the whole answer.
+"""Relays between a publisher and a stream of bytes: elements become bytes, and the first element
+alone can be the whole answer.
 """
 
 from collections.abc import Callable, Sequence
 from typing import Any
 
-from penstock.api import SharedBatch, Subscriber, Subscription, on_next_many_of
+from penstock.api import (
+    BatchingSubscriber,
+    SharedBatch,
+    Subscriber,
+    lender_of,
+    on_next_many_of,
+)
+from penstock.core import ElementRelay
 from penstock.spi import Serializer, dump_error, dumped_bytes
 
 
-class Serializing(Subscriber[Any], Subscription):
+class Serializing(ElementRelay[Any]):
     """Turns elements into bytes with `serializer`. It lends the batch of its subscriber to
     publishers: a `ConvertingSubscriber`.
     """
 
-    __slots__ = ("_serializer", "_subscriber", "_type_place", "_upstream")
-
-    _upstream: Subscription
+    __slots__ = ("_serializer", "_type_place")
 
     def __init__(
         self, subscriber: Subscriber[Any], serializer: Serializer, type_place: str
@@ -24,26 +29,23 @@ class Serializing(Subscriber[Any], Subscription):
         """`type_place` is where the program gave the type of the elements, for messages;
         empty if it gave none.
         """
-        self._subscriber = subscriber
+        super().__init__(subscriber)
         self._serializer = serializer
         self._type_place = type_place
 
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._upstream = subscription
-        self._subscriber.on_subscribe(self)
-
     def on_next(self, element: Any, /) -> None:
+        subscriber = self._subscriber
+        if subscriber is None:
+            return
         try:
             data = self._serializer.dumps(element)
             if type(data) is not bytes:
                 data = dumped_bytes(data, self._serializer, element)
         except Exception as error:
             # boundary: the serializer may be a plugin; its failure ends this stream only.
-            # Upstream first: the publisher must not signal again while the stream fails.
-            self._upstream.cancel()
-            self._subscriber.on_error(dump_error(error, self._type_place))
+            self._fail(error)
             return
-        self._subscriber.on_next(data)
+        subscriber.on_next(data)
 
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that the publisher has at hand."""
@@ -55,8 +57,6 @@ class Serializing(Subscriber[Any], Subscription):
                     data if type(data) is bytes else dumped_bytes(data, self._serializer, element)
                 )
         except Exception as error:  # boundary: as in on_next
-            # Upstream first, as in on_next.
-            self._upstream.cancel()
             failure = error
         # Also after a failure: the elements before the one that failed are delivered,
         # as with single calls of on_next.
@@ -66,9 +66,16 @@ class Serializing(Subscriber[Any], Subscription):
             on_next_many(dumped)
         else:
             for data in dumped:
-                self._subscriber.on_next(data)
+                # The subscriber may cancel inside any element.
+                if self._subscriber is not None:
+                    self._subscriber.on_next(data)
         if failure is not None:
-            self._subscriber.on_error(dump_error(failure, self._type_place))
+            self._fail(failure)
+
+    @property
+    def lender(self) -> BatchingSubscriber | None:
+        """The relay itself, if the subscriber lends its batch."""
+        return None if lender_of(self._subscriber) is None else self
 
     @property
     def convert(self) -> Callable[[Any], bytes]:
@@ -77,73 +84,50 @@ class Serializing(Subscriber[Any], Subscription):
 
     @property
     def run(self) -> SharedBatch | None:
-        """The open batch of the subscriber, or None if it has none, or lends none."""
-        batch: SharedBatch | None = getattr(self._subscriber, "run", None)
-        return batch
+        """The open batch of the subscriber, or None if it has none."""
+        lender = lender_of(self._subscriber)
+        return None if lender is None else lender.run
 
     def on_reservation_used(self) -> None:
         """Tell the subscriber, which has lent its batch."""
-        self._subscriber.on_reservation_used()  # type: ignore[attr-defined]  # called only after an append to the subscriber's batch
+        lender = lender_of(self._subscriber)
+        if lender is not None:
+            lender.on_reservation_used()
 
-    def on_error(self, error: BaseException, /) -> None:
-        self._subscriber.on_error(error)
-
-    def on_complete(self, /) -> None:
-        self._subscriber.on_complete()
-
-    def request(self, n: int, /) -> None:
-        self._upstream.request(n)
-
-    def cancel(self, /) -> None:
-        self._upstream.cancel()
+    def _fail(self, error: Exception) -> None:
+        upstream, subscriber = self._upstream, self._detach()
+        # Upstream first: the publisher must not signal again while the stream fails.
+        if upstream is not None:
+            upstream.cancel()
+        if subscriber is not None:
+            subscriber.on_error(dump_error(error, self._type_place))
 
 
-class FirstElementOnly(Subscriber[Any], Subscription):
+class FirstElementOnly(ElementRelay[Any]):
     """Passes the first element on as the whole answer, and cancels the publisher then."""
 
-    __slots__ = ("_size", "_subscriber", "_upstream")
-
-    _upstream: Subscription
+    __slots__ = ("_size",)
 
     def __init__(self, subscriber: Subscriber[Any], element_size: int) -> None:
-        self._subscriber: Subscriber[Any] | None = subscriber
+        super().__init__(subscriber)
         self._size = element_size
 
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._upstream = subscription
-        if self._subscriber is not None:
-            self._subscriber.on_subscribe(self)
-
     def on_next(self, element: Any, /) -> None:
-        # Taken out first: the subscriber may cancel, or the publisher may signal again,
-        # from inside on_next.
+        # Taken out first: the subscriber may cancel, or the publisher may signal again, from inside
+        # on_next.
         subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None:
-            try:
-                is_piece = self._size and isinstance(element, bytes | bytearray | memoryview)
-                # A piece may hold several elements of fixed size.
-                subscriber.on_next(element[: self._size] if is_piece else element)
-            except Exception:
-                # The publisher sees the exception, and reports it with on_error.
-                self._subscriber = subscriber
-                raise
-            subscriber.on_complete()
-            self._upstream.cancel()
-
-    def on_error(self, error: BaseException, /) -> None:
-        subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None:
-            subscriber.on_error(error)
-
-    def on_complete(self, /) -> None:
-        subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None:
-            subscriber.on_complete()
+        if subscriber is None:
+            return
+        try:
+            is_piece = self._size and isinstance(element, bytes | bytearray | memoryview)
+            # A piece may hold several elements of fixed size.
+            subscriber.on_next(element[: self._size] if is_piece else element)
+        except Exception:
+            # The publisher sees the exception, and reports it with on_error.
+            self._subscriber = subscriber
+            raise
+        subscriber.on_complete()
+        self.cancel()
 
     def request(self, n: int, /) -> None:
-        self._upstream.request(1)  # a second element would be dropped
-
-    def cancel(self, /) -> None:
-        # Before the cancel: an element that the publisher signals inside it is dropped.
-        self._subscriber = None
-        self._upstream.cancel()
+        super().request(1)  # a second element would be dropped
