@@ -224,15 +224,15 @@ async def test_a_handshake_that_fails_ends_only_its_connection(
     The place is free again.
     """
     told: list[Exception] = []
-    turned_away = RefusedClients(told.append, build_registry())
-    turned_away.most = 1
-    assert turned_away.take_place()
-    assert not turned_away.take_place()
+    refused_clients = RefusedClients(told.append, build_registry())
+    refused_clients.most = 1
+    assert refused_clients.take_place()
+    assert not refused_clients.take_place()
     connection = FailingConnection(error)
-    await turned_away.answer(connection, "places:address", [RsioDialect], [])
+    await refused_clients.answer(connection, "places:address", [RsioDialect], [])
     assert len(told) == reported
     assert connection.aborts == 1
-    assert turned_away.take_place()
+    assert refused_clients.take_place()
 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])

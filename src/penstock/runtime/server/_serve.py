@@ -294,7 +294,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             reason, place.peer, place.address
         )
         self._failures = AcceptFailures(settings.on_violation)
-        self._turned_away = RefusedClients(settings.on_violation, settings.registry)
+        self._refused_clients = RefusedClients(settings.on_violation, settings.registry)
 
     @property
     def addresses(self) -> tuple[str, ...]:
@@ -393,7 +393,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             raise
         # Now, because the listeners are open files too.
         self._admission.max_open = connections_possible(self._settings.limits.max_connections)
-        self._turned_away.most = spare_files(file_limit(), MOST)
+        self._refused_clients.most = spare_files(file_limit(), MOST)
         self._connections.began_at = trio.current_time()
         self._nursery.start_soon(self._accept_all)
         return self
@@ -532,10 +532,10 @@ class Server(AbstractAsyncContextManager["Server"]):
             self._nursery.start_soon(self._serve_one, connection, place, door)
             return self._admission.rate.count(trio.current_time())
         self._refusals.add(place, connection.peer, door.address)
-        if self._turned_away.take_place():
+        if self._refused_clients.take_place():
             unserved = unserved_at(self._settings.registry, door.dialects)
             refusing.start_soon(
-                self._turned_away.answer, connection, place, door.dialects, unserved
+                self._refused_clients.answer, connection, place, door.dialects, unserved
             )
         else:
             unanswered.append(connection)
