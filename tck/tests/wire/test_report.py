@@ -13,8 +13,8 @@ def test_text_shows_verdict_name_sentence_line_and_observation() -> None:
     """Escape characters of a text from the target are escaped: they cannot control the terminal."""
     text = as_text(ROWS[0], RESULTS[0])
     assert text.startswith(f"FAIL           {ROWS[0].name}")
-    assert f"line {ROWS[0].line}, MUST" in text
-    assert "“Immediately upon successful connection" in text
+    assert f"ReactiveSocket draft, line {ROWS[0].line}, MUST" in text
+    assert ROWS[0].sentence in text
     assert "→ ERROR '\\x1b[2J'" in text
 
 

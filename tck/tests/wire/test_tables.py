@@ -144,7 +144,7 @@ def test_every_must_has_a_row(dialect: str) -> None:
 
 @pytest.mark.parametrize("dialect", sorted(TABLES))
 def test_a_sentence_that_the_draft_does_not_have_is_one_of_the_reference_page(dialect: str) -> None:
-    """To the letter. It has no line in the draft."""
+    """It is quoted from that page to the letter, and has no line in the draft."""
     page = " ".join((ROOT / f"docs/reference/{dialect}.md").read_text(encoding="utf-8").split())
     rows = requirements(dialect)
     assert [row.name for row in rows if (row.level is Level.OWN) != (row.line == 0)] == []
@@ -174,7 +174,7 @@ def _table(rows: tuple[Requirement, ...]) -> str:
     ]
     return "\n".join(
         [
-            "| requirement | line | level | words of the draft | what the check does |",
+            "| requirement | line | level | what the draft demands | what the check does |",
             "|---|---|---|---|---|",
             *lines,
         ]

@@ -20,7 +20,7 @@ from penstock.spi import parse_url
 from tck.tests.wire._rsio_saboteur import rsio_server
 from tck.tests.wire._scripted_target import REGISTRY, serve_script
 
-MORSE = Table()
+MORSE = Table("Morse")
 
 
 @MORSE.row("greeted", 1, "A server says something.")

@@ -176,7 +176,7 @@ def test_every_must_has_a_row() -> None:
 
 
 def test_a_sentence_that_the_draft_does_not_have_is_one_of_the_reference_page() -> None:
-    """To the letter. It has no line in the draft."""
+    """It is quoted from that page to the letter, and has no line in the draft."""
     page = " ".join((ROOT / "docs/reference/http.md").read_text(encoding="utf-8").split())
     assert [row.name for row in TABLE.rows if (row.level is Level.OWN) != (row.line == 0)] == []
     assert [
@@ -205,7 +205,7 @@ def _table() -> str:
     ]
     return "\n".join(
         [
-            "| requirement | line | level | words of the draft | what the check does |",
+            "| requirement | line | level | what the draft demands | what the check does |",
             "|---|---|---|---|---|",
             *lines,
         ]

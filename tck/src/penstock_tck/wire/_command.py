@@ -113,7 +113,7 @@ async def run_command(
     if options.list:
         sys.stdout.write(
             "".join(
-                f"{row.name:<30} {row.level.value:<8} line {row.line:<4} {row.sentence}\n"
+                f"{row.name:<30} {row.level.value:<8} {row.place:<31} {row.sentence}\n"
                 for row in table
             )
         )

@@ -15,14 +15,14 @@ INDENT: Final = " " * 15
 
 def as_text(requirement: Requirement, result: Result, *, width: int = 120) -> str:
     """Return the block of one requirement:
-    the verdict, the name, the sentence with its line, and the observation.
+    the verdict, the name, the place in the specification, the sentence, and the observation.
     """
     head = (
-        f"{MARKS[result.verdict]:<14} {requirement.name:<{NAME}} line {requirement.line}, "
+        f"{MARKS[result.verdict]:<14} {requirement.name:<{NAME}} {requirement.place}, "
         f"{requirement.level.value}"
     )
     sentence = textwrap.fill(
-        f"“{requirement.sentence}”", width, initial_indent=INDENT, subsequent_indent=INDENT
+        requirement.sentence, width, initial_indent=INDENT, subsequent_indent=INDENT
     )
     seen = textwrap.fill(
         f"→ {_printable(result.seen)}",
@@ -69,6 +69,7 @@ def as_json(
 def _row(requirement: Requirement, result: Result) -> dict[str, Any]:
     return {
         "name": requirement.name,
+        "specification": requirement.specification,
         "line": requirement.line,
         "sentence": requirement.sentence,
         "level": requirement.level.value,

@@ -1,27 +1,30 @@
-"""A requirement: a sentence of the specification with its line, and the check
-that tests a target for it.
+"""A requirement: what a place of the specification demands, and the check that tests a target
+for it.
 
 Rules of this file:
 
-* The sentence is quoted from the specification, to the letter, or from the reference page of the
-  protocol if the level is `Level.OWN`.
-  The docstring of the check says what the check does. If the sentence can be read in several ways,
-  the docstring also says which reading is checked.
-* A table may hold several requirements of one sentence. All names in a table are different.
+* The sentence says in the words of this project what the specification demands at that place.
+  If the level is `Level.OWN`, it is quoted from the reference page of the protocol, to the letter.
+  The docstring of the check says what the check does. If the specification can be read in several
+  ways, the docstring also says which reading is checked.
+* A table may hold several requirements of one place. All names in a table are different.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Sequence
 from enum import Enum
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, Final, TypeAlias
 
 import attrs
 
 if TYPE_CHECKING:
     from penstock_tck.wire._check_context import CheckContext
 
+RSIO: Final = "RS.io draft"
+REACTIVESOCKET: Final = "ReactiveSocket draft"
+
 
 class Level(Enum):
-    """How binding the sentence is."""
+    """How binding the requirement is."""
 
     MUST = "MUST"
     """The specification says MUST, or a word of the same force."""
@@ -33,7 +36,7 @@ class Level(Enum):
     """The specification states plainly what is sent, and when."""
 
     OWN = "own"
-    """The draft says nothing of it.
+    """The draft does not mention it.
     The sentence is one of the reference page of the protocol, and the line is 0.
     """
 
@@ -54,16 +57,19 @@ class Requirement:
     name: str
     """The name by which the requirement is selected, for example ``demand-initial``."""
 
+    specification: str
+    """The name of the specification."""
+
     line: int
-    """The line of the draft at which the sentence begins, counted from 1;
-    0 if the draft does not have it.
+    """The line of the specification that the requirement comes from, counted from 1;
+    0 if the specification does not have it.
     """
 
     sentence: str
-    """The words of the draft."""
+    """What the specification demands there, in the words of this project."""
 
     level: Level
-    """How binding the sentence is."""
+    """How binding the requirement is."""
 
     needs: tuple[str, ...]
     """Names of the fields of `Target` that the check uses and that must not be empty."""
@@ -74,11 +80,17 @@ class Requirement:
     check: Check
     """The check. It returns what was seen, and raises if the target breaks the requirement."""
 
+    @property
+    def place(self) -> str:
+        """Where the requirement comes from, for a report: ``RS.io draft, line 21``."""
+        return f"{self.specification}, line {self.line}" if self.line else "reference page"
+
 
 class Table:
-    """Collects the requirements of one theme."""
+    """Collects the requirements of one theme, all of one specification."""
 
-    def __init__(self) -> None:
+    def __init__(self, specification: str) -> None:
+        self.specification = specification
         self.rows: list[Requirement] = []
 
     def row(
@@ -97,6 +109,7 @@ class Table:
             self.rows.append(
                 Requirement(
                     name=name,
+                    specification=self.specification,
                     line=line,
                     sentence=sentence,
                     level=level,

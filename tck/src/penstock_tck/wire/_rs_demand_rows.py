@@ -2,14 +2,14 @@
 
 from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import REACTIVESOCKET, Level, Table
 from penstock_tck.wire._verdict import verify
 
-DEMAND = Table()
+DEMAND = Table(REACTIVESOCKET)
 
-INITIAL = "__Initial Request N__: initial Request N value. 64-bit integer."
-MORE = "__Request N__: 64-bit integer value of items to request."
-ANY_TIME = "At any time, a client may send REQUEST_N frames."
+INITIAL = "REQUEST_STREAM and REQUEST_SUB carry their first demand, 64 bits."
+MORE = "REQUEST_N carries a number of further elements, 64 bits."
+ANY_TIME = "REQUEST_N is permitted at every moment of a stream."
 
 
 @DEMAND.row("demand-initial", 160, INITIAL, needs=["publisher"])
@@ -169,7 +169,7 @@ async def demand_initial_bit_63_refused(context: CheckContext) -> str:
 @DEMAND.row(
     "demand-fragments",
     340,
-    "RESPONSE frames may respresent a large object and MAY need to be fragmented",
+    "A large element may be sent as several RESPONSEs, its fragments.",
     level=Level.READING,
     needs=["large"],
 )

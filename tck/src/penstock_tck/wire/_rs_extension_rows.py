@@ -4,12 +4,12 @@ if the target has them.
 
 from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import REACTIVESOCKET, Level, Table
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._verdict import NotSupported, verify
 from penstock_tck.wire.rsio import length_prefixed, varint
 
-EXTENSIONS = Table()
+EXTENSIONS = Table(REACTIVESOCKET)
 
 ANNOUNCED = "A server that has the extension, too, answers with the same frame."
 REFUSED = "A refusal is ERROR on stream 0 `auth`, 250 ms after the SETUP arrived."

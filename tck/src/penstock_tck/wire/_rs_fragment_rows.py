@@ -3,15 +3,13 @@
 from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._large_elements import LARGE_BYTES, large_element, verify_large
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import REACTIVESOCKET, Level, Table
 from penstock_tck.wire._verdict import verify
 
-FRAGMENTS = Table()
+FRAGMENTS = Table(REACTIVESOCKET)
 
-BITS = (
-    "the RESPONSE Begin and End bits must be used to indicate a begin fragment and an end fragment."
-)
-WHOLE = "Or, when both bits set, the contents represent a reassembled RESPONSE."
+BITS = "The first fragment of an element must have the flag B, and the last one the flag E."
+WHOLE = "A RESPONSE with both B and E is a whole element."
 
 
 @FRAGMENTS.row("fragments-marked", 341, BITS, level=Level.MUST, needs=["large"])
@@ -59,7 +57,7 @@ async def whole_marked(context: CheckContext) -> str:
 @FRAGMENTS.row(
     "fragments-complete",
     247,
-    "(__C__)omplete: bit to indicate COMPLETE.",
+    "The flag C stands for COMPLETE.",
     level=Level.READING,
     needs=["large", "three", "one"],
 )
@@ -95,7 +93,7 @@ async def fragments_complete(context: CheckContext) -> str:
 @FRAGMENTS.row(
     "fragments-cancelled",
     404,
-    "Upon receiving a CANCEL, the stream is terminated on the Responder.",
+    "A stream is over for the responder when CANCEL has arrived.",
     level=Level.READING,
     needs=["large", "publisher"],
 )
@@ -126,7 +124,7 @@ async def fragments_cancelled(context: CheckContext) -> str:
 @FRAGMENTS.row(
     "fragments-share",
     340,
-    "RESPONSE frames may respresent a large object and MAY need to be fragmented",
+    "A large element may be sent as several RESPONSEs, its fragments.",
     level=Level.READING,
     needs=["large", "publisher"],
 )

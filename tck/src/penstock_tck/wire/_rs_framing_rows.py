@@ -4,17 +4,17 @@ that are not valid.
 
 from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import REACTIVESOCKET, Level, Table
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._verdict import verify
 
-FRAMING = Table()
+FRAMING = Table(REACTIVESOCKET)
 UNKNOWN = 0x0077
 EXTENSION = (0x7FFF1234).to_bytes(4)
 
-LENGTH = "(31 = max 2,147,483,647 bytes) Length of Frame. Including header. Only used for TCP."
-VERSION = "(8) Current version is 0."
-IGNORE = "(__I__)gnore: Ignore frame if not understood"
+LENGTH = "The length of a frame has 31 bits, and includes the header."
+VERSION = "The version has 8 bits, and is 0."
+IGNORE = "A receiver may skip a frame that it does not know if the flag I is set."
 
 
 async def _connect_and_stream(context: CheckContext) -> RsPeer:
@@ -44,7 +44,7 @@ async def _check_refusal(
 @FRAMING.row(
     "frame-length",
     24,
-    "For transports that do not provide framing, such as TCP, the Frame Length MUST be included.",
+    "Over a transport that has no frames, such as TCP, each frame MUST begin with its length.",
     level=Level.MUST,
     needs=["publisher"],
 )
@@ -112,7 +112,7 @@ async def frame_length_huge(context: CheckContext) -> str:
 @FRAMING.row(
     "frame-cut",
     24,
-    "For transports that do not provide framing, such as TCP, the Frame Length MUST be included.",
+    "Over a transport that has no frames, such as TCP, each frame MUST begin with its length.",
     needs=["publisher"],
 )
 async def frame_cut(context: CheckContext) -> str:
@@ -151,7 +151,7 @@ async def version_later(context: CheckContext) -> str:
 @FRAMING.row(
     "flags-reserved",
     236,
-    "|    Version    |I|B|E|C| Resvd |    Frame Type = RESPONSE      |",
+    "RESPONSE has the flags I, B, E and C; the other bits of the flags are reserved.",
     needs=["publisher"],
 )
 async def flags_reserved(context: CheckContext) -> str:
@@ -199,7 +199,12 @@ async def type_refused(context: CheckContext) -> str:
     )
 
 
-@FRAMING.row("ext-ignored", 297, "(__I__)gnore: Can be ignored.", needs=["publisher"])
+@FRAMING.row(
+    "ext-ignored",
+    297,
+    ("A receiver may skip an EXT that it does not know if the flag I is set."),
+    needs=["publisher"],
+)
 async def ext_ignored(context: CheckContext) -> str:
     """An EXT of an unknown extension with the flag I is skipped."""
     peer = await _connect_and_stream(context)
@@ -209,7 +214,11 @@ async def ext_ignored(context: CheckContext) -> str:
 
 
 @FRAMING.row(
-    "ext-refused", 297, "(__I__)gnore: Can be ignored.", level=Level.READING, needs=["publisher"]
+    "ext-refused",
+    297,
+    "A receiver may skip an EXT that it does not know if the flag I is set.",
+    level=Level.READING,
+    needs=["publisher"],
 )
 async def ext_refused(context: CheckContext) -> str:
     """An EXT of an unknown extension without the flag I ends the connection."""
@@ -222,7 +231,7 @@ async def ext_refused(context: CheckContext) -> str:
 @FRAMING.row(
     "request-short",
     160,
-    "__Initial Request N__: initial Request N value. 64-bit integer.",
+    "REQUEST_STREAM and REQUEST_SUB carry their first demand, 64 bits.",
     level=Level.READING,
     needs=["publisher"],
 )
@@ -239,7 +248,10 @@ async def request_short(context: CheckContext) -> str:
 @FRAMING.row(
     "types-by-role",
     74,
-    "In general Requesters send types 0x0010 to 0x001F and Responders send types 0x0020 to 0x002F.",
+    (
+        "The types from 0x0010 are those of requesters, and the types from 0x0020 those of "
+        "responders."
+    ),
     needs=["publisher"],
 )
 async def types_by_role(context: CheckContext) -> str:

@@ -3,10 +3,10 @@
 from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._named_request import PAYLOADS, named_request
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import REACTIVESOCKET, Level, Table
 from penstock_tck.wire._verdict import verify
 
-NAMED = Table()
+NAMED = Table(REACTIVESOCKET)
 
 LAYOUT = "To send a payload with the name, the data of a REQUEST_RESPONSE has this layout"
 NOWHERE = "A name that leads nowhere gets ERROR"

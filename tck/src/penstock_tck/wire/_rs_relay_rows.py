@@ -5,19 +5,19 @@ side and passes on elements and the end.
 from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._large_elements import large_element
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import REACTIVESOCKET, Level, Table
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._target import RELAY_SOURCE
 from penstock_tck.wire._verdict import verify
 from penstock_tck.wire.reactivesocket import Frame
 
-RELAY = Table()
+RELAY = Table(REACTIVESOCKET)
 
 WHOLE = rs.B | rs.E
-CANCELLED = "Upon sending a CANCEL, the stream is terminated on the Requester."
-ENDED = "Upon receiving a COMPLETE or ERROR, the stream is terminated on the Requester."
-JOINED = "Or, when both bits set, the contents represent a reassembled RESPONSE."
-HEADER = "__Stream ID__: (64) Stream Identifier for this frame."
+CANCELLED = "A stream is over for the requester when it has sent CANCEL."
+ENDED = "A stream is over for the requester when COMPLETE or ERROR has arrived."
+JOINED = "A RESPONSE with both B and E is a whole element."
+HEADER = "The stream id of a frame has 64 bits."
 STREAM_REQUESTS = (rs.REQUEST_STREAM, rs.REQUEST_SUB)
 REQUESTER_TYPES = (*STREAM_REQUESTS, rs.REQUEST_N, rs.CANCEL)
 
@@ -77,10 +77,7 @@ async def _expect_relayed(relayed: RelayedStream, *elements: bytes, stream: int 
 @RELAY.row(
     "requester",
     308,
-    (
-        "The server-side Requester may send requests immediately upon receiving a SETUP frame "
-        "that it accepts."
-    ),
+    ("A server may make requests of its own as soon as it has accepted a SETUP."),
     needs=["relay"],
 )
 async def requester(context: CheckContext) -> str:
@@ -104,7 +101,7 @@ async def requester(context: CheckContext) -> str:
 @RELAY.row(
     "requester-ids",
     56,
-    "A stream ID must be locally unique for a Requester in a connection.",
+    "The streams of one requester on a connection must have different ids.",
     level=Level.MUST,
     needs=["relay"],
 )
@@ -207,7 +204,7 @@ def _verify_requester_frames(peer: RsPeer) -> None:
 @RELAY.row(
     "requester-demand",
     160,
-    "__Initial Request N__: initial Request N value. 64-bit integer.",
+    "REQUEST_STREAM and REQUEST_SUB carry their first demand, 64 bits.",
     level=Level.READING,
     needs=["relay"],
 )
@@ -239,7 +236,7 @@ async def requester_demand(context: CheckContext) -> str:
 @RELAY.row(
     "requester-two-spaces",
     15,
-    "A connection has at most 2 Requesters. One in each direction.",
+    "Each side of a connection may be a requester.",
     level=Level.READING,
     needs=["relay", "publisher"],
 )
@@ -300,7 +297,7 @@ async def requester_large(context: CheckContext) -> str:
 @RELAY.row(
     "requester-begin-twice",
     341,
-    "the RESPONSE Begin and End bits must be used",
+    "The first fragment of an element must have the flag B, and the last one the flag E.",
     level=Level.READING,
     needs=["relay"],
 )
@@ -317,7 +314,7 @@ async def requester_begin_twice(context: CheckContext) -> str:
 @RELAY.row(
     "requester-end-alone",
     341,
-    "the RESPONSE Begin and End bits must be used",
+    "The first fragment of an element must have the flag B, and the last one the flag E.",
     level=Level.READING,
     needs=["relay"],
 )
@@ -333,7 +330,7 @@ async def requester_end_alone(context: CheckContext) -> str:
 @RELAY.row(
     "requester-overrun",
     207,
-    "__Request N__: 64-bit integer value of items to request.",
+    "REQUEST_N carries a number of further elements, 64 bits.",
     level=Level.READING,
     needs=["relay"],
 )

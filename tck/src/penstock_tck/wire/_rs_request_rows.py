@@ -6,15 +6,15 @@ import trio
 
 from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import REACTIVESOCKET, Level, Table
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._target import SLOW_ATTEMPTS
 from penstock_tck.wire._verdict import Failed, verify
 
-REQUESTS = Table()
+REQUESTS = Table(REACTIVESOCKET)
 
-CANCELLED = "Upon receiving a CANCEL, the stream is terminated on the Responder."
-ENDED = "Upon sending a COMPLETE or ERROR, the stream is terminated on the Responder."
+CANCELLED = "A stream is over for the responder when CANCEL has arrived."
+ENDED = "A stream is over for the responder when it has sent COMPLETE or ERROR."
 
 
 async def _expect_silence(peer: RsPeer, stream: int, before: int) -> None:
@@ -30,7 +30,12 @@ async def _expect_silence(peer: RsPeer, stream: int, before: int) -> None:
     )
 
 
-@REQUESTS.row("response", 354, "RS -> RQ: RESPONSE with COMPLETE", needs=["one"])
+@REQUESTS.row(
+    "response",
+    354,
+    "REQUEST_RESPONSE is answered with one RESPONSE that has COMPLETE.",
+    needs=["one"],
+)
 async def response(context: CheckContext) -> str:
     """REQUEST_RESPONSE is answered with one RESPONSE that has C set and holds the value."""
     peer = await context.connect_reactivesocket()
@@ -45,7 +50,9 @@ async def response(context: CheckContext) -> str:
     return ", ".join(map(str, frames))
 
 
-@REQUESTS.row("response-error", 359, "RS -> RQ: ERROR", needs=["failing"])
+@REQUESTS.row(
+    "response-error", 359, "ERROR may be the answer to a REQUEST_RESPONSE.", needs=["failing"]
+)
 async def response_error(context: CheckContext) -> str:
     """If the target has no value, ERROR is its only answer.
     This includes a name that no publisher has.
@@ -66,7 +73,7 @@ async def response_error(context: CheckContext) -> str:
 @REQUESTS.row(
     "response-over",
     366,
-    "Upon sending a response, the stream is terminated on the Responder.",
+    "The stream of a REQUEST_RESPONSE is over for the responder when it has answered.",
     needs=["publisher"],
 )
 async def response_over(context: CheckContext) -> str:
@@ -83,10 +90,7 @@ async def response_over(context: CheckContext) -> str:
 @REQUESTS.row(
     "response-cancelled",
     368,
-    (
-        "Upon receiving a CANCEL, the stream is terminated on the Responder and the response "
-        "should not be sent."
-    ),
+    ("CANCEL ends the stream for the responder, which should not send its response any more."),
     level=Level.SHOULD,
     needs=["slow", "publisher"],
 )
@@ -114,7 +118,7 @@ async def response_cancelled(context: CheckContext) -> str:
 @REQUESTS.row(
     "fire-and-forget",
     378,
-    "Upon reception, the stream is terminated by the Responder.",
+    "The stream of a REQUEST_FNF is over for the responder when the request has arrived.",
     needs=["publisher"],
 )
 async def fire_and_forget(context: CheckContext) -> str:
@@ -135,7 +139,12 @@ async def fire_and_forget(context: CheckContext) -> str:
     return "two REQUEST_FNF, no answer"
 
 
-@REQUESTS.row("stream-complete", 394, "RS -> RQ: RESPONSE with COMPLETE", needs=["three", "empty"])
+@REQUESTS.row(
+    "stream-complete",
+    394,
+    "A stream may end with a RESPONSE that has COMPLETE.",
+    needs=["three", "empty"],
+)
 async def stream_complete(context: CheckContext) -> str:
     """A stream of three elements sends them and COMPLETE, with or after the last one. An empty
     stream sends only COMPLETE.
@@ -154,7 +163,7 @@ async def stream_complete(context: CheckContext) -> str:
     return "3 and COMPLETE; COMPLETE alone"
 
 
-@REQUESTS.row("stream-error", 388, "RS -> RQ: ERROR", needs=["failing"])
+@REQUESTS.row("stream-error", 388, "A stream may end with ERROR.", needs=["failing"])
 async def stream_error(context: CheckContext) -> str:
     """A stream that fails ends with ERROR, and so does a request for an unknown publisher.
     The connection continues.
@@ -197,7 +206,12 @@ async def stream_cancelled(context: CheckContext) -> str:
     return await _check_cancel(context, rs.REQUEST_STREAM)
 
 
-@REQUESTS.row("sub-responses", 415, "RS -> RQ: RESPONSE*", needs=["three"])
+@REQUESTS.row(
+    "sub-responses",
+    415,
+    "A subscription is answered with any number of RESPONSEs.",
+    needs=["three"],
+)
 async def sub_responses(context: CheckContext) -> str:
     """A subscription has no COMPLETE: a publisher of three elements sends three RESPONSEs
     without C, and at most an ERROR after them.
@@ -210,7 +224,9 @@ async def sub_responses(context: CheckContext) -> str:
     return ", ".join(map(str, peer.of_stream(1)))
 
 
-@REQUESTS.row("sub-error", 421, "RS -> RQ: ERROR", needs=["failing", "publisher"])
+@REQUESTS.row(
+    "sub-error", 421, "A subscription may end with ERROR.", needs=["failing", "publisher"]
+)
 async def sub_error(context: CheckContext) -> str:
     """A subscription that fails ends with ERROR, and nothing follows it."""
     peer = await context.connect_reactivesocket()

@@ -4,19 +4,13 @@ an answer or refuses it with an ERROR.
 
 from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import REACTIVESOCKET, Level, Table
 from penstock_tck.wire._verdict import verify
 
-SETUPS = Table()
+SETUPS = Table(REACTIVESOCKET)
 
-FIRST = (
-    "Immediately upon successful connection, the client MUST send a SETUP frame with Stream ID of "
-    "0."
-)
-REFUSED = (
-    "If the server does NOT accept the contents of the SETUP frame, the server MUST send back an "
-    "ERROR on Stream ID 0 and then close the connection."
-)
+FIRST = "A client MUST send SETUP on stream 0 as soon as it is connected."
+REFUSED = "A server that rejects a SETUP MUST send ERROR on stream 0, and then close."
 
 
 @SETUPS.row("setup-first", 304, FIRST, level=Level.MUST, needs=["publisher"])
@@ -37,7 +31,7 @@ async def setup_first(context: CheckContext) -> str:
 @SETUPS.row(
     "setup-stream-zero",
     78,
-    "Setup headers must always use Stream ID 0 as they pertain to the connection.",
+    "SETUP is about the connection, so its stream id must be 0.",
     level=Level.MUST,
 )
 async def setup_stream_zero(context: CheckContext) -> str:
@@ -70,7 +64,10 @@ async def setup_refused(context: CheckContext) -> str:
 @SETUPS.row(
     "setup-refused-requests",
     330,
-    "Server rejects SETUP, sends back ERROR stream ID 0, closes connection",
+    (
+        "A server that rejects the SETUP of a client with requests answers with ERROR on stream "
+        "0, and closes."
+    ),
     needs=["refused", "publisher"],
 )
 async def setup_refused_requests(context: CheckContext) -> str:
@@ -96,10 +93,7 @@ async def setup_refused_requests(context: CheckContext) -> str:
 @SETUPS.row(
     "setup-false-start",
     305,
-    (
-        "The client-side Requester may send requests immediately if it so desires without waiting "
-        "for a response from the server."
-    ),
+    ("A client may send its first requests before the server has answered anything."),
     needs=["publisher"],
 )
 async def setup_false_start(context: CheckContext) -> str:
@@ -122,10 +116,7 @@ async def setup_false_start(context: CheckContext) -> str:
 @SETUPS.row(
     "server-waits",
     308,
-    (
-        "The server-side Requester may send requests immediately upon receiving a SETUP frame "
-        "that it accepts."
-    ),
+    ("A server may make requests of its own as soon as it has accepted a SETUP."),
 )
 async def server_waits(context: CheckContext) -> str:
     """Before a SETUP the server sends nothing."""
@@ -138,7 +129,7 @@ async def server_waits(context: CheckContext) -> str:
 @SETUPS.row(
     "setup-accepted",
     308,
-    "If the server accepts the contents of the SETUP frame, it does nothing special.",
+    "A server does not answer a SETUP that it accepts.",
 )
 async def setup_accepted(context: CheckContext) -> str:
     """After a SETUP the server sends at most its own requests, and EXT frames with the flag I."""
@@ -159,8 +150,8 @@ async def setup_accepted(context: CheckContext) -> str:
     "setup-once",
     458,
     (
-        "Recieving a header in a state that is not specified means it is ignored (or causes "
-        "termination?)"
+        "A frame that does not fit the state of its stream is ignored. (The draft asks whether "
+        "it should end something instead.)"
     ),
     level=Level.READING,
     needs=["publisher"],

@@ -4,14 +4,14 @@ that the checks know.
 
 from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import RSIO, Level, Table
 from penstock_tck.wire._rsio_forms import FORMS_BY_ID, MSGPACK, PROTOBUF, Form
 from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._rsio_translation import Incoming
 from penstock_tck.wire._target import RELAY_SOURCE
 from penstock_tck.wire._verdict import NotSupported, verify
 
-ENCODINGS = Table()
+ENCODINGS = Table(RSIO)
 
 AGREED = "The agreed encoding is the first one in the client's list that the server's list has too."
 REFUSED = (

@@ -4,11 +4,11 @@ if the target has them.
 
 from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import RSIO, Level, Table
 from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._verdict import NotSupported, verify
 
-EXTENSIONS = Table()
+EXTENSIONS = Table(RSIO)
 
 KEEPALIVE, PING, PONG = 1, 0x40, 0x41
 AUTH, CREDENTIALS, VERDICT = 2, 0x42, 0x43

@@ -2,26 +2,26 @@
 
 from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import RSIO, Level, Table
 from penstock_tck.wire._verdict import NotSupported, verify
 
-HELLO = Table()
+HELLO = Table(RSIO)
 
-HANDSHAKE = "<-- serverHello(version: byte, extensions: Array[Id])"
+HANDSHAKE = "The server's hello, serverHello, has a version and a list of extension ids."
 VERSION = (
-    "If either side receives a hello message with a version it doesn't support, it MUST send a "
-    "goodbye"
+    "A side that gets a hello of a version that it cannot speak MUST answer with a goodbye "
+    "and close."
 )
 CONFIRMED = (
-    "that message MUST NOT be sent before receiving a hello from the other side confirming that "
-    "it supports that extension."
+    "A side MUST NOT send a message of an extension until the other side has listed that "
+    "extension in its hello."
 )
 NEGOTIATED = (
-    "the modified behavior MUST be negotiated by at least one of the parties sending, and the "
-    "other acknowledging, a message"
+    "Before an extension changes the meaning of messages, one side MUST announce the "
+    "change, and the other side MUST acknowledge it."
 )
-GOODBYE = "The orderly way of closing a connection is to send a goodbye"
-CLOSES = "implicitly closes all open streams, equivalently to receiving cancel"
+GOODBYE = "A connection is closed in order by a goodbye that the other side acknowledges."
+CLOSES = "A goodbye also ends every open stream, as cancel or onError would."
 
 STRANGE_IDS = (0x7A5F_3C21, 91_827_364, 1 << 40 | 7, 1 << 62 | 5)
 """Ids of extensions that no implementation has."""
@@ -54,7 +54,7 @@ async def hello(context: CheckContext) -> str:
 @HELLO.row(
     "hello-waits",
     24,
-    "This is a 'loose' handshake because the server doesn't have to wait for the clientHello",
+    "The handshake is loose: the server may send serverHello before clientHello has come.",
     level=Level.READING,
 )
 async def hello_waits(context: CheckContext) -> str:
@@ -71,7 +71,10 @@ async def hello_waits(context: CheckContext) -> str:
 @HELLO.row(
     "hello-first",
     19,
-    "The client (i.e. the side that opened the connection) and the server do a loose handshake:",
+    (
+        "A conversation begins with a handshake between the client, which has opened the "
+        "connection, and the server."
+    ),
     level=Level.READING,
 )
 async def hello_first(context: CheckContext) -> str:
@@ -89,7 +92,10 @@ async def hello_first(context: CheckContext) -> str:
 @HELLO.row(
     "hello-twice",
     19,
-    "The client (i.e. the side that opened the connection) and the server do a loose handshake:",
+    (
+        "A conversation begins with a handshake between the client, which has opened the "
+        "connection, and the server."
+    ),
     level=Level.READING,
 )
 async def hello_twice(context: CheckContext) -> str:
@@ -107,7 +113,15 @@ async def hello_version(context: CheckContext) -> str:
     return await peer.expect_refused("a hello of version 99 was sent")
 
 
-@HELLO.row("hello-version-matching", 35, "it must wait for the clientHello", level=Level.MUST)
+@HELLO.row(
+    "hello-version-matching",
+    35,
+    (
+        "A server of several versions must read clientHello first, and then answer with the "
+        "client's version."
+    ),
+    level=Level.MUST,
+)
 async def hello_version_matching(context: CheckContext) -> str:
     """A clientHello of version 99 is answered with a serverHello of version 99, or with a goodbye,
     but not with a serverHello of another version.
@@ -135,7 +149,10 @@ async def hello_version_matching(context: CheckContext) -> str:
 @HELLO.row(
     "hello-discarded",
     35,
-    "with a different protocol version, it must consider that its messages were discarded.",
+    (
+        "A client that gets a serverHello of another version must assume that the server threw "
+        "away what it had sent."
+    ),
     level=Level.MUST,
 )
 async def hello_discarded(_context: CheckContext) -> str:
@@ -146,7 +163,7 @@ async def hello_discarded(_context: CheckContext) -> str:
 @HELLO.row(
     "hello-optimistic",
     32,
-    "The client can optimistically send more messages after the clientHello",
+    "The client may send further messages before serverHello has come.",
     needs=["publisher"],
 )
 async def hello_optimistic(context: CheckContext) -> str:
@@ -164,7 +181,7 @@ async def hello_optimistic(context: CheckContext) -> str:
 @HELLO.row(
     "hello-cut",
     18,
-    "Messages are self-delimiting, because their structure is known from their type",
+    "The type and the fields of a message tell where it ends.",
     needs=["publisher"],
 )
 async def hello_cut(context: CheckContext) -> str:
@@ -178,7 +195,7 @@ async def hello_cut(context: CheckContext) -> str:
 @HELLO.row(
     "extensions-unknown",
     29,
-    "Extension to the protocol specify optional or future behaviors.",
+    "Extensions add behaviour that is optional, or that a later version may have.",
     level=Level.READING,
     needs=["publisher"],
 )

@@ -2,24 +2,15 @@
 
 from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import RSIO, Level, Table
 from penstock_tck.wire._verdict import verify
 
-INPUT = Table()
+INPUT = Table(RSIO)
 
-TYPE = (
-    "Each message (frame) begins with a message type, which is a single byte, followed by its "
-    "contents."
-)
-FIELDS = (
-    "all fields are either of fixed size, self-delimited varints, or length-prefixed strings or "
-    "byte arrays."
-)
-NAME = (
-    "The publisher String needs to be parsed by the recipient; it is not described by this "
-    "specification."
-)
-SUBSCRIBER = "the subscriber Id identifies the recipient in all messages going <-- this way."
+TYPE = "A message is one byte with its type, and then its fields."
+FIELDS = "A field is a varint, or has a fixed size, or is a string or bytes after their length."
+NAME = "The receiver interprets the name of a publisher; the draft leaves its form open."
+SUBSCRIBER = "The id in a message of a publisher says for which subscriber the message is."
 
 
 async def _check_refusal(context: CheckContext, what: str, data: bytes) -> str:
@@ -136,7 +127,7 @@ async def many_streams(context: CheckContext) -> str:
     return "100 at a time"
 
 
-@INPUT.row("reason-taken", 84, "--> goodbye(reason: String)", level=Level.READING)
+@INPUT.row("reason-taken", 84, "goodbye carries a reason, a string.", level=Level.READING)
 async def reason_taken(context: CheckContext) -> str:
     """A goodbye with a reason of 255 bytes is accepted, and answered as usual."""
     peer = await context.connect_rsio()

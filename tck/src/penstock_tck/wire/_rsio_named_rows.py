@@ -3,11 +3,11 @@
 from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._named_request import PAYLOADS, named_request
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import RSIO, Level, Table
 from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._verdict import NotSupported, verify
 
-NAMED = Table()
+NAMED = Table(RSIO)
 
 EXTENSION = 7
 ANSWERED = (

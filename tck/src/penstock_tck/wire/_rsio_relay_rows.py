@@ -5,26 +5,23 @@ and passes on the elements and the end.
 from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._large_elements import large_element
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import RSIO, Level, Table
 from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._target import RELAY_SOURCE
 from penstock_tck.wire._verdict import NotSupported, verify
 
-RELAY = Table()
+RELAY = Table(RSIO)
 
-BOTH = "The protocol is fully bidirectional; either party can act in the -->"
-SPLIT = "Publishers MAY split elements; subscribers MUST support this."
-SIZED = "In fixed-size mode, the onNext.element"
-PACKED = "<-- onNextPacked(subscriber: Id, count: varint, messages: count * elementSize bytes)"
+BOTH = "Both sides may subscribe and publish over one connection."
+SPLIT = "A publisher MAY send an element in parts, and every subscriber MUST be able to join them."
+SIZED = "If the elements have a fixed size, onNext carries an element without its length."
+PACKED = "onNextPacked carries a count, and that many elements of the declared size."
 GUARANTEE = (
-    "it MUST guarantee that the publisher will not receive messages meant for the previous "
-    "subscription with that Id"
+    "A subscriber that uses an id again MUST ensure that no message about the old stream "
+    "reaches the publisher after the new subscribe."
 )
-REQUEST = "--> request(subscriber: Id, demand: Long)"
-SEMANTICS = (
-    "The semantics for ordering and asynchronous delivery are the same as in the Reactive Streams "
-    "specification."
-)
+REQUEST = "request adds a demand, a Long, to the stream of a subscriber."
+SEMANTICS = "Signals keep the order of Reactive Streams, and may be delivered later, as there."
 
 
 class RelayedStream:
@@ -241,7 +238,16 @@ async def subscriber_parts(context: CheckContext) -> str:
     return "4 elements"
 
 
-@RELAY.row("subscriber-parts-mixed", 77, "element", level=Level.READING, needs=["relay"])
+@RELAY.row(
+    "subscriber-parts-mixed",
+    77,
+    (
+        "The publisher gives each split element an id; the parts of a stream that have the same "
+        "id are joined."
+    ),
+    level=Level.READING,
+    needs=["relay"],
+)
 async def subscriber_parts_mixed(context: CheckContext) -> str:
     """Parts of two elements of one stream may alternate. They are told apart by their number, and
     delivered in the order of their last parts.
@@ -334,7 +340,10 @@ async def subscriber_overrun(context: CheckContext) -> str:
 @RELAY.row(
     "subscriber-before",
     42,
-    "<-- onSubscribe(subscriber: Id, elementSize: varint = 0)",
+    (
+        "onSubscribe tells a subscriber that its stream is accepted, and the size of the "
+        "elements (0 if they have no fixed size)."
+    ),
     level=Level.READING,
     needs=["relay"],
 )
@@ -345,7 +354,12 @@ async def subscriber_before(context: CheckContext) -> str:
     return await relayed.peer.expect_refused("an element was sent before onSubscribe")
 
 
-@RELAY.row("subscriber-complete", 44, "<-- onComplete(subscriber: Id)", needs=["relay"])
+@RELAY.row(
+    "subscriber-complete",
+    44,
+    "onComplete tells a subscriber that its stream is complete.",
+    needs=["relay"],
+)
 async def subscriber_complete(context: CheckContext) -> str:
     """OnComplete ends the stream of the target, and no cancel follows.
     An onError in place of onSubscribe ends it, too.
@@ -367,7 +381,12 @@ async def subscriber_complete(context: CheckContext) -> str:
     return "ended, without a cancel"
 
 
-@RELAY.row("subscriber-error", 45, "<-- onError(subscriber: Id, error: String)", needs=["relay"])
+@RELAY.row(
+    "subscriber-error",
+    45,
+    ("onError tells a subscriber that its stream has failed, and gives the error as text."),
+    needs=["relay"],
+)
 async def subscriber_error(context: CheckContext) -> str:
     """An onError of 4,096 bytes, between two parts, ends the stream of the target. The incomplete
     element is not passed on, the error is.
@@ -396,7 +415,7 @@ async def subscriber_half(context: CheckContext) -> str:
     return str(relayed.peer.ended(1))
 
 
-@RELAY.row("subscriber-cancels", 41, "--> cancel(subscriber: Id)", needs=["relay"])
+@RELAY.row("subscriber-cancels", 41, "cancel ends the stream of a subscriber.", needs=["relay"])
 async def subscriber_cancels(context: CheckContext) -> str:
     """If the stream that the target passes on is cancelled, the target cancels its own stream,
     once. Late messages of that stream are dropped, also its end.

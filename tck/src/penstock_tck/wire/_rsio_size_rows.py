@@ -3,16 +3,14 @@
 from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
 from penstock_tck.wire._large_elements import LARGE_BYTES, verify_large
-from penstock_tck.wire._requirement import Level, Table
+from penstock_tck.wire._requirement import RSIO, Level, Table
 from penstock_tck.wire._verdict import verify
 
-SIZES = Table()
+SIZES = Table(RSIO)
 
-FIXED = (
-    ", if nonzero, indicates the fixed size of the elements that will be published in this stream."
-)
-PACKED = "<-- onNextPacked(subscriber: Id, count: varint, messages: count * elementSize bytes)"
-SPLIT = "When an element is split, the publisher will send one or more onNextPart"
+FIXED = "An elementSize above 0 is the size of every element of the stream."
+PACKED = "onNextPacked carries a count, and that many elements of the declared size."
+SPLIT = "An element that is split comes as at least one onNextPart and then an onNextLastPart."
 
 
 @SIZES.row("fixed-size", 52, FIXED, needs=["fixed"])
@@ -47,7 +45,10 @@ async def packed_demand(context: CheckContext) -> str:
 
 
 @SIZES.row(
-    "packed-only-fixed", 65, "The publisher can then send not just onNext", needs=["publisher"]
+    "packed-only-fixed",
+    65,
+    ("A publisher may pack elements into onNextPacked if it has declared their size."),
+    needs=["publisher"],
 )
 async def packed_only_fixed(context: CheckContext) -> str:
     """In a stream whose elementSize is 0 no onNextPacked comes:
@@ -90,7 +91,11 @@ async def split(context: CheckContext) -> str:
 
 
 @SIZES.row(
-    "split-shared", 70, "A very large onNext", level=Level.READING, needs=["large", "publisher"]
+    "split-shared",
+    70,
+    ("A publisher may split a large element, so that it does not hold up other streams."),
+    level=Level.READING,
+    needs=["large", "publisher"],
 )
 async def split_shared(context: CheckContext) -> str:
     """While parts of large elements are sent, other streams are served. All elements arrive whole,
@@ -108,7 +113,7 @@ async def split_shared(context: CheckContext) -> str:
 @SIZES.row(
     "split-cancelled",
     41,
-    "--> cancel(subscriber: Id)",
+    "cancel ends the stream of a subscriber.",
     level=Level.READING,
     needs=["large", "publisher"],
 )

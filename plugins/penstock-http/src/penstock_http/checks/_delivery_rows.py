@@ -5,24 +5,21 @@ from typing import Final
 import trio
 from penstock_tck.wire import CheckContext, Level, Table, large_element, verify
 
-from penstock_http.checks._mapping_client import BATCH, MappingClient, elements_of
+from penstock_http.checks._mapping_client import BATCH, DRAFT, MappingClient, elements_of
 
-DELIVERY = Table()
+DELIVERY = Table(DRAFT)
 
 RESEND: Final = (
-    "Therefore, in case of an error, the server MUST NOT update its remaining demand count for "
-    "the subscription, and on the next client request it MUST resend all of the elements in the "
-    "batch."
+    "If the transport fails during a batch, its elements MUST NOT be taken off the demand, "
+    "and the server MUST send them again."
 )
-STALLS: Final = (
-    "When the server has no elements ready to publish to the stream, the request stalls."
-)
+STALLS: Final = "A poll waits while the server has no element."
 NO_DISCONNECT: Final = (
-    "Parties SHOULD NOT rely on sudden disconnections to indicate that no elements are available"
+    "Neither side SHOULD take a lost connection as the sign that there is no element."
 )
-NO_CONTENT: Final = "HTTP/1.1 204 No Content"
-MORE: Final = "PUT /subscriptionUrl/requestMore=[int>0]"
-MORE_ANSWER: Final = "The server MUST reply with:"
+NO_CONTENT: Final = "A poll for which the server has no element is answered with 204."
+MORE: Final = "A requestMore is a PUT below the subscription's URL, with a number above 0."
+MORE_ANSWER: Final = "A requestMore MUST be answered with 200."
 
 LOST: Final = 3
 

@@ -7,6 +7,7 @@ from penstock_tck.wire import CheckContext, Level, Table, verify
 from penstock_http.checks._mapping_client import (
     BATCH,
     CODINGS,
+    DRAFT,
     FIXED_SIZE,
     LENGTH_PREFIXED,
     SINGLE,
@@ -14,38 +15,28 @@ from penstock_http.checks._mapping_client import (
 )
 from penstock_http.checks._subscribe_rows import WRONG_DEMANDS
 
-ELEMENTS = Table()
+ELEMENTS = Table(DRAFT)
 
-SINGLE_ELEMENT: Final = (
-    "The server can reply with a stream element, which translates to the client receiving an "
-    "`onNext` signal:"
-)
-POLL: Final = "PUT /subscriptionUrl?request=[int=0]"
-DEMAND: Final = "If non-zero, it generates a `request` on the server."
-ABSENT: Final = "`request` is an optional parameter which, if absent, is treated as 0."
+SINGLE_ELEMENT: Final = "An answer with one element is an `onNext` for the client."
+POLL: Final = "A poll is a PUT of the subscription's URL; its argument `request` is a whole number."
+DEMAND: Final = "A poll whose `request` is above 0 requests that many elements."
+ABSENT: Final = "A poll without `request` requests 0 elements."
 NO_TYPE: Final = (
-    "The response SHOULD NOT include a `Content-Type` indicating the element's media type, "
-    "because this is not possible when batching stream elements (see below)."
+    "An answer with an element SHOULD NOT have a Content-Type, because a batch cannot have "
+    "one for each element."
 )
-UP_TO: Final = (
-    "The server can also reply with several stream elements (up to the current demand) for "
-    "efficiency:"
-)
-PREFIXED: Final = (
-    "The first variant encodes each element as a length prefix followed by that many bytes of data."
-)
+UP_TO: Final = "One answer may have several elements, at most as many as the demand."
+PREFIXED: Final = "In X-Rsio-LengthPrefixedElements each element stands after its length."
 FIXED: Final = (
-    "The second encodes each element as having a fixed number of bytes, and is suitable for "
-    "transporting many small elements."
+    "In X-Rsio-FixedSizeElements one size, given at the beginning, holds for all elements."
 )
 NO_BATCH_TYPE: Final = (
-    "When sending multiple elements, the server MUST NOT use the Content-Type or Content-Encoding "
-    "headers to indicate the type or encoding of each individual element (since that would be "
-    "against the HTTP spec)."
+    "Content-Type and Content-Encoding of an answer with several elements MUST NOT describe "
+    "a single one of them."
 )
 NEGOTIATED: Final = (
-    "Any supported `Transfer-Encoding` or `Content-Encoding` MAY be used on any message, "
-    "transparently to RS.io, subject to the ordinary HTTP negotiation of these features."
+    "A message MAY have any coding that both sides support and that HTTP has negotiated; "
+    "RS.io does not notice it."
 )
 
 

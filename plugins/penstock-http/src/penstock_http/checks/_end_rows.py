@@ -9,38 +9,28 @@ import trio.lowlevel
 from penstock_tck.wire import CheckContext, Level, Table, verify
 
 from penstock_http.checks._http_peer import Answer
-from penstock_http.checks._mapping_client import ClientStream, MappingClient
+from penstock_http.checks._mapping_client import DRAFT, ClientStream, MappingClient
 
-ENDS = Table()
+ENDS = Table(DRAFT)
 
-GONE: Final = "HTTP/1.1 410 Gone"
-COMPLETE: Final = "In response to a request for the next element, the server can return:"
-CANCEL: Final = "To generate a `cancel` event on the server, the client should send:"
-CANCEL_ANSWER: Final = "The server should reply with:"
-CANCELED: Final = (
-    "The presence of the `X-Rsio-Error` header indicates to the client that this is an `onError` "
-    "event and the stream subscription has definitely been canceled."
-)
+GONE: Final = "410 is the `onComplete` of a stream."
+COMPLETE: Final = "A client learns that its stream is complete when it asks for another element."
+CANCEL: Final = "A client cancels with a PUT of `cancel` below the subscription's URL."
+CANCEL_ANSWER: Final = "A cancel should be answered with 200."
+CANCELED: Final = "An answer with `X-Rsio-Error` is an `onError`, and the subscription is over."
 MARKED: Final = (
-    "The server MUST send this header with some error response if it wishes to indicate to the "
-    "client that the stream is canceled."
+    "A server that ends a stream with an error MUST mark its answer with `X-Rsio-Error`."
 )
-MESSAGE: Final = (
-    "In any error response that includes this header, the server SHOULD include an error message "
-    "in the response entity."
-)
+MESSAGE: Final = "An answer with `X-Rsio-Error` SHOULD have a message in its body."
 TEXT: Final = (
-    "If the response has an entity, it MUST have some text/* content-type, and SHOULD have a "
-    "text/plain content-type."
+    "The body of an answer with `X-Rsio-Error` MUST be of a type text/*, and SHOULD be of "
+    "the type text/plain."
 )
 UNKNOWN: Final = (
-    "If the server receives a request to a subscription URL it does not recognize, possibly "
-    "because the subscription has been cancelled, it SHOULD respond with:"
+    "A request for a subscription that the server does not know SHOULD be answered with 404 "
+    "and `X-Rsio-Error`."
 )
-UNKNOWN_MARKED: Final = (
-    "The server SHOULD include the `X-Rsio-Error` header in case a client is improperly written "
-    "and thinks the 404 Not Found response is retriable."
-)
+UNKNOWN_MARKED: Final = "The 404 SHOULD have `X-Rsio-Error`, so that no client repeats the request."
 
 
 @ENDS.row("complete", 124, GONE, needs=["three"])

@@ -7,32 +7,26 @@ from typing import Final
 from penstock_tck.wire import CheckContext, Level, Table, verify
 
 from penstock_http.checks._http_peer import Answer
-from penstock_http.checks._mapping_client import SINGLE, ClientStream, MappingClient, with_argument
-
-HTTP = Table()
-
-REDIRECT: Final = (
-    "Any HTTP-based authentication or redirection mechanisms SHOULD take place before or in "
-    "response to the initial subscription request."
+from penstock_http.checks._mapping_client import (
+    DRAFT,
+    SINGLE,
+    ClientStream,
+    MappingClient,
+    with_argument,
 )
-CODED: Final = (
-    "Any supported `Transfer-Encoding` or `Content-Encoding` MAY be used on any message, "
-    "transparently to RS.io"
-)
+
+HTTP = Table(DRAFT)
+
+REDIRECT: Final = "Authentication and redirects SHOULD happen at the subscribe, and not later."
+CODED: Final = "A message MAY have any coding that both sides support; RS.io does not notice it."
 STANDARD: Final = (
-    "Other standard headers specified by HTTP are omitted from the examples in this document for "
-    "brevity, but are assumed to be allowed, and present when mandated by HTTP."
+    "Headers that HTTP demands are there, although the examples of the draft do not show them."
 )
-NO_NEGOTIATION: Final = "The parties MUST NOT use content-type negotiation for RS.io messages"
-NO_VALIDATORS: Final = "The server SHOULD NOT provide an Etag or Last-Modified date with responses"
-CONDITION: Final = "The server MUST reply to such requests with 412 Precondition Failed."
-RANGE: Final = (
-    "The server MUST ignore the `Range` header on requests and respond as if it were not present"
-)
-NO_TRAILERS: Final = (
-    "The parties MUST NOT use HTTP trailers to attempt to change the RS.io semantics or entity "
-    "data."
-)
+NO_NEGOTIATION: Final = "The type of the content MUST NOT be negotiated."
+NO_VALIDATORS: Final = "An answer SHOULD have neither ETag nor Last-Modified."
+CONDITION: Final = "A request with a condition MUST be answered with 412."
+RANGE: Final = "A server MUST answer a request with `Range` like one without it."
+NO_TRAILERS: Final = "Trailers MUST NOT change the meaning or the data of a message."
 
 CONDITIONS: Final = (
     ("If-Match", "*"),

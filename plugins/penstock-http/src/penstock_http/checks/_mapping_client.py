@@ -16,6 +16,7 @@ from penstock_tck.wire import CheckContext, NotSupported, fail, verify
 
 from penstock_http.checks._http_peer import Answer, HttpPeer
 
+DRAFT: Final = "RS.io over HTTP draft"
 LENGTH_PREFIXED: Final = "X-Rsio-LengthPrefixedElements"
 FIXED_SIZE: Final = "X-Rsio-FixedSizeElements"
 CODINGS: Final = (LENGTH_PREFIXED.lower(), FIXED_SIZE.lower())

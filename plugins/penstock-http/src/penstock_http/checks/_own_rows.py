@@ -10,6 +10,7 @@ from penstock_tck.wire import CheckContext, Level, NotSupported, Table, verify
 from penstock_http.checks._http_peer import Answer
 from penstock_http.checks._mapping_client import (
     BATCH,
+    DRAFT,
     LENGTH_PREFIXED,
     SINGLE,
     ClientStream,
@@ -17,7 +18,7 @@ from penstock_http.checks._mapping_client import (
     elements_of,
 )
 
-OWN = Table()
+OWN = Table(DRAFT)
 
 POSITION_HEADER: Final = "X-Rsio-Position"
 REQUESTED_HEADER: Final = "X-Rsio-Requested"

@@ -5,30 +5,25 @@ from urllib.parse import parse_qsl, urlsplit
 
 from penstock_tck.wire import CheckContext, Level, NotSupported, Table, verify
 
-from penstock_http.checks._mapping_client import MappingClient, with_argument
+from penstock_http.checks._mapping_client import DRAFT, MappingClient, with_argument
 
-SUBSCRIBES = Table()
+SUBSCRIBES = Table(DRAFT)
 
-PUBLISHER: Final = "PUT /publisherUrl?request=[int=0] HTTP/1.1"
+PUBLISHER: Final = (
+    "A subscribe is a PUT of the publisher's URL; its argument `request` is a whole number."
+)
 QUERY: Final = (
-    "The publisher and subscription URLs MUST NOT have a query string that cannot be parsed "
-    "according to the x=y&a=b representation "
-    "(which is not specified in any HTTP standard). If they do have a query string, it MUST NOT "
-    "include arguments with the same names as those specified here (`request`)."
+    "The query of a publisher's or subscription's URL MUST have the form x=y&a=b, and MUST "
+    "NOT use `request` for something else."
 )
 INITIAL: Final = (
-    "The `request` argument specifies initial demand without requiring a separate roundtrip."
+    "The argument `request` of a subscribe is the first demand, and saves a round trip."
 )
-ABSENT: Final = "If the `request` argument is absent, it is assumed to be 0."
-UNIQUE: Final = (
-    "The server replies with a URL that will uniquely identify this subscription for its lifetime:"
-)
-NOT_REUSED: Final = (
-    "Servers SHOULD, when possible, produce unique urls that will not be reused after the "
-    "subscription has been canceled."
-)
-ANY_ERROR: Final = "Any 4xx or 5xx response code with an `X-Rsio-Error: true` header"
-PUT: Final = "All requests use the PUT method."
+ABSENT: Final = "A subscribe without `request` requests 0 elements."
+UNIQUE: Final = "As long as a subscription lives, its URL stands for this subscription alone."
+NOT_REUSED: Final = "A server SHOULD NOT give the URL of a cancelled subscription to another one."
+ANY_ERROR: Final = "onError is a status of 4xx or 5xx together with `X-Rsio-Error: true`."
+PUT: Final = "PUT is the only method of the mapping."
 POST: Final = (
     "POST has the same meaning, for `navigator.sendBeacon` and for clients that have no PUT."
 )
@@ -36,7 +31,12 @@ POST: Final = (
 WRONG_DEMANDS: Final = ("-1", "x", "1.5", "", "9223372036854775808", "1&request=1")
 
 
-@SUBSCRIBES.row("created", 51, "HTTP/1.1 201 Created", needs=["publisher"])
+@SUBSCRIBES.row(
+    "created",
+    51,
+    ("A subscribe is answered with 201, and with the URL of the subscription as its Location."),
+    needs=["publisher"],
+)
 async def created(context: CheckContext) -> str:
     """PUT of a publisher is answered with 201, a Location, and no element in the body."""
     client = MappingClient(context)
