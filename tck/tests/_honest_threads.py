@@ -79,7 +79,7 @@ _STOP = None
 
 
 class OwnThreadSubscription(HonestSubscription):
-    """Has a thread of its own, which makes every signal after on_subscribe.
+    """Starts a thread, which makes every signal after on_subscribe.
     Demand reaches it through a queue.
     """
 
@@ -131,7 +131,7 @@ class OwnThreadPublisher(HonestPublisher):
 
 
 class OwnThread(HonestSynchronousPublisher):
-    """Its signals come from a thread of its own, one after the other."""
+    """Its signals come from a thread that it starts, one after the other."""
 
     subscription_class = OwnThreadSubscription
     publisher_class = OwnThreadPublisher

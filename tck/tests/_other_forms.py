@@ -349,7 +349,9 @@ class Generator(Form):
 
 
 class ChannelLine(Line):
-    """The demand is what waits in a channel, and what is left of the request that was received."""
+    """The demand is the sum of the requests that wait in a channel, and of the rest of the last one
+    that was received.
+    """
 
     left: float = 0
 

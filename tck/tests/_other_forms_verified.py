@@ -1,8 +1,8 @@
 """The verifications of the publishers, subscribers and processors of other forms, and the check
 that catches each of their faults.
 
-`FAULTS`, `SUBSCRIBER_FAULTS` and `PROCESSOR_FAULTS` map each switch to one check that must fail,
-whatever the form.
+`FAULTS`, `SUBSCRIBER_FAULTS` and `PROCESSOR_FAULTS` map each switch to one check that must fail in
+every form.
 """
 
 from collections.abc import Mapping

@@ -78,8 +78,8 @@ SEE_MANY_FAULTS = frozenset(
         "cancel_blocks_no_longer_than_declared",
     }
 )
-"""Checks that use so much of a stream that they see most faults. A saboteur names one of them
-only if it was made for that fault.
+"""Checks that see most faults, because they use most parts of a stream. A saboteur names one of
+them only if it was made for that fault.
 """
 
 FOLDER = Path(__file__).parent / "saboteurs"

@@ -1,5 +1,5 @@
-"""A subscriber of which only the interface is known is judged, too:
-these faults are found without any hook.
+"""A subscriber of which only the interface is known is also judged: these faults are found without
+any hook.
 """
 
 import pytest

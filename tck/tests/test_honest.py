@@ -40,7 +40,7 @@ def test_checks_do_not_wait_in_real_time(verification: type[Verification]) -> No
     """A run of one check takes milliseconds.
     One that waited in real time would take a minute for a minute of silence.
 
-    The bound is no judgement of speed: on a busy machine a check took 3 s.
+    The bound does not judge speed: on a busy machine a check took 3 s.
     """
     slow = {
         result.check: result.seconds for result in _results(verification) if result.seconds > 45.0
@@ -59,8 +59,8 @@ def test_at_least_one_check_applies(verification: type[Verification]) -> None:
     [("Empty", 36), ("Single", 14)],
 )
 def test_a_short_stream_excuses_from_few_checks(name: str, most: int) -> None:
-    """Most checks apply to a publisher of zero or one elements, too: they use only as many
-    elements as show the fault.
+    """Most checks also apply to a publisher of zero or one elements: they use only as many elements
+    as show the fault.
     """
     (verification,) = (each for each in VARIANTS if each.__name__ == name)
     excused = [

@@ -48,7 +48,7 @@ def _with_the_check(verification: type[Verification]) -> type[Verification]:
 
 
 def test_the_rule_on_the_page_is_in_the_table() -> None:
-    """The row is the one that the kit has."""
+    """The row of the page is equal to the row of the kit."""
     assert (
         _run("tck/src/penstock_tck/_modern_rules.py")["MODERN_RULES"]["1.5"] == MODERN_RULES["1.5"]
     )

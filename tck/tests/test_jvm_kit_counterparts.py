@@ -2,7 +2,7 @@
 each fault of its self-test is caught.
 
 Its checks are numbered P1 to P38 as its `PublisherVerification` lists them. The checks that it
-leaves empty ("untested") have a counterpart, too.
+leaves empty ("untested") also have a counterpart.
 """
 
 import pytest

@@ -1,4 +1,4 @@
-"""Faults of the saboteurs in other forms: pulled from an async generator, behind a channel, read
+"""Faults of the saboteurs in other forms: pulled from an async generator, after a channel, read
 ahead, in a class without tasks.
 
 Each fault is tried in one form here. `whole_other_forms.py` tries each in every form:

@@ -17,7 +17,7 @@ def _results() -> list[CheckResult]:
 
 
 def test_the_table_has_a_row_for_each_rule_of_the_generations_used() -> None:
-    """43 rows for the modern rules, 86 if the draft was verified, too."""
+    """43 rows for the modern rules, 86 if the draft was also verified."""
     assert len(rule_rows(_results())) == 43
     assert len(rule_rows([*_results(), *run_checks(HonestDraftPublisher)])) == 86
 

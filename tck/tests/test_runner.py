@@ -360,7 +360,7 @@ class _Spins(HonestSubscription):
 
 
 def test_after_some_endless_checks_no_further_one_is_run() -> None:
-    """Each would take the seconds of the watchdog, too. The results say why they are missing."""
+    """Each would also take the seconds of the watchdog. The results say why they are missing."""
     spinning = type(
         "Spinning",
         (HonestSynchronousPublisher,),

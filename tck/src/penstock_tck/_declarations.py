@@ -2,8 +2,8 @@
 that is misspelt.
 
 A declaration that the kit does not know would pass silently, and a check that needs it would not be
-run. A class may have attributes and methods of its own: a name is refused only if it looks like a
-name of the kit.
+run. A class may have further attributes and methods: a name is refused only if it looks like a name
+of the kit.
 """
 
 from difflib import get_close_matches
@@ -21,7 +21,7 @@ _KIT: Final = "penstock_tck."
 
 
 def unknown_declaration(verification: type[Verification]) -> str:
-    """Return which name of the class looks like one of the kit and is none, or an empty text."""
+    """Return which name of the class is unknown but looks like one of the kit, or an empty text."""
     known = {
         name
         for base in verification.__mro__

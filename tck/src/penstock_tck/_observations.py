@@ -1,5 +1,5 @@
-"""The four permissions (3.1, 3.10, 3.11, 3.14). An observation asserts nothing; the report says
-what it saw. It fails only with a violation.
+"""The four permissions (3.1, 3.10, 3.11, 3.14). An observation asserts nothing; the report shows
+its result. It fails only with a violation.
 
 They are mixed into the verification of the side that shows them.
 """

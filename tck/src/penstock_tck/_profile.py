@@ -2,8 +2,8 @@
 where the two generations differ.
 
 They differ at nine points. The code that serves both reads points 2, 5, 7 and 8 from
-`self.profile`. At the other points each generation has checks of its own, because their steps
-differ too; these points are here so that a user can look them up.
+`self.profile`. At the other points each generation has separate checks, because their steps differ
+too; these points are here so that a user can look them up.
 """
 
 from collections.abc import Mapping
@@ -95,5 +95,5 @@ DRAFT: Final = Profile(
 
 
 def find_rule(rule_id: str) -> Rule:
-    """Return the rule of either generation by its id. Raises KeyError if there is none."""
+    """Return the rule of either generation by its id. Raises KeyError for an unknown id."""
     return MODERN_RULES[rule_id] if rule_id in MODERN_RULES else DRAFT_RULES[rule_id]

@@ -107,8 +107,8 @@ class CheckItem(pytest.Item):
 
 
 def _with_seeds(verification: type[Verification], seeds: int | None) -> type[Verification]:
-    """Return the verification with this number of random scripts; a subclass, so that the class
-    of the user stays as it is.
+    """Return the verification with this number of random scripts; a subclass, so that the class of
+    the user is not changed.
     """
     if seeds is None:
         return verification

@@ -8,7 +8,7 @@ Rules of this file
 * Each play has its own transcript. Only the shortest script
   that fails is played into the transcript of the check.
 * Processor time limits how many scripts are played: on a busy machine as many are played as on a
-  quiet one. If threads work, real time limits them, too: it passes while a thread waits for its
+  quiet one. If threads work, real time also limits them: it passes while a thread waits for its
   source.
 """
 
@@ -79,8 +79,8 @@ async def play_random_scripts(
         if first := await _try(verification, play, script):
             script = await _shrink(verification, play, script)
             reseed(script.seed)
-            # `first` for a fault that the order of tasks does not repeat:
-            # a thread may be behind it.
+            # `first` for a fault that the order of tasks does not repeat: a thread may have caused
+            # it.
             seen = await play(script) or first
             # The result has the text of each violation already.
             verification.fail(

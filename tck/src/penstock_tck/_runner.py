@@ -36,8 +36,8 @@ from penstock_tck._verification import CheckFailed, Vacuous, Verification
 from penstock_tck._watchdog import Watchdog, WatchdogExpired, start_watchdog
 
 MOST_WATCHDOGS: Final = 3
-"""After so many checks that the watchdog ended, no further check of the verification is run:
-each would take its seconds, too.
+"""When the watchdog has ended this number of checks, no further check of the verification is run:
+each would take the watchdog's seconds again.
 """
 
 
@@ -284,7 +284,7 @@ async def _run_body(
         except (CheckFailed, ExpectationFailed):
             hints += _hints(verification)
             raise
-        # Signals that come after the end of the body are judged, too.
+        # Signals that come after the end of the body are also judged.
         await settle()
         end = _End(
             observed=str(observed or ""), missing=missing, left_open=tuple(stage.env.left_open())

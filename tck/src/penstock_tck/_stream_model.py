@@ -190,7 +190,7 @@ class StreamModel(PublisherStage):
         """Request once more if the stream was cancelled: then nothing may come. Checkpoints."""
         if player.is_cancelled:
             probe.silence()
-            # draft rule D2.1 wants it to raise; a check of its own looks at that.
+            # draft rule D2.1 wants it to raise; a separate check looks at that.
             with suppress(InvalidStateError):
                 probe.request(3)
             await self.settle()

@@ -67,7 +67,7 @@ class Act:
 
 def random_acts(seed: int, ends: tuple[str, ...] = ENDS) -> tuple[Act, ...]:
     """Return the acts of this seed. Every third script has a cancel.
-    The last act is an end, or says that there is none.
+    The last act is an end, or says that no end comes.
     """
     random = Random(seed)  # noqa: S311  # tests, no secrets
     acts = [_random_act(random, ends) for _ in range(random.randint(1, MOST_ACTS))]
@@ -104,7 +104,7 @@ class Player:
     async def play(self) -> None:
         """Subscribe the subscriber and play all acts. Checkpoints."""
         if self._acts[0].what == "nest":
-            # So that the elements come inside a request that is made inside on_subscribe, too.
+            # Elements then also come inside a request that is made inside on_subscribe.
             self._nested = self._acts[0]
         await self._stage.attach(self.upstream)
         for act in self._acts:

@@ -34,7 +34,7 @@ THERE = (
     "request-replaces",
     "rounds-above-100",
 )
-"""The switches that `Numbers.java` has, too."""
+"""The switches that `Numbers.java` also has."""
 
 
 def run_there() -> tuple[Counter[str], Counter[str]]:

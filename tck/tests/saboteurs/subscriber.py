@@ -77,7 +77,7 @@ class OverwritesItsDemand(ManualHonestSubscriber):
 
 
 class RequestsAHundredAtMost(ManualHonestSubscriber):
-    """Of a larger number that it is told to request, it requests a hundred and forgets the rest."""
+    """Requests at most a hundred at a time, and forgets the rest of a larger number."""
 
     def request(self, n: int) -> None:
         super().request(min(n, 100))

@@ -187,7 +187,7 @@ class RaisesInOnError(HonestSubscriber):
 
 
 class WrapsTheFailure(HonestSubscriber):
-    """The handler gets a different error than the one that was signalled."""
+    """The handler gets another error than the signalled one."""
 
     def on_error(self, error: Any, /) -> None:
         super().on_error(ValueError(str(error)) if type(error) is ValueError else error)

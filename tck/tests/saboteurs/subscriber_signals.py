@@ -142,7 +142,7 @@ def _record_exception(call: Callable[..., Any], argument: Any, raised: list[Exce
 
 
 class SwapsElements(HonestSubscriber):
-    """Of the elements that it has, the handlers get the newest first."""
+    """The handlers get the newest waiting element first."""
 
     held: Any = None
 

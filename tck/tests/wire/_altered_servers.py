@@ -26,7 +26,7 @@ Alter = Callable[[bytes], list[bytes]]
 
 @attrs.frozen
 class Protocol:
-    """What the alterations need to know of a protocol."""
+    """The facts about a protocol that the alterations need."""
 
     script: Callable[[Connection, str], Awaitable[None]]
     kind_of: Callable[[bytes], int]

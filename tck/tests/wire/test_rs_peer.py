@@ -43,7 +43,7 @@ async def test_elements_are_joined_from_fragments() -> None:
 
 
 async def test_the_last_frames_are_described() -> None:
-    """The number of frames before them is shown, too."""
+    """The number of frames before them is also shown."""
     peer = _peer(*[rs.encode_frame(rs.CANCEL, stream) for stream in range(10)])
     assert peer.describe_received() == (
         "arrived: 4 more, then CANCEL on 4, CANCEL on 5, CANCEL on 6, CANCEL on 7, CANCEL on "

@@ -89,7 +89,7 @@ def test_bytes_that_are_no_message_stop_the_reader(form) -> None:
 
 
 def test_a_wrong_kind_of_object_stops_the_reader_of_msgpack() -> None:
-    """A bin for a text, a text for an element, and an array without an end of its own."""
+    """A bin for a text, a text for an element, and an array that has no end."""
     for wrong in (b"\x03\xc4\x00", b"\x21\x00\xa0", b"\x01\x00\xc0"):
         reader = MSGPACK.reader()
         assert reader.feed(wrong) == []

@@ -46,7 +46,7 @@ async def test_elements_are_unpacked_and_joined() -> None:
 
 
 async def test_the_last_messages_are_described() -> None:
-    """The number of messages before them is shown, too."""
+    """The number of messages before them is also shown."""
     peer = _peer(b"".join(io.numbers(io.ON_COMPLETE, stream) for stream in range(8)))
     assert peer.describe_received().startswith("arrived: 2 more, then onComplete 2, onComplete 3,")
     assert peer.ended(3) is peer.messages[3]

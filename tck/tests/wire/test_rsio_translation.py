@@ -1,5 +1,5 @@
 """Connections in another encoding:
-where each direction changes, and which bytes are sent as they are.
+where each direction changes, and which bytes are sent unchanged.
 """
 
 from penstock_tck.wire import rsio as io
@@ -10,7 +10,7 @@ CANCEL = io.Message(io.CANCEL, 300)
 
 
 def test_without_an_encoding_the_bytes_stay_as_they_are() -> None:
-    """Those that are no message, too."""
+    """Bytes that are not a message are also not changed."""
     assert Outgoing().encode(io.hello(5) + b"\x7f") == io.hello(5) + b"\x7f"
 
 
@@ -38,7 +38,7 @@ def test_an_encoding_that_was_chosen_outside_has_no_change() -> None:
 
 
 def test_elements_of_a_fixed_size_get_their_length() -> None:
-    """The compact encoding has none, so the size of the stream is remembered."""
+    """The compact encoding has no length there, so the size of the stream is remembered."""
     outgoing = Outgoing(MSGPACK, is_outside=True)
     outgoing.encode(io.numbers(io.ON_SUBSCRIBE, 1, 4))
     assert outgoing.encode(io.numbers(io.ON_NEXT, 1) + b"1111") == b"\x21\x01\xc4\x041111"

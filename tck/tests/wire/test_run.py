@@ -34,7 +34,7 @@ async def test_a_missing_offer_is_not_supported(autojump_clock) -> None:
     """The rows that need the offer say so; all other rows pass."""
     results = await check_script("reactivesocket", rs_server, target=Target(relay="", large=""))
     without_offer = {result.name for result in results if result.verdict is Verdict.NOT_SUPPORTED}
-    extensions = {row.name for row in EXTENSIONS.rows}  # of which this server has none
+    extensions = {row.name for row in EXTENSIONS.rows}  # this server has no extension
     assert (
         without_offer
         == {

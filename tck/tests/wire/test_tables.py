@@ -115,7 +115,7 @@ def test_penstocks_server_passes_every_requirement(
 async def test_penstocks_server_with_authentication_passes_its_requirements(
     dialect: str, autojump_clock: MockClock
 ) -> None:
-    """The example has none, so this one is checked by itself."""
+    """The example service has no authentication, so another service is checked here."""
     service = Service(authenticate=lambda _scheme, token, _peer: token == b"known")
     async with serve(service, f"{dialect}+memory://guarded", registry=REGISTRY):
         results = await check_target(

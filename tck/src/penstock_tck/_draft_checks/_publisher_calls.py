@@ -101,7 +101,7 @@ class DraftCallChecks(DemandChecks, DroppedReferenceChecks):
         Then takes an element.
 
         If this fails, look at how request_more treats its argument: it raises to the caller, and
-        the demand stays as it was.
+        the demand does not change.
         """
         await self._draft_expect_refused(-1, -(2**63))
 

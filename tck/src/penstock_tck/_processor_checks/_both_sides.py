@@ -51,7 +51,8 @@ class BothSidesChecks(ProcessorStage):
         and expects no signal. Then requests all of them, and expects the elements and then
         completion.
 
-        If this fails, look at where elements wait: completion waits behind them, and none is lost.
+        If this fails, look at where elements wait: completion comes after them, and no element is
+        lost.
         """
         upstream = await self.attach_fresh()
         ahead = await self.feed(upstream, _MANY)

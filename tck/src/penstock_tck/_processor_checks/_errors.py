@@ -36,7 +36,7 @@ class ErrorChecks(ProcessorStage):
         upstream. Expects the error at once, and no more.
 
         If this fails, look at where elements wait:
-        an error does not wait behind them, and waiting elements are dropped.
+        an error does not wait for them, and waiting elements are dropped.
         """
         upstream = await self.attach_fresh()
         waiting = await self.feed(upstream, _MANY)

@@ -38,7 +38,7 @@ class DemandChecks(PublisherStage):
         for numbers in ((1,), (1, 2), (50,)):
             due += sum(numbers)
             if due > length or (due == length > 1):
-                break  # with the last element the end may come, too: other checks look at that
+                break  # the end may come with the last element: other checks look at that
             for number in numbers:
                 probe.request(number)
             await probe.expect_elements(sum(numbers))

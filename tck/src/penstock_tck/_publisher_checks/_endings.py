@@ -54,7 +54,7 @@ class EndingChecks(PublisherStage):
         """Requests one element of an empty stream. Expects on_complete and nothing else.
 
         If this fails, look at a source that ends before its first element:
-        the loop that signals must detect that end, too.
+        the loop that signals must also detect that end.
         """
         probe = await self.open(0)
         await self.expect_end(probe)

@@ -36,7 +36,7 @@ class LongStreamChecks(PublisherStage):
         due = 0
         for number in _NUMBERS:
             if due + number >= length:
-                break  # with the last element the end may come, too: other checks look at that
+                break  # the end may come with the last element: other checks look at that
             due += number
             probe.request(number)
             await self.expect_arrived(probe, due)

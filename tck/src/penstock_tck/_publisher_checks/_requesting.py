@@ -151,7 +151,7 @@ class RequestingChecks(PublisherStage):
         on_error(ValueError) and no signal after it.
 
         If this fails, look at what request() does while a signal is on the stack: it must refuse
-        the demand and end the stream there, too.
+        the demand and end the stream there as well.
         """
         probe = await self.open(self.length(3), when_subscribed=_ask(0))
         await probe.expect_error(ValueError)

@@ -151,7 +151,7 @@ class SubscribingChecks(PublisherStage):
             1 <= twice.subscriptions <= 2,
             f"two calls of subscribe() made {twice.subscriptions} calls of on_subscribe",
         )
-        # The refusal has ended the first stream, too; its subscription may still live.
+        # The refusal has also ended the first stream; its subscription may still live.
         if probe.ended:
             await self.expect_silence(probe, requests_again=False)
             return

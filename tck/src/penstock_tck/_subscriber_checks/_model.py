@@ -18,8 +18,8 @@ class SubscriberModelChecks(SubscriberModelStage):
         Expects that its handlers get each element once, in order, then the end, and that its
         requests add up. Shrinks a script that fails.
 
-        If this fails, look at the subscriber's code behind its call of request(): an element or the
-        end may have come before it returns. And at what a signal does while an earlier one is still
-        being handled.
+        If this fails, look at the subscriber's code after its call of request(): an element or the
+        end may have come before it returns. Look also at a signal that comes while an earlier one
+        is still being handled.
         """
         await self.play_on_subscribers()

@@ -36,8 +36,8 @@ def verify_large(elements: Sequence[bytes]) -> None:
 
 
 def describe_difference(element: bytes, due: bytes) -> str:
-    """Return where an element that has come differs from the one that was due, and from where in
-    which element the bytes there are.
+    """Return where an element that has come differs from the element that was due, and from which
+    element, and where in it, the bytes there are.
     """
     at = next(
         (

@@ -30,7 +30,7 @@ Returns the words in which the target refuses it, or None if the target does not
 """
 
 NO_PUBLISHERS: Final = frozenset({"refused"})
-"""Offers that are no names of publishers, so nothing can be asked for."""
+"""Offers that do not name a publisher, so the target cannot be asked for them."""
 
 REQUESTS: Final = frozenset({"echo"})
 """Offers that are requests by name."""
@@ -88,7 +88,7 @@ class MissingPublishers:
                 try:
                     words = await self._refusal(context, offer, name)
                 except (Failed, NotSupported, PenstockError):
-                    # The target breaks the protocol here, too: the requirement has said so.
+                    # The target breaks the protocol here as well: the requirement has said so.
                     words = None
             with trio.move_on_after(self._target.patience, shield=True):
                 await context.close()

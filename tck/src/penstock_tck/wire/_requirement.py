@@ -1,5 +1,4 @@
-"""A requirement: what a place of the specification demands, and the check that tests a target
-for it.
+"""A requirement is a demand of the specification, with the check that tests a target for it.
 
 Rules of this file:
 
@@ -66,7 +65,7 @@ class Requirement:
     """
 
     sentence: str
-    """What the specification demands there, in the words of this project."""
+    """The demand of the specification, in the words of this project."""
 
     level: Level
     """How binding the requirement is."""

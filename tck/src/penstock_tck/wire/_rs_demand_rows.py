@@ -74,7 +74,7 @@ async def demand_any_time(context: CheckContext) -> str:
 
 @DEMAND.row("demand-any-time-sub", 429, ANY_TIME, needs=["publisher"])
 async def demand_any_time_sub(context: CheckContext) -> str:
-    """REQUEST_N adds to the demand of a subscription, too."""
+    """REQUEST_N also adds to the demand of a subscription."""
     peer = await context.connect_reactivesocket()
     grant = peer.frame_bytes(rs.REQUEST_N, 1, rs.encode_demand(2))
     await peer.send(
@@ -158,7 +158,7 @@ async def demand_bit_63_refused(context: CheckContext) -> str:
 
 @DEMAND.row("demand-initial-bit-63-refused", 160, INITIAL, level=Level.READING, needs=["publisher"])
 async def demand_initial_bit_63_refused(context: CheckContext) -> str:
-    """An initial demand above 2^63-1 is illegal, too: the stream ends with an ERROR."""
+    """An initial demand above 2^63-1 is also illegal: the stream ends with an ERROR."""
     peer = await context.connect_reactivesocket()
     await peer.request(1, 1 << 63, context.target.publisher)
     await peer.wait_end(1, well=False)

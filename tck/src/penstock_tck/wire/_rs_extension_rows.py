@@ -74,8 +74,8 @@ async def _show(context: CheckContext, credentials: bytes) -> str:
 
 @EXTENSIONS.row("ext-announced", 0, ANNOUNCED, level=Level.OWN)
 async def ext_announced(context: CheckContext) -> str:
-    """The keepalive, drain and an unknown extension are announced: what the target confirms, it
-    confirms once, and not the unknown one.
+    """The keepalive, drain and an unknown extension are announced. The target confirms an extension
+    at most once, and not the unknown one.
     """
     peer = await _announce(context, KEEPALIVE, DRAIN, UNKNOWN)
     confirmed = [frame.body for frame in peer.of_type(rs.EXT)]

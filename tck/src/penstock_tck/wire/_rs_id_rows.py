@@ -35,8 +35,8 @@ async def id_zero(context: CheckContext) -> str:
 
 @IDS.row("id-64-bit", 45, "The stream id of a frame has 64 bits.", needs=["publisher"])
 async def id_64_bit(context: CheckContext) -> str:
-    """Ids have 64 bits and come back as they were sent: odd and even ids, in any order, and ids
-    whose lower 32 bits are equal.
+    """Ids have 64 bits and come back unchanged: odd and even ids, in any order, and ids whose lower
+    32 bits are equal.
     """
     peer = await context.connect_reactivesocket()
     ids = (1 << 32 | 7, 7, 2, LARGEST, 1 << 40, 1)

@@ -117,7 +117,7 @@ async def requester_ids(context: CheckContext) -> str:
     await peer.wait_until(lambda: peer.completed(1) or peer.completed(3), "the end of the first")
     await peer.request(5, 9, context.target.relay)
     await peer.wait_until(lambda: len(peer.of_type(*STREAM_REQUESTS)) >= 3, "a third request")
-    # The others are ended, too: a frame with another id would leave its stream open.
+    # The others are also ended: a frame with another id would leave its stream open.
     for request in peer.of_type(*STREAM_REQUESTS)[1:]:
         await peer.send_frame(rs.RESPONSE, request.stream, b"", flags=rs.C)
     for stream in (1, 3, 5):
@@ -273,7 +273,7 @@ async def requester_fragments(context: CheckContext) -> str:
 
 @RELAY.row("requester-large", 341, JOINED, level=Level.READING, needs=["relay"])
 async def requester_large(context: CheckContext) -> str:
-    """An element of 1 MiB in 16 fragments, with the demand of 1, is passed on as it was sent."""
+    """An element of 1 MiB in 16 fragments, with the demand of 1, is passed on unchanged."""
     relayed = await _open_relay(context)
     due = b"".join(map(large_element, range(6)))[: 1 << 20]
     for index in range(16):
@@ -368,7 +368,7 @@ async def requester_complete(context: CheckContext) -> str:
 @RELAY.row("requester-error", 408, ENDED, needs=["relay"])
 async def requester_error(context: CheckContext) -> str:
     """ERROR ends the stream of the target, even between two fragments.
-    The stream that it passes on fails, too.
+    The stream that it passes on fails as well.
     """
     relayed = await _open_relay(context)
     await relayed.answer(b"half", rs.B)

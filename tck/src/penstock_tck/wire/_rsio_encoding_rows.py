@@ -68,8 +68,8 @@ async def _expect_unreadable_refused(context: CheckContext, form: Form) -> str:
 
 @ENCODINGS.row("encoding-agreed", 0, AGREED, level=Level.OWN, needs=["publisher"])
 async def encoding_agreed(context: CheckContext) -> str:
-    """In each encoding of the target: a stream of the compact one goes on behind the change,
-    beside one that is opened behind it.
+    """In each encoding of the target: a stream that began in the compact one goes on after the
+    change, beside a stream that is opened after it.
     """
     _, forms = await _agree(context, *FORMS_BY_ID)
     for form in forms:

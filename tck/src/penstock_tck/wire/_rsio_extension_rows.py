@@ -115,8 +115,8 @@ async def auth_unreadable(context: CheckContext) -> str:
 
 @EXTENSIONS.row("content-announced", 0, ANNOUNCED, level=Level.OWN, needs=["publisher", "three"])
 async def content_announced(context: CheckContext) -> str:
-    """Two streams: in front of each onSubscribe is one message 44, with the id of that stream
-    and the name of a serializer.
+    """Two streams: before each onSubscribe comes one message 44, with the id of that stream and the
+    name of a serializer.
     """
     peer = await _connect(context, CONTENT, "content")
     await peer.subscribe(1, 2, context.target.publisher)

@@ -33,7 +33,7 @@ class Form(ABC):
     """The beginning of a subscribe whose name is announced with 4 GiB or more."""
 
     unreadable: Sequence[bytes]
-    """Cancels that are none in this encoding."""
+    """Bytes in place of a cancel that this encoding does not permit."""
 
     @abstractmethod
     def encode(self, message: io.Message) -> bytes:
@@ -210,7 +210,7 @@ class _ProtobufReader(MessageReader):
         return found
 
     def _padded(self, body: bytes, at: int) -> tuple[int, int]:
-        """Return a varint, which may be longer than necessary, and the position behind it."""
+        """Return a varint, which may be longer than necessary, and the position after it."""
         n = 0
         for index, byte in enumerate(body[at : at + 10]):
             n |= (byte & 0x7F) << 7 * index

@@ -80,7 +80,7 @@ class RsioPeer(RawConnection):
         return hello[0].numbers[1:] if hello else ()
 
     async def change_encoding(self, form: Form) -> None:
-        """Send a switchEncoding, and everything behind it in the encoding."""
+        """Send a switchEncoding, and everything after it in the encoding."""
         await self.send_as_it_is(self.outgoing.change(form))
 
     def on_data(self, data: bytes) -> None:

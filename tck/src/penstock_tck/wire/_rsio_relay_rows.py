@@ -267,7 +267,7 @@ async def subscriber_parts_mixed(context: CheckContext) -> str:
 
 @RELAY.row("subscriber-fixed", 52, SIZED, needs=["relay"])
 async def subscriber_fixed(context: CheckContext) -> str:
-    """With elementSize 4, onNext has no length. onNextPacked and parts are read, too."""
+    """With elementSize 4, onNext has no length. The target also reads onNextPacked and parts."""
     relayed = await _open_relay(context, size=4)
     await relayed.peer.send(io.numbers(io.ON_NEXT, relayed.id) + b"1111")
     await relayed.wait_demand_of_two(3)
@@ -283,7 +283,7 @@ async def subscriber_fixed(context: CheckContext) -> str:
 @RELAY.row("subscriber-large", 71, SPLIT, level=Level.READING, needs=["relay"])
 async def subscriber_large(context: CheckContext) -> str:
     """An element of 65,536 bytes in one message, and one of 1 MiB in 16 parts, are accepted and
-    passed on as they were sent.
+    passed on unchanged.
     """
     relayed = await _open_relay(context)
     whole, split = large_element(0)[:65_536], b"".join(map(large_element, range(1, 7)))[: 1 << 20]
@@ -362,7 +362,7 @@ async def subscriber_before(context: CheckContext) -> str:
 )
 async def subscriber_complete(context: CheckContext) -> str:
     """OnComplete ends the stream of the target, and no cancel follows.
-    An onError in place of onSubscribe ends it, too.
+    An onError in place of onSubscribe also ends it.
     """
     relayed = await _open_relay(context)
     await relayed.peer.send(

@@ -335,7 +335,7 @@ async def id_live_again(context: CheckContext) -> str:
     needs=["publisher"],
 )
 async def id_any(context: CheckContext) -> str:
-    """Ids are any varints, in any order, and come back as they were sent."""
+    """Ids are any varints, in any order, and come back unchanged."""
     peer = await context.connect_rsio()
     ids = (300, 0, 1 << 32, 127, 128, io.UNBOUNDED)
     for stream in ids:

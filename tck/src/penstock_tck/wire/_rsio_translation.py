@@ -4,9 +4,9 @@ and look at messages.
 Rules of this file:
 
 * A check writes compact bytes. Whole messages in them are sent in the encoding; bytes that are not
-  a message are sent as they are, because the check is about them.
+  a message are sent unchanged, because the check is about them.
 * If the encoding is agreed on in the hellos, the client's hello lists it. The direction of this
-  side changes with the first message behind the server's hello; earlier messages stay compact.
+  side changes with the first message after the server's hello; earlier messages stay compact.
 * The direction of the target changes where its switchEncoding stands.
 """
 

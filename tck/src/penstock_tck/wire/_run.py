@@ -85,7 +85,7 @@ async def check_target(  # noqa: PLR0913 (each says one thing of the run, and ha
     target = target or Target()
     registry = build_registry() if registry is None else registry
     if table.connect is None:
-        registry.transport(parsed.transport)  # raises UsageError if there is none
+        registry.transport(parsed.transport)  # raises UsageError for an unknown one
     elif form is not None:
         raise UsageError(
             f"the messages of {parsed.scheme} have one encoding; leave out {form.name!r}"

@@ -48,7 +48,7 @@ class WireTable:
 
 
 def table_for(url: Url) -> WireTable:
-    """Return the table for a URL. Raises UsageError if there is none."""
+    """Return the table for a URL. Raises UsageError if no table is for it."""
     if url.dialect is not None:
         return table_named(url.dialect)
     for entry in entry_points(group=GROUP):

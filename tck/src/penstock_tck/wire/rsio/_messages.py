@@ -63,7 +63,7 @@ class Message:
 
     type: int
     stream: int = -1
-    """The id of the stream, or -1 if the type has none."""
+    """The id of the stream, or -1 if the type has no stream."""
     numbers: tuple[int, ...] = ()
     """The other numbers, in order: version and extensions, demand, elementSize, element, count."""
     body: bytes = b""
