@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 import trio
 
+from campaigns.resume._kills import TLS, run_kills, tls_options
 from penstock.spi import build_registry
 from tests._real_time import HANGS_AFTER
-from tests.resume._kills import TLS, run_kills, tls_options
 
 KILLS = 20
 

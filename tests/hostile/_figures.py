@@ -4,7 +4,7 @@ how long the run loop was held up.
 Rules of this file:
 
 * The bytes are those that the memory budget counts (`ConnectionTask.held`), after each pass of the
-  loop. `python tests/costs` compares that count with what the process allocates.
+  loop. `python -m campaigns costs` compares that count with what the process allocates.
 * The hold-up is the processor time of the longest pass.
   Attacker and canary run in the same loop, and their work counts too.
 """

@@ -2,7 +2,7 @@
 whole elements, or an error that says what to do, and never other elements.
 
 The default run takes a part of the places. `nox -s crashes` takes each byte and each bit:
-`python tests/logs`.
+`python -m campaigns crashes`.
 """
 
 import sqlite3
@@ -10,10 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from penstock.api import LogDamaged
-from penstock.core import collect
-from penstock.logs import DiskLog, Retention
-from tests.logs._damage import (
+from campaigns.crashes._damage import (
     APPENDS,
     Outcome,
     closed_log,
@@ -23,6 +20,9 @@ from tests.logs._damage import (
     last_commit_of,
     reopened,
 )
+from penstock.api import LogDamaged
+from penstock.core import collect
+from penstock.logs import DiskLog, Retention
 from tests.logs._opening import PLENTY, numbered
 
 

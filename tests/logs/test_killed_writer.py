@@ -5,7 +5,7 @@
 import random
 from pathlib import Path
 
-from tests.logs._killed import after_kill, kill_writer
+from campaigns.crashes._killed import after_kill, kill_writer
 
 
 async def test_a_killed_writer_loses_nothing_that_was_appended(tmp_path: Path) -> None:

@@ -45,4 +45,5 @@ def files_of(sources: Path, package: str) -> set[str]:
 if __name__ == "__main__":
     root = Path(sys.argv[1]).resolve()
     for distribution_name, (folder, package_name) in WHEELS.items():
-        print(f"{distribution_name}: {check(distribution_name, root / folder, package_name, root)}")
+        found = check(distribution_name, root / folder, package_name, root)
+        sys.stdout.write(f"{distribution_name}: {found}\n")

@@ -20,17 +20,12 @@ from tests.repo._tree import (
 # All other tests run on trio's mock clock.
 REAL_TIME = (
     "tests/aio",
-    "tests/bench",
     "tests/blocking",
     "tests/browser",
-    "tests/costs",
     "tests/hostile",
-    "tests/soak",
+    "tests/campaigns",
     "tests/stream/test_over_a_connection.py",
-    "tests/cuts/test_sockets.py",
-    "tests/resume/test_kills.py",
     "plugins/penstock-spark/tests/test_kills.py",
-    "plugins/penstock-spark/tests/bench_source.py",
     "plugins/template-transport/tests/conftest.py",
     "tests/distributions/test_resume.py",
 )

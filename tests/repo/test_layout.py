@@ -37,6 +37,7 @@ TOP = {
     "plugins",
     "clients",
     "tests",
+    "campaigns",
     "tck",
     "examples",
     "docs",

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from tests.bench import __main__ as bench
-from tests.bench import _amounts, _pages
+from campaigns.bench import __main__ as bench
+from campaigns.bench import _amounts, _pages
 from tests.repo._tree import refuse, text_of
 
 DOCS = Path("docs/explanation")
@@ -12,7 +12,7 @@ RECORDED = _pages.Run.from_json(text_of(DOCS / _pages.FIGURES))
 
 def test_the_pages_and_the_plot_are_made_from_the_recorded_figures() -> None:
     """The pages are generated, not edited.
-    `python tests/bench --render docs/explanation` generates them again.
+    `python -m campaigns bench --render docs/explanation` generates them again.
     """
     made = _pages.pages(RECORDED, bench.GROUPS)
     refuse(

@@ -1,5 +1,5 @@
 """The flat prices of the objects that a peer makes this side hold, beside the bytes that it sends.
-`python tests/costs` measures them.
+`python -m campaigns costs` measures them.
 
 A price stands for objects whose bytes nothing can count cheaply. Each is what `tracemalloc` showed
 for 1,024 of the kind on one connection, rounded up: an account that is too low would let a peer

@@ -208,7 +208,7 @@ async def test_the_data_of_a_request_counts_until_its_end(
             raise ValueError("a secret")
         return b"done"
 
-    async with serve(service, "memory://s", on_violation=lambda _: None) as server:  # noqa: SIM117  # one line would be too long
+    async with serve(service, "memory://s", on_violation=lambda _: None) as server:
         async with connect(server.addresses[0]) as peer, trio.open_nursery() as nursery:
 
             async def ask(seconds: int, size: int) -> None:

@@ -48,12 +48,12 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
         return found
 
     def reader(self, schema: Any) -> Any:
-        from penstock_spark.source._readers import PenstockReader  # noqa: PLC0415  # see above
+        from penstock_spark.source._readers import PenstockReader  # see above
 
         return PenstockReader(self._settings(schema), schema)
 
     def streamReader(self, schema: Any) -> Any:
-        from penstock_spark.source._readers import PenstockStreamReader  # noqa: PLC0415  # see above
+        from penstock_spark.source._readers import PenstockStreamReader  # see above
 
         if "endingoffsets" in {name.lower() for name in self.options}:
             raise UsageError(
@@ -64,13 +64,13 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
 
     def writer(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001  # as Spark calls it
         check_version(pyspark.__version__)
-        from penstock_spark.sink import batch_writer  # noqa: PLC0415  # see above
+        from penstock_spark.sink import batch_writer  # see above
 
         return batch_writer(self.options, schema, overwrite=overwrite)
 
     def streamWriter(self, schema: Any, overwrite: bool) -> Any:  # noqa: FBT001  # as Spark calls it
         check_version(pyspark.__version__)
-        from penstock_spark.sink import stream_writer  # noqa: PLC0415  # see above
+        from penstock_spark.sink import stream_writer  # see above
 
         return stream_writer(self.options, schema, overwrite=overwrite)
 

@@ -34,7 +34,7 @@ def session(master: str) -> Any:
     Raises UsageError that says what is missing.
     """
     check_requirements()
-    from pyspark.sql import SparkSession  # noqa: PLC0415  # checked right before: it may be missing
+    from pyspark.sql import SparkSession  # checked right before: it may be missing
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("penstock audit")

@@ -3,7 +3,7 @@
 Why: a full collection looks at every object of the process, in one go, while the run loop stands
 still. Python starts one each time that the heap has grown by a quarter. 5,000 connections that
 arrived one after another were held up for 418 ms by the last of these, and no longer than 18 ms
-with the settings of this file. `python tests/costs/crowd.py` measures it.
+with the settings of this file. `python -m campaigns.costs.crowd` measures it.
 
 So the young generations are small, and the oldest one is collected seldom. The price is memory that
 cycles of old objects hold for longer. A connection that has ended leaves none: its objects are

@@ -232,7 +232,7 @@ class _MsgpackRows:
 
 
 def _row_decoder(fields: Sequence[pa.Field], types: Sequence[Any]) -> Callable[[bytes], Any]:
-    import msgspec  # noqa: PLC0415  # the plugin penstock-msgpack, which has brought the serializer, needs it
+    import msgspec  # the plugin penstock-msgpack, which has brought the serializer, needs it
 
     attributes = [(f"f{index}", kind | None, None) for index, kind in enumerate(types)]
     # Names of columns need not be names in Python.

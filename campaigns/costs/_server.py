@@ -1,0 +1,93 @@
+"""The server process that is measured: `tracemalloc` counts what it allocates. It prints its port,
+and a line for each command.
+
+Commands come on standard input: `mark` begins a measurement, `read` prints the figures since the
+last mark as JSON, `empty` waits until no connection is left.
+"""
+
+import gc
+import json
+import sys
+import tracemalloc
+from collections.abc import AsyncIterator
+from typing import Any
+
+import trio
+
+from penstock.runtime import Server, Service, serve
+
+KIB = 1024
+
+
+def offer(made: Service) -> None:
+    """Add publishers and handlers to a service, whose elements have the length, and take the
+    time, that a peer asks for.
+    """
+
+    @made.publisher("waits")
+    async def waits() -> AsyncIterator[bytes]:
+        await trio.sleep_forever()
+        yield b""
+
+    @made.publisher("text/{text}")
+    async def text(text: str) -> AsyncIterator[bytes]:
+        yield text.encode()
+
+    @made.publisher("sized/{size}")
+    async def sized(size: int) -> AsyncIterator[bytes]:
+        while True:
+            yield bytes(size)
+
+    @made.publisher("late/{size}/{milliseconds}")
+    async def late(size: int, milliseconds: int) -> AsyncIterator[bytes]:
+        while True:
+            await trio.sleep(milliseconds / 1000)
+            yield bytes(size)
+
+    @made.request("answer")
+    async def answer(payload: bytes) -> bytes:
+        return bytes(int(payload))
+
+    @made.request("keep")
+    async def keep(payload: bytes) -> bytes:
+        await trio.sleep_forever()
+        return payload
+
+
+def _accounted(server: Server) -> int:
+    """Return the bytes that the memory budget of the server counts."""
+    budget: Any = server._settings.budget
+    return int(budget.held())
+
+
+async def _obey(server: Server) -> None:
+    stdin = trio.wrap_file(sys.stdin)
+    before = 0
+    while command := (await stdin.readline()).strip():
+        if command == "empty":
+            await server._admission.wait_empty()
+        gc.collect()
+        current, peak = tracemalloc.get_traced_memory()
+        if command == "mark":
+            before = current
+            tracemalloc.reset_peak()
+        figures: dict[str, Any] = {
+            "held": current - before,
+            "peak": peak - before,
+            "counted": _accounted(server),
+        }
+        print(json.dumps(figures | {"connections": len(server._admission.open)}), flush=True)
+
+
+async def main() -> None:
+    """Serve until standard input ends."""
+    tracemalloc.start()
+    service = Service()
+    offer(service)
+    async with serve(service, "tcp://127.0.0.1:0", on_violation=lambda _: None) as server:
+        print(server.addresses[0].rpartition(":")[2], flush=True)
+        await _obey(server)
+
+
+if __name__ == "__main__":
+    trio.run(main)
