@@ -14,7 +14,7 @@ import shutil
 import subprocess
 import sys
 import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -150,21 +150,7 @@ def _source(folder: str) -> str:
     return f"tck/src/{folder}" if folder.startswith("penstock_tck") else f"src/{folder}"
 
 
-def _front_door_fault(contract: Mapping[str, Any]) -> Fault:
-    """A module outside all layers that imports the first private file of a protected package."""
-    package = str(contract["protected_modules"][0]).removesuffix(".*")
-    files = sorted((ROOT / _source(package.replace(".", "/"))).rglob("_[!_]*.py"))
-    private = files[0].relative_to(
-        (ROOT / _source(package.replace(".", "/"))).parents[package.count(".")]
-    )
-    return Fault("penstock", f"import {'.'.join(private.with_suffix('').parts)}", contract["name"])
-
-
-IMPORTS = [
-    *FAULTS,
-    *(_front_door_fault(contract) for contract in CONTRACTS if contract["type"] == "protected"),
-]
-PLANTED = {fault: f"_planted_{number:02}" for number, fault in enumerate(IMPORTS)}
+PLANTED = {fault: f"_planted_{number:02}" for number, fault in enumerate(FAULTS)}
 
 UNDER_TYPE_CHECKING = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
 CIRCLE = {
@@ -236,7 +222,7 @@ def test_the_code_itself_breaks_no_contract(tmp_path: Path) -> None:
     assert _reports(tmp_path, []) == {}
 
 
-@pytest.mark.parametrize("fault", IMPORTS, ids=str)
+@pytest.mark.parametrize("fault", FAULTS, ids=str)
 def test_a_forbidden_import_is_reported_by_its_contract(
     reports_of_imports: dict[str, str], fault: Fault
 ) -> None:
@@ -269,5 +255,5 @@ def test_a_circle_under_type_checking_is_reported(reports_of_structure: dict[str
 def test_each_contract_has_a_fault_that_it_catches() -> None:
     """A contract that no planted fault breaks might guard nothing."""
     assert sorted(
-        {contract["name"] for contract in CONTRACTS} - {fault.contract for fault in IMPORTS}
+        {contract["name"] for contract in CONTRACTS} - {fault.contract for fault in FAULTS}
     ) == [CIRCLES]

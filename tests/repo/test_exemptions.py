@@ -56,19 +56,23 @@ def test_an_exemption_passes_only_with_a_reason() -> None:
 
 
 def _configured_exemptions() -> list[str]:
-    """Each line of pyproject.toml that exempts something:
+    """Each line of pyproject.toml that exempts something, with the comment in front of it:
     ignored rules, ignored warnings, lines left out of coverage.
     """
-    lines, inside = [], False
+    lines, inside, comment = [], False, ""
     for line in text_of(Path("pyproject.toml")).splitlines():
-        if re.match(r'(ignore|filterwarnings|exclude_also|"[\w/*.]+") = \[', line):
+        if line.lstrip().startswith("#"):
+            comment = line
+            continue
+        if re.match(r'(ignore|filterwarnings|exclude_also|"[\w/*.{},-]+") = \[', line):
             inside = not line.rstrip().split("#")[0].rstrip().endswith("]")
             if not inside:
-                lines.append(line)
+                lines.append(f"{line} {comment}")
         elif line == "]":
             inside = False
         elif inside and line.strip() != '"error",':
-            lines.append(line.strip())
+            lines.append(f"{line.strip()} {comment}")
+        comment = ""
     return lines
 
 

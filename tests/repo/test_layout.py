@@ -109,25 +109,6 @@ def test_a_shelf_lists_its_packages() -> None:
         refuse(sorted(set(packages_in(layer)) - listed), f"penstock.{layer}.__all__ lacks:")
 
 
-def test_a_contract_guards_each_front_door() -> None:
-    """import-linter refuses an import of a layer's private files from outside the layer,
-    for every front door.
-    """
-    wanted = [
-        {
-            "name": f"{door} is entered by its front door",
-            "type": "protected",
-            "protected_modules": [f"penstock.{door}.*"],
-            "allowed_importers": [f"penstock.{door}"],
-        }
-        for door in front_doors()
-    ]
-    refuse(
-        (each for each in wanted if each not in CONTRACTS),
-        "[tool.importlinter] in pyproject.toml lacks these contracts:",
-    )
-
-
 def test_the_layers_contract_names_each_layer_that_exists() -> None:
     """The layers contract has each folder of penstock once, none of them in the brackets
     that mean "optional".
