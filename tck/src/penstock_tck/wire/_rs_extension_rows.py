@@ -11,11 +11,11 @@ from penstock_tck.wire.rsio import length_prefixed, varint
 
 EXTENSIONS = Table(REACTIVESOCKET)
 
-ANNOUNCED = "A server that has the extension, too, answers with the same frame."
+ANNOUNCED = "A server that also has the extension answers with the same frame."
 REFUSED = "A refusal is ERROR on stream 0 `auth`, 250 ms after the SETUP arrived."
 UNREADABLE = "Data that cannot be read is refused in the same way."
-GOES_ON = "A client may send it, too: streams that run go on."
-NO_NUMBER = "Data that is no varint is answered with ERROR `protocol:drain`."
+GOES_ON = "A client may also send it: streams that run go on."
+NO_NUMBER = "Data that is not a varint is answered with ERROR `protocol:drain`."
 
 KEEPALIVE, DRAIN, UNKNOWN = 1, 6, 200
 DRAIN_MESSAGE = 0x45

@@ -32,7 +32,7 @@ MISPLACED = (
     "read, the goodbye is `protocol:content N`."
 )
 GOES_ON = "Streams that run go on until then."
-NO_NUMBER = "A body that is no varint is `protocol:drain`."
+NO_NUMBER = "A body that is not a varint is `protocol:drain`."
 
 WRONG = io.length_prefixed("bearer") + io.length_prefixed("penstock tck: no such token")
 """Credentials that no target accepts."""
