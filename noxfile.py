@@ -245,7 +245,7 @@ for _version, _path in OTHERS.items():
 
 
 # These packages call no other library than attrs, as those do that are tested.
-INDEPENDENT = ("draft", "endpoint", "logs", "operators", "protocols", "session", "testing", "wire")
+INDEPENDENT = ("draft", "endpoint", "logs", "protocols", "session", "streams", "testing", "wire")
 
 
 @nox.session(python=MAIN)

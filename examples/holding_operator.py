@@ -5,8 +5,8 @@ tells when the total is due.
 import trio
 
 import penstock
-from penstock.core import Scope, Source
-from penstock.operators import HoldingStage, OperatorBase, Timer
+from penstock.streams import Scope, Source
+from penstock.streams.ops import HoldingStage, OperatorBase, Timer
 
 
 class Totals(OperatorBase[int, int]):

@@ -7,7 +7,7 @@ from typing import Any
 import trio
 
 import penstock
-from penstock.core import Scope, Source
+from penstock.streams import Scope, Source
 
 
 class Pairwise(penstock.ops.OperatorBase[Any, tuple[Any, Any]]):

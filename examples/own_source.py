@@ -6,7 +6,7 @@ import trio
 
 import penstock
 from penstock.api import add_demand
-from penstock.core import Scope
+from penstock.streams import Scope
 
 
 class Countdown(penstock.Source[int]):

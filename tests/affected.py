@@ -13,7 +13,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[1]
 CORE = (
     "tests/api",
-    "tests/operators/test_promises.py",
+    "tests/streams/ops/test_promises.py",
     "tests/protocols/rsio/test_requests.py",
     "tests/repo",
     "tests/runtime/client",

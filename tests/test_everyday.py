@@ -80,16 +80,10 @@ def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
 
 
 def test_an_operator_is_found_without_its_layer() -> None:
-    """A program that imports `penstock.core` alone can call the methods of `Source`
+    """A program that imports `penstock.streams` alone can call the methods of `Source`
     that are operators.
     """
-    _run("from penstock.core import from_iterable; print(from_iterable([1]).map(str))")
-
-
-def test_an_unknown_operator_is_an_attribute_error() -> None:
-    """The table of operators names the operator that it lacks."""
-    with pytest.raises(AttributeError, match="no operator 'nothing'"):
-        _ = penstock.core.OPERATORS.nothing
+    _run("from penstock.streams import from_iterable; print(from_iterable([1]).map(str))")
 
 
 def test_records_and_errors_are_pickled() -> None:

@@ -15,8 +15,8 @@ import trio
 
 from campaigns.bench._measure import Bar, Group, Opening, Timer
 from penstock import subscribe
-from penstock.core import Source, generate
 from penstock.logs import DiskLog, Retention, RingLog
+from penstock.streams import Source, generate
 
 ELEMENT: Final = b"x" * 100
 AT_ONCE: Final = 4_000

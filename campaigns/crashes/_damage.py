@@ -6,8 +6,8 @@ from enum import Enum
 from pathlib import Path
 
 from penstock.api import LogDamaged
-from penstock.core import collect
 from penstock.logs import DiskLog
+from penstock.streams import collect
 from tests.logs._opening import PLENTY, numbered
 
 APPENDS = (numbered(0, 20), numbered(20, 70), numbered(70, 100))

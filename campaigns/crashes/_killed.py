@@ -6,8 +6,8 @@ import sys
 from pathlib import Path
 from typing import NamedTuple
 
-from penstock.core import collect
 from penstock.logs import DiskLog
+from penstock.streams import collect
 from tests._real_time import HANGS_AFTER
 from tests.logs._opening import PLENTY
 

@@ -42,11 +42,11 @@ COPIED = (
 )
 
 LAYERS = {
-    "core": (["core/_sources.py"], ["core/test_sources.py"]),
+    "sources": (["streams/_sources.py"], ["streams/test_sources.py"]),
     "wire": (["wire/*"], ["wire"]),
     "session": (["session/*"], ["session"]),
     "rsio": (["protocols/rsio/*"], ["protocols/rsio"]),
-    "operators": (["operators/*"], ["operators"]),
+    "operators": (["streams/ops/*"], ["streams/ops"]),
 }
 """The sources of each layer, and its tests. mutmut gives pytest the ids of the tests of a function.
 If pytest does not find one of these, no mutant is tested. It does not find an id with an escaped

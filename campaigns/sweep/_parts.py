@@ -14,10 +14,11 @@ import trio
 import penstock
 from penstock import ops
 from penstock.api import PenstockError, Subscriber, Subscription
-from penstock.core import Scope, Source
-from penstock.operators import Operator, OperatorBase
+from penstock.core import Scope
+from penstock.streams import Source
+from penstock.streams.ops import Operator, OperatorBase
 from penstock.testing import LeakCensus
-from tests.operators.promises import NoTaps
+from tests.streams.ops.promises import NoTaps
 
 ELEMENTS: Final = 4
 

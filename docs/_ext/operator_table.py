@@ -21,7 +21,7 @@ from sphinx.application import Sphinx
 from sphinx.util import logging
 from sphinx.util.docutils import SphinxDirective
 
-import penstock.operators
+import penstock.streams.ops
 
 logger = logging.getLogger(__name__)
 
@@ -65,8 +65,8 @@ def promises() -> list[Promise]:
 
 
 def _operators() -> Iterator[tuple[str, Callable[..., Any]]]:
-    for name in penstock.operators.__all__:
-        value = getattr(penstock.operators, name)
+    for name in penstock.streams.ops.__all__:
+        value = getattr(penstock.streams.ops, name)
         if (
             inspect.isfunction(value)
             and name not in NO_OPERATORS
@@ -135,7 +135,7 @@ class OperatorTable(SphinxDirective):
         for row in rows:
             for part in row.missing():
                 logger.warning(
-                    "the docstring of penstock.operators.%s lacks %s",
+                    "the docstring of penstock.streams.ops.%s lacks %s",
                     row.name,
                     part,
                     location=self.get_location(),
@@ -146,7 +146,7 @@ class OperatorTable(SphinxDirective):
             head, cells = [*ABOUT], [[*row.ends.values()] for row in rows]
         table = [".. list-table::", "   :header-rows: 1", "", *_row(["operator", *head])]
         for row, texts in zip(rows, cells, strict=True):
-            table += _row([f":py:func:`~penstock.operators.{row.name}`", *texts])
+            table += _row([f":py:func:`~penstock.streams.ops.{row.name}`", *texts])
         return self.parse_text_to_nodes("\n".join(table))
 
 

@@ -3,10 +3,11 @@
 The layers, from the lowest up; each folder is a layer and is imported through its ``__init__``:
 
 * `penstock.api`: the vocabulary: the four interfaces, demand, every exception.
-* `penstock.core`: streams inside one process: sources, `subscribe`, sinks, topics.
+* `penstock.core`: what streams rest on: scopes own tasks, a pump pulls an iterator, guards.
+* `penstock.streams`: streams inside one process: sources, `subscribe`, sinks, topics. The operators
+  are `penstock.streams.ops`.
 * `penstock.logs`: elements that are kept at positions and replayed, in memory and in a file.
-* `penstock.operators`: functions over publishers, composed with `pipe`. `penstock.draft`: adapters
-  to the early draft of the standard.
+* `penstock.draft`: adapters to the early draft of the standard.
 * `penstock.spi`: everything that a plugin imports. `penstock.elements`, `penstock.transports`,
   `penstock.extensions` and `penstock.protocols` are the plugins that penstock ships.
 * `penstock.wire`, `penstock.session`: decoding and the state of a connection, without I/O.
@@ -16,8 +17,8 @@ The layers, from the lowest up; each folder is a layer and is imported through i
 * `penstock.cli`: the command ``penstock``.
 * `penstock.testing`: helpers for tests of your publishers and subscribers.
 
-The names that most programs need are here; `ops` is short for `penstock.operators`. Those that need
-trio are imported at their first use.
+The names that most programs need are here; `ops` is short for `penstock.streams.ops`. Those
+that need trio are imported at their first use.
 """
 
 # First: an interrupt during the other imports must find the hook in place.
@@ -206,7 +207,7 @@ __all__ = [
 ]
 
 _LAYERS: _typing.Final = frozenset(
-    {"core", "draft", "logs", "operators", "runtime", "session", "spi", "wire"}
+    {"core", "draft", "logs", "streams", "runtime", "session", "spi", "wire"}
 )
 """The layers that ``import penstock`` makes attributes of the package, at their first use."""
 

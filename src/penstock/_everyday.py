@@ -4,36 +4,9 @@ the root package imports this file when a program uses the first of them.
 So ``import penstock.blocking`` imports no trio.
 """
 
-from penstock import operators as ops
-from penstock.core import (
-    CallbackSubscriber,
-    MailboxSubscriber,
-    SlowPolicy,
-    Source,
-    Stream,
-    Streamable,
-    Topic,
-    TopicStatistics,
-    as_source,
-    collect,
-    empty,
-    failed,
-    first,
-    for_each,
-    from_async_iterable,
-    from_batches,
-    from_channel,
-    from_iterable,
-    from_publisher,
-    generate,
-    interval,
-    single,
-    timer,
-    to_channel,
-)
+from penstock.core import Stream
 from penstock.draft import MailboxPolicy, as_draft, as_modern
 from penstock.logs import DiskLog, Log, Retention, RingLog, Spool
-from penstock.operators import pipe, processor
 from penstock.runtime import (
     Peer,
     Received,
@@ -50,6 +23,33 @@ from penstock.runtime import (
     subscribe,
     tune_collector,
 )
+from penstock.streams import (
+    CallbackSubscriber,
+    MailboxSubscriber,
+    SlowPolicy,
+    Source,
+    Streamable,
+    Topic,
+    TopicStatistics,
+    as_source,
+    collect,
+    empty,
+    failed,
+    first,
+    for_each,
+    from_async_iterable,
+    from_batches,
+    from_channel,
+    from_iterable,
+    from_publisher,
+    generate,
+    interval,
+    ops,
+    single,
+    timer,
+    to_channel,
+)
+from penstock.streams.ops import pipe, processor
 
 __all__ = [
     "CallbackSubscriber",

@@ -25,7 +25,7 @@ from penstock_tck import (
 from penstock_tck import _random_scripts as scripts
 
 from penstock.api import UsageError
-from penstock.core import generate
+from penstock.streams import generate
 from tck.tests._honest_publishers import HonestSubscription
 from tck.tests._honest_verifications import HonestSynchronousPublisher
 

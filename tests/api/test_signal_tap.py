@@ -1,7 +1,7 @@
 """The numbers of signals stand in recorded files, and an object with the two members is a tap."""
 
 from penstock.api import SignalKind, SignalTap
-from tests.operators.promises import NoTaps
+from tests.streams.ops.promises import NoTaps
 
 
 def test_the_numbers_of_signals_do_not_change() -> None:

@@ -15,12 +15,12 @@ from campaigns.cuts._scenarios import SCENARIOS
 from campaigns.cuts._signal_recorder import SignalRecorder
 from campaigns.cuts._sweep import extra_seconds, sweep
 from campaigns.sweep._sweep import cheap_collections
-from penstock.core import CallbackSubscriber
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.connection._incoming_requests import SessionSlots
 from penstock.runtime.server._serve import Server
 from penstock.session import SendingStream, Session
 from penstock.session._receiving_stream import ReceivingStream
+from penstock.streams import CallbackSubscriber
 
 SAMPLE = 40  # disturbances of each scenario: all scenarios together then take about 20 s
 

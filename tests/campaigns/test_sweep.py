@@ -19,7 +19,7 @@ from campaigns.sweep._sweep import (
     run_cancelled,
     sweep,
 )
-from penstock.operators import OperatorBase
+from penstock.streams.ops import OperatorBase
 
 PAIRS = list(all_pairs())
 SEEDS = (1, 2)

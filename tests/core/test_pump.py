@@ -13,8 +13,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.api import UNBOUNDED, PublisherStopped, UsageError
-from penstock.core import _pump, subscribe
+from penstock.core import _pump
 from penstock.core._pump import FIRST_BURST, LONGEST_BURST, Pump
+from penstock.streams import subscribe
 from penstock.testing import run_virtual
 from tests.core._foreign import Recorder, boom
 from tests.core._helpers import Reports, Token, numbers, our_tasks, quiet, raised_by

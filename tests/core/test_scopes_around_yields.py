@@ -11,7 +11,7 @@ import pytest
 import trio
 
 from penstock.api import CleanupTimeout, PublisherStopped
-from penstock.core import subscribe
+from penstock.streams import subscribe
 from penstock.testing import run_virtual
 from tests.core._helpers import our_tasks, quiet
 from tests.core.test_pump import PumpHarness

@@ -5,8 +5,8 @@ and the answer to a second subscription.
 import pytest
 
 from penstock.api import InvalidStateError
-from penstock.core import MailboxRules
 from penstock.draft import MailboxPolicy
+from penstock.streams import MailboxRules
 from tests.core._foreign import CallRecorder
 
 

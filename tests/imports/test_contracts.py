@@ -43,7 +43,7 @@ API = "api imports the standard library only"
 BLOCKING = "blocking runs no event loop"
 CIRCLES = "No circles of imports"
 ENDPOINT = "endpoint does no I/O"
-IN_PROCESS = "core, operators and logs import nothing of the network"
+IN_PROCESS = "core, streams and logs import nothing of the network"
 NO_TRIO = "The clients without trio import nothing that runs on it"
 KIT = "penstock does not depend on the test kit"
 LAYERS = "Layers point one way"
@@ -83,21 +83,21 @@ FAULTS = [
     Fault("penstock/extensions", "import pluggy", SHIPPED),
     Fault("penstock/transports", "from penstock.core import subscribe", SHIPPED),
     Fault("penstock/elements", "from penstock.protocols import rsio", SHIPPED),
-    Fault("penstock/core", "from penstock.operators import pipe", LAYERS),
+    Fault("penstock/core", "from penstock.streams import subscribe", LAYERS),
     Fault("penstock/core", "from penstock import pipe", ROOT_PACKAGE),
     Fault("penstock/core", "import socket", IN_PROCESS),
     Fault("penstock/core", "import pluggy", IN_PROCESS),
     Fault("penstock/core", "from penstock.protocols import rsio", IN_PROCESS),
     Fault("penstock/core", "from penstock.draft import as_draft", LAYERS),
-    Fault("penstock/draft", "from penstock.operators import pipe", LAYERS),
+    Fault("penstock/draft", "from penstock.runtime import connect", LAYERS),
     Fault("penstock/draft", "import socket", IN_PROCESS),
-    Fault("penstock/logs", "from penstock.operators import pipe", LAYERS),
+    Fault("penstock/streams", "from penstock.logs import RingLog", LAYERS),
     Fault("penstock/logs", "import socket", IN_PROCESS),
     Fault("penstock/logs", "from penstock.session import Session", IN_PROCESS),
-    Fault("penstock/operators", "import penstock", ROOT_PACKAGE),
-    Fault("penstock/operators", "import penstock.testing", LAYERS),
-    Fault("penstock/operators", "from penstock.spi import Transport", IN_PROCESS),
-    Fault("penstock/operators", "from penstock.session import Session", IN_PROCESS),
+    Fault("penstock/streams", "import penstock", ROOT_PACKAGE),
+    Fault("penstock/streams", "import penstock.testing", LAYERS),
+    Fault("penstock/streams", "from penstock.spi import Transport", IN_PROCESS),
+    Fault("penstock/streams", "from penstock.session import Session", IN_PROCESS),
     Fault("penstock/spi", "from penstock.core import subscribe", LAYERS),
     Fault("penstock/spi", "from penstock.transports import TcpTransport", LAYERS),
     Fault("penstock/spi", "from penstock.protocols import rsio", PLUGIN_AUTHORS),
@@ -139,7 +139,7 @@ FAULTS = [
     Fault("penstock/wire", "from penstock.protocols.rsio import RsioDialect", LAYERS),
     Fault("penstock_tck", "from penstock.session import Session", TCK),
     Fault("penstock_tck", "from penstock.core import subscribe", TCK),
-    Fault("penstock_tck", "import penstock.operators", TCK),
+    Fault("penstock_tck", "import penstock.streams", TCK),
     Fault("penstock_tck", "from penstock import subscribe", TCK_ROOT),
     Fault("penstock_tck/wire", "from penstock.protocols import rsio", WIRE_CHECK),
     Fault("penstock_tck/wire", "from penstock.session import Session", WIRE_CHECK),
@@ -156,9 +156,9 @@ UNDER_TYPE_CHECKING = "from typing import TYPE_CHECKING\nif TYPE_CHECKING:\n"
 CIRCLE = {
     "src/penstock/core/_circle_one.py": "from penstock.core import _circle_two",
     "src/penstock/core/_circle_two.py": "from penstock.core import _circle_one",
-    "src/penstock/operators/_typed_one.py": "from penstock.operators import _typed_two",
-    "src/penstock/operators/_typed_two.py": (
-        f"{UNDER_TYPE_CHECKING}    from penstock.operators import _typed_one"
+    "src/penstock/streams/ops/_typed_one.py": "from penstock.streams.ops import _typed_two",
+    "src/penstock/streams/ops/_typed_two.py": (
+        f"{UNDER_TYPE_CHECKING}    from penstock.streams.ops import _typed_one"
     ),
     "tck/src/penstock_tck/_draft_checks/_circle_three.py": (
         "from penstock_tck._draft_checks import _circle_four"
@@ -249,7 +249,7 @@ def test_a_circle_under_type_checking_is_reported(reports_of_structure: dict[str
     """An import that only type checkers follow counts:
     the two files still cannot be understood one after the other.
     """
-    assert "No cycles are allowed in penstock.operators." in reports_of_structure[CIRCLES]
+    assert "No cycles are allowed in penstock.streams.ops." in reports_of_structure[CIRCLES]
 
 
 def test_each_contract_has_a_fault_that_it_catches() -> None:

@@ -21,8 +21,8 @@ from campaigns.crashes._damage import (
     reopened,
 )
 from penstock.api import LogDamaged
-from penstock.core import collect
 from penstock.logs import DiskLog, Retention
+from penstock.streams import collect
 from tests.logs._opening import PLENTY, numbered
 
 

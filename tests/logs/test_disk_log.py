@@ -11,8 +11,8 @@ import trio
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.api import LogDamaged, UsageError
-from penstock.core import collect, subscribe
 from penstock.logs import DiskLog, Retention
+from penstock.streams import collect, subscribe
 from tests.logs._opening import PLENTY, numbered
 
 

@@ -9,9 +9,9 @@ import pytest
 import trio
 
 from penstock.api import LogError
-from penstock.core import collect
 from penstock.logs import DiskLog, Retention
 from penstock.logs import _disk_store as module
+from penstock.streams import collect
 from tests.logs._opening import PLENTY, numbered
 
 

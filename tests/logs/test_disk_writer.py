@@ -11,11 +11,11 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from penstock.api import InternalError
-from penstock.core import collect
 from penstock.logs import DiskLog
 from penstock.logs import _log_base as base
 from penstock.logs._disk_writer import Ticket
 from penstock.logs._work import Append, Result, Work
+from penstock.streams import collect
 from tests._real_time import HANGS_AFTER
 from tests.logs._opening import PLENTY
 

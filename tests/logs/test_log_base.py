@@ -5,8 +5,8 @@ import trio
 from trio.testing import MockClock, assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.api import LimitExceeded, PositionNotRetained, UsageError
-from penstock.core import collect, subscribe
 from penstock.logs import Retention, RingLog
+from penstock.streams import collect, subscribe
 from penstock.testing import ManualSubscriber
 from tests.logs._opening import numbered
 

@@ -7,9 +7,9 @@ from hypothesis import strategies as st
 from trio.testing import MockClock
 
 from penstock.api import BytesList
-from penstock.core import collect
 from penstock.logs import Retention, RingLog
 from penstock.logs._ring_log import COMPACT_AT
+from penstock.streams import collect
 from penstock.testing import run_virtual
 from tests.logs._opening import numbered
 

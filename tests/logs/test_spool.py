@@ -11,10 +11,10 @@ import trio.testing
 from trio.testing import MockClock
 
 from penstock.api import LogError, PositionNotRetained, PublisherFailed, Rejected, UsageError
-from penstock.core import collect, generate
 from penstock.logs import DiskLog, Retention, RingLog, Spool
 from penstock.runtime import Service, remote, serve
 from penstock.spi import Reconnect
+from penstock.streams import collect, generate
 from penstock.testing import ManualPublisher
 
 KEEP_ALL = Retention(max_count=1_000_000)

@@ -8,12 +8,11 @@ from typing import Any
 import pyarrow.parquet as pq
 import pytest
 
-from penstock import operators as ops
 from penstock.api import SignalKind, UsageError
-from penstock.core import collect
 from penstock.recording import Recorder
 from penstock.runtime import Service, connect, serve
 from penstock.spi import build_registry
+from penstock.streams import collect, ops
 from tests.recording._record import facts_of, rows_of
 
 

@@ -10,10 +10,9 @@ import pytest
 import trio
 import trio.testing
 
-from penstock import operators as ops
 from penstock.api import UNBOUNDED, Limits, Publisher, PublisherFailed, SlowSubscriber
-from penstock.core import Source, generate, subscribe
 from penstock.runtime import Service, connect, serve
+from penstock.streams import Source, generate, ops, subscribe
 
 DIALECTS = ["rsio", "reactivesocket"]
 LAST = 400

@@ -9,8 +9,8 @@ import trio
 import trio.testing
 
 from penstock.api import Limits, PublisherFailed, SlowSubscriber
-from penstock.core import Topic
 from penstock.runtime import Service, connect, serve
+from penstock.streams import Topic
 
 DIALECTS = ["rsio", "reactivesocket"]
 

@@ -15,10 +15,10 @@ import trio.testing
 
 import penstock
 from penstock.api import ProtocolError, PublisherFailed, UsageError
-from penstock.core import Source
 from penstock.elements import JsonSerializer
 from penstock.runtime import Service, connect, serve
 from penstock.spi import PeerIdentity, TypeCodeFailed
+from penstock.streams import Source
 
 
 @dataclasses.dataclass

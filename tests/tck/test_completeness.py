@@ -6,7 +6,7 @@ from types import ModuleType
 
 import pytest
 
-from penstock import Source, core, ops, runtime
+from penstock import Source, ops, runtime, streams
 from tests.tck import (
     _penstock_publisher,
     test_operators_as_publishers,
@@ -64,8 +64,8 @@ def _accepts_a_function(name: str) -> bool:
 
 
 def test_every_source_is_verified() -> None:
-    """A new source in `penstock.core` needs a verification in test_publishers.py."""
-    sources = _sources(core)
+    """A new source in `penstock.streams` needs a verification in test_publishers.py."""
+    sources = _sources(streams)
     assert {"from_iterable", "generate", "interval", "Topic"} <= sources
     assert sorted(sources - _verified(test_publishers, test_topics)) == []
 
@@ -85,7 +85,7 @@ def test_every_operator_is_verified() -> None:
 def test_every_verified_name_exists() -> None:
     """A row of a renamed operator would verify a name that does not exist."""
     assert _verified(test_operators_as_publishers) <= _operators()
-    assert _verified(test_publishers, test_topics) <= set(core.__all__)
+    assert _verified(test_publishers, test_topics) <= set(streams.__all__)
 
 
 @pytest.mark.parametrize("name", sorted(filter(_accepts_a_function, _operators())))

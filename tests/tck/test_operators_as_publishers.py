@@ -21,7 +21,7 @@ from penstock_tck import CountingPublisher
 
 import penstock
 from penstock import UNBOUNDED, Source, ops, pipe
-from tests.operators.promises import NoTaps
+from tests.streams.ops.promises import NoTaps
 from tests.tck._penstock_publisher import (
     PenstockPublisher,
     numbers,

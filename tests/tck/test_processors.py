@@ -16,7 +16,7 @@ from penstock_tck import ProcessorVerification, PublisherVerification, Subscribe
 
 import penstock
 from penstock import Publisher, Subscriber, Subscription, ops
-from tests.operators.promises import NoTaps
+from tests.streams.ops.promises import NoTaps
 
 
 class _Operator(ProcessorVerification):

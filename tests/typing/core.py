@@ -9,7 +9,7 @@ import trio
 
 import penstock
 from penstock import Source, Stream, Topic, TopicStatistics
-from penstock.core import as_source, generate
+from penstock.streams import as_source, generate
 
 
 class Reading:

@@ -13,7 +13,7 @@ import trio
 import penstock
 from penstock import Source, Stream, Topic, from_iterable, generate, ops
 from penstock.core import Scope
-from penstock.operators import Operator, OperatorBase
+from penstock.streams.ops import Operator, OperatorBase
 
 A = TypeVar("A")
 

@@ -162,7 +162,7 @@ class ExtensionLink(Protocol):
         `on_fact`. If it has ended, nothing happens.
         """
 
-    # Any: a source of `penstock.core`, which is a layer above this one.
+    # Any: a source of `penstock.streams`, which is a layer above this one.
     def source_of(self, stream_id: int) -> Any:
         """Return the source that the service has found for a stream of the peer.
         Call it in `before_accept`.

@@ -18,9 +18,9 @@ from penstock.api import Limits, UsageError
 from penstock.cli._encoding import encoding_argument, in_encoding
 from penstock.cli._logging import log_arguments, start_logs
 from penstock.cli._tls import tls_arguments, transport_options
-from penstock.core import Topic
 from penstock.runtime import Service, serve, tune_collector
 from penstock.spi import parse_url
+from penstock.streams import Topic
 
 CHUNK = 64 << 10
 """Bytes to read at a time, at most."""

@@ -37,6 +37,18 @@ from penstock.api import (
 T = TypeVar("T")
 
 
+class EndedSubscription(Subscription):
+    """The subscription of a stream that ended before it began."""
+
+    __slots__ = ()
+
+    def request(self, n: int, /) -> None:
+        """Do nothing: rule 3.6."""
+
+    def cancel(self, /) -> None:
+        """Do nothing: rule 3.7."""
+
+
 class Relay(Subscriber[T], Subscription, Generic[T]):
     """Passes every signal to the subscriber below, and every request to the publisher above."""
 

@@ -21,8 +21,8 @@ from penstock.api import (
     on_next_packed_of,
     split_packed,
 )
+from penstock.core._relay import EndedSubscription
 from penstock.core._signal_counter import SignalCounter
-from penstock.core._sources import EndedSubscription
 
 _SIZED: Final = (bytes, bytearray, memoryview)
 MOST_JOINED: Final = 1024

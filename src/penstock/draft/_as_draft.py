@@ -36,13 +36,13 @@ from penstock.core import (
     EndedSubscription,
     PublisherGuard,
     Report,
-    Topic,
     check_hook,
     has_methods_of,
     log_violation,
     report,
 )
 from penstock.draft._interfaces import DraftPublisher, DraftSubscriber, DraftSubscription
+from penstock.streams import Topic
 
 T = TypeVar("T")
 

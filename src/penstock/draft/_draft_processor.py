@@ -12,10 +12,11 @@ from typing import Any, TypeVar
 import trio
 
 from penstock.api import Processor, Subscription, UsageError, shown
-from penstock.core import MailboxSubscriber, Report, has_methods_of, log_violation
+from penstock.core import Report, has_methods_of, log_violation
 from penstock.draft._as_draft import as_draft
 from penstock.draft._interfaces import DraftProcessor, DraftSubscriber, DraftSubscription
 from penstock.draft._mailbox_policy import MailboxPolicy
+from penstock.streams import MailboxSubscriber
 
 A = TypeVar("A")
 B = TypeVar("B")

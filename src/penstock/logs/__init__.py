@@ -4,7 +4,7 @@
 * `Spool` writes the elements of a publisher that keeps none to a log.
 * `Retention` says how much a log keeps. `Log.transaction` appends elements exactly once.
 
-Imports `penstock.api`, `penstock.core` and trio.
+Imports `penstock.api`, `penstock.core`, `penstock.streams` and trio.
 """
 
 from penstock.logs._disk_log import DiskLog

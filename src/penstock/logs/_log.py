@@ -15,8 +15,8 @@ from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
 from typing import overload
 
-from penstock.core import Source
 from penstock.logs._positions import DEFAULT_PARTITION, MOST_BYTES_AT_ONCE, MOST_STAGED, Position
+from penstock.streams import Source
 
 
 class Transaction(ABC):

@@ -28,7 +28,7 @@ from penstock.api import (
     UsageError,
     on_fact_of,
 )
-from penstock.core import Scope, Source, check_seconds, empty, failed, from_batches, generate
+from penstock.core import Scope, check_seconds
 from penstock.logs._log import Log, Transaction
 from penstock.logs._positions import (
     DEFAULT_PARTITION,
@@ -46,6 +46,7 @@ from penstock.logs._positions import (
 from penstock.logs._retention import Retention
 from penstock.logs._transaction import StagedTransaction
 from penstock.logs._work import Acknowledge, Append, PartitionState, Publish, Result, Work
+from penstock.streams import Source, empty, failed, from_batches, generate
 
 
 class LogBase(Log):

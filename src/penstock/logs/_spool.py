@@ -25,7 +25,7 @@ from penstock.api import (
     UsageError,
     shown,
 )
-from penstock.core import PositionedStream, Source, Streamable, as_source, open_into
+from penstock.core import PositionedStream
 from penstock.logs._log import Log
 from penstock.logs._positions import (
     DEFAULT_PARTITION,
@@ -33,6 +33,7 @@ from penstock.logs._positions import (
     MOST_BYTES_AT_ONCE,
     unknown_partition,
 )
+from penstock.streams import Source, Streamable, as_source, open_into
 
 DEFAULT_SPOOL_DEMAND: Final = 1_024
 """Elements that are requested ahead of the log: enough for one commit, so that the publisher

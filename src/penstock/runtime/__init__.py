@@ -1,7 +1,7 @@
 """Connections on trio: `Service`, `connect`, `serve`, and `subscribe` with a URL.
 Each connection is one nursery.
 
-May import every layer but operators, elements, transports, extensions and protocols, and the layers
+May import every layer but draft, elements, transports, extensions and protocols, and the layers
 above it. Inside, client and server are built on connection, and connection on service.
 """
 

@@ -16,8 +16,8 @@ import trio
 import trio.testing
 
 from penstock.api import LimitExceeded, PositionNotRetained, UsageError
-from penstock.core import collect, subscribe
 from penstock.logs import Log, Retention
+from penstock.streams import collect, subscribe
 
 OpenLog: TypeAlias = Callable[[Sequence[str], Retention], AbstractAsyncContextManager[Log]]
 """Returns the context of a new, empty log with these partitions and this retention."""

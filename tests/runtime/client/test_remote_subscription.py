@@ -7,11 +7,12 @@ import trio
 from trio.testing import MockClock
 
 from penstock.api import Positions, ProtocolError, Rejected, Subscriber
-from penstock.core import Scope, Source, collect, from_iterable
+from penstock.core import Scope
 from penstock.extensions import Position
 from penstock.logs import Retention, RingLog
 from penstock.runtime import Service, remote, serve, subscribe
 from penstock.spi import Reconnect
+from penstock.streams import Source, collect, from_iterable
 
 KEEP_ALL = Retention(max_count=1_000_000)
 PROTOCOLS = ("rsio", "reactivesocket")

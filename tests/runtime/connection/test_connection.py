@@ -12,7 +12,7 @@ import trio
 import trustme
 
 from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed, Subscriber
-from penstock.core import Scope, Source, _pump, single
+from penstock.core import Scope, _pump
 from penstock.extensions import Keepalive
 from penstock.protocols import rsio
 from penstock.runtime import Service, connect, serve, subscribe
@@ -29,6 +29,7 @@ from penstock.spi import (
     hookimpl,
     parse_url,
 )
+from penstock.streams import Source, single
 from penstock.testing import run_virtual
 from penstock.transports import MemoryTransport, memory_stream_pair
 from tests._real_time import HANGS_AFTER

@@ -15,7 +15,6 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, UsageError
-from penstock.core import Topic
 from penstock.runtime import (
     Server,
     Service,
@@ -25,6 +24,7 @@ from penstock.runtime import (
     serve_until_signal,
     subscribe,
 )
+from penstock.streams import Topic
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import interruptible, signal_until_it_ends
 from tests.runtime._services import numbers_service

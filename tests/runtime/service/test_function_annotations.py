@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING, Annotated, Any
 import pytest
 
 from penstock.api import UsageError
-from penstock.core import Source, Topic
 from penstock.runtime.service._function_annotations import (
     Annotations,
     called_function,
     element_type_of,
 )
+from penstock.streams import Source, Topic
 
 if TYPE_CHECKING:
     from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping

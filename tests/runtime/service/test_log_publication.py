@@ -11,10 +11,10 @@ from trio.testing import MockClock
 
 import penstock
 from penstock.api import NotAvailable, PositionNotRetained, PublisherFailed, Rejected, UsageError
-from penstock.core import collect
 from penstock.logs import Log, Retention, RingLog
 from penstock.runtime import Peer, Service, connect, remote, serve, subscribe
 from penstock.spi import StreamEnded, build_registry, hookimpl
+from penstock.streams import collect
 
 KEEP_ALL = Retention(max_count=1_000_000)
 PROTOCOLS = ("rsio", "reactivesocket")

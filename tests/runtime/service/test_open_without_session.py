@@ -19,7 +19,7 @@ from penstock.api import (
     Subscriber,
     UsageError,
 )
-from penstock.core import Scope, Source
+from penstock.core import Scope
 from penstock.runtime.service import (
     FactoryFailed,
     Forbidden,
@@ -31,6 +31,7 @@ from penstock.runtime.service import (
     StreamCount,
 )
 from penstock.spi import Outcome, PeerIdentity, build_registry
+from penstock.streams import Source
 from tests.runtime._plain_subscriber import PlainSubscriber
 
 PEER = PeerIdentity(address="http://somewhere")

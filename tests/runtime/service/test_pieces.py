@@ -7,8 +7,9 @@ import trio
 import trio.testing
 
 from penstock.api import UsageError
-from penstock.core import Scope, from_iterable
+from penstock.core import Scope
 from penstock.runtime.service._pieces import ElementsOfPieces
+from penstock.streams import from_iterable
 from penstock.testing import ManualPublisher
 from tests.runtime._plain_subscriber import PlainSubscriber
 

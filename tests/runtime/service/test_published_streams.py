@@ -17,8 +17,9 @@ from penstock.api import (
     Subscription,
     UsageError,
 )
-from penstock.core import Scope, Source
+from penstock.core import Scope
 from penstock.runtime import Service, connect, serve
+from penstock.streams import Source
 from penstock.testing import ManualPublisher
 from tests.runtime._services import numbers_service
 

@@ -8,11 +8,11 @@ import pytest
 import trio
 
 from penstock.api import LogError, PublisherFailed, UsageError
-from penstock.core import collect
 from penstock.logs import DiskLog, Log, Retention, RingLog
 from penstock.runtime import Peer, Received, Service, connect, receive, serve
 from penstock.runtime.service._receive import pieces
 from penstock.spi import PeerIdentity
+from penstock.streams import collect
 
 
 class Writer:

@@ -23,13 +23,13 @@ from typing import Any, Final, cast
 import trio
 
 from penstock.api import ConnectionLost, PenstockError, Rejected
-from penstock.core import Source
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.client._reopen_after_drain import ReopenAfterDrain, was_moved
 from penstock.runtime.connection import ConnectionTask, Peer, RemoteOpening, RemoteStream, is_quiet
 from penstock.session import own_copy
 from penstock.spi import Connection, Registry, may_reconnect
+from penstock.streams import Source
 
 Block = AbstractAsyncContextManager[RemoteStream[Any]]
 

@@ -29,13 +29,9 @@ from penstock.core import (
     PositionedStream,
     Report,
     Scope,
-    Source,
     Stream,
-    Streamable,
     log_violation,
-    open_into,
 )
-from penstock.core import subscribe as subscribe_here
 from penstock.logs import Log
 from penstock.runtime.client._connect import check_setup, with_auth
 from penstock.runtime.client._open_connection import OpenConnection
@@ -71,6 +67,8 @@ from penstock.spi import (
     parse_url,
     resolve_serializer,
 )
+from penstock.streams import Source, Streamable, open_into
+from penstock.streams import subscribe as subscribe_here
 
 T = TypeVar("T")
 

@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Any, Protocol
 
 from penstock.api import Rejected, Subscriber, Subscription, add_demand
-from penstock.core import Relay, Scope, Source
+from penstock.core import Relay, Scope
 from penstock.runtime.connection import ConnectionTask
+from penstock.streams import Source
 
 
 class NextConnection(Protocol):

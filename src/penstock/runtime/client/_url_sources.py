@@ -27,7 +27,7 @@ from penstock.api import (
     on_next_many_of,
     shown,
 )
-from penstock.core import Scope, Source
+from penstock.core import Scope
 from penstock.runtime.connection import Decoder
 from penstock.spi import (
     ElementSink,
@@ -38,6 +38,7 @@ from penstock.spi import (
     Url,
     UrlSource,
 )
+from penstock.streams import Source
 
 
 def check_connectable(registry: Registry, url: Url) -> None:

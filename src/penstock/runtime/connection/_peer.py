@@ -21,7 +21,7 @@ from penstock.api import (
     on_fact_of,
     shown,
 )
-from penstock.core import DEFAULT_DEMAND, Scope, Source, Stream, check_in_trio
+from penstock.core import DEFAULT_DEMAND, Scope, Stream, check_in_trio
 from penstock.runtime.connection._connection import ConnectionTask, statistics_of
 from penstock.runtime.connection._decoder import AnnouncedSerializer, AwaitingSerializer, Decoder
 from penstock.runtime.connection._remote_stream import RemoteStream
@@ -36,6 +36,7 @@ from penstock.spi import (
     load_answer,
     resolve_serializer,
 )
+from penstock.streams import Source
 
 T = TypeVar("T")
 

@@ -19,11 +19,12 @@ from functools import partial
 from typing import Any, Final
 
 from penstock.api import PlaceInStream, Positions, Subscriber, UsageError, shown
-from penstock.core import Scope, Source, generate
+from penstock.core import Scope
 from penstock.logs import DEFAULT_PARTITION, Log, not_retained
 from penstock.runtime.service._cannot_open import UnfitPosition
 from penstock.runtime.service._function_annotations import called_function, open_parameters
 from penstock.runtime.service._router import Pattern
+from penstock.streams import Source, generate
 
 LOG_WORDS: Final = ("partition", "start", "stop", "positions", "after", "timeout", "subscription")
 """The words of a log behind the ``?`` of a name. ``subscription`` changes nothing:

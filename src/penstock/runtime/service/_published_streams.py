@@ -27,15 +27,7 @@ from penstock.api import (
     public_text,
     text_of,
 )
-from penstock.core import (
-    ChildScope,
-    EndedSubscription,
-    Relay,
-    Report,
-    Scope,
-    report,
-    waits_for_demand,
-)
+from penstock.core import ChildScope, EndedSubscription, Relay, Report, Scope, report
 from penstock.runtime.service._authorisation import Authorisation
 from penstock.runtime.service._cannot_open import (
     CannotOpen,
@@ -54,6 +46,7 @@ from penstock.runtime.service._service import Publication, Service
 from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
 from penstock.runtime.service._stream_slot import StreamSlot, StreamSlots
 from penstock.spi import PeerIdentity, Registry, Serializer
+from penstock.streams import waits_for_demand
 
 Observe: TypeAlias = Callable[[str | Request], StreamCount | None]
 """Called for each stream that is opened;

@@ -16,7 +16,6 @@ from typing import Any, TypeVar
 import attrs
 
 from penstock.api import FIRST_BYTE, Model, Request, UsageError, decode_named_request, shown
-from penstock.core import Source, Streamable, as_source, from_batches, generate
 from penstock.logs import Log
 from penstock.runtime.service._cannot_open import MayOpen, NoSuchPublisher, UnfitPayload
 from penstock.runtime.service._description import LONGEST_NAME, offer_description
@@ -36,6 +35,7 @@ from penstock.spi import (
     check_serializer_argument,
     resolve_serializer,
 )
+from penstock.streams import Source, Streamable, as_source, from_batches, generate
 
 F = TypeVar("F", bound=Callable[..., Any])
 

@@ -1,0 +1,64 @@
+"""The bound on how long one subscriber may hold up a publisher that gives its elements to many,
+at the pace of the slowest.
+
+A subscriber that requests nothing stops such a publisher for all others. Inside one process that is
+the program's own choice: there is no bound unless the publisher sets one. A subscriber behind a
+network is a stranger: if the publisher sets no bound, it has that of its scope,
+`Scope.max_hold_up`.
+"""
+
+from math import inf
+from typing import Any, Final
+
+from penstock.api import SlowSubscriber, Subscriber, UsageError, shown
+from penstock.core import PublisherGuard
+from penstock.streams._slow_policy import SlowPolicy
+
+IN_PROCESS: Final = inf
+"""The bound of a subscriber inside the process: none."""
+
+
+def check_hold_up(asked: object, slow: SlowPolicy = SlowPolicy.WAIT) -> float | None:
+    """Return `asked`, the bound that a publisher sets for all subscribers, or None. Raises
+    UsageError for another value.
+    """
+    if asked is None:
+        return None
+    # True is a number for Python, and would be a bound of one second.
+    # `not asked > 0`, because a NaN must be refused, too.
+    if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
+        raise UsageError(
+            f"max_hold_up is {shown(asked)}; it is a time in seconds above 0, math.inf for no "
+            "bound, or None for the default"
+        )
+    if slow is not SlowPolicy.WAIT:
+        raise UsageError(
+            f"max_hold_up={shown(asked)} with SlowPolicy.{slow.name}, which never waits for a "
+            "subscriber; leave it out"
+        )
+    return float(asked)
+
+
+def hold_up_bound_of(subscriber: Subscriber[Any]) -> float:
+    """Return the bound of a subscriber that has come through `Publisher.subscribe`,
+    which has no parameter for it.
+    """
+    # The guard in front of a pipe knows the scope of the pipe.
+    # A server attaches such a pipe to each of its peers.
+    return subscriber.max_hold_up if isinstance(subscriber, PublisherGuard) else IN_PROCESS
+
+
+def held_up(
+    seconds: float, *, what: str = "topic", setting: str = "Topic(max_hold_up=...)"
+) -> SlowSubscriber:
+    """Return the error of a subscriber that has held up `what` for `seconds`.
+    `setting` is where the bound can be changed.
+    """
+    return SlowSubscriber(
+        f"this subscriber requested nothing for {seconds:g} s while its {what} waited for it, "
+        f"which holds up all other subscribers ({setting}; Limits.max_hold_up for subscribers "
+        f"over a network). Request more, or sooner; or give the {what} a longer bound, or another "
+        "`slow`",
+        limit="max_hold_up",
+        value=seconds,
+    )
