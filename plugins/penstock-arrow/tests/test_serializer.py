@@ -48,7 +48,7 @@ def written(schema: pa.Schema, *batches: pa.RecordBatch, codec: str | None = Non
 
 @pytest.mark.parametrize("name", COLUMNS)
 def test_a_column_of_each_kind_arrives_as_it_was(name: str) -> None:
-    """With its nulls; a slice of a batch, too."""
+    """The nulls arrive as well, and so does a slice of a batch."""
     batch = batch_of(name)
     for element in (batch, batch.slice(3, 5), batch.slice(0, 0)):
         assert ARROW.loads(ARROW.dumps(element)) == element
@@ -129,7 +129,7 @@ def test_rows_without_bytes_are_bounded() -> None:
 
 
 def test_offsets_that_lead_out_of_a_buffer_are_refused() -> None:
-    """By itself pyarrow would read the memory behind it."""
+    """By itself pyarrow would read the memory after it."""
     data = bytearray(ARROW.dumps(pa.RecordBatch.from_pydict({"t": ["aaaa", "bbbb"]})))
     at = data.index((4).to_bytes(4, "little") + (8).to_bytes(4, "little"))
     data[at : at + 4] = (1 << 30).to_bytes(4, "little")
@@ -138,7 +138,9 @@ def test_offsets_that_lead_out_of_a_buffer_are_refused() -> None:
 
 
 def test_changed_bytes_are_refused_or_are_a_sound_batch() -> None:
-    """2,000 times one or more bytes, always the same ones; what is read is looked at as a whole."""
+    """One or more bytes are changed, 2,000 times, always the same ones. A batch that is read is
+    validated in full.
+    """
     chance = random.Random(1)
     data = ARROW.dumps(batch_of("int", "text", "list", "struct", "words"))
     refused = 0

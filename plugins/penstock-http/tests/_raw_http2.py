@@ -41,7 +41,7 @@ class RawClient:
             await self.stream.send_all(self.h2.data_to_send())
 
     async def send(self, data: bytes) -> None:
-        """Send bytes as they are. A server that has closed already is not an error."""
+        """Send bytes unchanged. A server that has closed already is not an error."""
         with suppress(trio.BrokenResourceError):
             await self.stream.send_all(data)
 
@@ -89,7 +89,8 @@ class RawClient:
         """Yield the type, the flags, the stream and the body of each frame,
         until the end of the connection.
 
-        Without h2: it knows nothing of the streams of an attack, and takes nothing behind a GOAWAY.
+        It does not use h2, which knows nothing of the streams of an attack, and takes nothing after
+        a GOAWAY.
         """
         data = b""
         while True:

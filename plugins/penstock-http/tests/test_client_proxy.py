@@ -1,5 +1,5 @@
-"""`subscribe` through a proxy: by the option, by the environment, with a tunnel for https://,
-and what a proxy refuses.
+"""`subscribe` through a proxy: by the option, by the environment, with a tunnel for https://, and
+the refusals of a proxy.
 """
 
 from collections.abc import AsyncIterator, Sequence
@@ -145,7 +145,7 @@ async def test_https_goes_through_a_tunnel() -> None:
 
 
 async def test_the_environment_names_a_proxy(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As for other programs; no_proxy and an empty option go around it."""
+    """Its variables are the usual ones; no_proxy and an empty option go around the proxy."""
     async with serve(service(), "http://127.0.0.1:0") as server, a_proxy() as proxy:
         url = f"{server.addresses[0]}/p/numbers/3"
         monkeypatch.setenv("http_proxy", proxy.url)

@@ -144,7 +144,7 @@ async def test_the_commands_of_the_readme(version: str, tmp_path: Path) -> None:
 
 
 async def test_positions_streams_and_events() -> None:
-    """A batch that is asked for again, elements as they come, and server-sent events."""
+    """A batch that is asked for again, elements one by one, and server-sent events."""
     async with site() as base:
         url = await subscribe(f"{base}/p/numbers/4?request=4")
         for position, rest in (
@@ -233,7 +233,7 @@ async def test_a_wrong_url_or_option_is_refused(
 
 
 async def test_the_example_prints_its_output() -> None:
-    """The shell script of the page, line by line; the page shows both as they are."""
+    """The shell script of the page runs line by line; the page shows script and output unchanged."""
     example = Path(__file__).parent.parent / "examples" / "life_cycle.sh"
     page = (Path(__file__).parents[3] / "docs" / "how-to" / "http.md").read_text()
     for shown in (example, example.with_suffix(".out")):

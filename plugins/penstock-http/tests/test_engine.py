@@ -143,7 +143,7 @@ def test_the_location_is_relative_or_below_the_public_url() -> None:
     ],
 )
 def test_a_wrong_request_has_an_answer_that_is_final(path: str, status: int) -> None:
-    """No subscription is made. The answer says that there is no stream, and no cache keeps it."""
+    """No subscription is made. The answer says that no stream exists, and no cache keeps it."""
     client = Client()
     response = client.send(path)
     assert isinstance(response, Response)
@@ -558,7 +558,7 @@ def test_events_end_with_the_stream() -> None:
 
 
 def test_events_do_not_need_positions_to_go_on() -> None:
-    """A page cannot set headers: what was sent is forgotten, but for the last events."""
+    """A page cannot set headers: the sent events are forgotten, but for the last ones."""
     client = Client(max_elements=300)
     path = client.subscribe(UNBOUNDED)
     events = client.send(f"{path}/events", "GET")

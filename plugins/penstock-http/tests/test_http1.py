@@ -276,7 +276,7 @@ async def test_a_malformed_request_is_refused_and_ends_its_connection(
     raw: bytes, status: int, autojump_clock: Clock
 ) -> None:
     """Where the next request begins is not known.
-    Nothing behind it is served, and another connection goes on.
+    Nothing after it is served, and another connection goes on.
     """
     async with world() as (server, nursery):
         client, other = await server.connect(nursery), await server.connect(nursery)

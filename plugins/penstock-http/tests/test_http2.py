@@ -116,7 +116,7 @@ async def test_a_poll_that_is_reset_loses_nothing_and_leaves_the_others(
 
 
 async def test_a_request_that_is_reset_at_once_is_not_looked_at(autojump_clock: Clock) -> None:
-    """Its RST_STREAM came with it, so its task begins behind it."""
+    """Its RST_STREAM came with it, so its task begins after that."""
     async with connected() as (client, server, _):
         path = await client.subscribe("slow/10", 1)
         client.h2.send_headers(

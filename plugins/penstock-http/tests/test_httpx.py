@@ -59,7 +59,7 @@ async def test_the_life_of_a_stream(library: Any, version: str) -> None:
 @pytest.mark.parametrize("version", ["HTTP/1.1", "HTTP/2"])
 async def test_a_streamed_batch_and_a_part_of_it_again(library: Any, version: str) -> None:
     """The answer ends with the demand.
-    A poll with a position gets what comes behind it once more.
+    A poll with a position gets the elements after it once more.
     """
     headers = {**BATCHES, "X-Rsio-Delivery": "stream"}
     async with _client(library, version) as (client, publishers):

@@ -53,7 +53,7 @@ def _configuration(folder: Path, port: int, target: int, gzip: str) -> str:
 
 @asynccontextmanager
 async def _nginx(port: int, target: int, folder: Path, gzip: str = "") -> AsyncIterator[str]:
-    """Run nginx at `port` in front of the port `target`; yield the URL of the publishers."""
+    """Run nginx at `port` as a proxy of the port `target`; yield the URL of the publishers."""
     (folder / "nginx.conf").write_text(_configuration(folder, port, target, gzip))
     async with trio.open_nursery() as nursery:
         command = [NGINX, "-c", str(folder / "nginx.conf"), "-e", str(folder / "error.log")]
@@ -168,7 +168,7 @@ async def test_each_user_of_nginx_has_places_of_its_own(tmp_path: Path) -> None:
             for source, headers in (
                 ("127.0.0.2", []),
                 ("127.0.0.2", []),
-                # What a client writes itself counts for nothing.
+                # A header that a client writes itself counts for nothing.
                 ("127.0.0.2", ["X-Forwarded-For: 203.0.113.7"]),
                 ("127.0.0.3", []),
             )
@@ -190,7 +190,7 @@ async def test_the_log_of_nginx_has_no_secret(tmp_path: Path) -> None:
 
 
 async def test_nginx_compresses_single_elements_and_no_batch(tmp_path: Path) -> None:
-    """A batch has its own coding already, and comes as it was sent."""
+    """A batch has its own coding already, and comes unchanged."""
     large = penstock.Service()
     large.publish("large", [b"x" * 5000] * 5)
     async with _served(

@@ -1,4 +1,4 @@
-"""Proxies in front of the server: which of them are believed, and how they name their clients."""
+"""Proxies of the server: which of them are believed, and how they name their clients."""
 
 from ipaddress import ip_address
 

@@ -113,7 +113,7 @@ async def test_without_permission_nothing_is_pushed(
 
 async def test_a_second_request_adds_to_the_first_one(autojump_clock: Clock) -> None:
     """It is answered at once, and the first one carries all pushes.
-    A poll that waits is preferred to pushes, too.
+    A poll that waits is also preferred to pushes.
     """
     async with connected() as (client, _):
         path = await client.subscribe("slow/10")
@@ -142,8 +142,8 @@ async def test_a_pushed_element_can_be_asked_for(autojump_clock: Clock) -> None:
 
 @pytest.mark.parametrize("window", [1 << 16, 0])
 async def test_a_push_that_is_reset_is_not_delivered(window: int, autojump_clock: Clock) -> None:
-    """Behind its end, or before: without a window none of it was sent. The pushes end, and a
-    poll has the element and those behind it.
+    """The reset comes after the end of the push, or before: without a window none of it was sent.
+    The pushes end, and a poll has the element and the following ones.
     """
     async with connected(INITIAL_WINDOW_SIZE=window) as (client, _):
         path = await client.subscribe("slow/10")

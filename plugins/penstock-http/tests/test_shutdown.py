@@ -85,8 +85,8 @@ async def test_a_shutdown_ends_within_its_time(
 async def test_requests_that_wait_are_answered_in_a_shutdown(
     state: str, answer: bytes, autojump_clock: Clock
 ) -> None:
-    """At once: a poll gets 503 with ``X-Rsio-Error``, the others end in good order. The
-    connection ends behind that.
+    """A poll gets 503 with ``X-Rsio-Error`` at once, the others end in good order. The connection
+    ends after that.
     """
     received: list[bytes] = []
     async with trio.open_nursery() as reading, busy(state, "HTTP/1.1", drain=20) as client:

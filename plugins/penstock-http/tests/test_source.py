@@ -405,7 +405,7 @@ async def test_a_wrong_answer_ends_the_stream(
 
 
 async def test_a_redirect_that_names_a_user_does_not_show_it(autojump_clock: Clock) -> None:
-    """The part before '@' is not a part of the Host header, and is no credentials."""
+    """The part before '@' is neither a part of the Host header nor credentials."""
     _, server = await draft(
         (307, {"Location": "http://ann:secret@site/p/y"}, b""), CREATED, (410, {}, b""), demand=8
     )

@@ -152,7 +152,7 @@ async def test_without_the_extension_on_both_sides_spans_are_not_linked(
 async def test_a_refused_stream_and_a_lost_connection_leave_nothing(
     sides: tuple[Side, Side], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """The span of the subscriber ends with an error; the publisher has none."""
+    """The span of the subscriber ends with an error; the publisher has no span."""
     server, client = sides
     async with (
         penstock.serve(

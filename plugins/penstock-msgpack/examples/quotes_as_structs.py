@@ -20,7 +20,7 @@ class Quote(msgspec.Struct):
 
 
 class Trade(msgspec.Struct):
-    """What a subscriber with the wrong class expects."""
+    """The class that a mistaken subscriber expects."""
 
     symbol: str
     volume: int

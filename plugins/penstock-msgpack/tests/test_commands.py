@@ -46,7 +46,7 @@ async def test_cat_asks_for_the_encoding(
 async def test_pub_speaks_the_encoding_from_the_first_byte(
     monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
-    """The client does so, too: its URL names the encoding."""
+    """The client also does so: its URL names the encoding."""
     lines = tmp_path / "lines"
     lines.write_text("one\ntwo\n", encoding="utf-8")
     with lines.open(encoding="utf-8") as file:

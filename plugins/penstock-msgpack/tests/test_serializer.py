@@ -52,7 +52,7 @@ values = st.recursive(
 
 @given(element=values.filter(lambda value: value is not None))
 def test_an_element_is_restored(element: object) -> None:
-    """Every value that is accepted, timestamps included, is equal to the one that arrives."""
+    """Every accepted value, timestamps included, arrives as an equal value."""
     restored = SERIALIZER.loads(SERIALIZER.dumps(element))
     assert (restored, type(restored)) == (element, type(element))
 

@@ -232,7 +232,7 @@ ACCEPTED: dict[str, tuple[bytes, rsio.Message]] = {
 
 @pytest.mark.parametrize(("data", "record"), ACCEPTED.values(), ids=ACCEPTED)
 def test_every_form_that_protocol_buffers_allow_is_read(data: bytes, record: rsio.Message) -> None:
-    """Byte by byte, and with another message behind it."""
+    """Each is read byte by byte, and with another message after it."""
     assert decode(data) == ([record], None, len(data))
     sink = Stream()
     ENCODING.decoder(sink, sink.streams, LIMITS).feed(data + ENCODING.encode(ITEM))
@@ -268,8 +268,8 @@ BAD: dict[str, bytes] = {
 
 @pytest.mark.parametrize("data", BAD.values(), ids=BAD)
 def test_bytes_that_are_no_message_are_refused(data: bytes) -> None:
-    """With the last byte of the body;
-    and the bytes behind it have no effect, also if they would continue the broken field.
+    """They are refused with the last byte of the body; the bytes after it have no effect, also if
+    they would continue the broken field.
     """
     assert decode(data) == ([], "protocol:encoding", len(data))
     sink = Stream()
@@ -409,7 +409,7 @@ def test_a_body_that_the_package_refuses_is_refused(body: bytes) -> None:
     """
     try:
         CLASSES["Cancel"].FromString(body)
-    except Exception:  # of the package, in whichever of its implementations
+    except Exception:  # of the package, in any of its implementations
         assert decode(message(0x12, body))[1] == "protocol:encoding"
 
 

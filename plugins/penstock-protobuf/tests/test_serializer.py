@@ -59,7 +59,7 @@ def test_messages_of_a_class_are_sent_without_its_name() -> None:
 
 
 def test_another_time_zone_is_the_same_instant() -> None:
-    """A timestamp has none, and is read as UTC."""
+    """A timestamp has no time zone, and is read as UTC."""
     summer = dt.datetime(2026, 7, 1, 12, tzinfo=dt.timezone(dt.timedelta(hours=2)))
     assert SERIALIZER.loads(SERIALIZER.dumps(summer)) == summer
 
@@ -107,8 +107,8 @@ def packed(message: Message, cut: int = 0) -> bytes:
     ],
 )
 def test_bytes_that_are_no_element_are_a_protocol_error(data: bytes) -> None:
-    """An unknown name, a message that is cut, a text that is no UTF-8, and a time
-    that Python does not have.
+    """An unknown name, a message that is cut, a text that is not UTF-8, and a time that Python does
+    not have.
     """
     with pytest.raises(ProtocolError):
         SERIALIZER.loads(data)

@@ -46,7 +46,7 @@ def batches_in(folder: Path) -> int:
 
 
 class Driver:
-    """The program, in a process group of its own."""
+    """The program, in a separate process group."""
 
     def __init__(self, uri: str, folder: Path, most: int) -> None:
         command = [sys.executable, __file__, uri, str(folder), str(most)]

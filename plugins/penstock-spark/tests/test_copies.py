@@ -78,8 +78,8 @@ def _write(folder: Path, table: pa.Table, group: int, name: str = "signals-1.par
 def test_a_part_that_came_again_does_not_change_the_figures(
     tmp_path: Path, order: list[int], group: int
 ) -> None:
-    """Also if its row groups overlap the others only partly. The waits are counted once, too:
-    six at most.
+    """Its row groups may overlap the others only partly. The waits are also counted once: six at
+    most.
     """
     rows = _table(tmp_path, [*GOOD, Signal(ON_COMPLETE)])
     _write(tmp_path, rows.take(order), group)
@@ -137,7 +137,7 @@ def test_random_copies_change_nothing(tmp_path: Path, seed: int) -> None:
 
 
 def test_other_rows_with_the_same_numbers_are_refused(tmp_path: Path) -> None:
-    """They are no copies: two recordings have the same process number. Both files are named."""
+    """They are not copies: two recordings have the same process number. Both files are named."""
     first = _write(tmp_path, _table(tmp_path, [*GOOD, Signal(ON_COMPLETE)]), 9)
     second = _write(tmp_path, _table(tmp_path, BAD), 9, "signals-2.parquet")
     with pytest.raises(UsageError) as caught:

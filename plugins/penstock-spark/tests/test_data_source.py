@@ -74,7 +74,7 @@ def test_columns_of_the_program_have_to_be_those_of_the_options(
     "options", [{}, {"includeMetadata": "false"}, JSON, JSON | {"undecodable": "_corrupt"}]
 )
 def test_the_same_columns_are_taken(spark: Any, options: dict[str, str]) -> None:
-    """Also if the types are spelled in another way.
+    """The types may be spelled in another way.
     Columns that Spark has asked for are not compared.
     """
     source = PenstockDataSource(OPTIONS | options)

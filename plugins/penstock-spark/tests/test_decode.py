@@ -97,7 +97,7 @@ def test_a_date_is_a_text(value_format: str) -> None:
 @pytest.mark.parametrize("value_format", ["json", "msgpack"])
 @pytest.mark.parametrize("day", [5, True, "soon", "2026-02-30", {"y": 1}], ids=str)
 def test_what_is_no_date_is_found(day: object, value_format: str) -> None:
-    """A number is none: a column of ids would become days since 1970."""
+    """A number is not a date: a column of ids would become days since 1970."""
     dumps = {"json": lambda value: json.dumps(value).encode(), "msgpack": msgspec.msgpack.encode}[
         value_format
     ]
@@ -317,7 +317,7 @@ def test_a_missing_value_of_a_column_that_must_have_one_is_refused() -> None:
 @pytest.mark.parametrize("value_format", ["json", "msgpack", "arrow"])
 def test_an_element_without_a_value_that_it_must_have_is_undecodable(value_format: str) -> None:
     """With _corrupt its bytes arrive in that column, and its row has nulls:
-    so Spark is not told that the column has none.
+    so Spark is not told that the column has no nulls.
     """
     options = {
         "uri": "tcp://a:1",

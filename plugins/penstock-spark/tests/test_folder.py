@@ -96,7 +96,7 @@ def _texts_of(name: str) -> Callable[[Path], None]:
 def test_a_file_that_is_no_part_of_a_record_is_named_before_the_job(
     record: Path, name: str, change: Callable[[Path], None], text: str
 ) -> None:
-    """Before Spark starts, too: `files_of` needs no session."""
+    """They are found before Spark starts: `files_of` needs no session."""
     change(record / name)
     with pytest.raises(UsageError) as caught:
         files_of(record)
@@ -187,7 +187,7 @@ def test_a_copy_of_the_file_of_a_process_counts_once(record: Path) -> None:
 
 
 def test_two_names_of_one_subscription_are_two_recordings(record: Path) -> None:
-    """A copy is none."""
+    """A copy is not another recording."""
     (record / "subscriptions-copy.parquet").write_bytes((record / SUBSCRIPTIONS).read_bytes())
     assert audit(None, record)["subscriptions"] == 50
     tell_subscriptions(record, Trace(streams={1: []}), publisher="other")

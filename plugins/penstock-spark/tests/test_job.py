@@ -114,7 +114,7 @@ def test_a_planted_violation_is_found_in_any_shape_of_trace(tmp_path: Path, rule
 
 
 def test_an_error_answers_a_bad_request_in_a_later_row_group(tmp_path: Path) -> None:
-    """Also if it comes a thousand rows later."""
+    """It may come a thousand rows later."""
     trace = Trace()
     between = [Signal(REQUEST, 1), Signal(ON_NEXT, 1)] * 500
     trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, -5), *between, Signal(ON_ERROR)])

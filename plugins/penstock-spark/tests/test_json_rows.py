@@ -1,5 +1,5 @@
-"""One verdict on an element of JSON, whatever the schema names and however the element is
-written; and what its values become.
+"""One verdict on an element of JSON, under every schema and in every spelling of the element; and
+what its values become.
 """
 
 import base64
@@ -195,7 +195,7 @@ def test_maps_are_objects() -> None:
     ],
 )
 def test_what_is_no_map_is_undecodable(text: str) -> None:
-    """A list of pairs is none; a key comes once."""
+    """A list of pairs is not a map; a key comes once."""
     assert row_of(f'{{"counts":{text}}}'.encode(), MORE) is None
 
 

@@ -83,7 +83,7 @@ def plan_of(publisher: KnownPublisher, now: list[float] | None = None, **options
 
 
 def test_a_share_is_in_proportion_and_uses_all_of_the_limit() -> None:
-    """Also if the limit is lower than the number of partitions."""
+    """The limit may be lower than the number of partitions."""
     assert share({EAST: 300, WEST: 100}, 40) == {EAST: 30, WEST: 10}
     assert share({EAST: 300, WEST: 100}, 1000) == {EAST: 300, WEST: 100}
     assert share({EAST: 3, WEST: 3}, 1) == {EAST: 1, WEST: 0}
@@ -490,7 +490,7 @@ def test_a_checkpoint_of_other_streams_is_refused() -> None:
 
 def test_a_checkpoint_belongs_to_the_query_whose_id_it_has() -> None:
     """One without an id takes the first one that is given.
-    A batch that is read again is refused, too.
+    A batch that is read again is also refused.
     """
     publisher = KnownPublisher({EAST: Facts(0, 50)})
     start = Offset({EAST: 0})
@@ -511,7 +511,7 @@ def test_a_checkpoint_belongs_to_the_query_whose_id_it_has() -> None:
 
 
 def test_a_checkpoint_belongs_to_one_kind_of_delivery() -> None:
-    """A count of elements is no position, also if elements may be lost."""
+    """A count of elements is not a position, also if elements may be lost."""
     publisher = KnownPublisher({EAST: Facts(0, 50)})
     with pytest.raises(UsageError, match="belongs to a query with delivery=atMostOnce"):
         plan_of(publisher, failOnDataLoss="false").latest(Offset({("orders", ""): 40}))

@@ -81,7 +81,7 @@ def test_a_subscriber_gets_the_rows_partition_by_partition(spark: Any, tmp_path:
 
 
 def wait_for_jobs(spark: Any, *, active: bool) -> None:
-    """Wait until Spark has a job, or has none."""
+    """Wait until Spark has a job, or until it has no job."""
     for _ in range(2_400):
         if bool(spark.sparkContext.statusTracker().getActiveJobsIds()) == active:
             return

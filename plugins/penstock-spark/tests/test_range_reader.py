@@ -214,7 +214,7 @@ def test_a_range_that_the_publisher_does_not_have_is_refused(server: Served) -> 
     with pytest.raises(ProtocolError, match=text):
         list(task(server, part).read())
     assert list(task(server, part, failOnDataLoss="false").read()) == []
-    # Of a log that has begun anew, and has the start of the range alone.
+    # A log that has begun anew, and has the start of the range alone.
     half, options = (
         PART._replace(start=19_990, stop=60_000),
         {"penstock.client.readTimeoutMs": "1000"},

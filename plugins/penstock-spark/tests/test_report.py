@@ -163,7 +163,7 @@ def test_a_gap_without_the_file_of_its_process_is_counted(tmp_path: Path) -> Non
 
 
 def test_a_process_that_did_not_end_is_named(tmp_path: Path) -> None:
-    """It may have written a file after its last count, so more rows are no fault."""
+    """It may have written a file after its last count, so more rows are not a fault."""
     trace = Trace()
     trace.add([Signal(ON_SUBSCRIBE), Signal(REQUEST, 5)])
     tell_process(tmp_path, rows=1, ended=None)

@@ -1,5 +1,5 @@
-"""The sink on Spark itself: each batch is in the log once, whatever is killed;
-and mistakes are told.
+"""The sink on Spark itself: each batch is in the log once, also if a process is killed; and
+mistakes are told.
 """
 
 import os

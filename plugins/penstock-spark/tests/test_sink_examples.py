@@ -25,7 +25,7 @@ def main_of(name: str) -> Any:
 def test_publish_dataframe_prints_what_the_page_shows(
     spark: Any, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Three rows, as far as they were asked for."""
+    """Only the three requested rows are printed."""
     trio.run(main_of("publish_dataframe"), spark)
     assert capsys.readouterr().out == (EXAMPLES / "publish_dataframe.out").read_text()
 

@@ -170,7 +170,7 @@ def test_a_full_disk_is_told_and_the_batch_can_be_committed_later(tmp_path: Path
 
 
 def test_a_commit_that_takes_too_long_is_told(tmp_path: Path) -> None:
-    """With the option that gives it more time. The batch is appended once all the same."""
+    """The text names the option that gives it more time. The batch is still appended once."""
     may_go_on = threading.Event()
     with Receiver(tmp_path) as receiver:
         stage(settings(receiver), task(), iter([[b"1"]]))
@@ -239,7 +239,7 @@ def _batch(**columns: list[Any]) -> pa.RecordBatch:
 
 
 def test_rows_become_elements_in_three_formats() -> None:
-    """Values as they are, JSON objects, and Arrow streams."""
+    """Plain values, JSON objects, and Arrow streams."""
     check_columns([("value", "string")], "raw")
     assert encoder_of("raw")(_batch(value=["a", "ü"])) == [b"a", "ü".encode()]
     assert encoder_of("json")(_batch(a=[1, 2], b=["x", None])) == [

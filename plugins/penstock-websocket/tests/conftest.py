@@ -31,7 +31,7 @@ class RawClient:
         self.stream = stream
 
     async def send(self, data: bytes) -> None:
-        """Send bytes as they are. A server that has closed already is not an error."""
+        """Send bytes unchanged. A server that has closed already is not an error."""
         with suppress(trio.BrokenResourceError):
             await self.stream.send_all(data)
 
@@ -50,7 +50,7 @@ class RawClient:
         return (await self.head()).partition("\r\n")[0]
 
     async def head(self) -> str:
-        """Return the head of the response, byte by byte, so that no frame behind it is lost."""
+        """Return the head of the response, byte by byte, so that no frame after it is lost."""
         head = b""
         while not head.endswith(b"\r\n\r\n"):
             byte = await self.stream.receive_some(1)

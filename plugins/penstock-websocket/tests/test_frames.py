@@ -1,4 +1,4 @@
-"""Frames without a connection: what is judged at which byte."""
+"""Frames without a connection, and the byte at which each fault is judged."""
 
 from collections.abc import Callable
 

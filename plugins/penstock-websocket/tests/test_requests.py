@@ -94,7 +94,7 @@ def test_another_version_is_answered_with_the_known_one() -> None:
 
 
 def test_headers_are_bounded_in_bytes_and_in_number() -> None:
-    """16 KiB and 100 fields; the request has five of its own."""
+    """16 KiB and 100 fields, of which the request itself has five."""
     assert _status(_request(), size=16 << 10) == 101
     assert _status(_request(), size=(16 << 10) + 1) == 431
     assert _status(_request(*[("x-a", "b")] * 95)) == 101
@@ -120,7 +120,7 @@ def test_the_first_known_subprotocol_of_the_client_is_chosen(
 
 
 def test_without_a_known_subprotocol_the_request_is_refused() -> None:
-    """Also if the client offers an encoding of RS.io that is not installed."""
+    """An encoding of RS.io that is not installed is not known."""
     assert _status(_request(sec_websocket_protocol="mqtt")) == 400
     assert _status(_request(sec_websocket_protocol="rsio.v0+msgpack")) == 400
 

@@ -245,9 +245,7 @@ async def test_before_the_hello_a_client_sends_short_messages(nursery: trio.Nurs
 async def test_messages_behind_the_first_one_wait_until_it_was_examined(
     nursery: trio.Nursery,
 ) -> None:
-    """A long request behind a SETUP is not a fault of the client,
-    and the server does not hold it.
-    """
+    """A long request after a SETUP is not a fault of the client, and the server does not hold it."""
     listener = await _listen(nursery)
     client = await TRANSPORT.connect(listener.addresses[0], options=FRAMED, nursery=nursery)
     server = await listener.accept()

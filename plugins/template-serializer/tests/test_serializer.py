@@ -14,7 +14,7 @@ SERIALIZER = FractionSerializer()
     ("element", "data"), [(Fraction(3, 4), b"3/4"), (Fraction(-1), b"-1/1"), (Fraction(0), b"0/1")]
 )
 def test_a_fraction_is_restored(element: Fraction, data: bytes) -> None:
-    """`loads` returns an element equal to the one that `dumps` got."""
+    """`loads` returns an element that is equal to the argument of `dumps`."""
     assert SERIALIZER.dumps(element) == data
     assert SERIALIZER.loads(data) == element
 

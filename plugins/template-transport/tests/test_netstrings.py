@@ -1,5 +1,5 @@
-"""What is special of netstrings. Write a file of this kind for your transport: a hostile peer
-sends its bytes past the transport.
+"""Tests for netstrings alone. Write a file of this kind for your transport: a hostile peer sends
+its bytes past the transport.
 """
 
 import pytest

@@ -276,7 +276,7 @@ async def test_messages_stay_whole_in_both_directions(pair: Pair) -> None:
             for message in messages:
                 await sender.send(message)
             for message in messages:
-                # Also for a message that has arrived together with the one before.
+                # A message may have arrived together with the one before.
                 with assert_checkpoints():
                     assert await receiver.receive() == message
     await _close(client, server)

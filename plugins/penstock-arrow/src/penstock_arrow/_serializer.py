@@ -7,8 +7,8 @@ Rules of this file:
 * The bytes come from a peer, and pyarrow trusts them: it follows offsets that lead out of a buffer,
   and inflates what is compressed. So compressed buffers are refused before the batch is read, and
   the batch is validated in full.
-* A batch refers to the received bytes. Its rows are bounded by them, too: a column of nulls would
-  have 2^63 rows and no bytes.
+* A batch refers to the received bytes. They also bound its rows: a column of nulls would have 2^63
+  rows and no bytes.
 """
 
 from typing import Any, Final
@@ -71,7 +71,7 @@ class ArrowSerializer(Serializer):
     def loads(self, data: bytes, /) -> object:
         try:
             batch = _read(pa.py_buffer(data))
-            # First: the validation looks at each row.
+            # This check comes before the validation, which looks at each row.
             if batch.num_rows > len(data) * ROWS_PER_BYTE:
                 raise ValueError(f"it claims {batch.num_rows:,} rows in {len(data):,} bytes")
             # Without this a hostile offset is followed when a value is looked at.
@@ -112,7 +112,7 @@ def _read(buffer: Any) -> Any:
     source = pa.BufferReader(buffer)
     reader = pa.ipc.open_stream(source, options=_READING)
     batch = reader.read_next_batch()
-    # To the end: bytes behind it are found by the place that is reached.
+    # The stream is read to its end: bytes after it are found by the place that is reached.
     for _ in reader:
         raise ValueError("it has more than one batch")
     if source.tell() != buffer.size:

@@ -1,4 +1,4 @@
-"""What a request leads to, and the wait for its answer: the same for every version of HTTP.
+"""The effect of a request, and the wait for its answer: the same for every version of HTTP.
 
 Rules of this file:
 
@@ -30,7 +30,7 @@ PIECE: Final = 64 << 10
 """Bytes of an answer that are written at a time: each has its own deadline."""
 
 GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, ConnectionLost)
-"""What a write raises if the client has gone."""
+"""The exceptions of a write after the client has gone."""
 
 _SECRET: Final = re.compile(r"^/s/[^/]*")
 
@@ -239,7 +239,7 @@ class Answering:
             if await self._write_parts(stream, outlet, wait):
                 await outlet.end()
                 outlet.on_written()
-        finally:  # behind a cancel too
+        finally:  # after a cancel too
             if not outlet.is_written:
                 stream.on_lost()
         wait.check()

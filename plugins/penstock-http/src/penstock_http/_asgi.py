@@ -1,5 +1,5 @@
 """The mapping as an ASGI application, for a web server on trio: `AsgiApp`, and the transport
-``asgi://name`` that serves behind it.
+``asgi://name`` that serves through it.
 
 Rules of this file:
 

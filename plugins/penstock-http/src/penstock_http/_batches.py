@@ -56,7 +56,7 @@ class LengthPrefixedReader:
         return elements
 
     def end(self) -> None:
-        """Check that the body has ended behind an element. Raises ConnectionLost if it was cut."""
+        """Check that the body has ended after an element. Raises ConnectionLost if it was cut."""
         if self._buffer:
             raise ConnectionLost("the body of a batch has ended inside an element")
 

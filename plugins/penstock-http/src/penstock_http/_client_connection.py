@@ -62,7 +62,7 @@ async def open_connection(
     url: SplitResult, proxy: Proxy | None, options: TransportOptions, nursery: trio.Nursery
 ) -> ByteConnection:
     """Connect to the server of `url`, or to the proxy; through the proxy for https://. Raises
-    ConnectionLost, and what a proxy refuses.
+    ConnectionLost, also if a proxy refuses.
     """
     host, port = url.hostname or "", url.port or _PORTS[url.scheme]
     first = (host, port) if proxy is None else (proxy.host, proxy.port)
@@ -148,7 +148,7 @@ class ClientConnection:
                 return Answer(event.status_code, dict(pairs))
 
     async def body(self) -> AsyncIterator[bytes]:
-        """Yield the parts of the body as they come, to its end."""
+        """Yield each part of the body when it comes, to the end."""
         while True:
             event = await self._next()
             if isinstance(event, h11.Data):

@@ -20,7 +20,7 @@ from penstock.spi import TransportOptions
 
 OPTION: Final = "http.proxy"
 _PORT: Final = 80
-"""The port of a proxy whose URL has none."""
+"""The port of a proxy whose URL names no port."""
 
 
 @attrs.frozen(repr=False)

@@ -118,8 +118,8 @@ class Engine:
         return answer(201, ("Location", location), idle)
 
     def expire(self, now: float) -> float | None:
-        """Forget subscriptions that no client has used for `Settings.idle` seconds. Return when
-        to call again, None if there is none.
+        """Forget subscriptions that no client has used for `Settings.idle` seconds. Return when to
+        call again, None if no subscription is left.
         """
         idle = self._settings.idle
         next_due: float | None = None

@@ -35,13 +35,13 @@ KEPT_EVENTS: Final = 256
 """Events that are kept for a page that connects again."""
 
 UNBUFFERED: Final = ("X-Accel-Buffering", "no")
-"""Tells nginx to pass on each part as it comes."""
+"""Tells nginx to pass on each part at once."""
 
 SHUTDOWN: Final = "the server shuts down"
 
 
 class _Exchange:
-    """What they have in common."""
+    """The common part of all exchanges."""
 
     def __init__(self, subscription: ClientSubscription, due: float) -> None:
         self._subscription = subscription
@@ -126,7 +126,7 @@ class Poll(_Exchange):
 
 class Pushes(_Exchange):
     """A request for more elements, over HTTP/2:
-    they are pushed on its stream as they come, until the demand is used up.
+    each is pushed on its stream at once, until the demand is used up.
 
     A client that reads batches gets them if its Accept-Encoding names their coding;
     others get one element in each push.
@@ -153,7 +153,7 @@ class Pushes(_Exchange):
         """Nothing more is pushed on the stream of this request."""
 
     def advance(self, now: float, *, draining: bool = False) -> tuple[str, Response] | None:
-        """Return the path and the answer to push, or None if there is none now."""
+        """Return the path and the answer to push, or None if nothing can be pushed now."""
         subscription = self._subscription
         path, positions = f"{self._path}/element/{subscription.cursor}", self._positions()
         # Elements that are to be sent again were in a push that the client has reset:

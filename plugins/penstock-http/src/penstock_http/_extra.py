@@ -34,7 +34,7 @@ def is_origin(text: str) -> bool:
 
 def origins_of(extra: Mapping[str, object], name: str) -> frozenset[str]:
     """Return the origins of pages that an option names.
-    Raises UsageError for a text that is none.
+    Raises UsageError for a text that is not an origin.
     """
     origins = frozenset(map(normal_origin, texts_of(extra, name)))
     for origin in origins:

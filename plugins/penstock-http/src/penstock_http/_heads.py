@@ -45,13 +45,13 @@ class Head:
     host: str
     keeps_alive: bool
     is_chunkable: bool
-    """Whether the answer may be in chunks: HTTP/1.0 has none."""
+    """Whether the answer may be in chunks: HTTP/1.0 does not have them."""
     has_body: bool
     expects_continue: bool
     asks_for_websocket: bool = False
     """Whether the request asks to upgrade the connection to a WebSocket."""
     scheme: str = ""
-    """The one that a request of HTTP/2 tells."""
+    """The scheme of a request of HTTP/2; empty otherwise."""
 
 
 class HeadReader:

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * ``/metrics`` is for the networks in ``http.metrics``.
-  To all others, and without that option, there is no such page.
+  For all others, and without that option, the page does not exist.
 * ``/asyncapi.json`` shows what the service describes to this client, with its credentials; nothing
   without ``Service(describe=True)``.
 """

@@ -1,4 +1,4 @@
-"""Proxies in front of the server: the client behind a request, and behind a connection.
+"""Proxies of the server: which client a request, or a connection, comes from.
 
 Rules of this file:
 
@@ -83,7 +83,7 @@ def behind(proxy: PeerIdentity, client: Address, port: int | None = None) -> Pee
 
 
 def read_networks(texts: Iterable[str], option: str) -> tuple[Network, ...]:
-    """Return networks: ``10.0.0.0/8``, ``::1``. Raises UsageError for a text that is none."""
+    """Return networks: ``10.0.0.0/8``, ``::1``. Raises UsageError for another text."""
     networks: list[Network] = []
     for text in texts:
         try:

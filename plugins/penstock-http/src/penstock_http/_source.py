@@ -339,9 +339,7 @@ class _Reading:
         self._broken += 1
 
     async def _read_batch(self, connection: ClientConnection, at: int, *, is_final: bool) -> None:
-        """Deliver the elements of a batch as they come;
-        or, if it has no position, when it is complete.
-        """
+        """Deliver each element of a batch at once; without a position, when it is complete."""
         reader, whole = LengthPrefixedReader(self._options.limits.max_element), list[bytes]()
         parts = connection.body()
         try:
@@ -406,7 +404,7 @@ def _parts_of(url: str) -> SplitResult:
 
 def _followed(url: str, answer: Answer) -> str:
     """Return the URL that the Location of an answer leads to.
-    Raises ProtocolError if it is none of HTTP.
+    Raises ProtocolError if it is not a URL of HTTP.
     """
     location = answer.headers["location"]
     try:

@@ -37,7 +37,7 @@ class Unfit(Exception):
 
 @attrs.frozen
 class Ended:
-    """How a stream has ended: the answer to each request behind its last element."""
+    """How a stream has ended: the answer to each request after its last element."""
 
     status: int
     text: str = ""
@@ -235,8 +235,8 @@ class ClientSubscription(Subscriber[bytes]):
             self._ask()
 
     def resend(self, delivery: Delivery) -> None:
-        """Send the elements of `delivery` again, and those behind it,
-        if no later request has said more.
+        """Send the elements of `delivery` again, and the following ones, if no later request has
+        said more.
         """
         if delivery in self._deliveries and self.base <= delivery.start:
             self.cursor = delivery.start

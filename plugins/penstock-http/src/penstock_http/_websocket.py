@@ -47,8 +47,8 @@ def websocket_on(
 
 
 def _with_origins(extra: Mapping[str, object]) -> dict[str, object]:
-    """Return options in which pages and hosts that may send requests may open WebSockets too, if
-    there are no other ones for these.
+    """Return options in which pages and hosts that may send requests may open WebSockets too,
+    unless separate options name those for WebSockets.
     """
     inherited = {
         f"ws.{name}": extra[f"http.{name}"]

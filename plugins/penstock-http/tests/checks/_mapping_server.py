@@ -30,7 +30,7 @@ CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-s
 
 
 class Refused(Exception):
-    """A request with a number that is none."""
+    """A request whose number cannot be read."""
 
 
 @attrs.define

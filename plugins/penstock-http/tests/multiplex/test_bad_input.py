@@ -55,7 +55,7 @@ async def _beside_a_subscriber(serving: Any, url: str) -> AsyncIterator[penstock
     ):
         await anext(stream)
         yield server
-        # During the attack and behind it.
+        # During the attack and after it.
         for _ in range(20):
             assert await anext(stream) == bytes(100_000)
 

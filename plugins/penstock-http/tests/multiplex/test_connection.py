@@ -60,7 +60,7 @@ async def _pair(ends_type: Any, options: TransportOptions) -> AsyncIterator[Pair
 async def test_closing_ends_within_its_time_if_the_peer_reads_nothing(
     ends_type: Any, options: TransportOptions, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """Also in the middle of a send that was cancelled."""
+    """A send that was cancelled in the middle changes nothing about it."""
     async with _pair(ends_type, options) as (client, server):
         server._mux.stop()
         await wait_all_tasks_blocked()
@@ -79,7 +79,7 @@ async def test_cancelling_ends_at_once_whatever_the_peer_does(
     ends_type: Any, options: TransportOptions, autojump_clock: trio.testing.MockClock, call: str
 ) -> None:
     """The peer reads nothing and sends nothing.
-    Neither the call nor the abort behind it waits for it.
+    Neither the call nor the abort after it waits for it.
     """
     patient = replace(options, close_timeout=100.0)
     async with _pair(ends_type, patient) as (client, server):

@@ -64,7 +64,7 @@ def test_a_slice_has_a_bounded_number_of_frames() -> None:
 
 
 def test_a_slice_ends_behind_a_goaway() -> None:
-    """Also if its body arrives in parts."""
+    """The body of the GOAWAY may arrive in parts."""
     goaway, more = GoAwayFrame(0, last_stream_id=1).serialize(), _data(3)
     assert _feed(_gate(), goaway + more) == [goaway, more]
     gate = _gate()

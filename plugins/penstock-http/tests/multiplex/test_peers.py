@@ -1,5 +1,5 @@
-"""Software of others: curl, nghttp and Node as clients, nginx in front. Each test is skipped
-where its program is missing.
+"""Other software: curl, nghttp and Node as clients, nginx as a proxy. Each test is skipped where
+its program is missing.
 """
 
 import json
@@ -71,7 +71,7 @@ async def test_curl_speaks_rsio_in_full_duplex(serving: Any) -> None:
 
 @pytest.mark.skipif(not _speaks_http2(CURL), reason="needs curl with HTTP/2")
 async def test_the_command_on_the_page_shows_the_hello_of_the_server(serving: Any) -> None:
-    """In a shell, as it is written there."""
+    """It runs in a shell, word by word."""
     [command] = [line.strip() for line in PAGE.splitlines() if "curl -s -N -T ." in line]
     async with serving() as server:
         port = parse_url(server.addresses[0]).port
@@ -191,7 +191,7 @@ def _configuration(folder: Path, port: int, target: int) -> str:
 
 @asynccontextmanager
 async def _nginx(target: int, folder: Path) -> AsyncIterator[str]:
-    """Run nginx in front of the port `target`; yield its URL."""
+    """Run nginx as a proxy of the port `target`; yield its URL."""
     [listener] = await trio.open_tcp_listeners(0, host="127.0.0.1")
     port = listener.socket.getsockname()[1]
     await listener.aclose()

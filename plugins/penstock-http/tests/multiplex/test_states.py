@@ -35,7 +35,7 @@ def test_both_ends_close_a_stream_in_either_order() -> None:
     "state", [StreamState.OPEN, StreamState.SENT_END, StreamState.RECEIVED_END]
 )
 def test_a_reset_breaks_what_is_left(state: StreamState) -> None:
-    """Nothing can be sent or received behind it."""
+    """Nothing can be sent or received after it."""
     assert move(state, Input.BREAK) is StreamState.BROKEN
     assert (state.can_send, state.can_receive) == (
         state is not StreamState.SENT_END,

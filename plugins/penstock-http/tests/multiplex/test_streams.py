@@ -37,8 +37,8 @@ async def _read(side: Multiplexer, stream: Http2Stream, size: int) -> bytes:
 
 
 async def test_streams_take_turns(ends: Any, autojump_clock: trio.testing.MockClock) -> None:
-    """A short send is not behind a long one of another stream: it waits for bytes that are in
-    frames, and for one more frame.
+    """A short send does not wait for a long one of another stream: it waits only for bytes that are
+    in frames, and for one more frame.
     """
     (long, _), (short, _) = [await ends.open() for _ in range(2)]
     ends.server.stop()
@@ -313,7 +313,7 @@ async def test_an_end_of_the_connection_breaks_every_stream(
 async def test_a_goaway_lets_the_open_streams_end(
     ends: Any, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """No stream is opened behind it.
+    """No stream is opened after it.
     The side that goes away waits for the last stream, and then for the peer.
     """
     own, theirs = await ends.open()

@@ -6,8 +6,8 @@ Rules of this file:
 * Statistics are read in the run of trio to which their server or connection belongs: another thread
   could read a table while it changes. `take` sends its question there, and waits for the answer. In
   the run itself it asks at once.
-* A counter never becomes smaller. What a server or a connection has done stays in `_ended`
-  when it is no longer collected.
+* A counter never becomes smaller. The counts of a server or a connection stay in `_ended` when it
+  is no longer collected.
 * Nothing raises out of `take` because a run of trio has ended:
   the last record that was taken counts then.
 """
@@ -32,7 +32,7 @@ class Collected(AbstractContextManager["Collected"]):
     def __init__(self, measurements: "Measurements", source: Measured) -> None:
         self._measurements = measurements
         self._source = source
-        # First: outside of trio it raises the error that says what to do.
+        # This call comes first: outside of trio it raises the error that says what to do.
         self._last = source.statistics()
         self._token = trio.lowlevel.current_trio_token()
 

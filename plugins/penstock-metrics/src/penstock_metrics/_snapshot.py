@@ -30,7 +30,9 @@ class Direction:
     elements: int = 0
     bytes: int = 0
     without_demand: float = 0.0
-    """The seconds for which the oldest stream without demand has not moved; 0 if there is none."""
+    """The seconds for which the oldest stream without demand has not moved; 0 without such a
+    stream.
+    """
     without_elements: float = 0.0
 
     def add(self, statistics: DirectionStatistics, bytes_on_the_wire: int) -> None:

@@ -19,7 +19,7 @@ Sample: TypeAlias = tuple[tuple[str, ...], float]
 
 
 class Kind(enum.Enum):
-    """What a number means."""
+    """The meaning of a number."""
 
     GAUGE = "gauge"
     """The value of now, which may become smaller."""

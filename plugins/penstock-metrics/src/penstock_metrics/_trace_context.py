@@ -28,7 +28,7 @@ TRACE_CONTEXT: Final = 0x74
 ID_BYTES: Final = 8
 PARENT_BYTES: Final = 55
 MOST_STATE: Final = 512
-"""Characters of a ``tracestate`` that W3C asks everybody to pass on."""
+"""Characters of a ``tracestate`` that W3C asks every program to pass on."""
 
 SHORTEST: Final = ID_BYTES + PARENT_BYTES
 LONGEST: Final = SHORTEST + MOST_STATE
@@ -163,9 +163,7 @@ def encode_context(stream_id: int, span: Span) -> bytes:
 
 
 def decode_context(body: bytes) -> Context:
-    """Return the context in the body of a message;
-    an empty one if it is none by the rules of W3C.
-    """
+    """Return the context in the body of a message; an empty one if it breaks the rules of W3C."""
     carrier = {
         "traceparent": body[ID_BYTES:SHORTEST].decode(),
         "tracestate": body[SHORTEST:].decode(),

@@ -39,7 +39,7 @@ from penstock_metrics._table import METRICS, Kind, Metric
 from penstock_metrics._trace_context import ActiveTraceContext, TraceContext
 
 MOST_SPANS: Final = 10_000
-"""Spans that are open at a time. Streams beyond them have none."""
+"""Spans that are open at a time. Streams beyond them get no span."""
 
 _SCOPE: Final = "penstock_metrics"
 _UNITS: Final = {"bytes": "By", "seconds": "s", "": "1"}

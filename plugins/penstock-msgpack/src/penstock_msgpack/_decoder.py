@@ -83,7 +83,7 @@ class MsgpackDecoder(MessageDecoder):
     def _deliver_run(
         self, data: bytes, start: int, length_at: int, position: int, end: int, stream: WireStream
     ) -> int:
-        """Deliver the element from `position` to `end`, and those behind it on the same stream.
+        """Deliver the element from `position` to `end`, and the following ones of the same stream.
 
         Its message begins at `start`, and the head of its element is at `length_at`. A case that
         the loop does not know is left to `read_elements`.

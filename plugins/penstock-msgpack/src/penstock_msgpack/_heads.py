@@ -21,7 +21,7 @@ BIN_16: Final = 0xC5
 
 _SHORTEST_SIGNED: Final = 0xD0
 _WIDTHS: Final = {0xCC: 1, 0xCD: 2, 0xCE: 4, 0xCF: 8, 0xD0: 1, 0xD1: 2, 0xD2: 4, 0xD3: 8}
-"""By the first byte of an integer, the number of bytes behind it."""
+"""By the first byte of an integer, the number of bytes after it."""
 
 _ONE_BYTE: Final = tuple(bytes([n]) for n in range(0x80))
 
@@ -49,7 +49,7 @@ class LengthHeads:
         raise UsageError(f"a length of {length:,}; MessagePack has lengths below 2^32")
 
     def read(self, data: bytes, position: int) -> tuple[int, int]:
-        """Return the length at `position` and the position behind it, or (0, NEED_MORE)."""
+        """Return the length at `position` and the position after it, or (0, NEED_MORE)."""
         if position >= len(data):
             return 0, NEED_MORE
         first = data[position]
@@ -90,7 +90,7 @@ def encode_uint(n: int) -> bytes:
 
 
 def read_uint(data: bytes, position: int) -> tuple[int, int]:
-    """Return the number at `position` and the position behind it, or (0, NEED_MORE)."""
+    """Return the number at `position` and the position after it, or (0, NEED_MORE)."""
     if position >= len(data):
         return 0, NEED_MORE
     first = data[position]

@@ -2,9 +2,9 @@
 
 Rules of this file:
 
-* An element arrives as it was sent, or is refused when it is sent. Without a type msgspec writes
-  many types that it reads as another one (a tuple arrives as a list, a Decimal as a str). So each
-  value of an element without a type is looked at.
+* An element arrives unchanged, or is refused when it is sent. Without a type msgspec writes many
+  types that it reads as another one (a tuple arrives as a list, a Decimal as a str). So each value
+  of an element without a type is looked at.
 * The bytes come from a peer: msgspec bounds the nesting and the announced sizes,
   and refuses bytes behind the element.
 * A timestamp is a datetime with a time zone. Every other extension type is refused.
@@ -166,8 +166,8 @@ def _check_plain(element: object) -> None:
 
 
 def _check_inside(element: object) -> None:
-    # A list of what is left, and no recursion:
-    # an element may be nested more deeply than Python calls may be.
+    # A list of the values that are left, and no recursion: an element may be nested more deeply
+    # than Python calls may be.
     left = [element]
     while left:
         value = left.pop()

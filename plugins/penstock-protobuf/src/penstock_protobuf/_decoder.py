@@ -7,7 +7,7 @@ Rules of this file:
   the field in it that may be long, and `SLACK` bytes more, so that a peer may send fields that are
   not known here.
 * Elements do not become records. The form that every writer should use (the stream, then the
-  element, and nothing behind it) has its own path: neighbouring elements of one stream, of any
+  element, and nothing after it) has its own path: neighbouring elements of one stream, of any
   lengths, are a run.
 """
 
@@ -136,7 +136,7 @@ class ProtobufDecoder(MessageDecoder):
     def _deliver_run(
         self, data: bytes, field: bytes, position: int, end: int, stream: WireStream
     ) -> int:
-        """Deliver the element from `position` to `end`, and those behind it on the same stream.
+        """Deliver the element from `position` to `end`, and the following ones of the same stream.
 
         `field` are the bytes from the beginning of a body to the tag of the element. A case that
         the loop does not know is left to `read_elements`.
@@ -229,7 +229,7 @@ def _read_usual(data: bytes, body: int, end: int) -> tuple[int, int, int]:
 def _read_field(
     data: bytes, position: int, end: int, kind: FieldKind, wire_type: int, before: Any
 ) -> tuple[Any, int]:
-    """Return the value of a field and the position behind it.
+    """Return the value of a field and the position after it.
     `before` is the value of the same field before.
     """
     if kind is FieldKind.NUMBER and wire_type == VARINT:

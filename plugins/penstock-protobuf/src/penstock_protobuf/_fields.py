@@ -25,7 +25,7 @@ _WIDTHS: Final = {1: 8, 5: 4}
 
 
 def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the varint at `position` and the position behind it.
+    """Return the varint at `position` and the position after it.
     Raises ProtocolError if it goes past `end`.
     """
     value = shift = 0
@@ -39,7 +39,7 @@ def read_varint(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def read_number(data: bytes, position: int, end: int) -> tuple[int, int]:
-    """Return the number of RS.io at `position` and the position behind it.
+    """Return the number of RS.io at `position` and the position after it.
     Raises ProtocolError for one above 2^63-1.
     """
     number, position = read_varint(data, position, end)
@@ -59,7 +59,7 @@ def read_length(data: bytes, position: int, end: int) -> tuple[int, int]:
 
 
 def read_tag(data: bytes, position: int, end: int) -> tuple[int, int, int]:
-    """Return the number and the wire type of a field, and the position behind its tag. Raises
+    """Return the number and the wire type of a field, and the position after its tag. Raises
     ProtocolError for the number 0.
     """
     tag, position = read_varint(data, position, end)
@@ -69,8 +69,8 @@ def read_tag(data: bytes, position: int, end: int) -> tuple[int, int, int]:
 
 
 def skip_field(data: bytes, position: int, end: int, wire_type: int) -> int:
-    """Return the position behind a field that is not known. Raises ProtocolError for a group and
-    for the wire types 6 and 7.
+    """Return the position after a field that is not known. Raises ProtocolError for a group and for
+    the wire types 6 and 7.
     """
     if wire_type == VARINT:
         return read_varint(data, position, end)[1]

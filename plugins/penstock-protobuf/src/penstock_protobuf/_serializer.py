@@ -185,7 +185,7 @@ def _wrap(element: object) -> Message:
 
 
 def _unwrap(message: Any) -> object:
-    """Return the value of a well-known message, and any other message as it is."""
+    """Return the value of a well-known message, and any other message itself."""
     kind = type(message)
     if kind is timestamp_pb2.Timestamp or kind is duration_pb2.Duration:
         if message.nanos % _NANOSECONDS:

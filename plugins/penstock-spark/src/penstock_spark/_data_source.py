@@ -2,7 +2,7 @@
 
 Spark imports this module when it looks for sources, with every version of pyspark. So the readers
 are imported after a check of it:
-an error here would hide the other sources, too.
+an error here would also hide the other sources.
 """
 
 import logging

@@ -30,7 +30,7 @@ NO_NAMES: Final[Mapping[str, str]] = {}
 
 class Option(NamedTuple):
     """One option. `read` makes the value from a text,
-    and raises ValueError with the words for what is allowed.
+    and raises ValueError with the words for the allowed values.
     """
 
     name: str

@@ -172,7 +172,7 @@ class WebSocketConnection(Connection):
 
 
 def close_code(reason: str, *, is_client: bool) -> int:
-    """Return the code of the Close frame behind a goodbye with this reason."""
+    """Return the code of the Close frame after a goodbye with this reason."""
     if not reason:
         return frames.NORMAL
     if reason in ("shutdown", "draining"):

@@ -4,7 +4,7 @@ Rules of this file:
 
 * A frame is judged when its header has arrived, before its body: its length and the bytes of the
   message so far are compared with the bound. wsproto's own connection, and trio-websocket on it,
-  judge a message by what they have collected.
+  judge a message after they have collected it.
 * The payload of a frame is passed on as it arrives. This file collects no message.
 * A text is refused at its first frame, so that no text is ever decoded. The one text that is
   examined is the reason of a Close.
@@ -82,7 +82,7 @@ class Pong:
 
 @attrs.frozen
 class Close:
-    """A Close frame. `code` is 1005 if it has none."""
+    """A Close frame. `code` is 1005 if the frame has no code."""
 
     code: int
     reason: str

@@ -2,7 +2,7 @@
 
 Rules of this file:
 
-* A frame that was begun is sent to its end, whatever happens to the task that wanted it sent: a
+* A frame that was begun is sent to its end, also if the task that wanted it sent is cancelled: a
   Close frame can follow only then. So the task in here sends, shielded, and `wait_left` can be
   cancelled.
 * The task exists only while a socket takes no more. It ends when all is sent, or when `stop` is

@@ -104,7 +104,7 @@ class Receiver:
         while True:
             if self._has_message and not self._opened.is_set():
                 # The first message is being examined.
-                # Messages behind it may be long, and are left in the socket until then.
+                # Later messages may be long, and are left in the socket until then.
                 await self._opened.wait()
             event = await self._next_data()
             if event is None:
@@ -118,7 +118,7 @@ class Receiver:
     async def read_out(self) -> None:
         """Read and drop bytes until the peer has ended too."""
         if self.close_received is None:
-            # Twice: the message that was too long, and a message behind it.
+            # Twice the limit: the message that was too long, and a message after it.
             await read_out(
                 self._below, 2 * self._options.max_message if self._opened.is_set() else LINGER
             )
@@ -126,7 +126,7 @@ class Receiver:
     # --- inside
 
     async def _with_further(self, first: bytes) -> bytes:
-        """Return `first` and the bytes of the frames that have arrived behind it."""
+        """Return `first` and the bytes of the frames that have arrived after it."""
         pieces = [first]
         for _ in range(FRAMES_PER_RECEIVE):
             event = await self._event_at_hand()

@@ -47,5 +47,5 @@ def is_framed_by(first: bytes) -> bool:
     """
     # The first byte of RS.io is the type of a hello. That of ReactiveSocket is its version, and a
     # SETUP of version 1 wants an answer of ReactiveSocket. In RS.io these bytes would be a hello
-    # without extensions, and a second hello behind it.
+    # without extensions, and a second hello after it.
     return first[0] != _RSIO_HELLO or first[2:WORD_SIZE] == _SETUP

@@ -39,7 +39,7 @@ class WebSocketTransport(Transport):
     """WebSocket. Its options in `TransportOptions.extra` are ``ws.origins``, ``ws.hosts``
     and ``ws.ping``.
 
-    A path that the URL gives in front of a ``#`` is asked for by a client and required by a server:
+    A path before the ``#`` of the URL is asked for by a client and required by a server:
     ``ws://host:port/streams#name``.
     """
 

@@ -34,8 +34,8 @@ CHUNK: Final = 4096
 """Bytes that are read at a time before the hello."""
 
 LINGER: Final = 64 << 10
-"""Bytes that are read behind a refusal. If a connection is closed over unread bytes, TCP resets
-it, and the refusal may be lost.
+"""Bytes that are read after a refusal. If a connection is closed over unread bytes, TCP resets it,
+and the refusal may be lost.
 """
 
 LINGER_SECONDS: Final = 1.0

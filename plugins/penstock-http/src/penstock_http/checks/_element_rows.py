@@ -74,7 +74,7 @@ async def poll_demand_absent(context: CheckContext) -> str:
 
 @ELEMENTS.row("poll-demand-malformed", 60, POLL, level=Level.READING, needs=["publisher"])
 async def poll_demand_malformed(context: CheckContext) -> str:
-    """A demand that is none ends the stream (rule 3.9):
+    """An illegal demand ends the stream (rule 3.9):
     400 with X-Rsio-Error, and no element after that.
     """
     client = MappingClient(context)

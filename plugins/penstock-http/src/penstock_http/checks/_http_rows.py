@@ -1,5 +1,5 @@
-"""What the mapping says of HTTP itself:
-conditions, ranges, validators, trailers, codings, redirects.
+"""Rules of the mapping about HTTP itself: conditions, ranges, validators, trailers, codings,
+redirects.
 """
 
 from typing import Final

@@ -1,5 +1,5 @@
-"""What the draft does not have: positions, demand that may be repeated, streamed batches,
-events. A target may lack them.
+"""Additions to the draft: positions, demand that may be repeated, streamed batches, events. A
+target may lack them.
 """
 
 import base64

@@ -5,7 +5,7 @@ Rules of this file:
 * Bytes are bytes: the boundaries of DATA frames mean nothing,
   and both protocols speak as they do over TCP.
 * The end of a half is END_STREAM. A connection that is closed before the peer has ended resets its
-  stream, behind its own END_STREAM.
+  stream, after its own END_STREAM.
 * A client has a connection of TCP for each stream.
   A server serves every stream of a client as a separate connection.
 """
@@ -172,9 +172,7 @@ class ClientConnection(StreamConnection):
         protocol: str | None,
         ping: float,
     ) -> None:
-        """`protocol` is the one that the request names,
-        if its encoding was chosen outside the stream.
-        """
+        """`protocol` is named by the request, if its encoding was chosen outside the stream."""
         super().__init__(Multiplexer(below, is_client=True, ping=ping), below, options, stream=None)
         self._below = below
         self._request = request
@@ -240,7 +238,7 @@ class ClientConnection(StreamConnection):
 
 
 def reset_code(reason: str) -> ErrorCodes:
-    """Return the code of the RST_STREAM behind a goodbye with this reason."""
+    """Return the code of the RST_STREAM after a goodbye with this reason."""
     if not reason or reason in {"shutdown", "draining"}:
         return ErrorCodes.CANCEL
     if reason.startswith(("protocol", "version")):

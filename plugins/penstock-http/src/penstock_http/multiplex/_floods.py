@@ -80,7 +80,7 @@ class Floods:
     """The budgets of one connection."""
 
     def __init__(self) -> None:
-        # Of the kinds that have come: most connections see two.
+        # Only kinds that have come have a bucket: most connections see two.
         self._buckets: dict[str, Bucket] = {}
 
     def count(self, kind: str, now: float) -> None:

@@ -9,8 +9,8 @@ Rules of this file:
   h2 gets the same bytes, in slices.
 * A slice has at most `FRAMES_PER_SLICE` frames, so that other tasks can run in between: h2 takes
   some 60 us for a frame of one byte.
-* A slice ends behind a GOAWAY: h2 would refuse the frames behind it, and the caller corrects
-  that first.
+* A slice ends after a GOAWAY: h2 would refuse the following frames, and the caller corrects that
+  first.
 """
 
 from collections.abc import Iterator

@@ -4,9 +4,9 @@ the streams that have something to send take turns, and one task writes.
 Rules of this file:
 
 * A DATA frame is made only while fewer than `HIGH` bytes wait for the system: a peer that does not
-  read costs `HIGH` bytes and one frame. The bytes of a send that waits stay where they are.
+  read costs `HIGH` bytes and one frame. The bytes of a send that waits stay with their sender.
 * Any task may try a send without a wait while the writer is idle.
-  What the system does not take, the writer sends.
+  The writer sends the bytes that the system does not take.
 * Answers to frames of the peer (to a ping, for example) wait here too. More than `MOST` bytes in
   all mean that the peer sends frames and reads no answers: the connection is given up.
 """
@@ -193,8 +193,8 @@ class FrameWriter:
             self._marks.popleft()[1].over.set()
         self._work.set()
         self._progress.set()
-        # Not the end of the connection: the peer may have closed it behind a goodbye,
-        # which the reader still has to read.
+        # The connection does not end here: the peer may have closed it after a goodbye, which the
+        # reader still has to read.
         self._on_failure()
 
     def check(self) -> None:

@@ -42,9 +42,7 @@ class Multiplexer:
         on_request: Callable[[Http2Stream, Headers], None] | None = None,
         on_reset: Callable[[int], None] | None = None,
     ) -> None:
-        """`on_reset` is called with the id of each stream that the peer resets,
-        also behind its end.
-        """
+        """`on_reset` is called with the id of a stream that the peer resets, also after its end."""
         self._on_reset = on_reset
         self._below = below
         self.core: Http2Protocol = Http2Protocol(is_client=is_client)

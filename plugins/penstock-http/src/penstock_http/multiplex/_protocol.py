@@ -115,7 +115,7 @@ class Http2Protocol:
             yield events
 
     def _look_at(self, events: list[Event], now: float) -> None:
-        """Count what the gate cannot see, and let streams live behind a GOAWAY."""
+        """Count floods that the frame filter cannot see, and let streams live after a GOAWAY."""
         for event in events:
             if isinstance(event, DataReceived):
                 # A frame of padding alone costs as much as an empty one.

@@ -49,8 +49,8 @@ TABLE: Final[dict[tuple[StreamState, Input], StreamState]] = {
     (StreamState.SENT_END, Input.BREAK): StreamState.BROKEN,
     (StreamState.RECEIVED_END, Input.SEND_END): StreamState.CLOSED,
     (StreamState.RECEIVED_END, Input.BREAK): StreamState.BROKEN,
-    # A server may reset a stream behind its end, to say
-    # that it wants no more of the request (RFC 9113, 8.1).
+    # A server may reset a stream after its end, to say that it wants no more of the request (RFC
+    # 9113, 8.1).
     (StreamState.CLOSED, Input.BREAK): StreamState.CLOSED,
     (StreamState.BROKEN, Input.BREAK): StreamState.BROKEN,
 }

@@ -155,7 +155,7 @@ class Http2Stream:
 
     def take(self, most: int) -> bytes:
         """Take at most `most` bytes; none are left when the peer has ended its half. Raises
-        BrokenResourceError behind a reset.
+        BrokenResourceError after a reset.
         """
         if self._whole and len(self._whole) <= most:
             data, self._whole = self._whole, b""

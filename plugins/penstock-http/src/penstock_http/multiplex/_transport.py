@@ -37,7 +37,7 @@ class Http2Transport(RequestTransport):
     """Streams of HTTP/2. Its options in `TransportOptions.extra` are ``h2.origins``
     and ``h2.ping``.
 
-    A path that the URL gives in front of a ``#`` is asked for by a client and required by a server:
+    A path before the ``#`` of the URL is asked for by a client and required by a server:
     ``h2://host:port/streams#name``.
     """
 

@@ -52,7 +52,7 @@ class Watch:
         self._idle_since: float | None = now
 
     def on_bytes(self, now: float) -> None:
-        """Note that bytes have arrived, and what they leave unfinished."""
+        """Note that bytes have arrived, and whether they leave something unfinished."""
         self._heard_at, self._pinged_at = now, None
         unfinished = self._gate.unfinished
         if unfinished != self._unfinished:

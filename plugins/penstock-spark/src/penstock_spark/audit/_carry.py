@@ -1,5 +1,5 @@
-"""What came before each chunk, from the table of chunks alone:
-sums over the earlier chunks of its subscription.
+"""The state before each chunk, from the table of chunks alone: sums over the earlier chunks of its
+subscription.
 
 The table has some 200 bytes a chunk, so the driver holds it:
 a chunk stands for a row group's worth of one subscription.
@@ -93,7 +93,7 @@ def carries_of(table: Columns) -> Carries:
     is_cancelled = before(chunks["cancels"]) > 0
     errors = chunks["errors"]
     of_group = np.add.reduceat(errors, starts) if count else errors
-    # The chunk after a gap is judged with an unknown demand, so its own gap counts, too.
+    # The chunk after a gap is judged with an unknown demand, so its own gap also counts.
     is_lost = before(lost != 0) + (lost != 0) > 0
     return Carries(
         chunks=chunks,

@@ -21,16 +21,16 @@ ON_SUBSCRIBE, REQUEST, ON_NEXT, CANCEL, ON_COMPLETE, ON_ERROR = 1, 2, 3, 4, 5, 6
 """As `penstock.api.SignalKind`, repeated here so that workers need no import of penstock."""
 
 MOST_DEMAND: Final = 1 << 40
-"""What a request counts at most. So sums fit into 64 bits;
-streams of more elements than this are not judged.
+"""The most that a request counts. So sums fit into 64 bits; streams of more elements than this are
+not judged.
 """
 
 NO_EXCESS: Final = -(1 << 62)
 """The excess of a chunk without elements."""
 
 BUCKETS: Final = 48
-"""Of the histograms: bucket i counts waits from 2^i to 2^(i+1) nanoseconds;
-the last one begins at 39 hours.
+"""The buckets of a histogram: bucket i counts waits from 2^i to 2^(i+1) nanoseconds; the last one
+begins at 39 hours.
 """
 
 READ: Final = ("process", "subscription", "seq", "kind", "n", "size", "first", "last", "longest")
@@ -99,7 +99,7 @@ def summaries(rows: Columns, stall_ns: int) -> tuple[Columns, Ints, Ints]:
     demand = np.where(is_request & (n > 0) & ~was_cancelled, np.minimum(n, MOST_DEMAND), 0)
     elements = np.where(is_next, n, 0)
     excess = np.where(is_next, upto(elements) - upto(demand), NO_EXCESS)
-    # A bad request is answered if an error stands behind it: the last of both decides.
+    # A bad request is answered if an error comes after it: the last of both decides.
     position = np.arange(len(seq))
     bad = np.where(is_request & (n <= 0) & is_live, position, -1)
     answer = np.where(is_error, position, -1)

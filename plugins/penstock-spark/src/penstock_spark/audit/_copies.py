@@ -2,7 +2,7 @@
 and whether they are copies at all.
 
 Two chunks of a subscription overlap if a file, or a part of it, was copied. The rows of the later
-chunk that came before are cut. Workers then compare these rows with the ones that stay: by sums of
+chunk that came before are cut. Workers then compare these rows with the rows that stay: by sums of
 hashes, so that no row is moved.
 """
 

@@ -46,7 +46,7 @@ LISTED: Final = 3
 
 @attrs.frozen
 class Folder:
-    """What a folder has."""
+    """The content of a folder."""
 
     signals: list[Path]
     subscriptions: list[Path]
@@ -55,8 +55,8 @@ class Folder:
 
 
 def folder_of(folder: str | os.PathLike[str]) -> Folder:
-    """Return the checked files of `folder`. Raises UsageError if there are none of signals, or
-    if one is not part of a record.
+    """Return the checked files of `folder`. Raises UsageError if it has no file of signals, or a
+    file that is not part of a record.
     """
     path = Path(folder)
     signals, subscriptions = (

@@ -73,7 +73,7 @@ class Judged:
 
 @attrs.define
 class _Summary:
-    """What the workers told about the row groups."""
+    """The reports of the workers about the row groups."""
 
     chunks: Columns
     waits: dict[int, Ints]
@@ -158,8 +158,8 @@ def _cut(
     overlaps: list[Overlap],
     cuts: dict[int, list[Any]],
 ) -> None:
-    """Summarise the pieces with overlaps again, without the rows that came before. Raise
-    UsageError if these rows are no copies.
+    """Summarise the pieces with overlaps again, without the rows that came before. Raise UsageError
+    if these rows are not copies.
     """
     asked: dict[int, list[Any]] = {}
     for each in overlaps:

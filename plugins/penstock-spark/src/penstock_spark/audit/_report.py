@@ -16,7 +16,7 @@ from penstock_spark.audit._job import Judged
 from penstock_spark.audit._rules import FINDINGS, RULES
 
 VERSION: Final = 1
-"""Of the report."""
+"""The version of the report."""
 
 MISSING: Final = (
     "Rows are missing: demand is not judged in a stream behind its gap. If recorders dropped "

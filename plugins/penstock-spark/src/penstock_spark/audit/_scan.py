@@ -22,7 +22,7 @@ from penstock_spark.audit._chunks import (
 Flags = npt.NDArray[np.bool_]
 
 AROUND: Final = 5
-"""Rows before and behind a violation that are shown with it."""
+"""Rows before and after a violation that are shown with it."""
 
 NAMES: Final = {
     ON_SUBSCRIBE: "on_subscribe",
@@ -54,7 +54,7 @@ class Violation:
 
     rule: str
     seq: int
-    """Of the first row that breaches it."""
+    """The number of the first row that breaches it."""
     count: int
     """How many rows breach it."""
     transcript: tuple[str, ...]

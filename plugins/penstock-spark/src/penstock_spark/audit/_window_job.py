@@ -4,7 +4,7 @@ Tests compare both.
 It needs all rows of a subscription in one task, so a subscription
 that holds most of the rows holds up the job.
 
-No window ends at UNBOUNDED FOLLOWING behind a moving start: Spark computes such a window anew for
+No window has a moving start and ends at UNBOUNDED FOLLOWING: Spark computes such a window anew for
 each row, and the time of a subscription would grow with the square of its rows.
 """
 

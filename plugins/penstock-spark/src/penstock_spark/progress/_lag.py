@@ -47,8 +47,8 @@ class LagListener(StreamingQueryListener):  # type: ignore[misc]  # pyspark is n
     """Reports the lag of each penstock source after each batch:
     ``spark.streams.addListener(LagListener(report))``.
 
-    `report` is called with the name of the query (its id if it has none), the index of the source,
-    and the `Lag`. Spark calls it in a thread of its own, so it must not block.
+    `report` is called with the name of the query (its id if it has no name), the index of the
+    source, and the `Lag`. Spark calls it in a separate thread, so it must not block.
     """
 
     def __init__(self, report: Callable[[str, int, Lag], None]) -> None:

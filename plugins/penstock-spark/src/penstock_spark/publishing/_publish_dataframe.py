@@ -25,7 +25,7 @@ AGAIN: Final = 0.1
 
 
 class Offers(Protocol):
-    """A service, as far as it is used here."""
+    """The part of a service that is used here."""
 
     def publisher(self, name: str, *, batches: bool = ...) -> Callable[[Any], Any]:
         """Offer the decorated function under `name`."""
@@ -34,9 +34,9 @@ class Offers(Protocol):
 def publish_dataframe(service: Offers, name: str, frame: Any, *, value_format: str = "raw") -> None:
     """Offer the rows of `frame` under `name`.
 
-    Each subscriber gets all rows, by a run of Spark of its own. Nothing is computed before its
-    first request, and its demand sets the pace: Spark computes a partition when the elements before
-    it were requested. If it cancels, its jobs are cancelled. The memory of the driver holds one
+    Each subscriber gets all rows, by a separate run of Spark. Nothing is computed before its first
+    request, and its demand sets the pace: Spark computes a partition when the elements before it
+    were requested. If it cancels, its jobs are cancelled. The memory of the driver holds one
     partition for each subscriber, so give a large DataFrame many partitions.
 
     ``value_format="raw"`` takes one column, ``value``, of type binary or string; ``json`` and

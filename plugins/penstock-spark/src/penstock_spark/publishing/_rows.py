@@ -1,5 +1,5 @@
-"""The rows of a DataFrame in the driver's process, as lists of elements,
-computed as far as they are pulled.
+"""The rows of a DataFrame in the driver's process, as lists of elements, computed when they are
+pulled.
 
 `mapInArrow` makes the elements on the workers, and packs those of each batch of rows into one row,
 because a row of Spark costs Python much more than an element.

@@ -122,7 +122,7 @@ def _with_objects(value: Any, kind: pa.DataType, column: str) -> Any:
 
 
 def _key(key: Any, column: str) -> str:
-    # Python would write NaN and Infinity as they are.
+    # Python would write NaN and Infinity by name.
     if isinstance(key, float) and not isfinite(key):
         raise UsageError(
             f"the column {column} has a map with the key {key}, and a number of JSON is finite: "

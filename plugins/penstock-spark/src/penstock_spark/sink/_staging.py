@@ -6,7 +6,7 @@ Rules of this file:
 * The task connects when it has its first row: a partition without rows costs no connection.
 * Rows are pulled from Spark as far as the receiver has asked. So neither this process nor the
   connection holds more than that.
-* A failure of the rows is the one that is raised, and not what the receiver says about it.
+* A failure of the rows is raised itself, and not the answer of the receiver to it.
 """
 
 from collections.abc import Iterator, Sequence
@@ -23,7 +23,7 @@ ROWS: Final = "rows"
 """The name that the receiver subscribes to, as `penstock.receive` has it."""
 
 TRIES: Final = 3
-"""Of a commit: the connection may be lost before its answer comes."""
+"""The attempts of a commit: the connection may be lost before its answer comes."""
 
 
 class TaskId(NamedTuple):
@@ -37,7 +37,7 @@ class TaskId(NamedTuple):
 
 
 class Answer(NamedTuple):
-    """What the receiver has of a task."""
+    """The elements of a task that the receiver has."""
 
     elements: int
     is_staged: bool

@@ -19,8 +19,8 @@ COLUMN: Final = re.compile(
 """A name and a type."""
 
 BEHIND_TYPE: Final = re.compile(r"\s+(not\s+null|comment\s.*|default\s.*)$", re.DOTALL)
-"""What may stand behind a type. Nothing of it changes what is read, but NOT NULL, and
-that makes no other column.
+"""The words that may follow a type. Of these only NOT NULL changes what is read, and it does not
+make another column.
 """
 
 NOT_NULL: Final = re.compile(r"\s+not\s+null\b", re.IGNORECASE)
@@ -50,7 +50,7 @@ class Column(NamedTuple):
 
 
 def columns_of(ddl: str) -> list[Column]:
-    """Return the columns of a text such as ``id BIGINT, name STRING``. What cannot be cut is
+    """Return the columns of a text such as ``id BIGINT, name STRING``. A text that cannot be cut is
     left out: Spark refuses it.
     """
     matches = [COLUMN.fullmatch(piece) for piece in _pieces(ddl)]
@@ -158,6 +158,6 @@ def _printed(kind: str) -> str:
 
 def _words(kind: str) -> list[str]:
     """Return the names of types in a printed type:
-    words that are not the name of a field, which has a colon behind it.
+    words that are not the name of a field, which a colon follows.
     """
     return re.findall(r"(?<![\w`])([a-z]+)(?![\w:`])", kind)

@@ -38,7 +38,7 @@ PLAIN_TYPES: Final = (
     (pa.types.is_string, str),
     (pa.types.is_binary, bytes),
 )
-"""Types of columns whose values msgspec reads as they are, and their types in Python."""
+"""Types of columns whose values msgspec reads unchanged, and their types in Python."""
 
 
 class Undecodable(NamedTuple):
@@ -200,8 +200,8 @@ class _MsgpackRows:
     objects with these attributes.
 
     That takes half the time of maps and of `pyarrow.array` over them. If it fails, the elements are
-    read as maps, and an error of that is the one that the user sees. Many elements are not read as
-    maps in one piece: one bad element would slow down all of its neighbours.
+    read as maps, and the user sees the error of that. Many elements are not read as maps in one
+    piece: one bad element would slow down all of its neighbours.
     """
 
     def __init__(self, fields: Sequence[pa.Field], kind: pa.StructType) -> None:

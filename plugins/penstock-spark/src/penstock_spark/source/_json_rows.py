@@ -1,5 +1,5 @@
 """Elements of JSON become rows. Arrow reads all elements of a list in one piece, and judges each
-value, whatever the schema is.
+value, under every schema.
 
 Rules of this file:
 
@@ -7,8 +7,8 @@ Rules of this file:
   maps as lists of their entries.
 * Python parses an element only to change its text, or to refuse it. Numbers keep their text, so
   nothing is rounded on the way.
-* What Arrow lets pass is refused here: bytes that are no UTF-8, NaN and Infinity, numbers that a
-  float would hold as Infinity.
+* Values that Arrow lets pass are refused here: bytes that are not UTF-8, NaN and Infinity, numbers
+  that a float would hold as Infinity.
 """
 
 import base64
@@ -88,7 +88,7 @@ def _joined(elements: Sequence[bytes]) -> bytes:
         else [each if _is_line(each) else _as_line(each) for each in elements]
     )
     joined = b"\n".join(lines)
-    # Arrow puts replacement characters in the place of bytes that are no UTF-8.
+    # Arrow puts replacement characters in the place of bytes that are not UTF-8.
     if not joined.isascii():
         joined.decode()
     # It reads NaN, Inf and Infinity as numbers.
@@ -119,7 +119,7 @@ def _as_line(element: bytes) -> bytes:
 
 
 _MARK: Final = "\ufeff".encode()
-"""A mark that some writers put in front of UTF-8."""
+"""A mark that some writers put before UTF-8."""
 
 
 class _Object(list[tuple[str, Any]]):
@@ -127,7 +127,7 @@ class _Object(list[tuple[str, Any]]):
 
 
 class _Number(str):
-    """A number of JSON as it was written."""
+    """A number of JSON with its digits unchanged."""
 
     __slots__ = ()
 
@@ -221,7 +221,7 @@ def _as_written(kind: pa.DataType) -> pa.DataType:
 
     Arrow itself reads a date from a number of days alone: a text would be refused, and an id would
     become a date in silence. And it reads the text of bytes as the bytes themselves: base64 would
-    arrive as it is.
+    arrive undecoded.
     """
     if pa.types.is_date(kind) or pa.types.is_binary(kind):
         return pa.string()

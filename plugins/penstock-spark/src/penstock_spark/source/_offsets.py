@@ -26,7 +26,7 @@ it was written by another version of this package.
 """
 
 TASKS: Final = 32
-"""Ranges of a batch, up to which each has a task of its own: more than most machines have cores."""
+"""Ranges of a batch, up to which each has a separate task: more than most machines have cores."""
 
 ENOUGH: Final = 16_384
 """Elements of the ranges that share a task, at most: reading them takes some 10 ms."""
@@ -36,8 +36,8 @@ Key: TypeAlias = tuple[str, str]
 
 
 class Facts(NamedTuple):
-    """What a publisher keeps of a partition: the positions from `earliest` up to, and not with,
-    `latest`, and where to read them.
+    """The part of a partition that a publisher keeps: the positions from `earliest` up to, and not
+    with, `latest`, and where to read them.
     """
 
     earliest: int

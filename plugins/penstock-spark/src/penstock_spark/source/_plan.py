@@ -79,8 +79,8 @@ class Plan:
         return self._first
 
     def latest(self, start: Offset, *, is_limited: bool = True) -> Offset:
-        """Return where the next batch ends: at `start` if there is none yet. Without
-        `is_limited` it takes all that is there.
+        """Return where the next batch ends: at `start` without new elements. Without `is_limited`
+        it takes all that is there.
         """
         self._check_owner(start)
         self._check_selected(start)
@@ -108,7 +108,7 @@ class Plan:
         }
         if self._publisher.epoch != self._epoch:
             # The connection was made again meanwhile, so the digests may be those of other elements
-            # than the ones that were examined.
+            # than the examined ones.
             return self.latest(start, is_limited=is_limited)
         moved = {key: begin for key, begin in begins.items() if begin != start.positions.get(key)}
         known = {key: digest for key, digest in digests.items() if digest}
@@ -116,7 +116,7 @@ class Plan:
         return self._newest_end
 
     def fix_target(self) -> None:
-        """Read no further than what is there now: `Trigger.AvailableNow`."""
+        """Read only the elements that are there now: `Trigger.AvailableNow`."""
         self._target = {key: each.latest for key, each in self._ask().items()}
 
     def newest(self) -> Offset | None:
@@ -235,8 +235,8 @@ class Plan:
                 "elements and has no positions. Give this query a "
                 "checkpointLocation of its own"
             )
-        # A checkpoint without an id takes the one that is given first. So the option can be set for
-        # a query that has run before.
+        # A checkpoint without an id takes the first one that a query gives. So the option can be
+        # set for a query that has run before.
         own = self._settings.subscription
         if offset.subscription not in ("", own):
             raise UsageError(

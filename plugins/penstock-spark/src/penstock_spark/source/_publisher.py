@@ -96,8 +96,7 @@ class Publisher:
         """
         found: dict[Key, Facts] = {}
         after = {} if after is None else after
-        # A blocking connection waits for one answer at a time, so the streams take turns in being
-        # the one that is waited for.
+        # A blocking connection waits for one answer at a time, so the streams take turns.
         self._turn += 1
         order = (
             [*streams[self._turn % len(streams) :], *streams[: self._turn % len(streams)]]
@@ -122,8 +121,8 @@ class Publisher:
         return found
 
     def has_positions(self, stream: str) -> bool:
-        """Return whether a publisher is a log. One that does not exist is none:
-        the task that reads it says so.
+        """True if the publisher is a log. False if it does not exist; the task that reads it
+        reports that.
         """
         try:
             answer = self._ask(

@@ -100,8 +100,8 @@ class Batches:
         )
 
     def take(self) -> pa.RecordBatch | None:
-        """Return the elements that were added since the last call as a batch;
-        None if there are none.
+        """Return the elements that were added since the last call as a batch; None without such
+        elements.
         """
         elements, self._waiting = self._waiting, Runs()
         if not elements:

@@ -31,7 +31,7 @@ RAW: Final = "raw"
 FORMATS: Final = (RAW, "json", "msgpack", "protobuf", "arrow")
 
 METADATA: Final = "stream STRING, partition STRING, offset BIGINT"
-"""The columns in front of those of the value."""
+"""The columns before those of the value."""
 
 SELECTIONS: Final = ("stream", "streams", "streamPattern", "assign")
 
