@@ -1,5 +1,5 @@
-"""JSON objects of five fields, as dataclasses, from process to process:
-with msgspec, and with Python's own json.
+"""JSON objects of five fields from process to process: as dataclasses, which msgspec writes and
+reads, and as dictionaries, which pass through Python's own json.
 
 Rules of this file:
 
@@ -36,24 +36,17 @@ RECORD = Record("EURUSD", 1.08765, 1_000_000, "XETRA", is_open=True)
 
 
 def serializer_with_msgspec() -> Any:
-    """Return the serializer that a program gets if msgspec is installed."""
-    import msgspec
-
+    """Return the serializer for the type."""
     from penstock.elements import JsonSerializer
 
-    assert msgspec
     return JsonSerializer().for_type(Record)
 
 
 def serializer_of_the_standard_library() -> Any:
-    """Return the serializer that a program gets if msgspec is not installed."""
-    from penstock.elements import JsonSerializer, _msgspec
+    """Return the serializer without a type."""
+    from penstock.elements import JsonSerializer
 
-    installed, _msgspec.msgspec = _msgspec.msgspec, None
-    try:
-        return JsonSerializer().for_type(Record)
-    finally:
-        _msgspec.msgspec = installed
+    return JsonSerializer()
 
 
 @contextmanager

@@ -248,8 +248,7 @@ def msgpack_objects(size: int, count: int) -> None:
 
 
 def standard_objects(size: int, count: int) -> None:
-    """Serve JSON objects, as if msgspec were not installed."""
-    sys.modules["msgspec"] = None  # type: ignore[assignment]  # an import of it raises ImportError
+    """Serve JSON objects without a type, which pass through Python's own json."""
     _serve_objects(count, "json")
 
 
@@ -295,20 +294,16 @@ def penstock_sleeping(size: int, count: int) -> None:
 
 
 def penstock_json(size: int, count: int) -> None:
-    """Serve dataclasses as JSON, with msgspec."""
-    import msgspec
-
-    assert msgspec
-    _serve_records(count)
+    """Serve dataclasses as JSON."""
+    _serve_records(count, is_typed=True)
 
 
 def penstock_standard_json(size: int, count: int) -> None:
-    """Serve dataclasses as JSON, as if msgspec were not installed."""
-    sys.modules["msgspec"] = None  # type: ignore[assignment]  # an import of it raises ImportError
-    _serve_records(count)
+    """Serve dictionaries as JSON, which pass through Python's own json."""
+    _serve_records(count, is_typed=False)
 
 
-def _serve_records(count: int) -> None:
+def _serve_records(count: int, *, is_typed: bool) -> None:
     import dataclasses
 
     from penstock.runtime import Service, serve
@@ -323,11 +318,12 @@ def _serve_records(count: int) -> None:
         is_open: bool
 
     service, record = Service(), Record("EURUSD", 1.08765, 1_000_000, "XETRA", is_open=True)
+    element = record if is_typed else dataclasses.asdict(record)
 
-    @service.publisher("records")
-    async def records() -> AsyncIterator[Record]:
+    @service.publisher("records", serializer="json", type=Record if is_typed else None)
+    async def records() -> AsyncIterator[Any]:
         for _ in range(count):
-            yield record
+            yield element
 
     async def main() -> None:
         async with serve(service, "tcp://127.0.0.1:0") as server:

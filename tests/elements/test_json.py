@@ -1,5 +1,7 @@
 """The serializer ``json``."""
 
+import json
+
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
@@ -140,3 +142,30 @@ def test_the_element_for_null_is_sent_as_null_and_restored(null: object) -> None
     assert JsonSerializer(null=0).dumps(False) == b"false"
     with pytest.raises(UsageError):
         serializer.dumps(None)
+
+
+@given(st.floats(allow_nan=False, allow_infinity=False))
+def test_a_number_is_written_without_plus_and_zeros_in_its_exponent(number: float) -> None:
+    """It is the same number."""
+    text = SERIALIZER.dumps(number).decode()
+    assert float(text) == number
+    assert "e+" not in text
+    assert "e-0" not in text
+
+
+def test_a_text_that_looks_like_a_number_is_not_changed() -> None:
+    """Only the number behind it is."""
+    assert SERIALIZER.dumps(['1e+16 \\" 1e-05', 1e16]) == b'["1e+16 \\\\\\" 1e-05",1e16]'
+
+
+@pytest.mark.parametrize("text", [r'"\ud83d\ude00"', r'"\\ud800"', r'["\uD83D\uDE00"]'])
+def test_a_whole_surrogate_pair_is_read(text: str) -> None:
+    """As an escape; two backslashes do not begin one."""
+    assert SERIALIZER.loads(text.encode()) == json.loads(text)
+
+
+@pytest.mark.parametrize("text", [r'"\ud83d"', r'{"\ude00":1}', r'["\ud83d\ud83d"]', r'"\uDFFF"'])
+def test_half_a_surrogate_pair_is_refused(text: str) -> None:
+    """Python's own module reads it."""
+    with pytest.raises(ProtocolError, match=r"not JSON \(UnicodeEncodeError"):
+        SERIALIZER.loads(text.encode())

@@ -1,4 +1,4 @@
-"""The serializer ``json`` for elements of one type, with msgspec and without it."""
+"""The serializer ``json`` for elements of one type."""
 
 import dataclasses
 import enum
@@ -21,12 +21,13 @@ from uuid import UUID
 import attrs
 import msgspec
 import pydantic
+import pydantic.dataclasses
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.api import ProtocolError, UsageError
-from penstock.elements import JsonSerializer, _msgspec
+from penstock.elements import JsonSerializer
 from penstock.spi import Serializer
 
 T = TypeVar("T")
@@ -68,7 +69,46 @@ class Reading:
 @attrs.define
 class Private:
     _secret: int
-    shown: str = attrs.field(default="x", converter=str)
+
+
+@attrs.define
+class Converted:
+    x: int = attrs.field(converter=int)
+
+
+@dataclasses.dataclass
+class Constructed:
+    x: int
+
+    def __init__(self, x: int) -> None:
+        self.x = x + 1
+
+
+class Computed(Quote):
+    @property
+    def price(self) -> float:  # type: ignore[override]  # what is tried
+        return 1.0
+
+
+@dataclasses.dataclass
+class WithInitOnly:
+    price: float
+    scale: dataclasses.InitVar[float]
+
+
+@pydantic.dataclasses.dataclass
+class PydanticDataclass:
+    x: int
+
+
+@dataclasses.dataclass
+class Unresolved:
+    x: "Missing"  # type: ignore[name-defined]  # noqa: F821  # what is tried
+
+
+class Mixed(enum.Enum):
+    A = "a"
+    B = 1
 
 
 class Place(NamedTuple):
@@ -101,6 +141,23 @@ class Model(pydantic.BaseModel):
     score: float = 0.0
 
 
+class Strict(msgspec.Struct, forbid_unknown_fields=True):
+    x: int
+
+
+@dataclasses.dataclass
+class Bounded:
+    x: int
+
+    def __post_init__(self) -> None:
+        raise ValueError(f"secret {self.x} - at `$.secret`")
+
+
+@attrs.define
+class Checked:
+    x: int = attrs.field(validator=attrs.validators.gt(3))
+
+
 @dataclasses.dataclass
 class Opened:
     price: float
@@ -130,13 +187,6 @@ ODD = datetime(2026, 1, 31, 12, 0, 0, 1500, tzinfo=timezone(timedelta(hours=-5, 
 QUOTE = Quote("EURUSD", 1.25)
 
 
-@pytest.fixture(params=["msgspec", "standard library"])
-def way(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> str:
-    if request.param != "msgspec":
-        monkeypatch.setattr(_msgspec, "msgspec", None)
-    return str(request.param)
-
-
 def typed(kind: Any, **options: Any) -> Serializer:
     return JsonSerializer(**options).for_type(kind)
 
@@ -149,7 +199,6 @@ ELEMENTS: list[tuple[Any, Any, bytes]] = [
         b'{"quote":{"symbol":"E","price":1.0,"size":2,"venue":null},"side":"sell","at":"2026-01-31T12:00:00Z","fee":"0.10","tags":["a"]}',
     ),
     (Reading, Reading("a", 1.5), b'{"sensor":"a","value":1.5}'),
-    (Private, Private(1, "y"), b'{"secret":1,"shown":"y"}'),
     (Place, Place(1, 2.0), b"[1,2.0]"),
     (Row, {"name": "a"}, b'{"name":"a"}'),
     (Row, {"name": "a", "count": 2}, b'{"name":"a","count":2}'),
@@ -178,7 +227,9 @@ ELEMENTS: list[tuple[Any, Any, bytes]] = [
     (int | float, 1, b"1"),
     (int | float, 1.0, b"1.0"),
     (Quote | str, QUOTE, b'{"symbol":"EURUSD","price":1.25,"size":1,"venue":null}'),
-    (Literal["a", 1], 1, b"1"),
+    (Literal[1, 2], 1, b"1"),
+    (dict[date, int], {date(2026, 1, 31): 1}, b'{"2026-01-31":1}'),
+    (dict[str, object], {"a": [1, None]}, b'{"a":[1,null]}'),
     (Literal["a", "b"] | None, "b", b'"b"'),
     (Side, Side.BUY, b'"buy"'),
     (Level, Level.HIGH, b"2"),
@@ -204,9 +255,8 @@ ELEMENTS: list[tuple[Any, Any, bytes]] = [
 @pytest.mark.parametrize(
     ("kind", "element", "data"), ELEMENTS, ids=[f"{index}" for index, _ in enumerate(ELEMENTS)]
 )
-@pytest.mark.usefixtures("way")
 def test_an_element_arrives_as_an_object_of_its_type(kind: Any, element: Any, data: bytes) -> None:
-    """The bytes are the same with and without msgspec."""
+    """With these bytes, which other programs read."""
     serializer = typed(kind)
     assert serializer.dumps(element) == data
     loaded = serializer.loads(data)
@@ -216,21 +266,14 @@ def test_an_element_arrives_as_an_object_of_its_type(kind: Any, element: Any, da
 @pytest.mark.parametrize(
     ("kind", "element", "data"), ELEMENTS, ids=[f"{index}" for index, _ in enumerate(ELEMENTS)]
 )
-@pytest.mark.usefixtures("way")
 def test_elements_that_are_loaded_together_are_those_that_are_loaded_alone(
     kind: Any, element: Any, data: bytes
 ) -> None:
-    """Or the list is refused, and each is loaded alone:
-    msgspec refuses some that Python's json accepts.
-    """
-    try:
-        assert typed(kind).loads_many([data, data]) == [element, element]
-    except Exception as refused:  # whatever msgspec raises
-        assert type(refused).__module__ == "msgspec"  # noqa: PT017  # most elements are not refused
+    """A list of them is read in one call."""
+    assert typed(kind).loads_many([data, data]) == [element, element]
     assert typed(kind).loads_many([]) == []
 
 
-@pytest.mark.usefixtures("way")
 def test_an_element_that_is_too_large_is_refused_among_others() -> None:
     """Before the fast decoder sees it."""
     serializer = typed(list[Any])
@@ -240,65 +283,70 @@ def test_an_element_that_is_too_large_is_refused_among_others() -> None:
 
 
 REFUSED: list[tuple[Any, bytes, str]] = [
-    (Quote, b"[]", "Quote: expected an object, got a list"),
-    (Quote, b'{"symbol":"a"}', "the field 'price' is missing"),
-    (Quote, b'{"symbol":"a","price":"secret"}', "price: expected a number, got a text"),
-    (Quote, b'{"symbol":"a","price":true}', "price: expected a number, got true or false"),
-    (Quote, b'{"symbol":"a","price":1,"size":1.0}', "size: expected an integer, got a number"),
-    (
-        Quote,
-        b'{"symbol":"a","price":1,"venue":1}',
-        "venue: expected str or NoneType, got an integer",
-    ),
+    (Quote, b"[]", "Quote: expected `object`, got `array`"),
+    (Quote, b'{"symbol":"a"}', "missing required field `price`"),
+    (Quote, b'{"symbol":"a","price":"secret"}', "price: expected `float`, got `str`"),
+    (Quote, b'{"symbol":"a","price":true}', "price: expected `float`, got `bool`"),
+    (Quote, b'{"symbol":"a","price":1,"size":1.0}', "size: expected `int`, got `float`"),
+    (Quote, b'{"symbol":"a","price":1,"venue":1}', r"venue: expected `str \| null`, got `int`"),
     (
         list[Quote],
         b'[{"symbol":"a","price":1},{"symbol":1}]',
-        r"\[1\]\.symbol: expected a text, got an integer",
+        r"\[1\]\.symbol: expected `str`, got `int`",
     ),
-    (Trade, b'{"quote":{"symbol":"a"}}', "quote: the field 'price' is missing"),
-    (Place, b'["a"]', r"\[0\]: expected an integer, got a text"),
-    (Place, b"[1,2,3]", "expected a list of length 1 to 2, got 3"),
-    (tuple[int, str], b"[1]", "expected a list of length 2, got 1"),
-    (Row, b'{"count":1}', "the field 'name' is missing"),
-    (Packed, b'{"symbol":"a","price":"secret"}', "price: the value does not fit Packed"),
-    (Model, b'{"name":5}', "the value does not fit Model"),
-    (Opened | Closed, b'{"kind":"secret"}', "kind: expected one of 'opened', 'closed'"),
-    (dict[str, int], b'{"secret":"a"}', "{}: expected an integer, got a text"),
-    (dict[int, int], b'{"secret":1}', "{}: expected an integer as a key"),
-    (set[int], b"[1,null]", r"\[1\]: expected an integer, got null"),
-    (set[Any], b"[[]]", "a set cannot hold lists and objects"),
-    (Side, b'"secret"', "no member of Side has this value"),
-    (Side, b"1", "expected a value of Side, got an integer"),
-    (Literal["a", 1], b'"secret"', "expected one of 'a', 1"),
-    (Literal["a", 1], b"[]", "expected one of 'a', 1"),
-    (date, b'"31.1.2026"', "the text is not a date like 2026-01-31"),
-    (date, b"1", "expected a date like 2026-01-31, got an integer"),
-    (datetime, b'"2026-01-31"', "not a date and time"),
-    (datetime, b'"2026-01-31T12:00:00+01:99"', "not a date and time"),
-    (datetime, b'"2026-02-31T12:00:00Z"', "not a date and time"),
-    (time, b'"25:00:00"', "not a time"),
-    (Decimal, b'"secret"', "not a decimal number"),
-    (UUID, b'"secret"', "not a UUID"),
-    (bytes, b'"?"', "not bytes as base64"),
-    (float, b"1" * 400, "the number is too large for a float"),
-    (int, b"true", "expected an integer, got true or false"),
+    (Trade, b'{"quote":{"symbol":"a"}}', "quote: object missing required field `price`"),
+    (Place, b'["a"]', r"\[0\]: expected `int`, got `str`"),
+    (Place, b"[1,2,3]", "expected `array` of length 1 to 2"),
+    (tuple[int, str], b"[1]", "expected `array` of length 2"),
+    (Row, b'{"count":1}', "missing required field `name`"),
+    (Packed, b'{"symbol":"a","price":"secret"}', "price: expected `float`, got `str`"),
+    (Strict, b'{"x":1,"secret":1}', "object contains a field that the class does not have"),
+    (Strict, b'{"x":1,"secret - at `$.secret`":1}', "a field that the class does not have"),
+    (Model, b'{"name":5,"at":"secret"}', r"Model: the values were refused \(ValidationError\)"),
+    (list[Model], b'[{"name":5}]', r"\[0\]: the values were refused \(ValidationError\)"),
+    (Bounded, b'{"x":1}', r"Bounded: the values were refused \(ValueError\)"),
+    (list[Bounded], b'[{"x":1}]', r"\[0\]: the values were refused \(ValueError\)"),
+    (Checked, b'{"x":1}', r"Checked: the values were refused \(ValueError\)"),
+    (Opened | Closed, b'{"kind":"secret"}', "kind: invalid enum value"),
+    (Opened | Closed, b"{}", "missing required field `kind`"),
+    (Opened | Closed, b'{"kind":"opened"}', "missing required field `price`"),
+    (Cat | Dog, b'{"type":"secret"}', "type: invalid value"),
+    (dict[str, int], b'{"secret":"a"}', r"\[\.\.\.\]: expected `int`, got `str`"),
+    (dict[int, int], b'{"secret":1}', "a key in the object: expected `int`, got `str`"),
+    (set[int], b"[1,null]", r"\[1\]: expected `int`, got `null`"),
+    (set[Any], b"[[]]", r"the values were refused \(TypeError\)"),
+    (Side, b'"secret"', "invalid enum value"),
+    (Side, b'"secret - at `$.secret`\'"', "invalid enum value"),
+    (Side, b"1", "expected `str`, got `int`"),
+    (Literal["a", "b"], b'"secret"', "invalid enum value"),
+    (Literal["a", "b"], b"[]", "expected `str`, got `array`"),
+    (date, b'"31.1.2026"', "invalid RFC3339 encoded date"),
+    (date, b"1", "expected `date`, got `int`"),
+    (datetime, b'"2026-01-31"', "invalid RFC3339 encoded datetime"),
+    (datetime, b'"2026-01-31T12:00:00+01:99"', "invalid RFC3339 encoded datetime"),
+    (datetime, b'"2026-02-31T12:00:00Z"', "invalid RFC3339 encoded datetime"),
+    (time, b'"25:00:00"', "invalid RFC3339 encoded time"),
+    (Decimal, b'"secret"', "invalid decimal string"),
+    (UUID, b'"secret"', "invalid UUID"),
+    (bytes, b'"?"', "invalid base64 encoded string"),
+    (float, b"1" * 400, "number out of range"),
+    (int, b"true", "expected `int`, got `bool`"),
+    (Annotated[int, msgspec.Meta(ge=1)], b"0", "expected `int` >= 1"),
 ]
 
 
 @pytest.mark.parametrize(
     ("kind", "data", "says"), REFUSED, ids=[f"{index}" for index, _ in enumerate(REFUSED)]
 )
-@pytest.mark.usefixtures("way")
 def test_an_element_of_another_type_is_refused_with_its_place(
     kind: Any, data: bytes, says: str
 ) -> None:
-    """In the same words with and without msgspec, and without the peer's text."""
+    """The words are those of msgspec, without the peer's text."""
     with pytest.raises(ProtocolError, match=f"the element is not of type .*{says}") as refused:
         typed(kind).loads(data)
     assert "secret" not in str(refused.value)
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
     "data",
     [
@@ -322,11 +370,10 @@ def test_what_json_cannot_carry_is_refused_when_it_arrives(data: bytes) -> None:
         typed(list[float] | float | str | dict[str, int]),
         JsonSerializer(),
     ):
-        with pytest.raises(ProtocolError, match="the element is not JSON"):
+        with pytest.raises(ProtocolError, match=r"^the element is not (JSON|of type)"):
             serializer.loads(data)
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize(
     ("kind", "element"),
     [
@@ -345,12 +392,11 @@ def test_what_json_cannot_carry_is_refused_when_it_arrives(data: bytes) -> None:
     ids=repr,
 )
 def test_what_json_cannot_carry_is_refused_when_it_is_sent(kind: Any, element: Any) -> None:
-    """Msgspec alone would send null for NaN."""
+    """Alone, msgspec would send null for NaN."""
     with pytest.raises(UsageError, match="does not support this"):
         typed(kind).dumps(element)
 
 
-@pytest.mark.usefixtures("way")
 def test_null_and_not_a_number_are_told_apart() -> None:
     """A field that is None, a text that holds the word, and both together."""
     for quote in (
@@ -362,7 +408,6 @@ def test_null_and_not_a_number_are_told_apart() -> None:
         assert serializer.loads(serializer.dumps(quote)) == quote
 
 
-@pytest.mark.usefixtures("way")
 @pytest.mark.parametrize("element", [Reading("a", 1.0), "a", {"symbol": "a"}, None, True])
 def test_an_element_of_another_class_is_not_sent(element: Any) -> None:
     """The message names both types."""
@@ -373,18 +418,16 @@ def test_an_element_of_another_class_is_not_sent(element: Any) -> None:
             typed(kind).dumps(element)
 
 
-@pytest.mark.usefixtures("way")
 def test_null_as_a_whole_element() -> None:
     """It is refused without an element that represents it, as without a type."""
     with pytest.raises(UsageError, match=r"null arrived.*JsonSerializer\(null=…\)"):
         typed(Quote | None).loads(b"null")
-    with pytest.raises(ProtocolError, match="expected an object, got null"):
+    with pytest.raises(ProtocolError, match="expected `object`, got `null`"):
         typed(Quote).loads(b"null")
     nothing = typed(Quote, null="nothing")
     assert (nothing.dumps("nothing"), nothing.loads(b"null")) == (b"null", "nothing")
 
 
-@pytest.mark.usefixtures("way")
 def test_further_fields_are_skipped() -> None:
     """A peer may add a field."""
     assert typed(Quote).loads(b'{"symbol":"a","price":1,"new":[1]}') == Quote("a", 1.0)
@@ -394,37 +437,37 @@ def test_further_fields_are_skipped() -> None:
 @pytest.mark.parametrize(
     ("kind", "says"),
     [
-        (object, None),
         (
             complex,
-            (
-                "the type of the elements is <class 'complex'>, which JSON has no form for; use a "
-                "dataclass"
-            ),
+            "the type of the elements is <class 'complex'>, which cannot be sent; use a data",
         ),
         (list[complex], "a part of the type of the elements is <class 'complex'>"),
-        (str | date, "two of these arrive as a text and cannot be told apart"),
-        (
-            Quote | Reading,
-            "nothing in a JSON object tells them apart; give each a field like kind: Literal",
-        ),
-        (Quote | dict[str, int], "two of these arrive as an object"),
-        (dict[date, int], "the keys of JSON objects are texts"),
-        (dict[bool, int], "the keys of JSON objects are texts"),
-        (Literal[b"a"], "has a value that JSON has no form for"),
+        (dict[str, complex], "a value in the type of the elements is <class 'complex'>"),
+        (str | date, "more than one str-like type"),
+        (Quote | Reading, "more than one dataclass .* need msgspec.Struct with tag=True. If the"),
+        (list[Opened | Closed], "more than one dataclass"),
+        (Quote | dict[str, int], "more than one dict-like type"),
+        (Literal[b"a"], "Literal may only contain"),
+        (Mixed, "Enums must contain either all str or all int values"),
         ([], "is not a type"),
-        (5, "is 5, which JSON has no form for"),
-        (Callable[[], int], "which JSON has no form for"),
+        (5, "Type '5' is not supported"),
+        (Callable[[], int], "which cannot be sent"),
+        (Unresolved, "'Missing', which is not known when the program runs; import or define"),
+        (
+            Private,
+            "Private would not arrive whole, as the field _secret would not be sent: its name",
+        ),
+        (Converted, "as its converters would not run"),
+        (Constructed, "as its constructor would not run, and it does more than to set the fields"),
+        (Computed, "as the field price would not be sent: it is a property"),
+        (PydanticDataclass, "its validators would not run: let it inherit from pydantic.BaseModel"),
+        (list[Page[Private]], "Private would not arrive whole"),
+        (WithInitOnly, "InitVar"),
     ],
     ids=str,
 )
-def test_a_type_that_cannot_be_read_is_refused_before_any_element(
-    kind: Any, says: str | None
-) -> None:
+def test_a_type_that_cannot_be_read_is_refused_before_any_element(kind: Any, says: str) -> None:
     """The UsageError says what to give instead."""
-    if says is None:
-        assert typed(kind).loads(b"[1]") == [1]
-        return
     with pytest.raises(UsageError, match=says):
         typed(kind)
 
@@ -467,25 +510,12 @@ PLAIN = st.recursive(
 )
 
 
-def both(kind: Any, act: Callable[[Serializer], Any]) -> tuple[Any, Any]:
-    """Return what `act` does with msgspec and without: a result, or the text of an error."""
-    results = []
-    for module in (msgspec, None):
-        with pytest.MonkeyPatch.context() as patch:
-            patch.setattr(_msgspec, "msgspec", module)
-            try:
-                results.append(act(typed(kind)))
-            except (UsageError, ProtocolError) as error:
-                results.append(f"{type(error).__name__}: {error}")
-    return results[0], results[1]
-
-
 @given(PLAIN.filter(lambda element: element is not None))
-def test_every_plain_value_is_the_same_bytes_in_both_ways(element: object) -> None:
+def test_a_plain_value_has_the_same_bytes_with_a_type_and_without(element: object) -> None:
     """And is restored by both."""
-    fast, standard = both(Any, lambda serializer: serializer.dumps(element))
-    assert fast == standard
-    assert both(Any, lambda serializer: serializer.loads(fast)) == (element, element)
+    data = typed(Any).dumps(element)
+    assert data == JsonSerializer().dumps(element)
+    assert typed(Any).loads(data) == JsonSerializer().loads(data) == element
 
 
 KINDS: list[Any] = [
@@ -519,19 +549,32 @@ SAMPLES = r"""
 
 
 @pytest.mark.parametrize("kind", KINDS, ids=str)
-def test_every_text_is_read_alike_in_both_ways(kind: Any) -> None:
-    """The same value, or the same error."""
+def test_a_text_is_an_element_or_a_protocol_error(kind: Any) -> None:
+    """And never another exception: the peer may be hostile."""
+    serializer = typed(kind)
     for data in SAMPLES.encode().split():
-        fast, standard = both(kind, lambda serializer, data=data: serializer.loads(data))  # type: ignore[misc]  # the default binds the text
-        # A Decimal keeps how its number was written.
-        assert repr(fast) == repr(standard) or (kind is Decimal and fast == standard), data
+        _try(serializer, data)
 
 
 @given(
     st.sampled_from(KINDS),
     PLAIN.filter(lambda element: element is not None).map(JsonSerializer().dumps),
 )
-def test_every_json_text_is_read_alike_in_both_ways(kind: Any, data: bytes) -> None:
-    """Most of these are refused, with the same place and reason."""
-    fast, standard = both(kind, lambda serializer: serializer.loads(data))
-    assert repr(fast) == repr(standard)
+def test_a_json_text_is_an_element_or_a_protocol_error(kind: Any, data: bytes) -> None:
+    """What is read can be sent again, and arrives unchanged."""
+    serializer = typed(kind)
+    element = _try(serializer, data)
+    if element is not None:
+        assert serializer.loads(serializer.dumps(element)) == element
+
+
+def _try(serializer: Serializer, data: bytes) -> object:
+    try:
+        element = serializer.loads(data)
+    except ProtocolError:
+        return None
+    except UsageError as error:
+        assert "null arrived" in str(error)  # noqa: PT017  # most texts raise another one
+        return None
+    assert element is not None
+    return element

@@ -146,7 +146,7 @@ async def test_the_elements_before_one_that_does_not_decode_arrive(protocol: str
         async with peer.subscribe("bytes", type=int) as stream:
             with pytest.raises(
                 ProtocolError,
-                match=r"^element 1 \(2 bytes\): the element is not of type int: expected an integer, got an",
+                match=r"^element 1 \(2 bytes\): the element is not of type int: expected `int`, got `obj",
             ):
                 assert [number async for number in stream] == []
 

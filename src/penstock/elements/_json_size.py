@@ -11,6 +11,10 @@ Rules of this file:
 from itertools import accumulate
 from typing import Final
 
+import attrs
+
+from penstock.api import ProtocolError, UsageError
+
 MAX_DEPTH: Final = 128
 """Lists and objects inside each other. Rust's serde_json reads 128, System.Text.Json 64;
 Python's own limit depends on the caller.
@@ -27,6 +31,30 @@ for _opening in b"[{":
 for _closing in b"]}":
     _STEPS[_closing] = -1
 _NO_BRACKETS: Final = bytes(set(range(256)) - set(b"[]{}"))
+
+
+_MORE: Final = "serializer=JsonSerializer(max_depth=…, max_values=…)"
+
+
+@attrs.frozen
+class JsonBounds:
+    """How deep one element may be, and how many values it may have."""
+
+    max_depth: int = MAX_DEPTH
+    max_values: int = MAX_VALUES
+
+    def check_written(self, data: bytes) -> None:
+        """Raise UsageError for an element that the peer would refuse."""
+        if reason := why_too_large(data, self.max_depth, self.max_values):
+            raise UsageError(
+                f"the serializer 'json' does not send this element: {reason}; send it in parts, or "
+                f"give {_MORE} on both sides"
+            )
+
+    def check_received(self, data: bytes) -> None:
+        """Raise ProtocolError for an element that would take too long to read."""
+        if reason := why_too_large(data, self.max_depth, self.max_values):
+            raise ProtocolError(f"the element was not read: {reason}; to allow more give {_MORE}")
 
 
 def why_too_large(data: bytes, max_depth: int, max_values: int) -> str:

@@ -1,174 +1,127 @@
-"""The serializer ``json`` for elements of one type:
-dataclasses and other records arrive as objects of their class.
+"""The serializer ``json`` for elements of one type: dataclasses and other records arrive as objects
+of their class.
 
 Rules of this file:
 
-* Python's json defines the result. If msgspec is installed, it is called first. If it raises,
-  Python's json gives the value or the reason.
+* msgspec writes and reads. NaN, which it sends as null, is refused.
 * The element itself is checked when it is sent; the values inside it are checked where they arrive.
-* The methods of the fast class do only what every element needs:
-  one more call costs as much as msgspec itself.
+* The methods do only what every element needs: one more call costs as much as msgspec itself.
 """
 
+import json
 from collections.abc import Callable, Sequence
 from operator import attrgetter
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
-from penstock.api import ProtocolError, UsageError, shown
-from penstock.elements._json_text import JsonText
-from penstock.elements._msgspec import fast_json
-from penstock.spi import DoesNotFit, PlainType, Serializer, WrongElementType, plain_type
+import msgspec
+
+from penstock.api import UsageError
+from penstock.elements._json_size import JsonBounds
+from penstock.spi import Serializer, TypedSerializer
 
 SHORT: Final = 256
 """Bytes. A shorter text is not checked for its size:
 128 lists inside each other have 256 brackets.
 """
 
-
-def typed_json(kind: Any, text: JsonText, null: object) -> "TypedJson":
-    """Return the serializer for elements of type `kind`;
-    `null` represents JSON's null as a whole element.
-    """
-    plain = plain_type(kind)
-    # If an element stands for null, each element is compared with it,
-    # which only the slower class does.
-    fast = fast_json(kind, plain) if null is None else None
-    return (
-        TypedJson(kind, plain, text, null)
-        if fast is None
-        else _FastTypedJson(kind, plain, text, *fast)
-    )
+NO_NULL: Final = (
+    "None is never an element (rule 2.13); to send JSON's null, set an element for it: "
+    "JsonSerializer(null=…)"
+)
+NULL_ARRIVED: Final = (
+    "null arrived, and None is never an element (rule 2.13); set an element for it: "
+    "JsonSerializer(null=…)"
+)
 
 
-class TypedJson(Serializer):
+class TypedJson(TypedSerializer):
     """Elements of one type. None is null inside of elements, and never an element."""
 
     name = "json"
+    format = "JSON"
+    codec: ClassVar[Any] = msgspec.json
+    no_element = NO_NULL
 
-    def __init__(self, kind: Any, plain: PlainType, text: JsonText, null: object) -> None:
-        self._title = kind.__name__ if isinstance(kind, type) else shown(kind)
-        self._text = text
-        self._null = null
-        self._read = plain.read
-        self._classes = plain.classes
-        self._exact = frozenset(plain.classes or ())
-
-    def dumps(self, element: object, /) -> bytes:
-        if self._null is not None and type(element) is type(self._null) and element == self._null:
-            return b"null"
-        if type(element) not in self._exact:
-            self._check(element)
-        return self._text.write(element, f"elements of this stream are of type {self._title}")
-
-    def loads(self, data: bytes, /) -> object:
-        value = self._text.read(data)
-        if value is None and self._null is not None:
-            return self._null
-        try:
-            return self._not_null(self._read(value))
-        except DoesNotFit as error:
-            raise ProtocolError(f"the element is not of type {self._title}: {error}") from None
-
-    def for_type(self, kind: Any, /) -> Serializer:
-        raise UsageError(
-            f"this serializer is for elements of type {self._title} already; leave "
-            f"type={shown(kind)} out"
-        )
-
-    def _check(self, element: object) -> None:
-        if element is None:
-            raise UsageError(
-                "None is never an element (rule 2.13); to send JSON's null, set an element for it: "
-                "JsonSerializer(null=…)"
-            )
-        # A bool is an int for Python, but the reader of an int refuses true.
-        if self._classes is not None and (
-            not isinstance(element, self._classes) or type(element) is bool
-        ):
-            raise WrongElementType(
-                (
-                    f"the element is of type {type(element).__name__}, and elements of this "
-                    f"stream are of type {self._title}"
-                ),
-                "change the type, or the serializer",
-            )
-
-    def _not_null(self, element: object) -> object:
-        if element is None:
-            raise UsageError(
-                "null arrived, and None is never an element (rule 2.13); set an element for it: "
-                "JsonSerializer(null=…)"
-            )
-        return element
-
-
-class _FastTypedJson(TypedJson):
-    """Does the same with msgspec, if it reads and writes the type as Python's json does."""
-
-    def __init__(
-        self,
-        kind: Any,
-        plain: PlainType,
-        text: JsonText,
-        encode: Callable[[Any], bytes],
-        decode: Callable[[bytes], Any],
-    ) -> None:
-        super().__init__(kind, plain, text, None)
-        self._encode = encode
-        self._decode = decode
-        self._has_floats = plain.has_floats
-        self._count_none = _count_none(plain.classes, kind)
+    def __init__(self, kind: Any, bounds: JsonBounds) -> None:
+        super().__init__(kind)
+        self._bounds = bounds
+        self._has_floats = self.type.has_floats
+        self._count_none = _count_none(kind)
 
     def dumps(self, element: object, /) -> bytes:
         if type(element) not in self._exact:
-            self._check(element)
+            self.check(element)
         try:
-            data = self._encode(element)
-        except Exception:
-            # boundary: msgspec, and properties that a user wrote; Python's json finds out why.
-            return super().dumps(element)
-        # msgspec sends NaN as null, and Python's json refuses NaN.
-        # So each null must be the None of a field.
-        # `partition` and not `in`: that asks first whether b"null" is a number, and the answer is
-        # an exception. It takes 215 ns, this 80.
+            data: bytes = self._encode(element)
+        except Exception as error:  # boundary: msgspec, and properties that a user wrote
+            raise self.failed_write(element, error) from error
+        # msgspec sends NaN as null. So each null must be the None of a field, or NaN is looked for.
+        # `partition` and not `in`: that asks first whether b"null" is a number,
+        # and the answer is an exception. It takes 215 ns, this 80.
         if (
             self._has_floats
             and data.partition(b"null")[1]
             and (self._count_none is None or self._count_none(element) != data.count(b"null"))
         ):
-            return super().dumps(element)
+            self._refuse_nan(element)
         if len(data) > SHORT:
-            self._text.check_written(data)
+            self._bounds.check_written(data)
         return data
 
     def loads(self, data: bytes, /) -> object:
         if len(data) > SHORT:
-            self._text.check_received(data)
+            self._bounds.check_received(data)
         try:
-            element = self._decode(data)
-        except Exception:
-            # boundary: msgspec, and a constructor that a user wrote; Python's json finds out why.
-            return super().loads(data)
-        return self._not_null(element) if element is None else element
+            element: object = self._decode(data)
+        except Exception as error:  # boundary: msgspec, and validators that a user wrote
+            failed = self.failed_read(error)
+            raise failed from failed.__cause__
+        if element is None:
+            raise UsageError(NULL_ARRIVED)
+        return element
 
     def loads_many(self, elements: Sequence[bytes], /) -> list[Any]:
         for element in elements if max(map(len, elements), default=0) > SHORT else ():
             if len(element) > SHORT:
-                self._text.check_received(element)
+                self._bounds.check_received(element)
         # In C. An element that msgspec refuses, or that is null, is loaded again by `loads`.
         return list(map(self._decode, elements))
 
+    def _refuse_nan(self, element: object) -> None:
+        try:
+            json.dumps(self.to_builtins(element), allow_nan=False)
+        except ValueError as error:
+            raise self.failed_write(element, error) from error
 
-def _count_none(classes: Sequence[type] | None, kind: Any) -> Callable[[Any], int] | None:
-    """Return a function that counts the fields of a record that are None; None if the elements
-    are not records of one class.
+
+class NullJson(TypedJson):
+    """The same, with an element that stands for null."""
+
+    def __init__(self, kind: Any, bounds: JsonBounds, null: object) -> None:
+        super().__init__(kind, bounds)
+        self._null = null
+
+    def dumps(self, element: object, /) -> bytes:
+        if type(element) is type(self._null) and element == self._null:
+            return b"null"
+        return super().dumps(element)
+
+    def loads(self, data: bytes, /) -> object:
+        return self._null if data.strip() == b"null" else super().loads(data)
+
+    loads_many = Serializer.loads_many
+
+
+def _count_none(kind: Any) -> Callable[[Any], int] | None:
+    """Return a function that counts the fields of a record that are None; None if the elements are
+    not records of one class.
     """
     names = tuple(
         getattr(kind, "__struct_fields__", ()) or getattr(kind, "__dataclass_fields__", ())
     )
     if not names:
         names = tuple(each.name for each in getattr(kind, "__attrs_attrs__", ()))
-    if classes != (kind,) or len(names) < 2:
+    if len(names) < 2:
         return None
     fields = attrgetter(*names)
     return lambda element: fields(element).count(None)

@@ -1,8 +1,8 @@
 """Everything that a plugin imports: hooks, the interfaces of transports and serializers, sockets
 and TLS for transports, the registry.
 
-May import `penstock.api`, attrs, pluggy, trio and the standard library. The names that need trio
-are imported at the first use of one.
+May import `penstock.api`, attrs, msgspec, pluggy, trio and the standard library. The names that
+need trio are imported at the first use of one.
 A plugin imports this package and `penstock.api`, and nothing else
 of penstock. penstock's own plugins (`penstock.elements`, `penstock.transports`,
 `penstock.extensions`) do the same.
@@ -11,8 +11,8 @@ of penstock. penstock's own plugins (`penstock.elements`, `penstock.transports`,
 import importlib as _importlib
 import typing as _typing
 
-from penstock.spi._annotations import resolve_annotation
 from penstock.spi._element_errors import dump_error, dumped_bytes, load_error, loaded_none
+from penstock.spi._element_type import bare_type
 from penstock.spi._events import (
     ConnectionClosed,
     ConnectionOpened,
@@ -51,10 +51,6 @@ from penstock.spi._hookspecs import (
 from penstock.spi._options import TransportOptions
 from penstock.spi._payloads import encode_payload, load_answer, serializer_for
 from penstock.spi._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
-from penstock.spi._plain_readers import DoesNotFit, TypeCodeFailed
-from penstock.spi._plain_texts import TEXT_FORMS, TextForm
-from penstock.spi._plain_types import PlainType, bare_type, plain_type
-from penstock.spi._plain_writer import to_plain
 from penstock.spi._reconnect_policy import Reconnect, may_reconnect
 from penstock.spi._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.spi._resolve_serializer import (
@@ -74,6 +70,7 @@ from penstock.spi._statistics import (
 )
 from penstock.spi._tls import Tls, certificate_of
 from penstock.spi._tls_failure import tls_failure
+from penstock.spi._typed_serializer import TypeCodeFailed, TypedSerializer
 from penstock.spi._unreachable import unreachable
 from penstock.spi._url import Url, check_one_encoding, check_permitted, parse_url
 from penstock.spi._url_source import ElementSink, SourceOptions, UrlSource
@@ -100,7 +97,6 @@ if _typing.TYPE_CHECKING:
 __all__ = [
     "DISABLE",
     "GROUP",
-    "TEXT_FORMS",
     "ByteConnection",
     "Bytes",
     "Certificate",
@@ -113,7 +109,6 @@ __all__ = [
     "ConnectionResumed",
     "ConnectionSuspended",
     "DirectionStatistics",
-    "DoesNotFit",
     "ElementSink",
     "Event",
     "Events",
@@ -123,7 +118,6 @@ __all__ = [
     "Outcome",
     "PeerIdentity",
     "PeerStatistics",
-    "PlainType",
     "PluginReport",
     "PluginStatus",
     "Problem",
@@ -140,12 +134,12 @@ __all__ = [
     "StalledStream",
     "StreamEnded",
     "StreamOpened",
-    "TextForm",
     "Tls",
     "TlsConnection",
     "Transport",
     "TransportOptions",
     "TypeCodeFailed",
+    "TypedSerializer",
     "UnixCredentials",
     "Url",
     "UrlSource",
@@ -185,15 +179,12 @@ __all__ = [
     "penstock_stream_ended",
     "penstock_stream_opened",
     "penstock_transports",
-    "plain_type",
-    "resolve_annotation",
     "resolve_serializer",
     "serializer_for",
     "serializer_name",
     "set_tcp_options",
     "tcp_identity",
     "tls_failure",
-    "to_plain",
     "type_name",
     "unix_identity",
     "unreachable",

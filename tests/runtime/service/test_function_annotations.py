@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections.abc
 import functools
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -147,3 +148,16 @@ def test_what_runs_is_inside_partials_and_objects() -> None:
     assert called_function(functools.partial(functools.partial(pair))) is pair
     assert called_function(called) is Called.__call__
     assert called_function(Quote) is Quote
+
+
+def test_an_annotation_that_is_no_type_is_refused() -> None:
+    """With what it is."""
+
+    def function(first: int, second: int) -> None: ...
+
+    function.__annotations__ |= {"first": "Quote.missing", "second": "Mapping[str, Quote]"}
+    annotations = Annotations(function, "x")
+    with pytest.raises(UsageError, match=r"is 'Quote\.missing', which is no type"):
+        annotations.of("first")
+    # The names of streams and of other usual types are known everywhere.
+    assert annotations.of("second") == collections.abc.Mapping[str, Quote]

@@ -312,7 +312,7 @@ def test_the_wrong_peer_is_refused_when_it_is_added(annotation: Any, default: bo
         lambda: service.request_response(answer),
         lambda: Service(setup=setup),
     ):
-        with pytest.raises(UsageError, match=r"penstock\.Peer.*penstock\.plugins\.PeerIdentity"):
+        with pytest.raises(UsageError, match=r"penstock\.Peer.*penstock\.spi\.PeerIdentity"):
             add()
     assert service.names() == []
 

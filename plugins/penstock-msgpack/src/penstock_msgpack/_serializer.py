@@ -12,12 +12,12 @@ Rules of this file:
 
 import datetime as dt
 from functools import lru_cache
-from typing import Any, Final
+from typing import Any, ClassVar, Final
 
 import msgspec
 
 from penstock.api import ProtocolError, UsageError, shown
-from penstock.spi import Serializer, WrongElementType, bare_type
+from penstock.spi import Serializer, TypedSerializer, WrongElementType
 
 _PLAIN: Final = frozenset({str, bytes, int, float, bool, dt.datetime, dict, list})
 """The classes that are read as themselves without a type."""
@@ -80,64 +80,15 @@ class MsgpackSerializer(Serializer):
         return self._typed(kind)
 
 
-class _TypedMsgpack(Serializer):
+class _TypedMsgpack(TypedSerializer):
     """Elements of one type."""
 
     name = "msgpack"
+    format = "MessagePack"
+    codec: ClassVar[Any] = msgspec.msgpack
 
     def __init__(self, kind: Any) -> None:
-        self._title = kind.__name__ if isinstance(kind, type) else shown(kind)
-        try:
-            is_known = not isinstance(msgspec.inspect.type_info(kind), msgspec.inspect.CustomType)
-            self._decode = msgspec.msgpack.Decoder(kind, ext_hook=_refuse_extension).decode
-        except (TypeError, ValueError) as error:
-            raise UsageError(
-                f"the serializer 'msgpack' does not take type={self._title}: {error}"
-            ) from None
-        if not is_known:
-            # msgspec makes a decoder for any class, and refuses the first element.
-            raise UsageError(
-                f"the serializer 'msgpack' does not take type={self._title}: msgspec does not know "
-                "this class"
-            )
-        self._encode = msgspec.msgpack.Encoder().encode
-        bare = bare_type(kind)
-        self._class = bare if isinstance(bare, type) else None
-
-    def dumps(self, element: object, /) -> bytes:
-        # `type`, and not isinstance: a subclass may have fields that the reader does not know.
-        if type(element) is not self._class:
-            self._check(element)
-        return _encoded(self._encode, element)
-
-    def loads(self, data: bytes, /) -> object:
-        try:
-            element: object = self._decode(data)
-        except BROKEN as error:
-            raise ProtocolError(f"the element is not of type {self._title}: {error}") from None
-        if element is None:
-            raise ProtocolError(f"nil arrived as an element. {_NO_ELEMENT}")
-        return element
-
-    def for_type(self, kind: Any, /) -> Serializer:
-        raise UsageError(
-            f"this serializer is for elements of type {self._title} already; leave "
-            f"type={shown(kind)} out"
-        )
-
-    def _check(self, element: object) -> None:
-        if element is None:
-            raise UsageError(_NO_ELEMENT)
-        if self._class is not None and (
-            not isinstance(element, self._class) or type(element) is bool
-        ):
-            raise WrongElementType(
-                (
-                    f"the element is of type {type(element).__name__}, and elements of this "
-                    f"stream are of type {self._title}"
-                ),
-                "change the type, or the serializer",
-            )
+        super().__init__(kind, ext_hook=_refuse_extension)
 
 
 def _refuse_extension(code: int, _: memoryview) -> object:

@@ -11,10 +11,26 @@ import inspect
 import typing
 from collections.abc import Callable
 from functools import partial
-from typing import Any, Final, get_args, get_origin
+from typing import Any, Final, get_args, get_origin, get_type_hints
 
 from penstock.api import UsageError, shown
-from penstock.spi import resolve_annotation
+
+_USUAL_NAMES: Final[dict[str, Any]] = {
+    name: getattr(collections.abc, name)
+    for name in (
+        "AsyncGenerator",
+        "AsyncIterable",
+        "AsyncIterator",
+        "Generator",
+        "Iterable",
+        "Iterator",
+        "Mapping",
+        "Sequence",
+    )
+}
+"""Names that are often imported for type checkers only.
+Their meaning is the same in every module.
+"""
 
 
 def called_function(function: Callable[..., Any]) -> Any:
@@ -96,9 +112,25 @@ class Annotations:
         function = getattr(self._function, "__func__", self._function)
         parameters = {each.__name__: each for each in getattr(function, "__type_params__", ())}
         known = {**getattr(function, "__globals__", {}), **parameters}
-        return resolve_annotation(
-            self._raw[name], known, _closed_over(function), f"{self._where}: {what}"
-        )
+        return _resolved(self._raw[name], known, _closed_over(function), f"{self._where}: {what}")
+
+
+def _resolved(raw: Any, known: dict[str, Any], local: dict[str, Any], what: str) -> Any:
+    """Return the type that an annotation means; texts inside it are resolved, too. Raises
+    UsageError for an unknown name.
+    """
+    known = {**_USUAL_NAMES, **known}
+    # A class, because an annotation in a class may be a ClassVar.
+    holder = type("holder", (), {"__annotations__": {"it": raw}})
+    try:
+        return get_type_hints(holder, known, local, include_extras=True)["it"]
+    except NameError as error:
+        raise UsageError(
+            f"{what} names {error.name!r}, which is not known when the program runs; import or "
+            f"define {error.name!r} at the top of the module, and not under `if TYPE_CHECKING:`"
+        ) from None
+    except (TypeError, SyntaxError, AttributeError) as error:
+        raise UsageError(f"{what} is {raw!r}, which is no type: {error}") from None
 
 
 def _closed_over(function: Any) -> dict[str, Any]:

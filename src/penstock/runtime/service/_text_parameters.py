@@ -14,15 +14,18 @@ import inspect
 import re
 import typing
 from collections.abc import Callable
-from datetime import datetime, timedelta
+from datetime import date, datetime, time, timedelta
 from decimal import Decimal
 from enum import Enum
 from functools import partial
 from types import UnionType
 from typing import Any, Final, Literal, TypeAlias, Union, get_args, get_origin
+from uuid import UUID
+
+import msgspec
 
 from penstock.api import UsageError, shown
-from penstock.spi import TEXT_FORMS, bare_type
+from penstock.spi import bare_type
 
 ReadTexts: TypeAlias = Callable[[list[str]], Any]
 """Returns the value of a parameter, of every text that was given for it. Raises ValueError, or
@@ -161,9 +164,7 @@ def text_reader(kind: Any, what: str) -> Callable[[str], Any]:
 
 def _form_of(kind: type) -> Callable[[str], Any] | None:
     """Return the reader of a type whose values have a text that is known here."""
-    if kind in _FORMS:
-        return _FORMS[kind]
-    return TEXT_FORMS[kind].read if kind in TEXT_FORMS and kind is not bytes else None
+    return _FORMS.get(kind)
 
 
 def _advice_for(kind: type) -> str:
@@ -232,8 +233,16 @@ def _read_decimal(text: str) -> Decimal:
 
 
 def _read_datetime(text: str) -> datetime:
-    read: datetime = TEXT_FORMS[datetime].read(_BLANK_ZONE.sub("+", text))
+    read: datetime = _read_as(datetime, _BLANK_ZONE.sub("+", text))
     return read
+
+
+def _read_as(kind: type, text: str) -> Any:
+    try:
+        # The forms of these types in JSON: 2026-01-31T12:30:00Z.
+        return msgspec.convert(text, kind)
+    except msgspec.ValidationError:
+        raise ValueError(text) from None
 
 
 def _read_literal(allowed: tuple[Any, ...], text: str) -> Any:
@@ -263,4 +272,7 @@ _FORMS: Final[dict[type, Callable[[str], Any]]] = {
     float: _read_float,
     Decimal: _read_decimal,
     datetime: _read_datetime,
+    date: partial(_read_as, date),
+    time: partial(_read_as, time),
+    UUID: partial(_read_as, UUID),
 }
