@@ -67,15 +67,26 @@ def test_a_layer_is_an_attribute() -> None:
     )
 
 
-@pytest.mark.parametrize("package", ["penstock", "penstock.spi"])
-def test_an_unknown_name_is_an_attribute_error(package: str) -> None:
+@pytest.mark.parametrize(
+    ("package", "name"), [("penstock", "_nothing"), ("penstock.spi", "nothing")]
+)
+def test_an_unknown_name_is_an_attribute_error(package: str, name: str) -> None:
     """The error names the package and the name, and nothing is imported for it."""
-    _run(
+    _run(_unknown(package, name) + _NO_TRIO)
+
+
+def test_an_unknown_name_without_an_underscore_is_an_attribute_error() -> None:
+    """The root package has to import the everyday names before it knows that this is none."""
+    _run(_unknown("penstock", "nothing"))
+
+
+def _unknown(package: str, name: str) -> str:
+    return (
         f"import {package} as package\n"
-        "try: package.nothing\n"
-        f"except AttributeError as error: assert 'nothing' in str(error) and '{package}' in "
-        "str(error)\n"
-        f"else: raise SystemExit(1)\n{_NO_TRIO}"
+        f"try: package.{name}\n"
+        "except AttributeError as error: text = str(error)\n"
+        "else: raise SystemExit(1)\n"
+        f"assert {name!r} in text and {package!r} in text, text\n"
     )
 
 

@@ -26,204 +26,85 @@ from penstock import _quiet_interrupt  # noqa: F401  # imported for its effect
 
 # isort: split
 import importlib as _importlib
+import importlib.util as _util
+import types as _types
 import typing as _typing
 
-from penstock.api import (
-    UNBOUNDED,
-    AlreadySubscribed,
-    AuthRefused,
-    CleanupTimeout,
-    ConnectionLost,
-    Credentials,
-    IllegalDemand,
-    InternalError,
-    InvalidStateError,
-    LimitExceeded,
-    Limits,
-    LogDamaged,
-    LogError,
-    LogLocked,
-    NoElement,
-    NotAvailable,
-    PenstockError,
-    PositionNotRetained,
-    Processor,
-    ProtocolError,
-    PublicError,
-    Publisher,
-    PublisherFailed,
-    PublisherStopped,
-    Rejected,
-    RuleViolation,
-    SlowSubscriber,
-    StreamState,
-    StreamStatistics,
-    StreamTimeout,
-    Subscriber,
-    Subscription,
-    UsageError,
-)
-from penstock.spi import Reconnect
+from penstock.api import UNBOUNDED as UNBOUNDED
+from penstock.api import AlreadySubscribed as AlreadySubscribed
+from penstock.api import AuthRefused as AuthRefused
+from penstock.api import CleanupTimeout as CleanupTimeout
+from penstock.api import ConnectionLost as ConnectionLost
+from penstock.api import Credentials as Credentials
+from penstock.api import IllegalDemand as IllegalDemand
+from penstock.api import InternalError as InternalError
+from penstock.api import InvalidStateError as InvalidStateError
+from penstock.api import LimitExceeded as LimitExceeded
+from penstock.api import Limits as Limits
+from penstock.api import LogDamaged as LogDamaged
+from penstock.api import LogError as LogError
+from penstock.api import LogLocked as LogLocked
+from penstock.api import NoElement as NoElement
+from penstock.api import NotAvailable as NotAvailable
+from penstock.api import PenstockError as PenstockError
+from penstock.api import PositionNotRetained as PositionNotRetained
+from penstock.api import Processor as Processor
+from penstock.api import ProtocolError as ProtocolError
+from penstock.api import PublicError as PublicError
+from penstock.api import Publisher as Publisher
+from penstock.api import PublisherFailed as PublisherFailed
+from penstock.api import PublisherStopped as PublisherStopped
+from penstock.api import Rejected as Rejected
+from penstock.api import RuleViolation as RuleViolation
+from penstock.api import SlowSubscriber as SlowSubscriber
+from penstock.api import StreamState as StreamState
+from penstock.api import StreamStatistics as StreamStatistics
+from penstock.api import StreamTimeout as StreamTimeout
+from penstock.api import Subscriber as Subscriber
+from penstock.api import Subscription as Subscription
+from penstock.api import UsageError as UsageError
+from penstock.spi import Reconnect as Reconnect
 
 if _typing.TYPE_CHECKING:
-    from penstock._everyday import (
-        CallbackSubscriber,
-        DiskLog,
-        Log,
-        MailboxPolicy,
-        MailboxSubscriber,
-        Peer,
-        Received,
-        Retention,
-        RingLog,
-        Server,
-        Service,
-        SlowPolicy,
-        Source,
-        Spool,
-        StaleElementsWarning,
-        Stream,
-        Streamable,
-        Topic,
-        TopicStatistics,
-        as_draft,
-        as_modern,
-        as_source,
-        collect,
-        connect,
-        empty,
-        failed,
-        first,
-        for_each,
-        from_async_iterable,
-        from_batches,
-        from_channel,
-        from_iterable,
-        from_publisher,
-        generate,
-        interval,
-        ops,
-        pipe,
-        processor,
-        raise_open_files,
-        receive,
-        remote,
-        request,
-        run,
-        serve,
-        single,
-        subscribe,
-        timer,
-        to_channel,
-        tune_collector,
-    )
+    from penstock._everyday import *  # noqa: F403  # each name of that file is one of this package
 
 __version__ = "0.1.0"
 
-__all__ = [
-    "UNBOUNDED",
-    "AlreadySubscribed",
-    "AuthRefused",
-    "CallbackSubscriber",
-    "CleanupTimeout",
-    "ConnectionLost",
-    "Credentials",
-    "DiskLog",
-    "IllegalDemand",
-    "InternalError",
-    "InvalidStateError",
-    "LimitExceeded",
-    "Limits",
-    "Log",
-    "LogDamaged",
-    "LogError",
-    "LogLocked",
-    "MailboxPolicy",
-    "MailboxSubscriber",
-    "NoElement",
-    "NotAvailable",
-    "Peer",
-    "PenstockError",
-    "PositionNotRetained",
-    "Processor",
-    "ProtocolError",
-    "PublicError",
-    "Publisher",
-    "PublisherFailed",
-    "PublisherStopped",
-    "Received",
-    "Reconnect",
-    "Rejected",
-    "Retention",
-    "RingLog",
-    "RuleViolation",
-    "Server",
-    "Service",
-    "SlowPolicy",
-    "SlowSubscriber",
-    "Source",
-    "Spool",
-    "StaleElementsWarning",
-    "Stream",
-    "StreamState",
-    "StreamStatistics",
-    "StreamTimeout",
-    "Streamable",
-    "Subscriber",
-    "Subscription",
-    "Topic",
-    "TopicStatistics",
-    "UsageError",
-    "as_draft",
-    "as_modern",
-    "as_source",
-    "collect",
-    "connect",
-    "empty",
-    "failed",
-    "first",
-    "for_each",
-    "from_async_iterable",
-    "from_batches",
-    "from_channel",
-    "from_iterable",
-    "from_publisher",
-    "generate",
-    "interval",
-    "ops",
-    "pipe",
-    "processor",
-    "raise_open_files",
-    "receive",
-    "remote",
-    "request",
-    "run",
-    "serve",
-    "single",
-    "subscribe",
-    "timer",
-    "to_channel",
-    "tune_collector",
-]
-
-_LAYERS: _typing.Final = frozenset(
-    {"core", "draft", "logs", "streams", "runtime", "session", "spi", "wire"}
-)
-"""The layers that ``import penstock`` makes attributes of the package, at their first use."""
-
 
 def __getattr__(name: str) -> _typing.Any:
-    """Import the everyday names at the first use of one of them (PEP 562)."""
-    # Nothing else: `from penstock import blocking` asks for that name here first,
-    # and must not import trio.
-    if name in __all__:
-        everyday = _importlib.import_module("penstock._everyday")
-        globals().update({each: getattr(everyday, each) for each in everyday.__all__})
-        return globals()[name]
-    if name in _LAYERS:
-        return _importlib.import_module(f"penstock.{name}")
+    """Import a layer, or the everyday names, at the first use of one of them (PEP 562).
+
+    ``__all__`` is made of these names, so that each of them is written once.
+    """
+    if name == "__all__":
+        return _public_names()
+    if not name.startswith("_"):
+        # A layer first: `from penstock import blocking` asks for that name here, and must not
+        # import trio.
+        if _util.find_spec(f"penstock.{name}") is not None:
+            return _importlib.import_module(f"penstock.{name}")
+        everyday = _everyday_names()
+        if name in everyday:
+            globals().update(everyday)
+            return everyday[name]
     raise AttributeError(f"module 'penstock' has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *__all__})
+    return sorted({*globals(), *_public_names()})
+
+
+def _everyday_names() -> dict[str, _typing.Any]:
+    """Return the names of `penstock._everyday` with their values: all that the file imports."""
+    everyday = _importlib.import_module("penstock._everyday")
+    return {name: value for name, value in vars(everyday).items() if not name.startswith("_")}
+
+
+def _public_names() -> list[str]:
+    """Return ``__all__``: the names without an underscore, except the layers."""
+    at_once = {
+        name
+        for name, value in globals().items()
+        if not name.startswith("_") and not isinstance(value, _types.ModuleType)
+    }
+    return sorted(at_once | _everyday_names().keys())

@@ -1,104 +1,56 @@
-"""The everyday names that need trio:
-the root package imports this file when a program uses the first of them.
+"""The everyday names that need trio, with their homes. A program that uses one of them imports this
+file through the root package, so ``import penstock.blocking`` imports no trio.
 
-So ``import penstock.blocking`` imports no trio.
+An everyday name is written once: here, or in the root package if it needs no trio. ``X as X`` tells
+type checkers that a name is passed on (PEP 484). At run time each name here is passed on.
 """
 
-from penstock.core import Stream
-from penstock.draft import MailboxPolicy, as_draft, as_modern
-from penstock.logs import DiskLog, Log, Retention, RingLog, Spool
-from penstock.runtime import (
-    Peer,
-    Received,
-    Server,
-    Service,
-    StaleElementsWarning,
-    connect,
-    raise_open_files,
-    receive,
-    remote,
-    request,
-    run,
-    serve,
-    subscribe,
-    tune_collector,
-)
-from penstock.streams import (
-    CallbackSubscriber,
-    MailboxSubscriber,
-    SlowPolicy,
-    Source,
-    Streamable,
-    Topic,
-    TopicStatistics,
-    as_source,
-    collect,
-    empty,
-    failed,
-    first,
-    for_each,
-    from_async_iterable,
-    from_batches,
-    from_channel,
-    from_iterable,
-    from_publisher,
-    generate,
-    interval,
-    ops,
-    single,
-    timer,
-    to_channel,
-)
-from penstock.streams.ops import pipe, processor
-
-__all__ = [
-    "CallbackSubscriber",
-    "DiskLog",
-    "Log",
-    "MailboxPolicy",
-    "MailboxSubscriber",
-    "Peer",
-    "Received",
-    "Retention",
-    "RingLog",
-    "Server",
-    "Service",
-    "SlowPolicy",
-    "Source",
-    "Spool",
-    "StaleElementsWarning",
-    "Stream",
-    "Streamable",
-    "Topic",
-    "TopicStatistics",
-    "as_draft",
-    "as_modern",
-    "as_source",
-    "collect",
-    "connect",
-    "empty",
-    "failed",
-    "first",
-    "for_each",
-    "from_async_iterable",
-    "from_batches",
-    "from_channel",
-    "from_iterable",
-    "from_publisher",
-    "generate",
-    "interval",
-    "ops",
-    "pipe",
-    "processor",
-    "raise_open_files",
-    "receive",
-    "remote",
-    "request",
-    "run",
-    "serve",
-    "single",
-    "subscribe",
-    "timer",
-    "to_channel",
-    "tune_collector",
-]
+from penstock.core import Stream as Stream
+from penstock.draft import MailboxPolicy as MailboxPolicy
+from penstock.draft import as_draft as as_draft
+from penstock.draft import as_modern as as_modern
+from penstock.logs import DiskLog as DiskLog
+from penstock.logs import Log as Log
+from penstock.logs import Retention as Retention
+from penstock.logs import RingLog as RingLog
+from penstock.logs import Spool as Spool
+from penstock.runtime import Peer as Peer
+from penstock.runtime import Received as Received
+from penstock.runtime import Server as Server
+from penstock.runtime import Service as Service
+from penstock.runtime import StaleElementsWarning as StaleElementsWarning
+from penstock.runtime import connect as connect
+from penstock.runtime import raise_open_files as raise_open_files
+from penstock.runtime import receive as receive
+from penstock.runtime import remote as remote
+from penstock.runtime import request as request
+from penstock.runtime import run as run
+from penstock.runtime import serve as serve
+from penstock.runtime import subscribe as subscribe
+from penstock.runtime import tune_collector as tune_collector
+from penstock.streams import CallbackSubscriber as CallbackSubscriber
+from penstock.streams import MailboxSubscriber as MailboxSubscriber
+from penstock.streams import SlowPolicy as SlowPolicy
+from penstock.streams import Source as Source
+from penstock.streams import Streamable as Streamable
+from penstock.streams import Topic as Topic
+from penstock.streams import TopicStatistics as TopicStatistics
+from penstock.streams import as_source as as_source
+from penstock.streams import collect as collect
+from penstock.streams import empty as empty
+from penstock.streams import failed as failed
+from penstock.streams import first as first
+from penstock.streams import for_each as for_each
+from penstock.streams import from_async_iterable as from_async_iterable
+from penstock.streams import from_batches as from_batches
+from penstock.streams import from_channel as from_channel
+from penstock.streams import from_iterable as from_iterable
+from penstock.streams import from_publisher as from_publisher
+from penstock.streams import generate as generate
+from penstock.streams import interval as interval
+from penstock.streams import ops as ops
+from penstock.streams import single as single
+from penstock.streams import timer as timer
+from penstock.streams import to_channel as to_channel
+from penstock.streams.ops import pipe as pipe
+from penstock.streams.ops import processor as processor
