@@ -196,6 +196,7 @@ def types(session: nox.Session) -> None:
     """Types: mypy strict on the code, pyright on the public interface."""
     _prepare(session, "types")
     session.run("mypy")
+    _pytest(session, "tests/typing")
     session.run("pyright")
     for package in ("penstock", "penstock_tck"):
         session.run("pyright", "--verifytypes", package, "--ignoreexternal")
@@ -207,7 +208,8 @@ def _ignored(*folders: str) -> tuple[str, ...]:
 
 # These folders have their own sessions.
 ELSEWHERE = _ignored(
-    *("tck", "examples", "imports", "distributions", "hostile", "browser", "conformance", "interop")
+    *("tck", "examples", "imports", "typing", "distributions", "hostile", "browser"),
+    *("conformance", "interop"),
 )
 # These reach no line that other tests do not reach.
 UNMEASURED = ("repo", "campaigns")

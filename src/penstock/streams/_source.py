@@ -560,14 +560,7 @@ class Source(ABC, Generic[T_co]):
         """Pass on the elements of the source `count` times in all (None: without end)."""
         return self.pipe(ops.repeat(count, pause=pause))
 
-    def on_error_resume(
-        self,
-        source: (
-            "Streamable[B] | Callable[[Exception], Streamable[B]] | Callable[[Exception], "
-            "Awaitable[Streamable[B]]]"
-        ),
-        /,
-    ) -> "Source[T_co | B]":
+    def on_error_resume(self, source: "Replacement[B]", /) -> "Source[T_co | B]":
         """After an error go on with another source, or with the source
         that ``source(error)`` returns.
         """
@@ -595,6 +588,13 @@ Streamable: TypeAlias = (
     | Callable[[], Iterable[A]]
 )
 """The types that `as_source` turns into a source, and that can therefore be subscribed to."""
+
+Replacement: TypeAlias = (
+    Streamable[A]
+    | Callable[[Exception], Streamable[A]]
+    | Callable[[Exception], Awaitable[Streamable[A]]]
+)
+"""What `on_error_resume` takes: a source, or a function of the error that returns one."""
 
 # The methods of `Source` are the operators, and each operator is made of a `Source`: the one circle
 # of imports in penstock. It closes here, where every name that the operators need is defined.

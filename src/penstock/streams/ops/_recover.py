@@ -12,7 +12,7 @@ Rules of this file, beside those of `_reattaching_stage.py`:
 import inspect
 import random
 from abc import abstractmethod
-from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from collections.abc import AsyncIterable, Callable, Iterable
 from functools import partial
 from types import CoroutineType
 from typing import Any, TypeVar, cast
@@ -21,7 +21,7 @@ import trio
 
 from penstock.api import AlreadySubscribed, Publisher, Subscriber, UsageError
 from penstock.core import Scope, name_of
-from penstock.streams._source import Source, Streamable
+from penstock.streams._source import Replacement, Source, Streamable
 from penstock.streams._sources import as_source
 from penstock.streams.ops._operator import OperatorBase, SameTypeOperator, UnionOperator
 from penstock.streams.ops._reattaching_stage import ReattachingStage
@@ -77,12 +77,7 @@ def retry(
     return _Retry(policy, f"retry({attempts})")
 
 
-def on_error_resume(
-    source: Streamable[B]
-    | Callable[[Exception], Streamable[B]]
-    | Callable[[Exception], Awaitable[Streamable[B]]],
-    /,
-) -> UnionOperator[B]:
+def on_error_resume(source: Replacement[B], /) -> UnionOperator[B]:
     """After an error go on with another source, or with the source that ``source(error)`` returns.
     An error of that one passes on.
 
