@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api import UsageError
 from penstock.cli._encoding import encoding_argument, in_encoding
-from penstock.cli._main import parser
+from penstock.cli._main import parse
 from penstock.spi import parse_url
 
 
@@ -57,7 +57,7 @@ def test_the_option_is_none_if_it_is_not_given(listens: bool) -> None:
 )
 async def test_an_encoding_that_is_not_installed_is_a_usage_error(arguments: list[str]) -> None:
     """It names those that are."""
-    options = parser().parse_args(arguments)
+    options = parse(arguments)
     if options.prepare is not None:
         options.prepare(options)
     with pytest.raises(UsageError, match="morse"):

@@ -10,7 +10,7 @@ import pytest
 import trio
 
 from penstock.cli import _tck, main
-from penstock.cli._main import parser
+from penstock.cli._main import parse
 from tck.tests.wire._rs_saboteur import rs_server
 from tck.tests.wire._scripted_target import URL, serve_script
 from tests._real_time import HANGS_AFTER
@@ -23,7 +23,7 @@ TWO_ROWS = ["--only", "demand-initial", "--only", "setup-version"]
 async def _run(*arguments: str, fault: str = "") -> int:
     async with trio.open_nursery() as nursery:
         await nursery.start(serve_script, rs_server, fault)
-        status = await _tck.run(parser().parse_args(["tck", *arguments]))
+        status = await _tck.run(parse(["tck", *arguments]))
         nursery.cancel_scope.cancel()
     return status
 
@@ -120,7 +120,7 @@ async def test_list_shows_the_requirements_without_connecting(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
     """No server listens at the URL; options may stand before it."""
-    assert await _tck.run(parser().parse_args(["tck", "--list", "--without", "relay", SERVER])) == 0
+    assert await _tck.run(parse(["tck", "--list", "--without", "relay", SERVER])) == 0
     assert "setup-first" in capsys.readouterr().out
 
 

@@ -15,11 +15,9 @@ MAY_IMPORT = {"penstock.spi", "penstock.api"}
 # and calls the sink of the protocol.
 OF_ENCODINGS = {"penstock.protocols.rsio", "penstock.wire"}
 ENCODINGS = {Path("plugins/penstock-msgpack"), Path("plugins/penstock-protobuf")}
-# It reads the files of a record, and connects without trio;
-# Spark loads it, and no registry does, so it has no hooks.
+# It reads the files of a record, and connects without trio: Spark loads it.
 OF_SPARK = {"penstock.recording", "penstock.blocking"}
 SPARK = Path("plugins/penstock-spark")
-WITH_HOOKS = [folder for folder in FOLDERS if folder != SPARK]
 GUIDES = [
     ("plugins/template-serializer", "docs/how-to/write-a-plugin.md"),
     ("plugins/template-transport", "docs/how-to/write-a-transport.md"),
@@ -50,7 +48,7 @@ def test_a_plugin_has_the_shape_that_all_plugins_have() -> None:
             folder / "tests",
         )
     ]
-    wanted += [_package(folder) / "_hooks.py" for folder in WITH_HOOKS]
+    wanted += [_package(folder) / "_hooks.py" for folder in FOLDERS]
     refuse((path for path in wanted if not (ROOT / path).exists()), "these files are missing:")
 
 
@@ -68,7 +66,7 @@ def test_a_plugin_is_found_by_its_entry_point() -> None:
         "rename to penstock-...:",
     )
     entries = {
-        folder: list(projects[folder]["entry-points"]["penstock"].values()) for folder in WITH_HOOKS
+        folder: list(projects[folder]["entry-points"]["penstock"].values()) for folder in FOLDERS
     }
     refuse(
         (folder for folder, values in entries.items() if values != [_package(folder).name]),

@@ -12,12 +12,13 @@ from typing import Any, Final
 
 import trio
 
-from penstock.api import Limits
-from penstock.cli import _audit, _bench, _cat, _ls, _plugins, _pub, _record, _serve, _tck
+from penstock.api import Limits, shown
+from penstock.cli import _bench, _cat, _ls, _plugins, _pub, _record, _serve, _tck
 from penstock.cli._failure import status_after
 from penstock.cli._standard_files import standard_files
 from penstock.cli._version import ShowVersion
 from penstock.runtime import StopSignals
+from penstock.spi import Command, Registry, build_registry
 
 DESCRIPTION = """\
 Streams between programs, at the pace of their consumer.
@@ -31,17 +32,17 @@ Streams between programs, at the pace of their consumer.
 Elements go to standard output, messages to standard error.
 """
 
-COMMANDS: dict[str, Any] = {
+COMMANDS: Final[dict[str, Any]] = {
     "serve": _serve,
     "cat": _cat,
     "ls": _ls,
     "pub": _pub,
     "plugins": _plugins,
     "record": _record,
-    "audit": _audit,
     "bench": _bench,
     "tck": _tck,
 }
+"""Penstock's own commands, each a module. Plugins offer others: `penstock.spi.Command`."""
 
 LAST_SECONDS: Final = 0.4
 """Seconds that a command has after a signal. A goodbye waits up to `Limits.goodbye_timeout`, 2 s,
@@ -50,8 +51,8 @@ itself has been sent by then.
 """
 
 
-def parser() -> argparse.ArgumentParser:
-    """Return the parser for every command."""
+def parse(arguments: Sequence[str]) -> argparse.Namespace:
+    """Return the arguments, with the functions of the command as `prepare` and `run`."""
     top = argparse.ArgumentParser(
         prog="penstock",
         description=DESCRIPTION,
@@ -59,17 +60,48 @@ def parser() -> argparse.ArgumentParser:
     )
     top.add_argument("--version", action=ShowVersion, nargs=0, help="print the version and exit")
     commands = top.add_subparsers(title="commands", metavar="COMMAND", required=True)
-    for name, module in COMMANDS.items():
-        text = module.__doc__ or ""
-        command = commands.add_parser(
+
+    def add(name: str, summary: str, text: str) -> argparse.ArgumentParser:
+        return commands.add_parser(
             name,
-            help=module.HELP,
+            help=summary,
             description=text,
             formatter_class=argparse.RawDescriptionHelpFormatter,
         )
+
+    for name, module in COMMANDS.items():
+        command = add(name, module.HELP, module.__doc__ or "")
         module.arguments(command)
         command.set_defaults(run=module.run, prepare=getattr(module, "prepare", None))
-    return top
+    named = next((each for each in arguments if not each.startswith("-")), None)
+    # Plugins are imported only if one of them may have the command.
+    if named not in COMMANDS and "--version" not in arguments:
+        registry = build_registry()
+        for name, offered in registry.commands.items():
+            command = add(name, offered.summary, offered.description)
+            command.set_defaults(run=offered.run, prepare=None)
+            if name == named:
+                _declare(offered, command)
+        if named is not None and named not in registry.commands:
+            top.error(_no_command(named, registry))
+    return top.parse_args(arguments)
+
+
+def _declare(offered: Command, command: argparse.ArgumentParser) -> None:
+    try:
+        offered.arguments(command)
+    except Exception as error:  # boundary: a plugin
+        command.error(f"the plugin of this command raised {shown(error)} for its arguments")
+
+
+def _no_command(name: str, registry: Registry) -> str:
+    """Return why there is no such command. The plugin that was meant may have been left out."""
+    available = ", ".join([*COMMANDS, *registry.commands])
+    rivals = registry.contested.get(("command", name))
+    why = f"{' and '.join(rivals)} both claim it" if rivals else f"there are: {available}"
+    problems = "".join(f"\n  {problem}" for problem in registry.problems)
+    reasons = f" These plugins have problems:{problems}" if problems else ""
+    return f"no command {name!r}; {why}. Plugins add others.{reasons}"
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -79,7 +111,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     with standard_files():
         try:
             try:
-                status = _run(parser().parse_args(arguments))
+                status = _run(parse(sys.argv[1:] if arguments is None else arguments))
             except SystemExit:
                 # The help is in the buffer. If that fails, its status must not be 0.
                 sys.stdout.flush()

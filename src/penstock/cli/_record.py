@@ -3,7 +3,6 @@
 COMMAND is the program and its arguments, behind `--`. It is started in place of this one, so its
 status, its output and its signals are its own. Each of its processes that uses penstock writes its
 own files; a process that is killed loses the file that it was writing.
-`penstock audit DIR` judges what was recorded.
 """
 
 import argparse

@@ -11,6 +11,7 @@ of penstock. penstock's own plugins (`penstock.elements`, `penstock.transports`,
 import importlib as _importlib
 import typing as _typing
 
+from penstock.spi._command import Command
 from penstock.spi._element_errors import dump_error, dumped_bytes, load_error, loaded_none
 from penstock.spi._element_type import bare_type
 from penstock.spi._events import (
@@ -32,6 +33,7 @@ from penstock.spi._finding import DISABLE
 from penstock.spi._hookspecs import (
     GROUP,
     hookimpl,
+    penstock_commands,
     penstock_connection_closed,
     penstock_connection_opened,
     penstock_connection_refused,
@@ -100,6 +102,7 @@ __all__ = [
     "ByteConnection",
     "Bytes",
     "Certificate",
+    "Command",
     "Connection",
     "ConnectionClosed",
     "ConnectionFacts",
@@ -164,6 +167,7 @@ __all__ = [
     "open_tcp",
     "open_unix",
     "parse_url",
+    "penstock_commands",
     "penstock_connection_closed",
     "penstock_connection_opened",
     "penstock_connection_refused",

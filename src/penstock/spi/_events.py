@@ -1,5 +1,5 @@
 """Events of connections and streams, reported to the observers among the plugins:
-metrics, traces, audits.
+metrics, traces, logs.
 
 Rules of this file:
 

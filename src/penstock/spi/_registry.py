@@ -21,6 +21,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import attrs
 
 from penstock.api import PluginError, UsageError
+from penstock.spi._command import OWN_COMMANDS, Command
 from penstock.spi._events import Event, Events
 from penstock.spi._examine import Contribution, claims_of, examine
 from penstock.spi._factory import Factory
@@ -122,6 +123,9 @@ class Registry:
 
     problems: tuple[Problem, ...]
     """The problems of plugins, in the order in which they were found."""
+
+    commands: Mapping[str, Command] = attrs.field(factory=lambda: MappingProxyType({}))
+    """By name: commands of the command line that plugins add."""
 
     contested: Mapping[tuple[str, str | int], tuple[str, ...]] = attrs.field(
         factory=lambda: MappingProxyType({})
@@ -313,7 +317,13 @@ class _Builder:
             raise PluginError("has the name of another plugin, which came first")
 
     def finish(self) -> Registry:
-        settlement = settle(self._claims)
+        # The command line has its own commands itself. Their names are claimed here, so that a
+        # plugin that claims one is reported.
+        own = [
+            NameClaim(plugin=OWN_DISTRIBUTION, is_own=True, kind="command", name=name, offer=None)
+            for name in OWN_COMMANDS
+        ]
+        settlement = settle([*own, *self._claims])
         for plugin, message in settlement.problems:
             self._report_problem(plugin, message)
         return Registry(
@@ -323,6 +333,7 @@ class _Builder:
             dialects=_table(settlement.granted, "dialect"),
             encodings=_table(settlement.granted, "encoding"),
             extensions=_table(settlement.granted, "extension"),
+            commands=_table(settlement.granted, "command"),
             events=Events.of(self._observers),
             plugins=tuple(self._reports),
             problems=tuple(self._problems),
@@ -331,7 +342,12 @@ class _Builder:
 
 
 def _table(granted: Mapping[ClaimKey, object], kind: str) -> Mapping[str, Any]:
-    rows = {str(name): offer for (claimed, name), offer in granted.items() if claimed == kind}
+    # Penstock's own commands are claims without an offer: they only hold their names.
+    rows = {
+        str(name): offer
+        for (claimed, name), offer in granted.items()
+        if claimed == kind and offer is not None
+    }
     return MappingProxyType(dict(sorted(rows.items())))
 
 

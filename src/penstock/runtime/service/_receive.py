@@ -1,5 +1,4 @@
-"""`receive`: take elements that other programs write, into a log or into a function. Spark's sink
-``format("penstock")`` is such a program.
+"""`receive`: take elements that other programs write, into a log or into a function.
 
 A writer connects, publishes its elements as ``rows``, and asks with three requests by name:
 
@@ -104,7 +103,7 @@ def receive(
     max_staged_bytes: int = STAGED_BYTES,
     max_staged_seconds: float = STAGED_SECONDS,
 ) -> None:
-    """Let peers write elements under `name`, such as Spark with ``writeStream.format("penstock")``.
+    """Let peers write elements under `name`.
 
     With a log as `target` each batch is appended exactly once: all of it or nothing, also if the
     writer repeats it after a failure. Elements wait in memory until their batch is committed:

@@ -1,12 +1,11 @@
-"""`penstock audit` runs the job of penstock-spark, and prints what it found."""
+"""`penstock audit` runs the job, and prints what it found."""
 
 import json
-import sys
 from pathlib import Path
-from types import ModuleType
 from typing import Any
 
 import pytest
+from penstock_spark import _command
 
 from penstock.api import UsageError
 from penstock.cli import main
@@ -49,8 +48,7 @@ class _Session:
 
 
 def _install(monkeypatch: pytest.MonkeyPatch, report: dict[str, Any] | Exception) -> None:
-    """Install a package that stands for penstock-spark."""
-    package, job = ModuleType("penstock_spark"), ModuleType("penstock_spark.audit")
+    """Let the command find a report, without Spark."""
 
     def audit(
         session: object, folder: Path, *, stall_seconds: float, progress: Any
@@ -61,12 +59,10 @@ def _install(monkeypatch: pytest.MonkeyPatch, report: dict[str, Any] | Exception
             raise report
         return report
 
-    job.files_of = lambda folder: []  # type: ignore[attr-defined]  # a stand-in
-    package.session = lambda master: _Session()  # type: ignore[attr-defined]  # a stand-in
-    job.audit = audit  # type: ignore[attr-defined]  # the same
-    job.page_of = lambda report, title: f"<h1>{title}</h1>"  # type: ignore[attr-defined]  # the same
-    monkeypatch.setitem(sys.modules, "penstock_spark", package)
-    monkeypatch.setitem(sys.modules, "penstock_spark.audit", job)
+    monkeypatch.setattr(_command, "session", lambda master: _Session())
+    monkeypatch.setattr(_command, "files_of", lambda folder: [])
+    monkeypatch.setattr(_command, "audit", audit)
+    monkeypatch.setattr(_command, "page_of", lambda report, title: f"<h1>{title}</h1>")
     _Session.stopped = 0
 
 
@@ -131,7 +127,3 @@ def test_mistakes_have_status_2(
     _install(monkeypatch, SOUND)
     assert main(["audit", str(tmp_path), "--quiet", "--json", str(tmp_path / "no" / "r.json")]) == 2
     assert "the report cannot be written" in capsys.readouterr().err
-    monkeypatch.setitem(sys.modules, "penstock_spark", None)
-    monkeypatch.delitem(sys.modules, "penstock_spark.audit")
-    assert main(["audit", str(tmp_path)]) == 2
-    assert "pip install 'penstock-spark[spark]'" in capsys.readouterr().err

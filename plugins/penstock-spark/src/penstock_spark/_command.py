@@ -1,32 +1,22 @@
-"""Judge the signals that `penstock record` has kept in DIR: which rules of Reactive Streams were
-breached, by which stream, at which row.
-
-The job runs on Apache Spark: on this machine, or at the MASTER that is named. Standard output gets
-a summary. The exit status is 0 if no rule was breached, 1 if one was, and 2 if the command cannot
-be run as given or the record cannot be judged.
-"""
+"""The command ``penstock audit``: its arguments, its run, its progress and its summary."""
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Iterable
-from importlib import import_module
 from pathlib import Path
 from time import monotonic
 from typing import Any, Final
 
 import trio
 
-from penstock.api import UsageError
-from penstock.cli._printable import printable
-from penstock.cli._progress import line_file
+from penstock.api import UsageError, printable
+from penstock_spark._session import session
+from penstock_spark.audit import audit, files_of, page_of
 
-HELP = "judge recorded signals (needs penstock-spark)"
-
-NOT_INSTALLED: Final = (
-    "penstock audit: the job is in the distribution penstock-spark; install it with: pip install "
-    "'penstock-spark[spark]'\n"
-)
+MOST: Final = 2_000
+"""Characters of an error that are shown."""
 
 NAMED: Final = 3
 """Processes that are named in a line."""
@@ -58,35 +48,28 @@ def arguments(command: argparse.ArgumentParser) -> None:
 async def run(options: argparse.Namespace) -> int:
     """Run the job and print the summary; return the exit status."""
     try:
-        spark, job = import_module("penstock_spark"), import_module("penstock_spark.audit")
-    except ModuleNotFoundError as error:
-        if (error.name or "").split(".")[0] != "penstock_spark":
-            raise  # it is installed, but a module that it needs is not: the error names it
-        sys.stderr.write(NOT_INSTALLED)
-        return 2
-    try:
         # In a thread, so that signals are received. Spark's own process ends with this one.
-        return await trio.to_thread.run_sync(_audit, spark, job, options, abandon_on_cancel=True)
+        return await trio.to_thread.run_sync(_audit, options, abandon_on_cancel=True)
     except UsageError as error:
-        sys.stderr.write(f"penstock audit: {printable(str(error))}\n")
+        sys.stderr.write(f"penstock audit: {printable(str(error), MOST)}\n")
         return 2
 
 
-def _audit(spark: Any, job: Any, options: argparse.Namespace) -> int:
-    job.files_of(options.folder)  # before Spark starts, which takes some seconds
+def _audit(options: argparse.Namespace) -> int:
+    files_of(options.folder)  # before Spark starts, which takes some seconds
     progress = _Progress(quiet=options.quiet)
     progress("starting Spark", 0, 1)
-    session = spark.session(options.master)
+    spark = session(options.master)
     try:
-        report = job.audit(session, options.folder, stall_seconds=options.stall, progress=progress)
+        report = audit(spark, options.folder, stall_seconds=options.stall, progress=progress)
     finally:
         progress.end()
-        session.stop()
+        spark.stop()
     try:
         if options.json is not None:
             options.json.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
         if options.html is not None:
-            options.html.write_text(job.page_of(report, str(options.folder)), encoding="utf-8")
+            options.html.write_text(page_of(report, str(options.folder)), encoding="utf-8")
     except OSError as error:
         raise UsageError(f"the report cannot be written: {error}") from None
     sys.stdout.write("".join(f"{line}\n" for line in _summary(report)))
@@ -138,7 +121,7 @@ class _Progress:
     """Shows what is done: in place on a terminal, else a line each `LINE_SECONDS`."""
 
     def __init__(self, *, quiet: bool) -> None:
-        self._is_terminal = line_file(quiet=quiet) is not None
+        self._is_terminal = not quiet and sys.stderr.isatty() and os.environ.get("TERM") != "dumb"
         self._is_quiet = quiet
         self._shown_at = -LINE_SECONDS
 

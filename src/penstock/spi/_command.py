@@ -1,0 +1,30 @@
+"""A command of the command line, as a plugin offers it: ``penstock NAME …``."""
+
+import argparse
+from collections.abc import Awaitable, Callable
+from typing import Final
+
+import attrs
+
+OWN_COMMANDS: Final = ("serve", "cat", "ls", "pub", "plugins", "record", "bench", "tck")
+"""The names of penstock's own commands, which no plugin gets."""
+
+
+@attrs.frozen(kw_only=True)
+class Command:
+    """A command that a plugin adds to the program `penstock`."""
+
+    name: str
+    """Lower-case letters, digits, '.' and '-'."""
+
+    summary: str
+    """One line, for ``penstock --help``."""
+
+    description: str = ""
+    """For ``penstock NAME --help``."""
+
+    arguments: Callable[[argparse.ArgumentParser], None]
+    """Declares the arguments. Called only if this command is the one that the user runs."""
+
+    run: Callable[[argparse.Namespace], Awaitable[int]]
+    """Runs the command on trio, and returns the exit status. SIGINT and SIGTERM cancel it."""
