@@ -13,7 +13,7 @@ The layers, from the lowest up; each folder is a layer and is imported through i
 * `penstock.wire`, `penstock.session`: decoding and the state of a connection, without I/O.
   `penstock.runtime`: `connect` and `serve` on trio.
 * `penstock.blocking`, `penstock.aio`: clients without trio, for scripts and for programs on
-  asyncio. Both rest on `penstock.endpoint`.
+  asyncio. Both rest on `penstock.client`.
 * `penstock.cli`: the command ``penstock``.
 * `penstock.testing`: helpers for tests of your publishers and subscribers.
 

@@ -42,13 +42,14 @@ AIO = "aio starts no thread"
 API = "api imports the standard library only"
 BLOCKING = "blocking runs no event loop"
 CIRCLES = "No circles of imports"
-ENDPOINT = "endpoint does no I/O"
+CLIENT = "client does no I/O"
 IN_PROCESS = "core, streams and logs import nothing of the network"
 NO_TRIO = "The clients without trio import nothing that runs on it"
 KIT = "penstock does not depend on the test kit"
 LAYERS = "Layers point one way"
 OUTSIDER = "protocols import no more than a plugin may"
 PLUGIN_AUTHORS = "spi rests on api, attrs, msgspec, pluggy and trio"
+REGISTRY = "runtime speaks what its registry offers"
 PURE = "Codecs and session do no I/O and use neither clock nor random numbers"
 ROOT_PACKAGE = "Layers do not import the root package"
 RUNTIME = "runtime's packages point one way"
@@ -69,12 +70,12 @@ FAULTS = [
     Fault("penstock/blocking", "import trio", NO_TRIO),
     Fault("penstock/blocking", "from penstock.core import Stream", NO_TRIO),
     Fault("penstock/blocking", "import asyncio", BLOCKING),
-    Fault("penstock/endpoint", "import trio", NO_TRIO),
-    Fault("penstock/endpoint", "from penstock.logs import RingLog", NO_TRIO),
-    Fault("penstock/endpoint", "from penstock.aio import connect", LAYERS),
-    Fault("penstock/endpoint", "import socket", ENDPOINT),
-    Fault("penstock/endpoint", "import asyncio", ENDPOINT),
-    Fault("penstock/runtime", "from penstock.endpoint import Endpoint", LAYERS),
+    Fault("penstock/client", "import trio", NO_TRIO),
+    Fault("penstock/client", "from penstock.logs import RingLog", NO_TRIO),
+    Fault("penstock/client", "from penstock.aio import connect", LAYERS),
+    Fault("penstock/client", "import socket", CLIENT),
+    Fault("penstock/client", "import asyncio", CLIENT),
+    Fault("penstock/client", "from penstock.runtime import connect", LAYERS),
     Fault("penstock/api", "import trio", API),
     Fault("penstock/api", "import attrs", API),
     Fault("penstock/api", "import time", PURE),
@@ -107,7 +108,7 @@ FAULTS = [
     Fault("penstock/protocols/reactivesocket", "import trio", PURE),
     Fault("penstock/protocols/rsio", "import trio", PURE),
     Fault("penstock/protocols/rsio", "import random", PURE),
-    Fault("penstock/runtime", "from penstock.extensions import Keepalive", LAYERS),
+    Fault("penstock/runtime", "from penstock.extensions import Keepalive", REGISTRY),
     Fault("penstock/runtime", "import penstock.cli", LAYERS),
     Fault("penstock/runtime/client", "from penstock.runtime.server import serve", RUNTIME),
     Fault("penstock/runtime/connection", "from penstock.runtime.client import connect", RUNTIME),

@@ -24,8 +24,8 @@ METHODS = {
 # and escapes their lines.
 ALLOWED = {
     "src/penstock/core/_limited_log.py": "the bounded log itself: tests/core/test_limited_log.py",
-    "src/penstock/endpoint/_reports.py": (
-        "its own bound, without trio, and escaped: tests/endpoint/test_reports.py"
+    "src/penstock/client/_reports.py": (
+        "its own bound, without trio, and escaped: tests/client/test_reports.py"
     ),
     "src/penstock/spi/_events.py": (
         "failures of an observer, ten and then each power of ten, escaped: tests/spi/test_events.py"

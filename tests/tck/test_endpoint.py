@@ -18,7 +18,7 @@ from penstock_tck import SubscriberVerification
 
 import penstock
 from penstock.api import Subscriber, Subscription
-from penstock.endpoint import Endpoint, StreamBuffer, StreamEnd, endpoint_settings
+from penstock.client import Endpoint, StreamBuffer, StreamEnd, endpoint_settings
 from penstock.spi import parse_url
 
 # The module: the kit would collect its class here, too.

@@ -8,13 +8,13 @@
         async for element in stream:
             print(element)
 
-It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.endpoint`, `penstock.session`,
+It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.client`, `penstock.session`,
 `penstock.spi` and `penstock.api`.
 """
 
 from penstock.aio._connect import connect
 from penstock.aio._peer import Peer
 from penstock.aio._stream import Stream
-from penstock.endpoint import Published
+from penstock.client import Published
 
 __all__ = ["Peer", "Published", "Stream", "connect"]

@@ -18,7 +18,7 @@ from typing import Any, Final, cast
 import attrs
 
 from penstock.aio._publisher import TaskPublisher
-from penstock.endpoint import TURN_SECONDS, Endpoint, EndpointSettings, Then
+from penstock.client import TURN_SECONDS, Endpoint, EndpointSettings, Then
 from penstock.session import ConnectionState, SendingStream
 from penstock.spi import (
     PeerIdentity,

@@ -5,7 +5,7 @@ and the handshake.
 import asyncio
 
 from penstock.aio._connection import Connection
-from penstock.endpoint import EndpointSettings, late
+from penstock.client import EndpointSettings, late
 from penstock.spi import Tls, unreachable
 
 

@@ -19,7 +19,7 @@ from penstock.aio._open import open_connection
 from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, PenstockError, PlaceInStream, UsageError
-from penstock.endpoint import (
+from penstock.client import (
     DEFAULT_DEMAND,
     AnswerBuffer,
     Attempts,

@@ -13,7 +13,7 @@ import asyncio
 from typing import Any
 
 from penstock.api import Subscription, add_demand
-from penstock.endpoint import BURST, TURN_SECONDS, Published, Report, bytes_of, report
+from penstock.client import BURST, TURN_SECONDS, Published, Report, bytes_of, report
 from penstock.session import SendingStream
 
 

@@ -8,7 +8,7 @@ from typing import Any, Generic, Protocol, TypeVar
 from penstock.aio._connection import Connection
 from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, StreamStatistics, UsageError
-from penstock.endpoint import EndpointSettings, StreamCut, StreamEnd, StreamOpening
+from penstock.client import EndpointSettings, StreamCut, StreamEnd, StreamOpening
 from penstock.session import own_copy
 
 T = TypeVar("T")

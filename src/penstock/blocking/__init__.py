@@ -9,13 +9,13 @@ no trio, no asyncio, no thread.
         for batch in peer.batches("ticks"):
             print(batch)
 
-It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.endpoint`, `penstock.session`,
+It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.client`, `penstock.session`,
 `penstock.spi` and `penstock.api`.
 """
 
 from penstock.blocking._connect import connect
 from penstock.blocking._peer import Peer
 from penstock.blocking._stream import Stream
-from penstock.endpoint import Published
+from penstock.client import Published
 
 __all__ = ["Peer", "Published", "Stream", "connect"]

@@ -3,7 +3,7 @@
 from contextlib import AbstractContextManager
 
 from penstock.blocking._peer import OpenConnection, Peer
-from penstock.endpoint import EndpointSettings, endpoint_settings, with_settings
+from penstock.client import EndpointSettings, endpoint_settings, with_settings
 
 
 @with_settings(endpoint_settings)

@@ -15,7 +15,7 @@ from typing import ParamSpec, TypeVar
 
 from penstock.api import StreamTimeout
 from penstock.blocking._wire import Wire, open_wire
-from penstock.endpoint import Endpoint, EndpointSettings, late
+from penstock.client import Endpoint, EndpointSettings, late
 from penstock.spi import PeerStatistics
 
 T = TypeVar("T")

@@ -13,7 +13,7 @@ from penstock.api import ConnectionLost, PlaceInStream
 from penstock.blocking._connection import Connection, connect_once
 from penstock.blocking._guard import OneThread
 from penstock.blocking._stream import Stream, read_batches
-from penstock.endpoint import (
+from penstock.client import (
     DEFAULT_DEMAND,
     AnswerBuffer,
     Attempts,

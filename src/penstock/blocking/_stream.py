@@ -6,7 +6,7 @@ from types import TracebackType
 from typing import Any, Generic, ParamSpec, Protocol, TypeVar
 
 from penstock.api import ConnectionLost, StreamStatistics, UsageError
-from penstock.endpoint import EndpointSettings, StreamBuffer, StreamCut, StreamEnd, StreamOpening
+from penstock.client import EndpointSettings, StreamBuffer, StreamCut, StreamEnd, StreamOpening
 from penstock.session import own_copy
 
 T = TypeVar("T")

@@ -20,7 +20,7 @@ from typing import Any, Final
 import attrs
 
 from penstock.api import ConnectionLost
-from penstock.endpoint import EndpointSettings, late
+from penstock.client import EndpointSettings, late
 from penstock.spi import (
     PeerIdentity,
     Tls,

@@ -2,7 +2,7 @@
 
 from penstock.api import Model, Request, UsageError
 from penstock.session import SendingStream
-from tests.endpoint._settings import HELLO, endpoint
+from tests.client._settings import HELLO, endpoint
 
 
 def test_messages_that_only_a_server_handles_change_nothing() -> None:

@@ -9,9 +9,9 @@ from typing import Any
 import attrs
 
 from penstock.api import NO_SUCH
-from penstock.endpoint._published import failed_publisher
-from penstock.endpoint._reports import report
-from penstock.endpoint._settings import EndpointSettings
+from penstock.client._published import failed_publisher
+from penstock.client._reports import report
+from penstock.client._settings import EndpointSettings
 from penstock.session import SendingStream, Session
 from penstock.spi import PeerIdentity
 

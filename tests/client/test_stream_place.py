@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.api import ConnectionLost, PositionedName, Positions, PublisherFailed
-from penstock.endpoint import StreamPlace
+from penstock.client import StreamPlace
 
 LOST = ConnectionLost("lost")
 

@@ -8,10 +8,10 @@ from typing import Any
 import pytest
 
 from penstock.api import AuthRefused, Credentials, UsageError
-from penstock.endpoint import AnswerBuffer, Endpoint
-from penstock.endpoint._outcomes import Outcomes, deferred
+from penstock.client import AnswerBuffer, Endpoint
+from penstock.client._outcomes import Outcomes, deferred
 from penstock.spi import PeerIdentity
-from tests.endpoint._settings import HELLO, endpoint, settings
+from tests.client._settings import HELLO, endpoint, settings
 
 HELLO_WITH_AUTH = bytes.fromhex("02000102")
 ACCEPTED = bytes.fromhex("430101")

@@ -2,7 +2,7 @@
 
 from typing import Any
 
-from penstock.endpoint import Endpoint, EndpointSettings, endpoint_settings
+from penstock.client import Endpoint, EndpointSettings, endpoint_settings
 from penstock.spi import PeerIdentity
 
 HELLO = bytes.fromhex("020000")

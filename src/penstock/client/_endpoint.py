@@ -19,11 +19,11 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 from penstock.api import ByteWindow, ConnectionLost, Role, Subscriber
-from penstock.endpoint._delegate import ClientDelegate
-from penstock.endpoint._outcomes import AwaitWith, Outcomes, Then
-from penstock.endpoint._published import PublishedIterator
-from penstock.endpoint._reports import report
-from penstock.endpoint._settings import EndpointSettings
+from penstock.client._delegate import ClientDelegate
+from penstock.client._outcomes import AwaitWith, Outcomes, Then
+from penstock.client._published import PublishedIterator
+from penstock.client._reports import report
+from penstock.client._settings import EndpointSettings
 from penstock.session import (
     CUT,
     CUT_EARLY,

@@ -7,8 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from penstock.api import ByteWindow, EqualRun, SharedBytes, ShortRun, StreamState
-from penstock.endpoint import RunBuffer, StreamEnd
-from tests.endpoint.test_stream_buffer import Requests
+from penstock.client import RunBuffer, StreamEnd
+from tests.client.test_stream_buffer import Requests
 
 EQUAL = EqualRun(b"haahbb", 1, 3)
 SHORT = ShortRun(b"\1c\2dd\0", b"\2\3\1")

@@ -5,7 +5,7 @@ from collections.abc import Callable
 from functools import wraps
 from typing import ParamSpec, TypeVar, get_type_hints
 
-from penstock.endpoint._settings import EndpointSettings
+from penstock.client._settings import EndpointSettings
 
 T = TypeVar("T")
 P = ParamSpec("P")

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.api import UsageError
-from penstock.endpoint import own_registry
+from penstock.client import own_registry
 from penstock.spi import build_registry
 
 

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any, Final
 
 from penstock.api import EqualRun, ShortRun, StreamState
-from penstock.endpoint._stream_buffer import StreamBuffer
+from penstock.client._stream_buffer import StreamBuffer
 
 MEMORY: Final = frozenset({EqualRun, ShortRun})
 """The types of runs that stay as they are: they never change."""

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api import Credentials, Limits, UsageError
 from penstock.spi import TransportOptions
-from tests.endpoint._settings import settings
+from tests.client._settings import settings
 
 
 @pytest.mark.parametrize(

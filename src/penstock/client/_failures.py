@@ -1,7 +1,7 @@
 """The errors of a connection that was refused, or not opened in time."""
 
 from penstock.api import ConnectionLost, Rejected
-from penstock.endpoint._settings import EndpointSettings
+from penstock.client._settings import EndpointSettings
 from penstock.session import own_copy
 
 

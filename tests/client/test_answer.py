@@ -3,8 +3,8 @@
 import pytest
 
 from penstock.api import NoElement
-from penstock.endpoint import AnswerBuffer
-from tests.endpoint.test_stream_buffer import Requests
+from penstock.client import AnswerBuffer
+from tests.client.test_stream_buffer import Requests
 
 
 def test_one_element_is_requested_and_kept() -> None:

@@ -3,7 +3,7 @@
 import pytest
 
 from penstock.api import ConnectionLost, Rejected
-from penstock.endpoint import endpoint_settings, late, raise_refusal
+from penstock.client import endpoint_settings, late, raise_refusal
 from penstock.spi import Reconnect
 
 URL = "tcp://127.0.0.1:7000"

@@ -8,10 +8,10 @@ from typing import Any, Final, TypeVar, cast
 import attrs
 
 from penstock.api import Credentials, Extension, Limits, PluginError, UsageError, shown
-from penstock.endpoint._outcomes import deferred
-from penstock.endpoint._own_registry import own_registry
-from penstock.endpoint._published import Published, check_published
-from penstock.endpoint._reports import Report, log_failure
+from penstock.client._outcomes import deferred
+from penstock.client._own_registry import own_registry
+from penstock.client._published import Published, check_published
+from penstock.client._reports import Report, log_failure
 from penstock.session import DialectFactory, DialectSettings
 from penstock.spi import (
     Factory,

@@ -5,7 +5,7 @@ import logging
 import pytest
 
 from penstock.api import NotAvailable, PublicError
-from penstock.endpoint import _reports, log_failure, report
+from penstock.client import _reports, log_failure, report
 from penstock.session import TokenBucket
 
 

@@ -7,7 +7,7 @@ import pytest
 
 from penstock import aio, blocking
 from penstock.api import UsageError
-from penstock.endpoint import EndpointSettings, endpoint_settings, with_settings
+from penstock.client import EndpointSettings, endpoint_settings, with_settings
 
 
 @with_settings(endpoint_settings)

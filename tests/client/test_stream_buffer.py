@@ -19,8 +19,8 @@ from penstock.api import (
     Subscription,
     UsageError,
 )
+from penstock.client import StreamBuffer, StreamCut, StreamEnd, StreamPlace
 from penstock.elements import JsonSerializer
-from penstock.endpoint import StreamBuffer, StreamCut, StreamEnd, StreamPlace
 from penstock.spi import Serializer
 
 

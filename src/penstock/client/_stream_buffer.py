@@ -35,7 +35,7 @@ from penstock.api import (
     check_demand,
     shown,
 )
-from penstock.endpoint._stream_place import StreamPlace
+from penstock.client._stream_place import StreamPlace
 from penstock.spi import Serializer, load_error, loaded_none
 
 DEFAULT_DEMAND: Final = 256

@@ -5,8 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.api import ConnectionLost, Limits, Rejected
-from penstock.endpoint import AnswerBuffer, StreamBuffer
-from tests.endpoint._settings import HELLO, endpoint
+from penstock.client import AnswerBuffer, StreamBuffer
+from tests.client._settings import HELLO, endpoint
 
 FOREVER = b"\xff" * 8 + b"\x7f"
 

@@ -6,9 +6,9 @@ from typing import Any
 import pytest
 
 from penstock.api import PublisherFailed, UsageError
-from penstock.endpoint import BURST, TURN_SECONDS, Published, bytes_of, own_registry
-from penstock.endpoint._published import check_published, failed_publisher
-from tests.endpoint._settings import HELLO, endpoint
+from penstock.client import BURST, TURN_SECONDS, Published, bytes_of, own_registry
+from penstock.client._published import check_published, failed_publisher
+from tests.client._settings import HELLO, endpoint
 
 
 def test_an_iterable_is_opened_for_each_subscription() -> None:

@@ -5,8 +5,8 @@ from typing import Any
 import pytest
 
 from penstock.api import UsageError
-from penstock.endpoint import AnswerBuffer, request_opening, stream_opening
-from tests.endpoint._settings import HELLO, endpoint, settings
+from penstock.client import AnswerBuffer, request_opening, stream_opening
+from tests.client._settings import HELLO, endpoint, settings
 
 
 @pytest.mark.parametrize("name", ["", 3, "\ud800", "x" * 1025])

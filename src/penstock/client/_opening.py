@@ -7,12 +7,12 @@ from typing import Any
 import attrs
 
 from penstock.api import ByteWindow, Limits, Model, PlaceInStream, PositionedName, UsageError, shown
-from penstock.endpoint._answer import AnswerBuffer
-from penstock.endpoint._endpoint import Endpoint
-from penstock.endpoint._run_buffer import RunBuffer
-from penstock.endpoint._settings import EndpointSettings
-from penstock.endpoint._stream_buffer import StreamBuffer
-from penstock.endpoint._stream_place import StreamPlace
+from penstock.client._answer import AnswerBuffer
+from penstock.client._endpoint import Endpoint
+from penstock.client._run_buffer import RunBuffer
+from penstock.client._settings import EndpointSettings
+from penstock.client._stream_buffer import StreamBuffer
+from penstock.client._stream_place import StreamPlace
 from penstock.session import target_of
 from penstock.spi import Serializer, encode_payload, load_answer, resolve_serializer
 

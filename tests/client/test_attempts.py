@@ -1,7 +1,7 @@
 """The attempts of a client to connect, told to the observers."""
 
 from penstock.api import ConnectionLost
-from penstock.endpoint import Attempts
+from penstock.client import Attempts
 from penstock.spi import Events, Reconnect, ReconnectEvent
 
 LOST = ConnectionLost("lost")
