@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from penstock import aio
 from tests._real_time import HANGS_AFTER
-from tests.blocking._trio_server import Served
+from tests.contracts._trio_server import Served
 
 T = TypeVar("T")
 

@@ -1,8 +1,8 @@
-"""The arguments of `connect` are checked at the call."""
+"""A function of a program on asyncio examines the server in a task."""
 
 import asyncio
 import socket
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,11 +12,10 @@ from penstock.api import (
     AuthRefused,
     ConnectionLost,
     Credentials,
-    UsageError,
 )
 from penstock.spi import PeerIdentity
-from tests.aio._run import connected, run
-from tests.blocking._trio_server import Served, examining_service, raw_server, serving
+from tests.aio._run import run
+from tests.contracts._trio_server import Served, examining_service, raw_server, serving
 
 SERVER_HELLO = bytes.fromhex("020000")
 
@@ -27,61 +26,25 @@ def served() -> Iterator[Served]:
         yield running
 
 
-@pytest.mark.parametrize(
-    "call",
-    [
-        lambda peer: peer.subscribe("numbers", demand=-1),
-        lambda peer: peer.subscribe(""),
-        lambda peer: peer.subscribe("numbers", window_bytes=0),
-        lambda peer: anext(peer.subscribe("numbers")),
-        lambda peer: peer.request("echo", object()),
-        lambda peer: peer.request("\ud800"),
-    ],
-)
-def test_a_mistake_is_an_error_of_the_call(served: Served, call: Callable[[aio.Peer], Any]) -> None:
-    """Nothing was sent: the connection goes on."""
-
-    async def mistake(peer: aio.Peer) -> None:
-        with pytest.raises(UsageError):
-            await call(peer)
-        assert await peer.request("echo") == b"nothing"
-
-    connected(served, mistake)
-
-
-@pytest.mark.parametrize(
-    "url", ["tcp://127.0.0.1", "reactivesocket+tcp://h:1", "memory://x", "tcp://h:1/name"]
-)
-def test_a_url_that_this_client_cannot_use_is_refused_at_the_call(url: str) -> None:
-    """No loop is needed for that."""
-    with pytest.raises(UsageError):
-        aio.connect(url)
-
-
-@pytest.mark.parametrize("is_async", [False, True])
-def test_a_server_is_examined_before_any_request(is_async: bool) -> None:
-    """By a plain function, or by one that waits. A server that it refuses was never asked."""
+def test_a_function_that_waits_examines_the_server() -> None:
+    """It runs in a task. A server that it refuses was never asked."""
     verdicts: list[str | None] = [None, "the exchange"]
 
-    async def look_async(scheme: str, data: bytes, _peer: PeerIdentity) -> str | None:
+    async def look(scheme: str, data: bytes, _peer: PeerIdentity) -> str | None:
         assert (scheme, data) == ("bearer", b"lighthouse")
         await asyncio.sleep(0)
         return verdicts.pop(0)
 
-    def look(*_arguments: Any) -> str | None:
-        return verdicts.pop(0)
-
     async def main(url: str) -> None:
-        examine: Any = look_async if is_async else look
+        options: dict[str, Any] = {
+            "credentials": Credentials.bearer("swordfish"),
+            "authenticate": look,
+        }
         with pytest.raises(AuthRefused, match="refused the credentials"):
-            async with aio.connect(
-                url, credentials=Credentials.bearer("swordfish"), authenticate=examine
-            ) as peer:
+            async with aio.connect(url, **options) as peer:
                 with pytest.raises(AuthRefused):
                     await peer.request("count")
-        async with aio.connect(
-            url, credentials=Credentials.bearer("swordfish"), authenticate=examine
-        ) as peer:
+        async with aio.connect(url, **options) as peer:
             assert await peer.request("count", type=str) == "1"
             assert peer.identity.principal == "the exchange"
 

@@ -12,12 +12,10 @@ import pytest
 
 from penstock import aio
 from penstock.api import (
-    ConnectionLost,
     Limits,
-    Rejected,
 )
-from tests.aio._run import SECONDS, run, with_threads
-from tests.blocking._trio_server import Served, raw_server, read_hello, serving
+from tests.aio._run import SECONDS, run
+from tests.contracts._trio_server import Served, raw_server, read_hello, serving
 
 SERVER_HELLO = bytes.fromhex("020000")
 
@@ -104,86 +102,6 @@ def test_the_block_is_left_although_its_goodbye_is_cancelled() -> None:
                 async with aio.connect(url, limits=Limits(goodbye_timeout=15.0)):
                     pass
         assert time.monotonic() - began < 10
-
-    with raw_server(script) as url:
-        run(main(url))
-
-
-def test_a_server_that_is_gone_ends_the_stream() -> None:
-    """Streams that run and requests after that raise ConnectionLost."""
-
-    async def main(served: Served) -> None:
-        async with aio.connect(served.url) as peer, peer.subscribe("silent") as stream:
-            await anext(stream)
-            await asyncio.to_thread(served.stop)
-            with pytest.raises(ConnectionLost, match="shut"):
-                await anext(stream)
-            with pytest.raises(ConnectionLost):
-                await peer.request("echo")
-            assert not peer.is_connected
-
-    with serving() as served:
-        run(with_threads(main(served)))
-
-
-@pytest.mark.parametrize(
-    ("answer", "error", "match"),
-    [
-        (b"", ConnectionLost, "before the peer said hello"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", ConnectionLost, "broke the protocol"),
-        (bytes.fromhex("020900"), Rejected, "version"),
-        (SERVER_HELLO + b"\x7f", ConnectionLost, "broke the protocol"),
-        (SERVER_HELLO, ConnectionLost, "without a goodbye"),
-        (SERVER_HELLO + b"\x03\x08shutdown", ConnectionLost, "shut"),
-    ],
-)
-def test_bytes_of_a_hostile_server_end_the_connection(
-    answer: bytes, error: type[Exception], match: str
-) -> None:
-    """Each is an error of the call that waits, and nothing is left."""
-
-    def script(sock: socket.socket) -> None:
-        read_hello(sock)
-        sock.sendall(answer)
-        sock.shutdown(socket.SHUT_WR)
-        while sock.recv(4096):
-            pass
-
-    async def main(url: str) -> None:
-        async with aio.connect(url) as peer:
-            with pytest.raises(error, match=match):
-                await peer.request("echo")
-
-    with raw_server(script) as url:
-        try:
-            run(main(url))
-        except Rejected:
-            assert error is Rejected
-
-
-def test_a_server_that_reads_nothing_is_given_up() -> None:
-    """Elements of the client pile up in the system's buffers,
-    and `Limits.write_stall` ends the connection.
-    """
-    asked = threading.Event()
-
-    def script(sock: socket.socket) -> None:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        read_hello(sock)
-        sock.sendall(SERVER_HELLO + bytes.fromhex("10") + b"\x03all\x00" + b"\xff" * 8 + b"\x7f")
-        asked.wait(SECONDS)
-
-    def endless() -> Iterator[bytes]:
-        while True:
-            yield b"x" * 10_000
-
-    async def main(url: str) -> None:
-        async with aio.connect(
-            url, publishers={"all": endless}, limits=Limits(write_stall=0.2)
-        ) as peer:
-            with pytest.raises(ConnectionLost, match="took next to nothing"):
-                await peer.request("echo")
-            asked.set()
 
     with raw_server(script) as url:
         run(main(url))

@@ -11,7 +11,7 @@ from penstock.api import (
     UsageError,
 )
 from tests.aio._run import connected
-from tests.blocking._trio_server import Served, serving
+from tests.contracts._trio_server import Served, serving
 
 SERVER_HELLO = bytes.fromhex("020000")
 

@@ -8,13 +8,12 @@ import pytest
 from penstock import aio
 from penstock.api import (
     ConnectionLost,
-    ProtocolError,
     UsageError,
 )
 from penstock.spi import Reconnect
 from tests.aio._run import connected, run
-from tests.blocking._positioned import cutting_server
-from tests.blocking._trio_server import Served, serving
+from tests.contracts._positioned import cutting_server
+from tests.contracts._trio_server import Served, serving
 
 SERVER_HELLO = bytes.fromhex("020000")
 
@@ -23,6 +22,17 @@ SERVER_HELLO = bytes.fromhex("020000")
 def served() -> Iterator[Served]:
     with serving() as running:
         yield running
+
+
+def test_a_stream_that_is_not_open_is_not_read(served: Served) -> None:
+    """The error says where to read it; the connection goes on."""
+
+    async def read(peer: aio.Peer) -> None:
+        with pytest.raises(UsageError, match="inside of its block"):
+            await anext(peer.subscribe("numbers"))
+        assert await peer.request("echo") == b"nothing"
+
+    connected(served, read)
 
 
 def test_two_readers_of_one_stream_are_refused(served: Served) -> None:
@@ -65,49 +75,6 @@ def test_a_cancelled_reader_loses_nothing(served: Served) -> None:
                     return got
 
     assert connected(served, read) == [b"%d" % number for number in range(200)]
-
-
-def test_a_stream_goes_on_at_its_position() -> None:
-    """Over three connections no element is missing, and none comes twice."""
-
-    async def main(url: str) -> list[tuple[bytes, int | None]]:
-        async with aio.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer:
-            async with peer.subscribe("ticks", stop="latest", demand=8) as stream:
-                assert stream.position is None
-                return [(element, stream.position) async for element in stream]
-
-    with cutting_server() as (url, names):
-        seen = run(main(url))
-    assert seen == [(b"%02d" % number, number + 1) for number in range(7, 17)]
-    assert names == [b"ticks?stop=latest", b"ticks?start=11&stop=17", b"ticks?start=15&stop=17"]
-
-
-def test_a_stream_without_a_policy_ends_and_has_its_position() -> None:
-    """The program subscribes again with it."""
-
-    async def main(url: str) -> None:
-        async with aio.connect(url) as peer, peer.subscribe("ticks", start=9) as stream:
-            with pytest.raises(ConnectionLost):
-                _ = [element async for element in stream]
-            assert stream.position == 13
-
-    with cutting_server() as (url, _):
-        run(main(url))
-
-
-def test_a_gap_is_never_silent() -> None:
-    """A publisher that goes on in another place fails the stream."""
-
-    async def main(url: str) -> None:
-        async with (
-            aio.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer,
-            peer.subscribe("ticks") as stream,
-        ):
-            with pytest.raises(ProtocolError, match="position 12, and 11 was asked for"):
-                _ = [element async for element in stream]
-
-    with cutting_server(jump=1) as (url, _):
-        run(main(url))
 
 
 def test_leaving_ends_a_stream_that_waits_to_go_on() -> None:

@@ -3,10 +3,8 @@ and what is left behind.
 """
 
 import gc
-import socket
 import subprocess
 import sys
-import threading
 import time
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,10 +15,9 @@ from penstock import blocking
 from penstock.api import (
     ConnectionLost,
     Limits,
-    Rejected,
 )
 from tests._real_time import HANGS_AFTER
-from tests.blocking._trio_server import Served, raw_server, read_hello, serving
+from tests.contracts._trio_server import Served, serving
 
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""
@@ -36,133 +33,6 @@ def served() -> Iterator[Served]:
 
 async def _peers(served: Served) -> int:
     return len(served.server.peers)
-
-
-def test_a_server_that_is_gone_ends_the_stream() -> None:
-    """With and without a goodbye; streams and requests after that raise the same."""
-    with (
-        serving() as served,
-        blocking.connect(served.url) as peer,
-        peer.subscribe("silent", timeout=SECONDS) as stream,
-    ):
-        elements = iter(stream)
-        next(elements)
-        served.stop()
-        with pytest.raises(ConnectionLost, match="shut"):
-            next(elements)
-        with pytest.raises(ConnectionLost):
-            peer.request("echo", timeout=SECONDS)
-        assert not peer.is_connected
-
-
-@pytest.mark.parametrize(
-    ("answer", "error", "match"),
-    [
-        (b"", ConnectionLost, "before the peer said hello"),
-        (b"HTTP/1.1 400 Bad Request\r\n\r\n", ConnectionLost, "broke the protocol"),
-        (bytes.fromhex("020900"), Rejected, "version"),
-        (SERVER_HELLO + b"\x7f", ConnectionLost, "broke the protocol"),
-        (SERVER_HELLO + bytes.fromhex("2101") + b"\x01x", ConnectionLost, "broke the protocol"),
-        (SERVER_HELLO, ConnectionLost, "without a goodbye"),
-        (SERVER_HELLO + b"\x03\x08shutdown", ConnectionLost, "shut"),
-    ],
-)
-def test_bytes_of_a_hostile_server_end_the_connection(
-    answer: bytes, error: type[Exception], match: str
-) -> None:
-    """Each is an error of the call that waits, and the block is left without another one."""
-
-    def script(sock: socket.socket) -> None:
-        read_hello(sock)
-        sock.sendall(answer)
-        sock.shutdown(socket.SHUT_WR)
-        while sock.recv(4096):
-            pass
-
-    with raw_server(script) as url:
-        connecting = blocking.connect(url)
-        peer = connecting.__enter__()
-        with pytest.raises(error, match=match):
-            peer.request("echo", timeout=SECONDS)
-        try:
-            connecting.__exit__(None, None, None)
-        except Rejected:
-            assert error is Rejected
-
-
-def test_a_silent_server_is_given_up_after_the_handshake_timeout() -> None:
-    """It accepts, and says nothing."""
-    with raw_server(lambda sock: [*iter(lambda: sock.recv(4096), b"")] and None) as url:
-        with blocking.connect(url, limits=Limits(handshake_timeout=0.1)) as peer:
-            with pytest.raises(ConnectionLost):
-                peer.wait_accepted(timeout=SECONDS)
-
-
-def test_a_server_that_does_not_answer_the_goodbye_is_left() -> None:
-    """Leaving takes `Limits.goodbye_timeout` at most."""
-
-    def script(sock: socket.socket) -> None:
-        read_hello(sock)
-        sock.sendall(SERVER_HELLO)
-        while sock.recv(4096):
-            pass
-
-    with raw_server(script) as url:
-        with blocking.connect(url, limits=Limits(goodbye_timeout=0.1)) as peer:
-            peer.wait_accepted(timeout=SECONDS)
-        assert not peer.is_connected
-
-
-def test_a_server_that_reads_nothing_is_given_up() -> None:
-    """Elements of the client pile up in the system's buffers,
-    and `Limits.write_stall` ends the connection.
-    """
-    asked = threading.Event()
-
-    def script(sock: socket.socket) -> None:
-        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-        read_hello(sock)
-        sock.sendall(SERVER_HELLO + bytes.fromhex("10") + b"\x03all\x00" + b"\xff" * 8 + b"\x7f")
-        asked.wait(SECONDS)
-
-    def endless() -> Iterator[bytes]:
-        while True:
-            yield b"x" * 10_000
-
-    with (
-        raw_server(script) as url,
-        blocking.connect(url, publishers={"all": endless}, limits=Limits(write_stall=0.2)) as peer,
-    ):
-        peer.run(SECONDS)
-        assert not peer.is_connected
-        with pytest.raises(ConnectionLost, match="took next to nothing"):
-            peer.request("echo")
-        asked.set()
-
-
-def test_pings_are_answered_while_the_program_waits() -> None:
-    """A ping that arrives while the program waits for an answer gets its pong,
-    and the wait goes on.
-    """
-    pongs: list[bytes] = []
-
-    def script(sock: socket.socket) -> None:
-        read_hello(sock)
-        sock.sendall(bytes.fromhex("02000101 40026869"))
-        received = b""
-        while b"hi" not in received:
-            received += sock.recv(4096)
-        pongs.append(received[-4:])
-        sock.sendall(bytes.fromhex("200000 2100") + b"\x02ok")
-        while sock.recv(4096):
-            pass
-
-    with (
-        raw_server(script) as url,
-        blocking.connect(url, limits=Limits(goodbye_timeout=0.1)) as peer,
-    ):
-        assert peer.request("anything", timeout=SECONDS) == b"ok"
-    assert pongs == [bytes.fromhex("41026869")]
 
 
 def test_a_client_that_never_waits_is_taken_for_dead() -> None:

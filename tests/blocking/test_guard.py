@@ -15,7 +15,7 @@ from penstock.api import (
     UsageError,
 )
 from tests._real_time import HANGS_AFTER
-from tests.blocking._trio_server import Served, serving
+from tests.contracts._trio_server import Served, serving
 
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""

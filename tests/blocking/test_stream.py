@@ -1,6 +1,6 @@
 """Streams of the client: elements, batches, memory, demand, types, and ends."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from time import monotonic
 
 import pytest
@@ -9,15 +9,14 @@ from penstock import blocking
 from penstock.api import (
     ConnectionLost,
     EqualRun,
-    ProtocolError,
     StreamState,
     StreamTimeout,
     UsageError,
 )
 from penstock.spi import Reconnect
 from tests._real_time import HANGS_AFTER
-from tests.blocking._positioned import cutting_server
-from tests.blocking._trio_server import Served, serving
+from tests.contracts._positioned import cutting_server
+from tests.contracts._trio_server import Served, serving
 
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""
@@ -94,47 +93,21 @@ def test_a_timeout_loses_nothing(peer: blocking.Peer) -> None:
     assert peer.request("echo", b"still here", timeout=SECONDS) == b"still here"
 
 
-def test_a_stream_goes_on_at_its_position() -> None:
-    """Over three connections no element is missing, and none comes twice."""
-    with (
-        cutting_server() as (url, names),
-        blocking.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer,
-    ):
-        with peer.subscribe("ticks", stop="latest", demand=8, timeout=SECONDS) as stream:
-            assert stream.position is None
-            seen = [(element, stream.position) for element in stream]
-    assert seen == [(b"%02d" % number, number + 1) for number in range(7, 17)]
-    assert names == [b"ticks?stop=latest", b"ticks?start=11&stop=17", b"ticks?start=15&stop=17"]
-
-
-def test_a_stream_without_a_policy_ends_and_has_its_position() -> None:
-    """The program subscribes again with it."""
-    with cutting_server() as (url, names):
-        with (
-            blocking.connect(url) as peer,
-            peer.subscribe("ticks", start=9, timeout=SECONDS) as stream,
-        ):
-            with pytest.raises(ConnectionLost):
-                list(stream)
-            assert stream.position == 13
-        with blocking.connect(url) as peer:
-            assert [*peer.batches("ticks", start=stream.position, timeout=SECONDS)] == [
-                [b"13", b"14", b"15", b"16"]
-            ]
-    assert names == [b"ticks?start=9", b"ticks?start=13"]
-
-
-def test_a_gap_is_never_silent() -> None:
-    """A publisher that goes on in another place fails the stream."""
-    with (
-        cutting_server(jump=1) as (url, _),
-        blocking.connect(url, reconnect=Reconnect(first=0.001, most=0.001)) as peer,
-    ):
-        with (
-            peer.subscribe("ticks", timeout=SECONDS) as stream,
-            pytest.raises(ProtocolError, match="position 12, and 11 was asked for"),
-        ):
-            list(stream)
+@pytest.mark.parametrize(
+    "call",
+    [
+        lambda peer: peer.batches("numbers", window_bytes=0),
+        lambda peer: next(iter(peer.subscribe("numbers"))),
+    ],
+    ids=["a mistake in the arguments", "a stream that is not open"],
+)
+def test_a_mistake_is_an_error_of_the_call(
+    peer: blocking.Peer, call: Callable[[blocking.Peer], object]
+) -> None:
+    """Nothing was sent: the connection goes on."""
+    with pytest.raises(UsageError):
+        call(peer)
+    assert peer.request("echo", timeout=SECONDS) == b"nothing"
 
 
 def test_no_attempt_is_made_behind_the_block() -> None:

@@ -13,7 +13,7 @@ from penstock.api import (
 from penstock.spi import Tls, TransportOptions
 from tests._free_port import free_port
 from tests._real_time import HANGS_AFTER
-from tests.blocking._trio_server import serving
+from tests.contracts._trio_server import serving
 
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""

@@ -22,6 +22,7 @@ REAL_TIME = (
     "tests/aio",
     "tests/blocking",
     "tests/browser",
+    "tests/contracts",
     "tests/hostile",
     "tests/campaigns",
     "tests/stream/test_over_a_connection.py",

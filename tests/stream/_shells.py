@@ -18,8 +18,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from penstock import aio, blocking
 from penstock.api import UNBOUNDED, Limits, Positions, StreamTimeout
+from penstock.client import StreamOpening
 from penstock.core import PositionedStream, Stream
-from penstock.endpoint import StreamOpening
 from penstock.runtime.connection import RemoteOpening
 from penstock.spi import Serializer
 from penstock.streams import Source, open_into

@@ -14,7 +14,7 @@ from penstock import aio, blocking
 from penstock.api import StreamState, UsageError
 from tests._real_time import HANGS_AFTER
 from tests.aio._run import run as run_on_asyncio
-from tests.blocking._trio_server import Quote, Served, serving
+from tests.contracts._trio_server import Quote, Served, serving
 from tests.stream._shells import AwaitedBlock
 
 

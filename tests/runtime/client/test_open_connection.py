@@ -7,22 +7,9 @@ import trio
 from trio.testing import MockClock
 
 from penstock.api import ConnectionLost
-from penstock.runtime import connect, serve
+from penstock.runtime import connect
 from penstock.spi import TransportOptions, parse_url
 from penstock.transports import MemoryTransport
-from tests.runtime._services import numbers_service
-
-
-async def test_a_block_that_raises_leaves_no_connection() -> None:
-    """The exception of the body leaves it as it is, and the server has no peer any more."""
-    async with serve(numbers_service(), "memory://block") as server:
-        with pytest.raises(KeyError):
-            async with connect("memory://block") as peer:
-                await peer.wait_accepted()
-                assert len(server.peers) == 1
-                raise KeyError
-        await trio.testing.wait_all_tasks_blocked()
-        assert server.peers == ()
 
 
 async def test_a_peer_that_says_nothing_does_not_keep_the_block_open(

@@ -43,7 +43,7 @@ class Served:
         its thread is alive for a little longer than its run.
         """
         with suppress(trio.RunFinishedError):
-            trio.from_thread.run_sync(self._scope.cancel, trio_token=self._token)
+            self._token.run_sync_soon(self._scope.cancel)
 
 
 def service(served: Served) -> penstock.Service:  # noqa: C901  # a list of publishers

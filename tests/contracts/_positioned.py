@@ -7,7 +7,7 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from tests.blocking._trio_server import raw_server
+from tests.contracts._trio_server import raw_server
 
 HELLO = bytes.fromhex("02000104")
 FIRST, EARLIEST, LATEST = 7, 2, 17

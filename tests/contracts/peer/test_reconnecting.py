@@ -1,0 +1,119 @@
+"""A client with a policy to reconnect: what ends with a connection, what waits for the next one,
+and when it gives up.
+"""
+
+import socket
+
+import pytest
+
+from penstock.api import ConnectionLost, Limits, ProtocolError, Rejected
+from penstock.spi import Reconnect, ReconnectEvent, build_registry, hookimpl
+from tests._free_port import free_port
+from tests.contracts._positioned import cutting_server
+from tests.contracts._shells import Shell, over_each_shell
+from tests.contracts._trio_server import raw_server, read_hello, serving
+
+SERVER_HELLO = bytes.fromhex("020000")
+SUBSCRIBE = b"\x10\x01a"
+AT_ONCE = Reconnect(first=0.001, most=0.001)
+LIMITS = Limits(goodbye_timeout=0.1, linger=0.1)
+
+
+class Seen:
+    """A plugin that keeps the stages of a client that reconnects."""
+
+    def __init__(self) -> None:
+        self.events: list[ReconnectEvent] = []
+
+    @hookimpl
+    def penstock_reconnect(self, event: ReconnectEvent) -> None:
+        self.events.append(event)
+
+    @property
+    def stages(self) -> list[tuple[str, int]]:
+        return [(event.stage.value, event.attempt) for event in self.events]
+
+
+@over_each_shell
+async def test_the_policy_gives_up_before_the_first_connection(shell: Shell) -> None:
+    """After its attempts the error of the last one is raised from entering."""
+    seen = Seen()
+    url, policy = f"tcp://127.0.0.1:{free_port()}", Reconnect(attempts=3, first=0.001, most=0.001)
+    with pytest.raises(ConnectionLost, match="no server answers"):
+        async with shell.connect(url, reconnect=policy, registry=build_registry(plugins=[seen])):
+            raise AssertionError("it was entered")
+    assert seen.stages == [("retrying", 2), ("retrying", 3), ("given up", 3)]
+
+
+@over_each_shell
+async def test_leaving_ends_the_attempts_to_reconnect(shell: Shell) -> None:
+    """The server is gone for good: the block is left at once, and nothing is tried again behind it."""
+    slowly = Reconnect(first=60.0, most=60.0, chance=lambda: 1.0)
+    with serving() as served:
+        async with shell.connect(served.url, reconnect=slowly) as peer:
+            await peer.wait_accepted()
+            served.stop()
+            await shell.until(lambda: not peer.is_connected)
+        with pytest.raises(ConnectionLost):
+            await peer.request("echo")
+
+
+@over_each_shell
+async def test_a_refusal_is_not_tried_again(shell: Shell) -> None:
+    """It would be refused again: requests and the block raise it, as without a policy."""
+    connections: list[int] = []
+
+    def script(sock: socket.socket) -> None:
+        connections.append(1)
+        read_hello(sock)
+        sock.sendall(bytes.fromhex("020900"))
+        while sock.recv(4096):
+            pass
+
+    with raw_server(script) as url, pytest.raises(Rejected, match="version"):
+        async with shell.connect(url, reconnect=AT_ONCE, limits=LIMITS) as peer:
+            with pytest.raises((Rejected, ConnectionLost), match="version"):
+                await peer.request("a")
+    assert connections == [1]
+
+
+# -------------------------------------------------------------------------------------------
+# streams with positions
+
+
+@over_each_shell
+async def test_a_stream_goes_on_at_its_position(shell: Shell) -> None:
+    """Over three connections no element is missing, and none comes twice."""
+    with cutting_server() as (url, names):
+        async with shell.read_on(
+            url, "ticks", reconnect=AT_ONCE, stop="latest", demand=8
+        ) as stream:
+            assert stream.position is None
+            seen = [(element, stream.position) async for element in stream]
+    assert seen == [(b"%02d" % number, number + 1) for number in range(7, 17)]
+    assert names == [b"ticks?stop=latest", b"ticks?start=11&stop=17", b"ticks?start=15&stop=17"]
+
+
+@over_each_shell
+async def test_a_stream_without_a_policy_ends_and_has_its_position(shell: Shell) -> None:
+    """The program subscribes again with it."""
+    with cutting_server() as (url, names):
+        async with shell.connect(url) as peer, peer.subscribe("ticks", start=9) as stream:
+            with pytest.raises(ConnectionLost):
+                _ = [element async for element in stream]
+            assert stream.position == 13
+        async with (
+            shell.connect(url) as peer,
+            peer.subscribe("ticks", start=stream.position) as stream,
+        ):
+            assert [element async for element in stream] == [b"13", b"14", b"15", b"16"]
+    assert names == [b"ticks?start=9", b"ticks?start=13"]
+
+
+@over_each_shell
+async def test_a_gap_is_never_silent(shell: Shell) -> None:
+    """A publisher that goes on in another place fails the stream."""
+    with cutting_server(jump=1) as (url, _):
+        async with shell.read_on(url, "ticks", reconnect=AT_ONCE) as stream:
+            with pytest.raises(ProtocolError, match="position 12, and 11 was asked for"):
+                _ = [element async for element in stream]
