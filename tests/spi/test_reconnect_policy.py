@@ -2,8 +2,8 @@
 
 import pytest
 
-from penstock.api import ConnectionLost, ProtocolError, Rejected, UsageError
-from penstock.spi import Reconnect, may_reconnect
+from penstock.api import UsageError
+from penstock.spi import Reconnect
 
 
 def test_the_bound_of_the_wait_doubles_up_to_the_most() -> None:
@@ -49,11 +49,3 @@ def test_a_policy_that_cannot_be_meant_is_refused(wrong: dict[str, float]) -> No
     """The error shows the policy."""
     with pytest.raises(UsageError, match="give at least 1 attempt"):
         Reconnect(**wrong)  # type: ignore[arg-type]  # the table has mixed types
-
-
-def test_a_lost_connection_and_a_full_server_are_tried_again() -> None:
-    """A refusal and a broken protocol are not: the next connection would have the same end."""
-    assert may_reconnect(ConnectionLost("gone"))
-    assert may_reconnect(Rejected("full", processed=False, temporary=True))
-    assert not may_reconnect(Rejected("no"))
-    assert not may_reconnect(ProtocolError("broken", reason="protocol:type"))

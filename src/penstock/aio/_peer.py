@@ -21,15 +21,18 @@ from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, PenstockError, PlaceInStream, UsageError
 from penstock.client import (
     DEFAULT_DEMAND,
+    NOW,
     AnswerBuffer,
-    Attempts,
     EndpointSettings,
+    GiveUp,
+    Reconnector,
+    TryAfter,
     raise_refusal,
     request_opening,
     stream_opening,
 )
 from penstock.session import own_copy
-from penstock.spi import PeerIdentity, PeerStatistics, Serializer, may_reconnect
+from penstock.spi import PeerIdentity, PeerStatistics, Serializer
 
 T = TypeVar("T")
 
@@ -40,14 +43,14 @@ SerializerOrName: TypeAlias = str | Serializer | None
 class Peer:
     """The other side of a connection. Use it in the event loop that has connected."""
 
-    def __init__(self, settings: EndpointSettings, connection: Connection) -> None:
+    def __init__(
+        self, settings: EndpointSettings, connection: Connection, reconnector: Reconnector
+    ) -> None:
         self.settings: EndpointSettings = settings
         """The settings of `connect`."""
         self._loop = asyncio.get_running_loop()
         self._connection = connection
-        # Set when the connection is back, or given up; None while there is one.
-        self._back: asyncio.Event | None = None
-        self._gave_up: Exception | None = None
+        self._reconnector = reconnector
 
     # --- facts
 
@@ -205,17 +208,9 @@ class Peer:
 
     def use(self, connection: Connection) -> None:
         """Go on over that connection."""
+        # Replaced before the waiting tasks are woken: they use it at once.
         self._connection = connection
-        self._stop_waiting()
-
-    def on_lost(self) -> None:
-        """Let new streams and requests wait from now on."""
-        self._back = self._back or asyncio.Event()
-
-    def give_up(self, error: Exception) -> None:
-        """Fail the streams and requests that wait, and all new ones."""
-        self._gave_up = error
-        self._stop_waiting()
+        self._reconnector.on_connected()
 
     def __repr__(self) -> str:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
@@ -225,27 +220,19 @@ class Peer:
     async def _current(self) -> Connection:
         if asyncio.get_running_loop() is not self._loop:
             raise UsageError(
-                "this peer belongs to another event loop; connect in the loop, and in the thread, "
-                "that uses it"
+                "this peer belongs to another event loop; connect in the loop, and in the "
+                "thread, that uses it"
             )
-        if (
-            self.settings.reconnect is not None
-            and self._gave_up is None
-            and self._connection.endpoint.is_closing
-        ):
-            self.on_lost()  # here, because the task that reconnects has perhaps not had a turn yet
-        while self._back is not None:
-            await self._back.wait()
-        if self._gave_up is not None:
-            raise ConnectionLost(
-                f"no further attempt to connect is made: {self._gave_up}"
-            ) from self._gave_up
+        reconnector = self._reconnector
+        if self._connection.endpoint.is_closing:
+            # Here, because the task that reconnects has perhaps not had a turn yet.
+            reconnector.on_away()
+        while reconnector.is_away:
+            waiter, resolve = new_waiter()
+            reconnector.when_connected(resolve)
+            await waiter
+        reconnector.check()
         return self._connection
-
-    def _stop_waiting(self) -> None:
-        back, self._back = self._back, None
-        if back is not None:
-            back.set()
 
 
 class OpenConnection(AbstractAsyncContextManager[Peer]):
@@ -256,13 +243,15 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
 
     def __init__(self, settings: EndpointSettings) -> None:
         self._settings = settings
-        self._attempts = Attempts(settings.reconnect, settings.registry.events, str(settings.url))
-        self._is_left = False
+        self._reconnector = Reconnector(
+            settings.reconnect, settings.registry.events, str(settings.url)
+        )
         self._keeper: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Peer:
-        self._connection = await self._connect(0.0)
-        self._peer = Peer(self._settings, self._connection)
+        self._connection = await self._connect(NOW)
+        self._peer = Peer(self._settings, self._connection, self._reconnector)
+        self._reconnector.on_connected()
         if self._settings.reconnect is not None:
             self._keeper = asyncio.get_running_loop().create_task(
                 self._keep_connected(), name="penstock reconnecting"
@@ -275,7 +264,6 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._is_left = True
         endpoint = self._connection.endpoint
         was_ending = endpoint.is_closing  # its reason is known once both sides have said goodbye
         try:
@@ -283,7 +271,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
                 self._keeper.cancel()
                 await asyncio.wait((self._keeper,))
                 # Streams and requests of other tasks wait for a connection that does not come.
-                self._peer.give_up(ConnectionLost("this side closed the connection"))
+                self._reconnector.give_up(ConnectionLost("this side closed the connection"))
         finally:
             await self._connection.leave()
         if error is None and was_ending:
@@ -291,47 +279,39 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
 
     # --- inside
 
-    async def _connect(self, pause: float) -> Connection:
+    async def _connect(self, decision: TryAfter | GiveUp) -> Connection:
         """Return a connection, after as many attempts as the policy permits.
         Raises the error of the last one.
         """
-        while True:
-            await asyncio.sleep(pause)
-            self._attempts.begin()
+        while isinstance(decision, TryAfter):
+            await asyncio.sleep(decision.seconds)
+            self._reconnector.on_attempt()
             try:
                 connection = await open_connection(self._settings)
             except ConnectionLost as error:
-                again = self._attempts.pause_after(
-                    error, opened_at=None, now=asyncio.get_running_loop().time()
-                )
-                if again is None:
-                    raise
-                pause = again
+                decision = self._reconnector.on_lost(error, opened_at=None, now=_now())
             else:
-                connection.on_open = self._attempts.on_open
+                connection.on_open = self._reconnector.on_open
                 return connection
+        raise own_copy(decision.error)
 
     async def _keep_connected(self) -> None:
         """Make the connection again, each time that it is lost."""
-        while True:
-            connection = self._connection
-            await connection.wait_until(lambda: False)
-            endpoint = connection.endpoint
-            reason = endpoint.reason or ConnectionLost("the connection is over")
-            # A refusal, or a fault that the next connection would have too.
-            if not may_reconnect(reason):
-                self._peer.give_up(reason)
-                return
-            self._peer.on_lost()
-            pause = self._attempts.pause_after(
-                reason, opened_at=endpoint.opened_at, now=asyncio.get_running_loop().time()
-            )
-            try:
-                if pause is None:
-                    raise own_copy(reason)  # as the last attempt that fails
-                await connection.leave()
-                self._connection = await self._connect(pause)
-            except PenstockError as error:
-                self._peer.give_up(error)
-                return
-            self._peer.use(self._connection)
+        try:
+            while True:
+                connection = self._connection
+                await connection.wait_until(lambda: False)
+                endpoint = connection.endpoint
+                decision = self._reconnector.on_lost(
+                    endpoint.reason, opened_at=endpoint.opened_at, now=_now()
+                )
+                if isinstance(decision, TryAfter):
+                    await connection.leave()
+                self._connection = await self._connect(decision)
+                self._peer.use(self._connection)
+        except PenstockError as error:
+            self._reconnector.give_up(error)
+
+
+def _now() -> float:
+    return asyncio.get_running_loop().time()

@@ -2,7 +2,8 @@
 
 import time
 from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
+from functools import partial
 from time import monotonic
 from types import TracebackType
 from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
@@ -15,16 +16,21 @@ from penstock.blocking._guard import OneThread
 from penstock.blocking._stream import Stream, read_batches
 from penstock.client import (
     DEFAULT_DEMAND,
+    NOW,
     AnswerBuffer,
-    Attempts,
+    Endpoint,
     EndpointSettings,
+    GiveUp,
+    Reconnector,
     StreamBuffer,
     StreamOpening,
+    TryAfter,
     raise_refusal,
     request_opening,
     stream_opening,
 )
-from penstock.spi import PeerIdentity, PeerStatistics, Serializer, may_reconnect
+from penstock.session import own_copy
+from penstock.spi import PeerIdentity, PeerStatistics, Serializer
 
 T = TypeVar("T")
 P = ParamSpec("P")
@@ -42,9 +48,10 @@ class Peer:
         self.settings: EndpointSettings = settings
         """The settings of `connect`."""
         self._guard = OneThread()
-        self._attempts = Attempts(settings.reconnect, settings.registry.events, str(settings.url))
-        self._is_left = False
-        self._connection: Connection = self._connect(0.0)
+        self._reconnector = Reconnector(
+            settings.reconnect, settings.registry.events, str(settings.url)
+        )
+        self._connection: Connection = self._connect(NOW)
 
     # --- facts
 
@@ -338,7 +345,7 @@ class Peer:
     def leave(self) -> Exception | None:
         """Say goodbye and close. Return why the connection was ending before, if it was."""
         with self._guard:
-            self._is_left = True
+            self._reconnector.give_up(ConnectionLost("this side closed the connection"))
             endpoint = self._connection.endpoint
             # Its reason is known once both sides have said goodbye.
             was_ending = endpoint.is_closing
@@ -352,44 +359,48 @@ class Peer:
 
     def _current(self) -> Connection:
         """Return the connection; make it again if it was lost and there is a policy for that.
-        Raises ConnectionLost behind the block.
+        Raises the error of the last attempt if no further one is made.
         """
-        endpoint = self._connection.endpoint
+        connection, reconnector = self._connection, self._reconnector
         if self.settings.reconnect is None:
-            return self._connection
-        if self._is_left:
-            raise ConnectionLost("this side closed the connection")
+            return connection
+        reconnector.check()
+        endpoint = connection.endpoint
         # A connection that ends takes no new stream: after the goodbyes the next one is made.
-        self._connection.wait_until(
-            lambda: not endpoint.is_closing, None, "the end of the connection"
+        connection.wait_until(lambda: not endpoint.is_closing, None, "the end of the connection")
+        if not endpoint.is_over:
+            return connection
+        decision = reconnector.on_lost(
+            endpoint.reason, opened_at=endpoint.opened_at, now=monotonic()
         )
-        reason = endpoint.reason
-        if reason is None or not may_reconnect(reason):
-            return self._connection
-        pause = self._attempts.pause_after(reason, opened_at=endpoint.opened_at, now=monotonic())
-        if pause is None:
-            raise ConnectionLost(f"no further attempt to connect is made: {reason}") from reason
-        self._connection.leave()
-        self._connection = self._connect(pause)
+        if isinstance(decision, TryAfter):
+            connection.leave()
+            with suppress(ConnectionLost):
+                self._connection = self._connect(decision)
+        reconnector.check()
         return self._connection
 
-    def _connect(self, pause: float) -> Connection:
+    def _connect(self, decision: TryAfter | GiveUp) -> Connection:
         """Return a connection, after as many attempts as the policy permits.
         Raises the error of the last one.
         """
-        while True:
-            time.sleep(pause)
-            self._attempts.begin()
+        while isinstance(decision, TryAfter):
+            time.sleep(decision.seconds)
+            self._reconnector.on_attempt()
             try:
                 connection = connect_once(self.settings)
             except ConnectionLost as error:
-                again = self._attempts.pause_after(error, opened_at=None, now=monotonic())
-                if again is None:
-                    raise
-                pause = again
+                decision = self._reconnector.on_lost(error, opened_at=None, now=monotonic())
             else:
-                self._attempts.on_open()
+                endpoint = connection.endpoint
+                endpoint.on_change = partial(self._on_change, endpoint)
+                self._reconnector.on_connected()
                 return connection
+        raise own_copy(decision.error)
+
+    def _on_change(self, endpoint: Endpoint) -> None:
+        if not endpoint.is_over:
+            self._reconnector.on_open()
 
 
 class OpenConnection(AbstractContextManager[Peer]):

@@ -8,7 +8,6 @@ and the standard library. It imports no trio, and neither sockets nor asyncio.
 """
 
 from penstock.client._answer import AnswerBuffer
-from penstock.client._attempts import Attempts
 from penstock.client._endpoint import Endpoint, PublishTo, publish_iterator
 from penstock.client._failures import late, raise_refusal
 from penstock.client._opening import (
@@ -20,6 +19,7 @@ from penstock.client._opening import (
 from penstock.client._outcomes import Then
 from penstock.client._own_registry import own_registry
 from penstock.client._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
+from penstock.client._reconnector import NOW, GiveUp, Reconnector, TryAfter, may_reconnect
 from penstock.client._reports import Report, log_failure, report
 from penstock.client._run_buffer import RunBuffer
 from penstock.client._settings import EndpointSettings, endpoint_settings
@@ -30,14 +30,16 @@ from penstock.client._with_settings import with_settings
 __all__ = [
     "BURST",
     "DEFAULT_DEMAND",
+    "NOW",
     "TURN_SECONDS",
     "AnswerBuffer",
-    "Attempts",
     "Endpoint",
     "EndpointSettings",
+    "GiveUp",
     "PublishTo",
     "Published",
     "PublishedIterator",
+    "Reconnector",
     "Report",
     "RequestOpening",
     "RunBuffer",
@@ -47,10 +49,12 @@ __all__ = [
     "StreamOpening",
     "StreamPlace",
     "Then",
+    "TryAfter",
     "bytes_of",
     "endpoint_settings",
     "late",
     "log_failure",
+    "may_reconnect",
     "own_registry",
     "publish_iterator",
     "raise_refusal",

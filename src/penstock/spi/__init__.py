@@ -53,7 +53,7 @@ from penstock.spi._hookspecs import (
 from penstock.spi._options import TransportOptions
 from penstock.spi._payloads import encode_payload, load_answer, serializer_for
 from penstock.spi._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
-from penstock.spi._reconnect_policy import Reconnect, may_reconnect
+from penstock.spi._reconnect_policy import Reconnect
 from penstock.spi._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.spi._resolve_serializer import (
     check_serializer_argument,
@@ -163,7 +163,6 @@ __all__ = [
     "load_answer",
     "load_error",
     "loaded_none",
-    "may_reconnect",
     "open_tcp",
     "open_unix",
     "parse_url",

@@ -8,7 +8,7 @@ from math import inf
 
 import attrs
 
-from penstock.api import ConnectionLost, Rejected, UsageError
+from penstock.api import UsageError
 
 
 @attrs.frozen(kw_only=True)
@@ -58,10 +58,3 @@ class Reconnect:
         # 40: a power with thousands of digits would not fit into a float.
         doublings = min(max(failed - 1, 0), 40)
         return float(self.chance() * min(self.most, self.first * 2**doublings))
-
-
-def may_reconnect(error: BaseException) -> bool:
-    """Return whether a new connection may help:
-    the last one was lost or not made, or the server had no room for it.
-    """
-    return isinstance(error, ConnectionLost) or (isinstance(error, Rejected) and error.temporary)

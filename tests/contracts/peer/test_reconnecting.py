@@ -3,6 +3,7 @@ and when it gives up.
 """
 
 import socket
+from collections.abc import Callable
 
 import pytest
 
@@ -34,6 +35,70 @@ class Seen:
         return [(event.stage.value, event.attempt) for event in self.events]
 
 
+def flapping() -> tuple[list[int], Callable[[socket.socket], None]]:
+    """Return the numbers of the connections, and the script of a server that loses its first client
+    right after the hello.
+    """
+    connections: list[int] = []
+
+    def script(sock: socket.socket) -> None:
+        connections.append(len(connections))
+        if len(connections) == 1:
+            read_hello(sock)
+            sock.sendall(SERVER_HELLO)
+            return
+        answer(sock)
+        while sock.recv(4096):
+            pass
+
+    return connections, script
+
+
+def answer(sock: socket.socket) -> None:
+    """Answer the subscribe to `a`, which may come in one piece with the hello of the client."""
+    sock.sendall(SERVER_HELLO)
+    received = b""
+    while SUBSCRIBE not in received:
+        received += sock.recv(4096)
+    sock.sendall(bytes.fromhex("200000 2100") + b"\x02ok")
+
+
+@over_each_shell
+async def test_a_lost_connection_is_made_again(shell: Shell) -> None:
+    """The stream that was open ends with ConnectionLost; a new one waits for the next connection.
+    Observers hear of each step.
+    """
+    connections, script = flapping()
+    seen = Seen()
+    with raw_server(script) as url:
+        registry = build_registry(plugins=[seen])
+        async with shell.connect(
+            url, reconnect=AT_ONCE, limits=LIMITS, registry=registry, extensions=()
+        ) as peer:
+            async with peer.subscribe("a") as stream:
+                with pytest.raises(ConnectionLost):
+                    await anext(stream)
+            async with peer.subscribe("a") as stream:
+                assert await anext(stream) == b"ok"
+            assert peer.is_connected
+    assert len(connections) == 2
+    assert seen.stages == [("lost", 1), ("retrying", 2), ("back", 2)]
+    assert {event.address for event in seen.events} == {url}
+
+
+@over_each_shell
+async def test_requests_wait_for_the_next_connection(shell: Shell) -> None:
+    """As streams do."""
+    connections, script = flapping()
+    with raw_server(script) as url:
+        async with shell.connect(url, reconnect=AT_ONCE, limits=LIMITS) as peer:
+            with pytest.raises(ConnectionLost):
+                await peer.request("a")
+            await peer.wait_accepted()
+            assert await peer.request("a") == b"ok"
+    assert len(connections) == 2
+
+
 @over_each_shell
 async def test_the_policy_gives_up_before_the_first_connection(shell: Shell) -> None:
     """After its attempts the error of the last one is raised from entering."""
@@ -43,6 +108,29 @@ async def test_the_policy_gives_up_before_the_first_connection(shell: Shell) -> 
         async with shell.connect(url, reconnect=policy, registry=build_registry(plugins=[seen])):
             raise AssertionError("it was entered")
     assert seen.stages == [("retrying", 2), ("retrying", 3), ("given up", 3)]
+
+
+@over_each_shell
+async def test_after_the_last_attempt_all_that_is_asked_for_fails(shell: Shell) -> None:
+    """Each request and each stream, with the reason of the last attempt; and no further attempt is
+    made.
+    """
+    seen = Seen()
+    policy = Reconnect(attempts=3, first=0.001, most=0.001)
+    with serving() as served:
+        async with shell.connect(
+            served.url, reconnect=policy, registry=build_registry(plugins=[seen])
+        ) as peer:
+            await peer.wait_accepted()
+            served.stop()
+            await shell.until(lambda: not peer.is_connected)
+            for _ in range(2):
+                with pytest.raises(ConnectionLost, match="no further attempt to connect is made"):
+                    await peer.request("echo")
+            with pytest.raises(ConnectionLost, match="no further attempt to connect is made"):
+                async with peer.subscribe("numbers") as stream:
+                    await anext(stream)
+    assert [stage for stage, _ in seen.stages].count("given up") == 1
 
 
 @over_each_shell
@@ -75,6 +163,30 @@ async def test_a_refusal_is_not_tried_again(shell: Shell) -> None:
             with pytest.raises((Rejected, ConnectionLost), match="version"):
                 await peer.request("a")
     assert connections == [1]
+
+
+@over_each_shell
+async def test_a_refusal_that_passes_is_tried_again(shell: Shell) -> None:
+    """A server without room has some later."""
+    connections: list[int] = []
+    full = b"places:connections"
+
+    def script(sock: socket.socket) -> None:
+        connections.append(1)
+        if len(connections) == 1:
+            read_hello(sock)
+            sock.sendall(bytes([3, len(full)]) + full)  # before any hello
+        else:
+            answer(sock)
+        while sock.recv(4096):
+            pass
+
+    with raw_server(script) as url:
+        async with shell.connect(url, reconnect=AT_ONCE, limits=LIMITS) as peer:
+            with pytest.raises(Rejected, match="connections"):
+                await peer.request("a")
+            assert await peer.request("a") == b"ok"
+    assert len(connections) == 2
 
 
 # -------------------------------------------------------------------------------------------

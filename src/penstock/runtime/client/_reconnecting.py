@@ -23,12 +23,12 @@ from typing import Any, Final, cast
 import trio
 
 from penstock.api import ConnectionLost, PenstockError, Rejected
+from penstock.client import NOW, GiveUp, Reconnector, TryAfter
 from penstock.runtime.client._open_connection import OpenConnection
-from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.client._reopen_after_drain import ReopenAfterDrain, was_moved
 from penstock.runtime.connection import ConnectionTask, Peer, RemoteOpening, RemoteStream, is_quiet
 from penstock.session import own_copy
-from penstock.spi import Connection, Registry, may_reconnect
+from penstock.spi import Connection, Registry
 from penstock.streams import Source
 
 Block = AbstractAsyncContextManager[RemoteStream[Any]]
@@ -42,24 +42,13 @@ it is left when nothing runs on it any more.
 class ReconnectingPeer(Peer):
     """The peer of a connection that is made again."""
 
-    _gave_up: Exception | None = None
-    _back: trio.Event | None = None
-    """Set when the connection is back, and when no further attempt is made;
-    None while there is a connection.
-    """
-
-    def __init__(self, connection: ConnectionTask, registry: Registry) -> None:
+    def __init__(
+        self, connection: ConnectionTask, registry: Registry, reconnector: Reconnector
+    ) -> None:
         super().__init__(connection, registry)
-        # streams that were refused, for the next connection.
-        self._waiting: list[Callable[[Exception | None], None]] = []
+        self._reconnector = reconnector
 
     # --- for the block around it
-
-    def on_lost(self) -> None:
-        """Let new streams and requests wait from now on."""
-        # A new event for each loss: that of the loss before is set, and no task would wait for it.
-        # A connection that drains is lost once.
-        self._back = trio.Event() if self._back is None else self._back
 
     def use(self, connection: ConnectionTask) -> None:
         """Go on over that connection."""
@@ -67,23 +56,7 @@ class ReconnectingPeer(Peer):
         self._connection = connection
         # Handlers find the peer that the program has, and not that of a lost connection.
         connection.introduce(self)
-        self._stop_waiting()
-
-    def give_up(self, error: Exception) -> None:
-        """Fail the streams and requests that wait, and all new ones."""
-        # Set before the waiting tasks are woken: they look for it.
-        self._gave_up = error
-        self._stop_waiting()
-
-    def _stop_waiting(self) -> None:
-        back, self._back = self._back, None
-        if back is not None:
-            back.set()
-        # Moved out: a stream that is opened now may be refused again,
-        # and wait for the connection after this one.
-        waiting, self._waiting = self._waiting, []
-        for act in waiting:
-            self.when_connected(act)
+        self._reconnector.on_connected()
 
     # --- for streams that move to the next connection
 
@@ -95,10 +68,7 @@ class ReconnectingPeer(Peer):
         """Call `act` with None as soon as there is a connection for new streams,
         or with an error if none comes.
         """
-        if self._back is not None:
-            self._waiting.append(act)
-        else:
-            act(None if self._gave_up is None else self._no_more_attempts(self._gave_up))
+        self._reconnector.when_connected(lambda: act(self._reconnector.failure()))
 
     # --- for the program
 
@@ -106,11 +76,16 @@ class ReconnectingPeer(Peer):
         """Wait while the connection is away. Raises the last error if no further attempt is
         made. Checkpoints only if it waits.
         """
+        reconnector = self._reconnector
+        if self._connection.reason is not None:
+            # Here, because the task that connects again has perhaps not had a turn yet.
+            reconnector.on_away()
         # A loop: the next connection may be lost before this task runs.
-        while self._back is not None:
-            await self._back.wait()
-        if self._gave_up is not None:
-            raise self._no_more_attempts(self._gave_up) from self._gave_up
+        while reconnector.is_away:
+            back = trio.Event()
+            reconnector.when_connected(back.set)
+            await back.wait()
+        reconnector.check()
 
     async def wait_accepted(self) -> None:
         """Wait until a peer has said hello, over this connection or the next one."""
@@ -170,10 +145,6 @@ class ReconnectingPeer(Peer):
                 if not was_moved(refused, connection):
                     raise
 
-    @staticmethod
-    def _no_more_attempts(error: Exception) -> ConnectionLost:
-        return ConnectionLost(f"no further attempt to connect is made: {error}")
-
 
 class _WaitingOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
     """The block around a stream that begins when the connection is there."""
@@ -214,8 +185,10 @@ class ReconnectingConnection(OpenConnection):
 
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
-        self._attempts = Attempts(self._reconnect, self._settings.registry.events, str(self._url))
-        # connections to servers that drain, on which something runs.
+        self._reconnector = Reconnector(
+            self._reconnect, self._settings.registry.events, str(self._url)
+        )
+        # Connections to servers that drain, on which something runs.
         self._draining: set[ConnectionTask] = set()
         # Set when the program leaves the block: then nothing is made again.
         self._left = trio.Event()
@@ -224,14 +197,24 @@ class ReconnectingConnection(OpenConnection):
     async def _first_connection(self, nursery: trio.Nursery) -> Connection:
         # The policy counts for the first connection too:
         # a client may start a little earlier than its server.
-        return await self._connect_after(0.0, nursery)
+        return await self._connect_after(NOW, nursery)
 
     def _make_peer(self) -> Peer:
-        self._peer = ReconnectingPeer(self._connection, self._settings.registry)
+        self._peer = ReconnectingPeer(self._connection, self._settings.registry, self._reconnector)
+        self._reconnector.on_connected()
         return self._peer
 
     async def _run(self, nursery: trio.Nursery) -> None:
-        """Run one connection after another."""
+        try:
+            await self._keep_connected(nursery)
+        except PenstockError as error:
+            self._reconnector.give_up(error)
+        finally:
+            # However it ends: what waits for a connection would wait without end.
+            self._reconnector.give_up(ConnectionLost("this side closed the connection"))
+
+    async def _keep_connected(self, nursery: trio.Nursery) -> None:
+        """Run one connection after another. Raises the error of the last attempt."""
         while True:
             connection = self._connection
             # In tasks: the connection opens while it runs,
@@ -243,24 +226,16 @@ class ReconnectingConnection(OpenConnection):
             )
             nursery.start_soon(self._run_one, nursery, connection, needs_next)
             await needs_next.wait()
-            reason = connection.reason or ConnectionLost(
-                "the server shuts down, and takes no new streams"
-            )
-            # A refusal, or a fault that the next connection would have too.
-            if self._left.is_set() or not may_reconnect(reason):
-                self._peer.give_up(reason)
-                return
-            self._peer.on_lost()
-            try:
-                # Leaving the block of the program must end a pause between two attempts,
-                # which may be 30 seconds long.
-                with trio.CancelScope() as self._away:
-                    await self._connect_again(nursery, reason, connection.opened_at)
-            except PenstockError as error:
-                self._peer.give_up(error)
-                return
             if self._left.is_set():
-                self._peer.give_up(reason)
+                return
+            decision = self._reconnector.on_lost(
+                connection.reason, opened_at=connection.opened_at, now=trio.current_time()
+            )
+            # Leaving the block of the program must end a wait between two attempts,
+            # which may be 30 seconds long.
+            with trio.CancelScope() as self._away:
+                await self._make_connection(await self._connect_after(decision, nursery))
+            if self._left.is_set():
                 return
             self._peer.use(self._connection)
 
@@ -278,7 +253,7 @@ class ReconnectingConnection(OpenConnection):
     ) -> None:
         # Here and not in the task that waits:
         # what is asked for from now on must not go over this connection.
-        self._peer.on_lost()
+        self._reconnector.on_away()
         self._draining.add(connection)
         nursery.start_soon(self._leave_when_quiet, connection)
         needs_next.set()
@@ -292,38 +267,30 @@ class ReconnectingConnection(OpenConnection):
         if connection.reason is None:
             connection.leave("")
 
-    async def _connect_again(
-        self, nursery: trio.Nursery, reason: Exception, opened_at: float | None
-    ) -> None:
-        pause = self._attempts.pause_after(reason, opened_at)
-        if pause is None:
-            # A copy, because several tasks may raise this exception:
-            # each raise adds to the traceback of the object.
-            raise own_copy(reason)
-        await self._make_connection(await self._connect_after(pause, nursery))
-
-    async def _connect_after(self, pause: float, nursery: trio.Nursery) -> Connection:
+    async def _connect_after(
+        self, decision: TryAfter | GiveUp, nursery: trio.Nursery
+    ) -> Connection:
         """Return a transport connection, after as many attempts as the policy permits.
         Raises the error of the last one.
         """
-        while True:
-            await trio.sleep(pause)
-            self._attempts.begin()
+        while isinstance(decision, TryAfter):
+            await trio.sleep(decision.seconds)
+            self._reconnector.on_attempt()
             try:
                 return await self._open_in_time(nursery)
             except trio.TooSlowError:
                 error = self._no_answer()
             except ConnectionLost as lost:
                 error = lost
-            again = self._attempts.pause_after(error, None)
-            if again is None:
-                raise own_copy(error)
-            pause = again
+            decision = self._reconnector.on_lost(error, opened_at=None, now=trio.current_time())
+        # A copy, because several tasks may raise this exception:
+        # each raise adds to the traceback of the object.
+        raise own_copy(decision.error)
 
     async def _report_open(self, connection: ConnectionTask) -> None:
         await connection.is_open.wait()
         if connection.reason is None:
-            self._attempts.on_open()
+            self._reconnector.on_open()
 
     async def __aexit__(
         self,

@@ -9,19 +9,22 @@ Rules of this file:
   A server that is full, or gone, is asked again.
 """
 
-import random
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import trio
 
 from penstock.api import ConnectionLost, Limits, Rejected
+from penstock.client import Reconnector, TryAfter
 from penstock.runtime.connection import ConnectionTask, Handover, Resumption
 from penstock.session import Takeover
-from penstock.spi import Connection
+from penstock.spi import Connection, Events, Reconnect
 
-FIRST_PAUSE: Final = 0.05
 LONGEST_PAUSE: Final = 5.0
+PAUSES: Final = Reconnect(first=0.05, most=LONGEST_PAUSE)
+"""Random pauses, so that the clients of one server do not come back together. The end of the
+attempts is that of the resume timeout.
+"""
 
 PASSING: Final = frozenset({"lost", "shutdown", "drain", "limit:handshake"})
 """Reasons for which an attempt fails, and a later one may succeed."""
@@ -44,7 +47,7 @@ class ClientHandover(Handover):
         await trio.lowlevel.checkpoint()
 
 
-class NotNowError(Exception):
+class NotNowError(ConnectionLost):
     """An attempt has failed, and a later one may succeed."""
 
 
@@ -84,9 +87,10 @@ class ClientResumption(Resumption):
         if self._token is None:
             raise self.give_up(lost, "it was lost before the server gave it a token")
         last: Exception | None = None
-        pause = FIRST_PAUSE
+        reconnector = Reconnector(PAUSES, Events(), "")
         with trio.move_on_after(self._seconds):
             while True:
+                reconnector.on_attempt()
                 try:
                     # The next token comes with the answer, because each has one use.
                     connection, self._token, position = await self._dial(self._token, self.received)
@@ -98,9 +102,8 @@ class ClientResumption(Resumption):
                     raise self.give_up(lost, str(refused)) from None
                 else:
                     return connection, position
-                # Random, so that the clients of one server do not come back together.
-                await trio.sleep(random.random() * pause)  # noqa: S311  # no secret
-                pause = min(2 * pause, LONGEST_PAUSE)
+                decision = reconnector.on_lost(last, opened_at=None, now=trio.current_time())
+                await trio.sleep(decision.seconds if isinstance(decision, TryAfter) else 0.0)
         why = "" if last is None else f"; the last attempt: {last}"
         raise self.give_up(
             lost,

@@ -23,6 +23,7 @@ from penstock.api import (
     UsageError,
     shown,
 )
+from penstock.client import Reconnector
 from penstock.core import (
     CLEANUP_SECONDS,
     DEFAULT_DEMAND,
@@ -36,7 +37,6 @@ from penstock.logs import Log
 from penstock.runtime.client._connect import check_setup, with_auth
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
-from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.client._remote_subscription import RemoteSubscription
 from penstock.runtime.client._url_sources import SourceAtUrl, check_plain, source_options
 from penstock.runtime.connection import (
@@ -435,9 +435,10 @@ class _RemoteUrl(Source[Any]):
             subscriber, scope
         )
 
-    def attempts(self) -> Attempts:
-        """Return the count of attempts for a new subscription."""
-        return Attempts(self._reconnect, self._opening.registry.events, str(self._opening.url))
+    def reconnector(self) -> Reconnector:
+        """Return what decides on the connections of a new subscription."""
+        opening = self._opening
+        return Reconnector(self._reconnect, opening.registry.events, str(opening.url))
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
         # Before on_subscribe, in which the stream requests its first elements:

@@ -29,11 +29,10 @@ from penstock.api import (
     UsageError,
     add_demand,
 )
+from penstock.client import Reconnector, TryAfter, may_reconnect
 from penstock.core import CountingRelay, Report, Scope
 from penstock.runtime.client._open_connection import OpenConnection
-from penstock.runtime.client._reconnect import Attempts
 from penstock.runtime.connection import Peer, RemoteStream
-from penstock.spi import may_reconnect
 
 _log: Final = logging.getLogger("penstock")
 
@@ -59,19 +58,19 @@ class RemotePublisher(Protocol):
     ) -> None:
         """Subscribe over a connection that was made."""
 
-    def attempts(self) -> Attempts:
-        """Return the count of attempts for a new subscription."""
+    def reconnector(self) -> Reconnector:
+        """Return what decides on the connections of a new subscription."""
 
 
 class RemoteSubscription(CountingRelay[Any]):
     """One subscription to a publisher behind a URL, over one connection after another."""
 
     __slots__ = (
-        "_attempts",
         "_outstanding",
         "_pause",
         "_peer",
         "_position",
+        "_reconnector",
         "_scope",
         "_source",
         "_starts",
@@ -86,7 +85,7 @@ class RemoteSubscription(CountingRelay[Any]):
         self._source = source
         self._scope = scope
         self._outstanding = 0
-        self._attempts = source.attempts()
+        self._reconnector = source.reconnector()
         self._position: int | None = None  # of the next element, if the publisher has positions
         self._stop = source.name.stop
         self._starts = 0  # connections on which the publisher was subscribed to
@@ -157,11 +156,7 @@ class RemoteSubscription(CountingRelay[Any]):
         if is_unheard or (isinstance(error, Rejected) and not error.processed):
             self._starts -= 1  # it has not begun, so the next time is no restart
         # A lost connection may be made again; a failure of the publisher is final.
-        if (
-            not isinstance(error, Exception)
-            or not may_reconnect(error)
-            or not self._may_try_again(error)
-        ):
+        if not isinstance(error, Exception) or not self._may_try_again(error):
             self._fail(error)
         # In each case: the block of this connection is left, and `_run` decides what follows.
         self._stream_ended.set()
@@ -177,7 +172,7 @@ class RemoteSubscription(CountingRelay[Any]):
             while self._subscriber is not None:
                 # Counted before the attempt: `Reconnect.wait` gets the number of failed ones,
                 # this one included.
-                self._attempts.begin()
+                self._reconnector.on_attempt()
                 try:
                     await self._connect_once()
                 except ConnectionLost as lost:
@@ -217,7 +212,7 @@ class RemoteSubscription(CountingRelay[Any]):
             # Its error ends the stream as well, which is handled there.
             with suppress(PenstockError):
                 await peer.wait_accepted()
-                self._attempts.on_open()
+                self._reconnector.on_open()
             await self._stream_ended.wait()
 
     def _refuse_position(self, asked: int, first: int) -> None:
@@ -258,14 +253,11 @@ class RemoteSubscription(CountingRelay[Any]):
             self._subscriber.on_restart()
 
     def _may_try_again(self, error: Exception) -> bool:
-        # Asked at each loss: the pause depends on the number of attempts, and
-        # so does the end of them.
-        pause = self._attempts.pause_after(
-            error, None if self._peer is None else self._peer.opened_at
-        )
-        self._pause = pause or 0.0
-        # None: the policy gives up.
-        return pause is not None
+        # Asked at each loss: the pause depends on the number of attempts, and so does their end.
+        opened_at = None if self._peer is None else self._peer.opened_at
+        decision = self._reconnector.on_lost(error, opened_at=opened_at, now=trio.current_time())
+        self._pause = decision.seconds if isinstance(decision, TryAfter) else 0.0
+        return isinstance(decision, TryAfter)
 
     def _fail(self, error: BaseException) -> None:
         subscriber, self._subscriber = self._subscriber, None
