@@ -12,13 +12,13 @@ Rules of this file:
 import asyncio
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, TypeAlias, TypeVar, overload
+from typing import Any, TypeVar, Unpack, overload
 
 from penstock.aio._connection import Connection
 from penstock.aio._open import open_connection
 from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
-from penstock.api import ConnectionLost, PenstockError, PlaceInStream, UsageError
+from penstock.api import ConnectionLost, PenstockError, UsageError
 from penstock.client import (
     DEFAULT_DEMAND,
     NOW,
@@ -26,18 +26,17 @@ from penstock.client import (
     EndpointSettings,
     GiveUp,
     Reconnector,
+    SerializerOrName,
+    StreamOptions,
     TryAfter,
     raise_refusal,
     request_opening,
     stream_opening,
 )
 from penstock.session import own_copy
-from penstock.spi import PeerIdentity, PeerStatistics, Serializer
+from penstock.spi import PeerIdentity, PeerStatistics
 
 T = TypeVar("T")
-
-SerializerOrName: TypeAlias = str | Serializer | None
-"""How a program names a serializer; None lets the type of the elements decide."""
 
 
 class Peer:
@@ -90,10 +89,7 @@ class Peer:
         *,
         type: type[T],
         demand: int = ...,
-        serializer: SerializerOrName = ...,
-        window_bytes: int | None = ...,
-        start: PlaceInStream | None = ...,
-        stop: PlaceInStream | None = ...,
+        **options: Unpack[StreamOptions],
     ) -> Stream[T]: ...
     @overload
     def subscribe(
@@ -102,10 +98,7 @@ class Peer:
         *,
         type: object = ...,
         demand: int = ...,
-        serializer: SerializerOrName = ...,
-        window_bytes: int | None = ...,
-        start: PlaceInStream | None = ...,
-        stop: PlaceInStream | None = ...,
+        **options: Unpack[StreamOptions],
     ) -> Stream[Any]: ...
     def subscribe(
         self,
@@ -113,10 +106,7 @@ class Peer:
         *,
         type: Any = None,
         demand: int = DEFAULT_DEMAND,
-        serializer: SerializerOrName = None,
-        window_bytes: int | None = None,
-        start: PlaceInStream | None = None,
-        stop: PlaceInStream | None = None,
+        **options: Unpack[StreamOptions],
     ) -> Stream[Any]:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
@@ -129,16 +119,7 @@ class Peer:
         A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
         ConnectionLost. Leaving the block cancels.
         """
-        opening = stream_opening(
-            self.settings,
-            publisher,
-            kind=type,
-            demand=demand,
-            serializer=serializer,
-            window_bytes=window_bytes,
-            start=start,
-            stop=stop,
-        )
+        opening = stream_opening(self.settings, publisher, kind=type, demand=demand, **options)
         return Stream(self, opening)
 
     # --- requests

@@ -6,11 +6,9 @@ from contextlib import AbstractContextManager, suppress
 from functools import partial
 from time import monotonic
 from types import TracebackType
-from typing import Any, ParamSpec, TypeAlias, TypeVar, overload
+from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
-import attrs
-
-from penstock.api import ConnectionLost, PlaceInStream
+from penstock.api import ConnectionLost
 from penstock.blocking._connection import Connection, connect_once
 from penstock.blocking._guard import OneThread
 from penstock.blocking._stream import Stream, read_batches
@@ -22,21 +20,22 @@ from penstock.client import (
     EndpointSettings,
     GiveUp,
     Reconnector,
+    RunOptions,
+    SerializerOrName,
     StreamBuffer,
     StreamOpening,
+    StreamOptions,
     TryAfter,
     raise_refusal,
+    refuse_unknown,
     request_opening,
     stream_opening,
 )
 from penstock.session import own_copy
-from penstock.spi import PeerIdentity, PeerStatistics, Serializer
+from penstock.spi import PeerIdentity, PeerStatistics
 
 T = TypeVar("T")
 P = ParamSpec("P")
-
-SerializerOrName: TypeAlias = str | Serializer | None
-"""How a program names a serializer; None lets the type of the elements decide."""
 
 
 class Peer:
@@ -118,11 +117,8 @@ class Peer:
         *,
         type: type[T],
         demand: int = ...,
-        serializer: SerializerOrName = ...,
-        window_bytes: int | None = ...,
-        start: PlaceInStream | None = ...,
-        stop: PlaceInStream | None = ...,
         timeout: float | None = ...,
+        **options: Unpack[StreamOptions],
     ) -> Stream[T]: ...
     @overload
     def subscribe(
@@ -131,11 +127,8 @@ class Peer:
         *,
         type: object = ...,
         demand: int = ...,
-        serializer: SerializerOrName = ...,
-        window_bytes: int | None = ...,
-        start: PlaceInStream | None = ...,
-        stop: PlaceInStream | None = ...,
         timeout: float | None = ...,
+        **options: Unpack[StreamOptions],
     ) -> Stream[Any]: ...
     def subscribe(
         self,
@@ -143,11 +136,8 @@ class Peer:
         *,
         type: Any = None,
         demand: int = DEFAULT_DEMAND,
-        serializer: SerializerOrName = None,
-        window_bytes: int | None = None,
-        start: PlaceInStream | None = None,
-        stop: PlaceInStream | None = None,
         timeout: float | None = None,
+        **options: Unpack[StreamOptions],
     ) -> Stream[Any]:
         """Open a stream from the peer's publisher for the length of a ``with`` block.
 
@@ -161,16 +151,7 @@ class Peer:
         A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
         ConnectionLost. Leaving the block cancels.
         """
-        opening = stream_opening(
-            self.settings,
-            publisher,
-            kind=type,
-            demand=demand,
-            serializer=serializer,
-            window_bytes=window_bytes,
-            start=start,
-            stop=stop,
-        )
+        opening = stream_opening(self.settings, publisher, kind=type, demand=demand, **options)
         return Stream(self, opening, timeout)
 
     @overload
@@ -180,11 +161,8 @@ class Peer:
         *,
         type: type[T],
         demand: int = ...,
-        serializer: SerializerOrName = ...,
-        window_bytes: int | None = ...,
-        start: PlaceInStream | None = ...,
-        stop: PlaceInStream | None = ...,
         timeout: float | None = ...,
+        **options: Unpack[StreamOptions],
     ) -> Generator[list[T], None, None]: ...
     @overload
     def batches(
@@ -193,11 +171,8 @@ class Peer:
         *,
         type: object = ...,
         demand: int = ...,
-        serializer: SerializerOrName = ...,
-        window_bytes: int | None = ...,
-        start: PlaceInStream | None = ...,
-        stop: PlaceInStream | None = ...,
         timeout: float | None = ...,
+        **options: Unpack[StreamOptions],
     ) -> Generator[list[Any], None, None]: ...
     def batches(self, publisher: str, **options: Any) -> Generator[list[Any], None, None]:
         """Return a generator of lists of all elements that have arrived, never empty: the fastest
@@ -214,10 +189,8 @@ class Peer:
         publisher: str,
         *,
         demand: int = DEFAULT_DEMAND,
-        window_bytes: int | None = None,
-        start: PlaceInStream | None = None,
-        stop: PlaceInStream | None = None,
         timeout: float | None = None,
+        **options: Unpack[RunOptions],
     ) -> Generator[list[Sequence[bytes]], None, None]:
         """Return a generator of lists of all runs that have arrived:
         for readers that need no object for each element.
@@ -227,16 +200,10 @@ class Peer:
         The first step opens the stream, and closing the generator cancels it. The options are those
         of `subscribe`.
         """
-        opening = stream_opening(
-            self.settings,
-            publisher,
-            demand=demand,
-            window_bytes=window_bytes,
-            start=start,
-            stop=stop,
-        )
+        refuse_unknown("runs()", options, {"demand", "timeout", *RunOptions.__annotations__})
+        opening = stream_opening(self.settings, publisher, demand=demand, in_runs=True, **options)
         # Not a generator function itself: a mistake in the arguments is raised at the call.
-        return read_batches(Stream(self, attrs.evolve(opening, in_runs=True), timeout))
+        return read_batches(Stream(self, opening, timeout))
 
     # --- requests
 

@@ -13,9 +13,13 @@ from penstock.client._failures import late, raise_refusal
 from penstock.client._opening import (
     RequestOpening,
     StreamOpening,
+    check_name,
+    check_window,
+    checked_stream,
     request_opening,
     stream_opening,
 )
+from penstock.client._options import RunOptions, SerializerOrName, StreamOptions
 from penstock.client._outcomes import Then
 from penstock.client._own_registry import own_registry
 from penstock.client._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
@@ -25,6 +29,7 @@ from penstock.client._run_buffer import RunBuffer
 from penstock.client._settings import EndpointSettings, endpoint_settings
 from penstock.client._stream_buffer import DEFAULT_DEMAND, StreamBuffer, StreamCut, StreamEnd
 from penstock.client._stream_place import StreamPlace
+from penstock.client._unknown_options import NoOptions, refuse_unknown
 from penstock.client._with_settings import with_settings
 
 __all__ = [
@@ -36,6 +41,7 @@ __all__ = [
     "Endpoint",
     "EndpointSettings",
     "GiveUp",
+    "NoOptions",
     "PublishTo",
     "Published",
     "PublishedIterator",
@@ -43,14 +49,20 @@ __all__ = [
     "Report",
     "RequestOpening",
     "RunBuffer",
+    "RunOptions",
+    "SerializerOrName",
     "StreamBuffer",
     "StreamCut",
     "StreamEnd",
     "StreamOpening",
+    "StreamOptions",
     "StreamPlace",
     "Then",
     "TryAfter",
     "bytes_of",
+    "check_name",
+    "check_window",
+    "checked_stream",
     "endpoint_settings",
     "late",
     "log_failure",
@@ -58,6 +70,7 @@ __all__ = [
     "own_registry",
     "publish_iterator",
     "raise_refusal",
+    "refuse_unknown",
     "report",
     "request_opening",
     "stream_opening",

@@ -2,19 +2,24 @@
 checked and prepared without I/O.
 """
 
-from typing import Any
+from typing import Any, Final, Unpack
 
 import attrs
 
-from penstock.api import ByteWindow, Limits, Model, PlaceInStream, PositionedName, UsageError, shown
+from penstock.api import ByteWindow, Limits, Model, PositionedName, UsageError, shown
 from penstock.client._answer import AnswerBuffer
 from penstock.client._endpoint import Endpoint
+from penstock.client._options import StreamOptions
 from penstock.client._run_buffer import RunBuffer
 from penstock.client._settings import EndpointSettings
 from penstock.client._stream_buffer import StreamBuffer
 from penstock.client._stream_place import StreamPlace
+from penstock.client._unknown_options import refuse_unknown
 from penstock.session import target_of
 from penstock.spi import Serializer, encode_payload, load_answer, resolve_serializer
+
+STREAM_OPTIONS: Final = frozenset({"type", "demand", *StreamOptions.__annotations__})
+"""The keywords of `subscribe`."""
 
 
 @attrs.frozen
@@ -76,36 +81,45 @@ class RequestOpening:
         return data if self.loader is None else load_answer(self.loader, self.name, data)
 
 
-def stream_opening(  # the options of a subscription
+def stream_opening(
     settings: EndpointSettings,
     name: str,
     *,
     kind: Any = None,
     demand: int,
-    serializer: str | Serializer | None = None,
-    window_bytes: int | None = None,
-    start: PlaceInStream | None = None,
-    stop: PlaceInStream | None = None,
+    in_runs: bool = False,
+    **options: Unpack[StreamOptions],
 ) -> StreamOpening:
     """Check the arguments of `subscribe`. Raises UsageError."""
-    _check_name(name, settings.limits)
-    if not start is stop is None:
-        name = PositionedName(name, start, stop)
-        _check_name(name, settings.limits)
-    if window_bytes is None:
-        window_bytes = settings.limits.window_bytes
-    # `type`, and not isinstance: True is an int for Python, and would be a window of one byte.
-    elif type(window_bytes) is not int or window_bytes < 1:
-        raise UsageError(
-            f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for "
-            "and unread at a time, at least 1"
-        )
-    loader = resolve_serializer(settings.registry, serializer, kind)
+    target, window_bytes = checked_stream(name, settings.limits, options)
+    loader = resolve_serializer(settings.registry, options.get("serializer"), kind)
     opening = StreamOpening(
-        name, demand, loader, window_bytes, goes_on=settings.reconnect is not None
+        target,
+        demand,
+        loader,
+        window_bytes,
+        goes_on=settings.reconnect is not None,
+        in_runs=in_runs,
     )
     opening.buffer(settings.limits)  # refuses a demand that is not a number
     return opening
+
+
+def checked_stream(
+    name: str, limits: Limits, options: StreamOptions, *, call: str = "subscribe()"
+) -> tuple[str, int]:
+    """Return the name with its places, and how many bytes may be asked for and unread.
+
+    Checked at the call, whose traceback shows the line of the mistake. Raises UsageError.
+    """
+    if options:
+        refuse_unknown(call, options, STREAM_OPTIONS)
+    check_name(name, limits)
+    start, stop = options.get("start"), options.get("stop")
+    if not start is stop is None:
+        name = PositionedName(name, start, stop)
+        check_name(name, limits)
+    return name, check_window(options.get("window_bytes"), limits)
 
 
 def request_opening(
@@ -119,11 +133,11 @@ def request_opening(
     """Check the arguments of `request`. Raises UsageError."""
     loader = resolve_serializer(settings.registry, serializer, kind)
     data = encode_payload(settings.registry, serializer, payload)
-    _check_name(name, settings.limits)
+    check_name(name, settings.limits)
     return RequestOpening(name, data, loader)
 
 
-def _check_name(name: object, limits: Limits) -> None:
+def check_name(name: object, limits: Limits) -> None:
     """Raise UsageError for a name that the peer would refuse: there it costs the whole
     connection, here only the call.
     """
@@ -141,3 +155,18 @@ def _check_name(name: object, limits: Limits) -> None:
         raise UsageError(
             f"a publisher's name of {size} bytes; {limits.max_name} is the most (Limits.max_name)"
         )
+
+
+def check_window(window_bytes: int | None, limits: Limits) -> int:
+    """Return the bytes that a stream may have asked for and unread.
+    Raises UsageError for a number below 1.
+    """
+    if window_bytes is None:
+        return limits.window_bytes
+    # `type`, and not isinstance: True is an int for Python, and would be a window of one byte.
+    if type(window_bytes) is not int or window_bytes < 1:
+        raise UsageError(
+            f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for "
+            "and unread at a time, at least 1"
+        )
+    return window_bytes

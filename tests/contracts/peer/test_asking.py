@@ -56,6 +56,7 @@ async def test_elements_have_the_type_that_was_asked_for(shell: Shell, served: S
         lambda peer: peer.subscribe("numbers", start="middle"),
         lambda peer: peer.subscribe("numbers", stop=2**63),
         lambda peer: peer.subscribe("numbers?start=1", start=3),
+        lambda peer: peer.subscribe("numbers", window=3),
         lambda peer: peer.request("echo", object()),
         lambda peer: peer.request("\ud800"),
         lambda peer: peer.request(""),

@@ -7,6 +7,7 @@ from typing import Final, Unpack
 import attrs
 
 from penstock.api import Credentials, Extension, Limits, UsageError, shown
+from penstock.client import NoOptions, refuse_unknown
 from penstock.core import Report, log_violation
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import ConnectOptions
@@ -18,7 +19,6 @@ from penstock.runtime.connection import (
     ConnectionSettings,
     MemoryBudget,
     NegotiableExtensions,
-    NoOptions,
     Peer,
     auth_extension,
     check_credentials,
@@ -30,7 +30,6 @@ from penstock.runtime.connection import (
     dialect_factory,
     encoding_asked,
     extensions_for,
-    refuse_unknown,
 )
 from penstock.runtime.service import Service
 from penstock.spi import (

@@ -5,11 +5,12 @@ uses an option explains it.
 from collections.abc import Collection, Sequence
 from typing import TypedDict
 
-from penstock.api import Credentials, Extension, Limits, PlaceInStream
+from penstock.api import Credentials, Extension, Limits
+from penstock.client import StreamOptions
 from penstock.core import Report
 from penstock.runtime.connection import Authenticate
 from penstock.runtime.service import Service
-from penstock.spi import Reconnect, Registry, Serializer, TransportOptions
+from penstock.spi import Reconnect, Registry, TransportOptions
 
 
 class ConnectionOptions(TypedDict, total=False):
@@ -35,12 +36,8 @@ class ConnectOptions(ConnectionOptions, total=False):
     on_violation: Report
 
 
-class RemoteOptions(ConnectionOptions, total=False):
+class RemoteOptions(ConnectionOptions, StreamOptions, total=False):
     """The options of `remote`, except `type`, which decides what a call returns."""
 
     publisher: str | None
-    serializer: str | Serializer | None
     reconnect: Reconnect | None
-    window_bytes: int | None
-    start: PlaceInStream | None
-    stop: PlaceInStream | None

@@ -23,7 +23,7 @@ from penstock.api import (
     UsageError,
     shown,
 )
-from penstock.client import Reconnector
+from penstock.client import NoOptions, Reconnector, check_window, refuse_unknown
 from penstock.core import (
     CLEANUP_SECONDS,
     DEFAULT_DEMAND,
@@ -44,16 +44,13 @@ from penstock.runtime.connection import (
     ConnectionSettings,
     MemoryBudget,
     NegotiableExtensions,
-    NoOptions,
     Peer,
     RemoteStream,
     check_resume,
     check_transport,
-    check_window,
     dialect_at,
     encoding_asked,
     extensions_for,
-    refuse_unknown,
 )
 from penstock.runtime.service import Service
 from penstock.spi import (

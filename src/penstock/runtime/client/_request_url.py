@@ -4,10 +4,10 @@ import builtins
 from typing import Any, TypeVar, Unpack, overload
 
 from penstock.api import UsageError
+from penstock.client import refuse_unknown
 from penstock.core import check_in_trio
 from penstock.runtime.client._connect import connect
 from penstock.runtime.client._options import ConnectOptions
-from penstock.runtime.connection import refuse_unknown
 from penstock.spi import Serializer, parse_url
 
 T = TypeVar("T")

@@ -47,11 +47,10 @@ from penstock.runtime.connection._new_connection import (
     unserved_at,
     with_extensions,
 )
-from penstock.runtime.connection._peer import Peer, RemoteOpening, check_window
+from penstock.runtime.connection._peer import Peer, RemoteOpening
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.runtime.connection._statistics import sum_of_directions
-from penstock.runtime.connection._unknown_options import NoOptions, refuse_unknown
 
 __all__ = [
     "DEFAULT_DIALECT",
@@ -68,7 +67,6 @@ __all__ = [
     "MemoryBudget",
     "MemoryHolder",
     "NegotiableExtensions",
-    "NoOptions",
     "Peer",
     "RemoteOpening",
     "RemoteStream",
@@ -81,7 +79,6 @@ __all__ = [
     "check_resume",
     "check_transport",
     "check_verdicts",
-    "check_window",
     "close",
     "dialect_at",
     "dialect_factory",
@@ -97,7 +94,6 @@ __all__ = [
     "limited_access_log",
     "new_connection",
     "protocols_of",
-    "refuse_unknown",
     "settings_for",
     "statistics_of",
     "sum_of_directions",

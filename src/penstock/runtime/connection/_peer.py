@@ -4,23 +4,21 @@ and to send requests to.
 
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Final, TypeAlias, TypeVar, overload
+from typing import Any, Final, TypeVar, Unpack, overload
 
 import trio
 from trio.lowlevel import checkpoint_if_cancelled
 
 from penstock.api import (
-    Limits,
     Model,
-    PlaceInStream,
     PositionedName,
     Positions,
     Request,
     Subscriber,
     UsageError,
     on_fact_of,
-    shown,
 )
+from penstock.client import SerializerOrName, StreamOptions, check_name, checked_stream
 from penstock.core import DEFAULT_DEMAND, Scope, Stream, check_in_trio
 from penstock.runtime.connection._connection import ConnectionTask, statistics_of
 from penstock.runtime.connection._decoder import AnnouncedSerializer, AwaitingSerializer, Decoder
@@ -42,9 +40,6 @@ T = TypeVar("T")
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _RESPONSE: Final = Model.RESPONSE
-
-SerializerOrName: TypeAlias = str | Serializer | None
-"""How a program names a serializer; None lets the type of the elements decide."""
 
 
 class Peer:
@@ -91,10 +86,7 @@ class Peer:
         publisher: str,
         *,
         type: type[T],
-        start: PlaceInStream | None = ...,
-        stop: PlaceInStream | None = ...,
-        serializer: SerializerOrName = ...,
-        window_bytes: int | None = ...,
+        **options: Unpack[StreamOptions],
     ) -> Source[T]: ...
     @overload
     def source(
@@ -102,30 +94,19 @@ class Peer:
         publisher: str,
         *,
         type: object = ...,
-        start: PlaceInStream | None = ...,
-        stop: PlaceInStream | None = ...,
-        serializer: SerializerOrName = ...,
-        window_bytes: int | None = ...,
+        **options: Unpack[StreamOptions],
     ) -> Source[Any]: ...
     def source(
         self,
         publisher: str,
         *,
         type: Any = None,
-        start: PlaceInStream | None = None,
-        stop: PlaceInStream | None = None,
-        serializer: SerializerOrName = None,
-        window_bytes: int | None = None,
+        **options: Unpack[StreamOptions],
     ) -> Source[Any]:
         """Return the peer's publisher as a source, for `pipe`, sinks and callbacks.
         The options are those of `subscribe`.
         """
-        return RemoteSource(
-            self._connection,
-            publisher if start is stop is None else PositionedName(publisher, start, stop),
-            self._loader(serializer, type),
-            window_bytes,
-        )
+        return self._source(publisher, type, options)
 
     @overload
     def subscribe(
@@ -134,10 +115,7 @@ class Peer:
         *,
         type: type[T],
         demand: int = ...,
-        start: PlaceInStream | None = ...,
-        stop: PlaceInStream | None = ...,
-        serializer: SerializerOrName = ...,
-        window_bytes: int | None = ...,
+        **options: Unpack[StreamOptions],
     ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
     @overload
     def subscribe(
@@ -146,10 +124,7 @@ class Peer:
         *,
         type: object = ...,
         demand: int = ...,
-        start: PlaceInStream | None = ...,
-        stop: PlaceInStream | None = ...,
-        serializer: SerializerOrName = ...,
-        window_bytes: int | None = ...,
+        **options: Unpack[StreamOptions],
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
     def subscribe(
         self,
@@ -157,10 +132,7 @@ class Peer:
         *,
         type: Any = None,
         demand: int = DEFAULT_DEMAND,
-        start: PlaceInStream | None = None,
-        stop: PlaceInStream | None = None,
-        serializer: SerializerOrName = None,
-        window_bytes: int | None = None,
+        **options: Unpack[StreamOptions],
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Open a stream from the peer's publisher for the length of an ``async with`` block.
 
@@ -175,11 +147,7 @@ class Peer:
         Leaving the block cancels. Entering raises Cancelled if the task is cancelled, and does not
         wait; leaving checkpoints, unless the reader of the stream has waited within the last 5 ms.
         """
-        name = publisher if start is stop is None else PositionedName(publisher, start, stop)
-        return RemoteOpening(
-            RemoteSource(self._connection, name, self._loader(serializer, type), window_bytes),
-            demand,
-        )
+        return RemoteOpening(self._source(publisher, type, options), demand)
 
     # --- requests by name
 
@@ -223,7 +191,7 @@ class Peer:
         # A mistake in the arguments is raised before anything is sent or waited for.
         loader = resolve_serializer(self._registry, serializer, type)
         data = encode_payload(self._registry, serializer, payload)
-        _check_name(name, connection.session.channel.limits.max_name)
+        check_name(name, connection.session.channel.limits)
         try:
             await checkpoint_if_cancelled()
         except RuntimeError:
@@ -399,6 +367,12 @@ class Peer:
             self._requesting(Model.SUBSCRIPTION, data, self._loader(serializer, type)), demand
         )
 
+    def _source(self, publisher: str, kind: Any, options: StreamOptions) -> "RemoteSource":
+        limits = self._connection.session.channel.limits
+        name, window_bytes = checked_stream(publisher, limits, options)
+        loader = self._loader(options.get("serializer"), kind)
+        return RemoteSource(self._connection, name, loader, window_bytes)
+
     def _requesting(
         self, model: Model, data: bytes | str, loader: Serializer | None
     ) -> "RemoteSource":
@@ -444,42 +418,6 @@ def _request_data(data: object) -> bytes:
         ) from None
 
 
-def _check_name(publisher: str, most: int) -> None:
-    """Raise UsageError for a name that the peer would refuse: there it costs the whole
-    connection, here only the call.
-    """
-    if not isinstance(publisher, str):
-        raise UsageError(f"{shown(publisher)} cannot be a publisher's name: give a str")
-    if not publisher:
-        raise UsageError("the name is empty; give the publisher's name")
-    try:
-        size = len(publisher.encode())
-    except UnicodeEncodeError:
-        raise UsageError(
-            f"{publisher!a} cannot be a publisher's name: it holds half a character, which has no "
-            "UTF-8"
-        ) from None
-    if size > most:
-        raise UsageError(
-            f"a publisher's name of {size} bytes; {most} is the most (Limits.max_name)"
-        )
-
-
-def check_window(window_bytes: int | None, limits: Limits) -> int:
-    """Return the bytes that a stream may have asked for and unread.
-    Raises UsageError for a number below 1.
-    """
-    if window_bytes is None:
-        return limits.window_bytes
-    # `type`, and not isinstance: True is an int for Python, and would be a window of one byte.
-    if type(window_bytes) is not int or window_bytes < 1:
-        raise UsageError(
-            f"window_bytes={shown(window_bytes)}; give how many bytes of elements may be asked for "
-            "and unread at a time, at least 1"
-        )
-    return window_bytes
-
-
 class RemoteSource(Source[Any]):
     """A publisher of the peer, or a request to it, as a source."""
 
@@ -492,14 +430,10 @@ class RemoteSource(Source[Any]):
         serializer: Serializer | None,
         window_bytes: int | None = None,
     ) -> None:
-        if not isinstance(publisher, Request):
-            # Checked when the source is made:
-            # its traceback shows the line that has the name, and an attach must not raise.
-            _check_name(publisher, connection.session.channel.limits.max_name)
         self._connection = connection
         self._publisher = publisher
         self._serializer = serializer
-        self._window_bytes = check_window(window_bytes, connection.session.channel.limits)
+        self._window_bytes = window_bytes or connection.session.channel.limits.window_bytes
 
     def attach(
         self, subscriber: Subscriber[Any], scope: Scope | None = None, reader: object = None

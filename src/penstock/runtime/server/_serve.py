@@ -22,6 +22,7 @@ import attrs
 import trio
 
 from penstock.api import ConnectionLost, Credentials, Extension, Limits, Role, UsageError
+from penstock.client import NoOptions, refuse_unknown
 from penstock.core import LOG, Report, check_in_trio, limited_log, log_violation, report
 from penstock.recording import Recorder
 from penstock.runtime.connection import (
@@ -30,7 +31,6 @@ from penstock.runtime.connection import (
     ConnectionTask,
     MemoryBudget,
     NegotiableExtensions,
-    NoOptions,
     Peer,
     auth_extension,
     check_resume,
@@ -44,7 +44,6 @@ from penstock.runtime.connection import (
     limited_access_log,
     new_connection,
     protocols_of,
-    refuse_unknown,
     settings_for,
     unserved_at,
     with_extensions,

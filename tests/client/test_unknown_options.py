@@ -9,7 +9,7 @@ import pytest
 
 import penstock
 from penstock.api import UsageError
-from penstock.runtime.connection import refuse_unknown
+from penstock.client import refuse_unknown
 from penstock.spi import TransportOptions
 from tests.runtime._services import numbers_service
 
