@@ -172,7 +172,7 @@ async def _converse(
                         reading.start_soon(_ask, run, peer)
                         if act is not None:
                             reading.start_soon(act, run, peer, server)
-                        # The client stays until the server has read, too.
+                        # The client stays until the server has also read.
                         reading.start_soon(_wait_for_server, run, peer, of_server)
         run.delivered, run.connections = dict(network.delivered), network.connections
         await trio.testing.wait_all_tasks_blocked()

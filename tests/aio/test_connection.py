@@ -68,7 +68,7 @@ def test_cancellation_at_every_step_leaves_nothing(served: Served) -> None:
         return steps
 
     def open_files() -> int:
-        # The server has its sockets in this process, too.
+        # The server also has its sockets in this process.
         served.run(served.server._admission.wait_empty)
         return len([*Path("/proc/self/fd").iterdir()])
 

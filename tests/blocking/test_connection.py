@@ -1,5 +1,5 @@
-"""One connection of the client: hostile servers, deadlines, pings, interrupts,
-and what is left behind.
+"""One connection of the client: hostile servers, deadlines, pings, interrupts, and the objects that
+it leaves behind.
 """
 
 import gc

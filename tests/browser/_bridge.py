@@ -1,4 +1,4 @@
-"""A WebSocket in front of a server of penstock:
+"""A WebSocket for a server of penstock:
 each binary message is passed on as bytes, in both directions.
 """
 

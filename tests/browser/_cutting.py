@@ -8,8 +8,8 @@ import trio
 
 
 class CuttingRelay:
-    """Passes bytes on. Each connection over which one of `markers` arrives from the server is
-    cut behind it, each marker once.
+    """Passes bytes on. Each connection over which one of `markers` arrives from the server is cut
+    after it, each marker once.
     """
 
     def __init__(self, server: str, markers: list[bytes]) -> None:

@@ -15,7 +15,7 @@ CLIENT = Path(__file__).parents[2] / "clients/javascript"
 
 
 def node() -> str:
-    """Return the path of Node.js; skip the test if there is none."""
+    """Return the path of Node.js; skip the test if it is not installed."""
     found = shutil.which("node")
     if found is None:
         pytest.skip("this machine has no Node.js (the program `node`)")
@@ -23,9 +23,7 @@ def node() -> str:
 
 
 def node_websocket() -> list[str]:
-    """Return the options with which Node.js has a WebSocket of its own;
-    skip the test if it has none.
-    """
+    """Return the options with which Node.js itself has a WebSocket; skip the test if it never has."""
     for options in ([], ["--experimental-websocket"]):
         if _prints_function((node(), *options)):
             return options
@@ -52,7 +50,7 @@ def npm_package(name: str) -> str:
 
 
 def chromium() -> str:
-    """Return the path of Chromium; skip the test if there is none."""
+    """Return the path of Chromium; skip the test if it is not installed."""
     found = (
         shutil.which("chromium")
         or shutil.which("chromium-browser")

@@ -109,8 +109,8 @@ CLIENT_OF_EVENTS = f"""{IMPORT}{READ}
 
 @pytest.mark.parametrize("script", [EVENT_SOURCE, CLIENT_OF_EVENTS], ids=["EventSource", "http.js"])
 async def test_events_that_are_cut_go_on_where_they_were(script: str) -> None:
-    """Cut behind an event, and inside one:
-    the browser says in Last-Event-ID what it has, and gets the rest once.
+    """They are cut after an event, and inside one: the browser says in Last-Event-ID what it has,
+    and gets the rest once.
     """
     markers = [b"id: 2\n", b"id: 5\ndata: "]
     async with _page(service) as (page, _):

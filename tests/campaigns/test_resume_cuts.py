@@ -28,8 +28,8 @@ def test_a_cut_costs_no_element() -> None:
 
 
 def test_a_cut_while_a_connection_is_resumed_costs_no_element() -> None:
-    """The second connection is cut within its hellos, within the question and the answer,
-    and right behind them.
+    """The second connection is cut within its hellos, within the question and the answer, and right
+    after them.
     """
     runs = every_second_cut(every=13)
     faults = [fault for cuts in runs for fault in faults_of(converse(*cuts), cuts)]
@@ -38,7 +38,7 @@ def test_a_cut_while_a_connection_is_resumed_costs_no_element() -> None:
 
 
 def test_many_cuts_of_one_conversation_cost_no_element() -> None:
-    """Twelve connections, each cut a little behind its handshake."""
+    """Twelve connections, each cut a little after its handshake."""
     modes = (CutMode.FIN, CutMode.RST)
     cuts = [
         Cut(direction=Direction.TO_CLIENT, after=70 + 5 * number, mode=modes[number % 2])

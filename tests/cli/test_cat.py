@@ -36,8 +36,8 @@ def test_count_ends_the_command_after_that_many_elements() -> None:
 
 
 async def test_a_log_is_read_from_and_to_a_place() -> None:
-    """--start and --stop are those of `subscribe`; a place that is none, and one that the log
-    does not have, are errors of one line.
+    """--start and --stop are those of `subscribe`; a word that does not name a place, and a place
+    that the log does not have, are errors of one line.
     """
     log = RingLog(retention=Retention(max_count=100))
     await log.append([b"%d" % number for number in range(10)])
@@ -65,7 +65,7 @@ async def test_a_log_is_read_from_and_to_a_place() -> None:
 
 
 def test_the_end_of_the_reading_program_is_not_a_failure() -> None:
-    """As in `penstock cat … | head`: the status is 0 and nothing is written to standard error."""
+    """After `penstock cat … | head` the status is 0 and nothing is written to standard error."""
     with served() as (_, address), penstock("cat", f"{address}/endless", "--quiet") as program:
         assert program.stdout is not None
         assert program.stdout.read(6) == b"again\n"

@@ -23,7 +23,7 @@ from penstock.spi import parse_url
     ],
 )
 def test_a_url_to_listen_at_gets_the_encoding(url: str, listening: str) -> None:
-    """It is read again as that encoding. Without the option the URL stays as it is."""
+    """It is read again as that encoding. Without the option the URL does not change."""
     assert in_encoding(url, "msgpack") == listening
     assert parse_url(listening).encoding == "msgpack"
     assert in_encoding(url, None) == url

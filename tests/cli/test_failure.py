@@ -36,7 +36,7 @@ def _raised(error: BaseException) -> BaseException:
 def test_an_error_is_one_printable_line(
     error: BaseException, line: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Of several errors it is the one that says what to do.
+    """It is that of the error that says what to do, if there are several.
     A text of the peer cannot begin a new line.
     """
     assert status_after(_raised(error)) == 1

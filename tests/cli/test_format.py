@@ -1,4 +1,4 @@
-"""An element is written in the given format: as it is into a pipe, and printable on a terminal."""
+"""An element is written in the given format: unchanged into a pipe, and printable on a terminal."""
 
 import json
 

@@ -62,7 +62,7 @@ def test_a_missing_import_of_the_module_is_named(tmp_path, monkeypatch: pytest.M
 
 
 def test_a_module_in_the_current_folder_is_found(tmp_path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """As with `python -m`."""
+    """`python -m` finds it as well."""
     (tmp_path / "here_it_is.py").write_text(
         "import penstock\nservice = penstock.Service()\n", encoding="utf-8"
     )

@@ -152,7 +152,7 @@ def test_it_raises_the_limit_on_open_files() -> None:
 
 
 def _limited_to(command: str) -> "AbstractContextManager[subprocess.Popen[bytes]]":
-    """Run `penstock serve` behind a command of the shell."""
+    """Run `penstock serve` after a command of the shell."""
     program = [
         sys.executable,
         "-m",

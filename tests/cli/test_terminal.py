@@ -198,8 +198,8 @@ def test_ctrl_c_ends_the_command_on_a_stopped_terminal() -> None:
 
 
 def test_the_end_of_the_reading_program_is_quiet_on_a_terminal() -> None:
-    """As in `penstock cat … | head -1`:
-    no error, status 0, and no line is left on the row of the prompt.
+    """After `penstock cat … | head -1`: no error, status 0, and no line is left on the row of the
+    prompt.
     """
     with terminal() as screen, served() as (_, address):
         read, write = os.pipe()

@@ -23,7 +23,7 @@ def test_the_version_is_that_of_the_project(capsys: pytest.CaptureFixture[str]) 
 
 
 def test_without_metadata_the_version_is_unknown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """As in a copied folder. The rest of the line is still useful."""
+    """A copied folder has no metadata. The rest of the line is still useful."""
 
     def version(name: str) -> str:
         raise _version.PackageNotFoundError(name)

@@ -8,7 +8,7 @@ from tests.client.test_stream_buffer import Requests
 
 
 def test_one_element_is_requested_and_kept() -> None:
-    """A second one, and the end behind it, change nothing; the reader is woken once."""
+    """A second one, and the end after it, change nothing; the reader is woken once."""
     answer, upstream, woken = AnswerBuffer(), Requests(), []
     answer.wake = lambda: woken.append(answer.is_over)
     answer.on_subscribe(upstream)

@@ -1,4 +1,4 @@
-"""The publishers of a client: iterables, pulled as far as they were requested."""
+"""The publishers of a client: iterables, pulled as often as elements were requested."""
 
 from collections.abc import AsyncIterator, Iterator
 from typing import Any

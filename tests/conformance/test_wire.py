@@ -12,7 +12,7 @@ COMPACT_ONLY = {"hello-discarded", "varint-long", "varint-padded"}
 
 @pytest.mark.parametrize("encoding", ["msgpack", "protobuf"])
 def test_every_requirement_passes_in_an_encoding_that_the_hellos_agree_on(encoding: str) -> None:
-    """In memory, in virtual time. The rows about the change itself are checked, too."""
+    """In memory, in virtual time. The rows about the change itself are also checked."""
     assert run_virtual(lambda: check_wire("rsio", "memory", encoding)) == COMPACT_ONLY
 
 

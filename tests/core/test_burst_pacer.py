@@ -68,7 +68,9 @@ def counted_steps() -> Iterator[list[trio.lowlevel.Task]]:
 async def test_a_checkpoint_comes_when_the_burst_is_used_up(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    """Before that there is none, over any number of portions; after it the next burst is whole."""
+    """Before that no checkpoint comes, over any number of portions; after it the next burst is
+    whole.
+    """
     monkeypatch.setattr(_pump, "monotonic", lambda: 0.0)
     pacer = BurstPacer()
     pacer.start_turn()

@@ -253,7 +253,7 @@ def test_a_peer_of_a_guest_refuses_a_call_of_asyncio(
 
 
 def test_the_end_of_a_server_is_awaited_in_trio() -> None:
-    """`Server.wait_over` says so, too."""
+    """`Server.wait_over` also says so."""
     servers: list[penstock.Server] = []
 
     async def guest(stop: trio.Event) -> None:

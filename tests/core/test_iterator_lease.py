@@ -49,7 +49,7 @@ def test_a_claimed_iterator_is_refused(make, *, is_closed_at_end: bool) -> None:
 
 @pytest.mark.parametrize("make", ITERATORS.values(), ids=ITERATORS)
 def test_another_iterator_is_not_refused(make) -> None:
-    """Also if the two compare equal."""
+    """The two may even compare equal."""
     claims = [take_lease(each, "it", is_closed_at_end=False) for each in (make(), make(), make())]
     assert len(claims) == 3
 

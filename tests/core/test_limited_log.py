@@ -160,7 +160,7 @@ def test_a_kind_that_was_quiet_makes_room_for_a_new_one(caplog: pytest.LogCaptur
 
 
 def test_a_traceback_is_written_escaped_and_indented(caplog: pytest.LogCaptureFixture) -> None:
-    """By the usual formatter, which would write the text of the exception as it is."""
+    """The usual formatter writes it, which would not escape the text of the exception."""
     log = LimitedLog(LOGGER, clock=Clock())
     log.write(logging.ERROR, "kind", "it failed", error=ValueError("x\nERROR forged\x1b[2J"))
     written = logging.Formatter("%(levelname)s %(message)s").format(caplog.records[0])

@@ -79,7 +79,7 @@ async def test_a_wake_from_a_foreign_thread_raises_and_changes_nothing(
 
 
 async def test_woken_wakes_any_number_of_tasks_any_number_of_times() -> None:
-    """Trio refuses to use one of its own outcomes twice."""
+    """Trio refuses to use an outcome twice."""
     parked: list[trio.lowlevel.Task] = []
 
     async def wait() -> None:

@@ -191,7 +191,7 @@ def test_signalled_elements_are_the_smaller_of_demand_and_length(
 
 
 async def test_a_known_length_completes_with_the_last_element(nursery) -> None:
-    """Rule 1.5: there is no pull after the last element, and the iterator is closed."""
+    """Rule 1.5: after the last element it is not pulled again, and the iterator is closed."""
     closed: list[str] = []
 
     async def watched():

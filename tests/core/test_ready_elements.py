@@ -64,7 +64,7 @@ async def test_a_subscriber_without_lists_gets_single_elements(nursery: trio.Nur
 
 async def test_a_lazy_iterable_is_not_read_ahead(nursery: trio.Nursery) -> None:
     """Its code would run for elements that a cancel makes superfluous.
-    Subclasses of list may be lazy, too.
+    Subclasses of list may also be lazy.
     """
     pulled: list[int] = []
 
@@ -202,6 +202,6 @@ def test_none_is_found_without_comparing_elements() -> None:
 
 
 def test_types_that_are_known_are_not_examined() -> None:
-    """What a log hands over was examined when it was appended."""
+    """A log hands over elements that were examined when they were appended."""
     elements = BytesList([b"a", None])  # type: ignore[list-item]  # so that a look would be seen
     assert before_none(elements) is elements

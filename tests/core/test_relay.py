@@ -37,7 +37,7 @@ class ManyRecorder(Recorder):
 
 
 class PackedRecorder(ManyRecorder):
-    """Accepts packed elements, too."""
+    """Also accepts packed elements."""
 
     def on_element_size(self, size: int, /) -> None:
         self.log.append(("on_element_size", size))
@@ -47,7 +47,7 @@ class PackedRecorder(ManyRecorder):
 
 
 def connected(kind: type[Any], recorder: Recorder) -> tuple[Any, CallRecorder]:
-    """Return a relay in front of `recorder`, and the subscription above it."""
+    """Return a relay to `recorder`, and the subscription above it."""
     relay, calls = kind(recorder), CallRecorder()
     relay.on_subscribe(calls)
     return relay, calls

@@ -256,7 +256,7 @@ class ConvertingHarness(PumpHarness):
 
 
 async def test_converted_elements_are_appended(nursery: trio.Nursery) -> None:
-    """One that fails, or whose bytes are too long, is signalled as it is."""
+    """One that fails, or whose bytes are too long, is signalled unconverted."""
     harness = ConvertingHarness(nursery, letters("a", "bb", "", 5, "fivefive", "c"))
     await harness.ask(6)
     assert harness.elements == [b"a", b"bb", b"", b"c"]

@@ -451,7 +451,7 @@ def test_streams_that_begin_together_share_their_time(clock) -> None:
 
 def test_statistics_have_the_bytes_of_a_stream_that_counts_them() -> None:
     """A source that counts bytes adds them to the window;
-    a stream whose program gives the demand has none.
+    a stream whose program gives the demand has no window.
     """
     stream: Stream[bytes] = Stream(demand=4)
     window = stream.count_bytes(1000, 100)

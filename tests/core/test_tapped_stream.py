@@ -1,4 +1,4 @@
-"""The stage in front of a tap passes everything on, and shows it first."""
+"""The stage before a tap passes everything on, and shows it first."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -113,7 +113,7 @@ def test_the_bytes_that_a_decoder_tells_are_not_added_up() -> None:
 
 
 def test_requests_and_the_cancel_are_shown_before_they_are_passed_on() -> None:
-    """A request with an illegal demand is shown as it is; nothing follows the cancel."""
+    """A request with an illegal demand is shown unchanged; nothing follows the cancel."""
     subscriber = _Batching()
     stage, rows, upstream = _tapped(subscriber)
     assert subscriber.subscription is stage

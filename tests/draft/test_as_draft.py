@@ -184,7 +184,7 @@ async def test_elements_come_in_order_for_any_portions_of_demand(nursery) -> Non
 
 
 async def test_a_request_from_inside_a_signal_does_not_nest() -> None:
-    """Rule 3.3 in the draft, too: on_next is never inside on_next, although publisher and
+    """Rule 3.3 also holds in the draft: on_next is never inside on_next, although publisher and
     subscriber both act at once.
     """
     recorder = Recorder(on_next=lambda _: recorder.subscription.request_more(1))
@@ -383,7 +383,7 @@ async def test_the_same_object_may_subscribe_again_right_after_its_cancel(nurser
 
 
 async def test_the_same_object_may_subscribe_again_inside_its_end(nursery) -> None:
-    """When on_complete is called the subscription is over, so there is no refusal."""
+    """When on_complete is called the subscription is over, so it is not refused."""
     publisher = as_draft(single("a").publisher(nursery))
     recorder = Recorder(
         on_complete=lambda: publisher.subscribe(recorder) if len(recorder.log) < 6 else None

@@ -86,7 +86,7 @@ def test_a_request_inside_on_subscribe_goes_out_when_subscribe_has_returned() ->
 
 
 def test_cancel_inside_on_subscribe_never_calls_the_publisher() -> None:
-    """There is no subscription above that could be cancelled."""
+    """At that time the publisher has not given a subscription that could be cancelled."""
     recorder, publisher = (
         Recorder(on_subscribe=lambda: [recorder.subscription.cancel()]),
         ScriptedPublisher(),
@@ -338,7 +338,7 @@ def test_an_interrupt_is_not_caught_and_leaves_the_adapter_usable() -> None:
     ids=str,
 )
 def test_an_illegal_argument_of_a_signal_is_a_type_error(call) -> None:
-    """Rule 2.13: only this raises to the publisher, and the stream stays as it was."""
+    """Rule 2.13: only this raises to the publisher, and the stream does not change."""
     recorder, above = _subscribed(CallRecorder())
     with pytest.raises(TypeError):
         getattr(above, call[0])(call[1])

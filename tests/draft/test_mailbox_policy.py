@@ -12,7 +12,7 @@ from tests.core._foreign import CallRecorder
 
 @pytest.mark.parametrize("policy", MailboxPolicy, ids=lambda policy: policy.value)
 def test_each_policy_is_a_set_of_rules(policy: MailboxPolicy) -> None:
-    """`MailboxSubscriber` takes it as it is."""
+    """`MailboxSubscriber` takes it directly."""
     assert isinstance(policy, MailboxRules)
 
 

@@ -289,7 +289,7 @@ def test_terminal_stays_open_until_ctrl_c(tmp_path: Path) -> None:
 
 def test_port_is_replaced_by_the_same_free_one_everywhere() -> None:
     """Two ports of a page become two free ports, the same ones in each text.
-    Other numbers stay as they are.
+    Other numbers do not change.
     """
     free_ports = FreePorts()
     first, second, other = free_ports.replace_in("tcp://a:7000 tcp://a:7001 70001").split()

@@ -43,7 +43,7 @@ class Canary:
             await self._ticked.wait()
 
     def restart(self) -> None:
-        """Forget the waits until now. The one that is going on begins anew:
+        """Forget the waits until now. The current one begins anew:
         the tests themselves may have held the loop up.
         """
         self.longest = 0.0

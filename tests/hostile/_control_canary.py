@@ -89,7 +89,7 @@ class ControlCanary:
         return min(MAX_STRETCH, max(1.0, self.longest_delay(since) / TOLERATED_DELAY))
 
     def slowdown(self) -> float:
-        """Work for `WORK` seconds, and return how long that took in units of what is tolerated,
+        """Work for `WORK` seconds, and return how long that took in units of the tolerated time,
         between 1 and `MAX_STRETCH`.
         """
         began, ends = monotonic(), process_time() + WORK

@@ -41,7 +41,7 @@ class Figures(LoopPasses):
         """The most that one connection held."""
 
     def before_io_wait(self, timeout: float) -> None:
-        super().before_io_wait(timeout)  # first: the count is no part of the pass
+        super().before_io_wait(timeout)  # first: the count is not a part of the pass
         # A connection that was released holds nothing, and cannot be asked any more.
         left = [each for each in self._connections() if each.session.channel.owner is not RELEASED]
         self.held = max(self.held, max((connection.held() for connection in left), default=0))

@@ -1,4 +1,4 @@
-"""Many hostile connections at a time, and an honest one behind them."""
+"""Many hostile connections at a time, and an honest one after them."""
 
 import trio
 

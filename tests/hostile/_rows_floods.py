@@ -20,8 +20,7 @@ a stream and its name, below a KiB each.
 async def flood(attacker: Attacker, data: bytes) -> None:
     """Send `data` repeatedly until a goodbye arrives or sending fails, but no more than 64 MB.
 
-    The pieces are longer than what the attacked side reads at a time, so
-    that it always has as much as it takes.
+    The pieces are longer than one read of the attacked side, so that every read is full.
     """
     chunk = data * (262_144 // len(data) + 1)
     for _ in range(250):

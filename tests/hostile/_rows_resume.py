@@ -1,5 +1,5 @@
 """Attacks by the extensions *resume* and *resuming*: against connections that go on after a
-loss, of the attacker itself or of others.
+loss, of the attacker itself or of another client.
 """
 
 from collections.abc import AsyncIterator

@@ -102,8 +102,8 @@ async def test_connections_that_are_reset_before_they_speak_cost_no_pace(
 async def test_a_client_without_a_place_reads_why(
     scheme: str, protocol: str, files: Certificates
 ) -> None:
-    """Although it has sent requests behind its hello: bytes that the server has not read at the
-    close would reset the connection.
+    """It has sent requests after its hello, and still reads it: bytes that the server has not read
+    at the close would reset the connection.
     """
     limits = Limits(max_connections_per_address=1)
     async with serve(

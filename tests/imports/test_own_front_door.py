@@ -33,7 +33,9 @@ def test_no_module_imports_its_own_front_door() -> None:
 
 
 def test_an_import_of_an_own_front_door_is_found() -> None:
-    """At any depth; an import of a sibling or of another package's front door is none."""
+    """It is found at any depth; an import of a sibling or of another package's front door is
+    permitted.
+    """
     graph = grimp.ImportGraph()
     for importer, imported in [
         ("a.b._x", "a.b"),

@@ -21,7 +21,7 @@ HERE = Path(__file__).parent
 PAGE = HERE.parents[1] / "docs/reference/rsio.md"
 ROW = re.compile(r"^\| ([^|]+) \| `([0-9a-f ]+)` \| `([0-9a-f ]+)` \|$", re.MULTILINE)
 # The change of the encoding is a message of the compact one,
-# and the body of an extension's message is bytes of its own.
+# and the extension defines the bytes in the body of its message.
 OTHERS = re.compile("switchEncoding|of an extension")
 
 

@@ -109,7 +109,7 @@ async def test_a_main_file_that_was_cut_is_refused(tmp_path: Path) -> None:
 
 
 async def test_a_missing_main_file_is_no_empty_log(tmp_path: Path) -> None:
-    """The message names the file that is missing and the one that is there."""
+    """The message names the missing file and the existing one."""
     closed = await closed_log(tmp_path)
     closed.unlink()
     with pytest.raises(

@@ -17,9 +17,7 @@ from tests.logs._opening import PLENTY, numbered
 
 @asynccontextmanager
 async def _reader(path: Path, *ends: int) -> AsyncIterator[DiskReader]:
-    """A reader of a log with groups that end at these positions,
-    and a second partition behind them.
-    """
+    """A reader of a log with groups that end at these positions, and a second partition after them."""
     async with DiskLog(path, retention=PLENTY, partitions=["a", "b"]) as log:
         for start, end in zip((0, *ends), ends, strict=False):
             await log.append(numbered(start, end), partition="a")

@@ -63,7 +63,7 @@ def test_each_changed_bit_is_found() -> None:
     ids=str,
 )
 def test_a_changed_column_is_found(changed: dict[str, object]) -> None:
-    """Also if its value has another type, or is beyond its range."""
+    """Its value may have another type, or be beyond its range."""
     row = encode_row(7, [b"ab", b"", b"c"], 2.0)
     assert decode_row(row._replace(**changed)) is None
 

@@ -19,7 +19,7 @@ def _full(**bounds: int) -> RingLog:
 
 
 def test_a_log_needs_its_retention() -> None:
-    """There is no default: a program must choose between a log that grows without a bound
+    """The retention has no default: a program must choose between a log that grows without a bound
     and one that drops elements.
     """
     with pytest.raises(UsageError, match=r"a log needs retention=Retention\(...\)"):
@@ -27,7 +27,7 @@ def test_a_log_needs_its_retention() -> None:
 
 
 async def test_each_async_method_checkpoints() -> None:
-    """Also when it has nothing to wait for."""
+    """It does so even if it has nothing to wait for."""
     log = _full()
     with assert_checkpoints():
         await log.append([b"x"], partition="a")

@@ -102,7 +102,7 @@ async def test_a_transaction_stages_what_its_bounds_allow() -> None:
 @pytest.mark.parametrize("wrong", [0, -1, True, 1.5, None])
 @pytest.mark.parametrize("bound", ["max_elements", "max_bytes"])
 async def test_bounds_of_a_transaction_are_positive(bound: str, wrong: Any) -> None:
-    """Whole numbers; True is none."""
+    """They are whole numbers; True is not a number."""
     with pytest.raises(UsageError, match=f"{bound} of a transaction is an integer from 1"):
         _log().transaction("a", **{bound: wrong})
 

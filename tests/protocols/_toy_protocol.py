@@ -68,7 +68,7 @@ def frame(kind: int, stream_id: int, body: bytes = b"") -> bytes:
 
 
 def head(kind: int, stream_id: int, length: int) -> bytes:
-    """Return the bytes in front of a body of `length` bytes."""
+    """Return the bytes before a body of `length` bytes."""
     return (HEAD + length).to_bytes(4) + bytes([kind]) + stream_id.to_bytes(4)
 
 

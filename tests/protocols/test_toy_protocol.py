@@ -1,5 +1,5 @@
-"""The toy on an unchanged session: a shared space of ids, demand of 31 bits, channels, error
-codes, and a timer of its own.
+"""The toy on an unchanged session: a shared space of ids, demand of 31 bits, channels, error codes,
+and its own timer.
 """
 
 import inspect

@@ -346,7 +346,7 @@ async def test_a_client_offers_the_protocol_of_its_url_in_alpn(
 async def test_each_protocol_can_be_selected_on_one_tls_port(
     registry: Registry, certified: TransportOptions, protocol: str
 ) -> None:
-    """The selected protocol is the one that both sides speak."""
+    """Both sides speak the selected protocol."""
     async with serve(
         words_service(*WORDS), "tls://127.0.0.1:0", registry=registry, options=certified
     ) as server:

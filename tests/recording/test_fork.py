@@ -1,6 +1,4 @@
-"""A process that is forked records as a process of its own,
-and leaves the files of its parent alone.
-"""
+"""A process that is forked records as another process, and leaves the files of its parent alone."""
 
 import json
 import logging
@@ -134,7 +132,7 @@ def test_a_recorder_begins_anew_in_a_forked_process(
     *,
     uses_multiprocessing: bool,
 ) -> None:
-    """Here without a fork: what the child does.
+    """The test does the work of the child, without a fork.
     Rows of the parent's stream start the thread, which counts them.
     """
     if uses_multiprocessing:

@@ -24,7 +24,7 @@ def test_the_environment_asks_for_the_recorder_of_a_process(
     environment: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
     """The same one each time, in that folder; a share that is not a number is told;
-    without the variable there is none.
+    without the variable nothing is recorded.
     """
     recorder = process_recorder()
     assert recorder is not None

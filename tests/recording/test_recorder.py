@@ -81,7 +81,7 @@ async def test_serve_takes_a_folder_or_a_recorder(tmp_path: Path) -> None:
 
 async def test_a_sample_leaves_streams_out(tmp_path: Path) -> None:
     """A share is taken evenly; a function decides by itself;
-    a stream that is left out has no object in front of it.
+    a stream that is left out gets no object for its rows.
     """
     with Recorder(tmp_path, sample=0.25) as recorder:
         assert [recorder.tap("x") is not None for _ in range(8)] == [False, False, False, True] * 2

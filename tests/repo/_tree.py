@@ -23,8 +23,8 @@ GENERATED = {"__pycache__", "build", "dist", "htmlcov", "_build", "node_modules"
 GENERATED_SUFFIXES = {".pyc", ".egg-info"}
 
 PACKAGE_ROOTS = {"penstock": SRC, "penstock_tck": TCK}
-# Each folder of a shelf is a package with a front door of its own. The folders of every other layer
-# are internal to that layer.
+# Each folder of a shelf is a package with its own front door. The folders of every other layer are
+# internal to that layer.
 SHELVES = {"protocols"}
 # Packages inside a layer that code outside of the layer imports from.
 PUBLIC_INSIDE = {"streams.ops"}

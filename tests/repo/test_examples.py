@@ -21,8 +21,8 @@ def _has_a_main(path: Path) -> bool:
 
 
 def test_each_example_has_its_output_and_each_output_its_example() -> None:
-    """The output of an example is stored beside it, under the same name. The demo has none:
-    it prints what it measures.
+    """The output of an example is stored beside it, under the same name. The demo has no output
+    file: it prints what it measures.
     """
     assert DEMO in EXAMPLES
     assert {path.stem for path in files("examples") if path.suffix == ".out"} == {

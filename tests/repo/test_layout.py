@@ -79,7 +79,7 @@ def test_each_file_behind_a_front_door_is_private() -> None:
 
 def test_each_package_has_a_docstring_and_each_front_door_lists_its_names() -> None:
     """Each `__init__.py` says what its package is for.
-    The `__init__.py` of a front door has `__all__`, too.
+    The `__init__.py` of a front door also has `__all__`.
     """
     inits = [path.relative_to(ROOT) for root in (SRC, TCK) for path in root.rglob("__init__.py")]
     refuse(
@@ -96,7 +96,7 @@ def test_each_package_has_a_docstring_and_each_front_door_lists_its_names() -> N
 
 
 def test_each_package_holds_a_file_besides_its_front_door() -> None:
-    """A package with nothing behind its `__init__.py` is left over from a move."""
+    """A package with nothing beside its `__init__.py` is left over from a move."""
     packages = [path.parent for root in (SRC, TCK) for path in root.rglob("__init__.py")]
     empty = [folder.relative_to(ROOT) for folder in packages if len([*folder.rglob("*.py")]) == 1]
     refuse(empty, "delete these packages, or put code into them:")

@@ -42,7 +42,7 @@ ALLOWED = {
 
 def calls_of_loggers(path: Path) -> Iterator[tuple[int, str]]:
     """Yield the line and the name of each call of a method of a logger,
-    by the name of the object in front of it.
+    by the name of the object that it is called on.
     """
     for node in ast.walk(tree_of(path)):
         if (

@@ -3,7 +3,7 @@ and each long module a test module.
 
 A test is a contract of a package. A private module
 that is short is tested through its package's door:
-a test module for each of them would name private modules that nobody else needs.
+a test module for each of them would name private modules that no other code needs.
 """
 
 from pathlib import Path
@@ -19,7 +19,7 @@ TESTED_ELSEWHERE: dict[str, str] = {}
 
 
 def mirror_of(module: str) -> str | None:
-    """Return the path of the test module for a module, None if its path has none."""
+    """Return the path of the test module for a module, None if its folder is not mirrored."""
     for source, tests in MIRRORS.items():
         path = Path(module)
         if (

@@ -40,8 +40,8 @@ def test_the_build_checks_each_name() -> None:
 
 
 def test_each_name_in_a_sentence_exists() -> None:
-    """Code blocks are run, and the names between backticks are read here: a reader copies
-    `penstock.spi.Tls(…)` from there, too.
+    """Code blocks are run, and the names between backticks are read here: a reader also copies
+    `penstock.spi.Tls(…)` from there.
     """
     named = [
         (page, name)

@@ -22,7 +22,7 @@ def test_the_pages_and_the_plot_are_made_from_the_recorded_figures() -> None:
 
 
 def test_every_contender_and_every_amount_is_among_the_figures() -> None:
-    """A table that lacks a contender would hide the one that is ahead."""
+    """A table that lacks a contender could hide the fastest one."""
     assert {group.key: set(group.contenders(False)) for group in bench.GROUPS} == {
         key: set(measured.costs) for key, measured in RECORDED.measured.items()
     }

@@ -96,7 +96,7 @@ class RawClient:
 
     async def ask(self, token: bytes, received: int) -> list[rsio.Message]:
         """Say hello as a client that resumes, and ask.
-        Return what the server says behind its hello.
+        Return the messages of the server after its hello.
         """
         await self.send(rsio.ClientHello(extensions=(RESUMING,)))
         await self.read()

@@ -20,7 +20,7 @@ OWN = str(Path(penstock.__file__).parent)
 """The code whose allocations count."""
 
 STALE_DEADLINES = 2_500
-"""With so many trio tidies its heap of deadlines, which keeps the tasks of those that are over:
+"""With this number trio tidies its heap of deadlines, which keeps the tasks of those that are over:
 noise of several KiB.
 """
 

@@ -77,7 +77,7 @@ async def test_a_client_written_from_the_page_reads_what_it_requested() -> None:
         peer = await call(server.addresses[0])
         await peer.say(("subscribe", "words", 7, 2))
         await hears(peer, ("onSubscribe", 7, 0), ("onNext", 7, b"one"), ("onNext", 7, b""))
-        # Answers come in order: a refusal would come behind a third element.
+        # Answers come in order: a refusal would come after a third element.
         await peer.say(("subscribe", "nobody", 8, 1))
         await hears(peer, ("onError", 8, "no such publisher"))
         await peer.say(("request", 7, spec.WITHOUT_BOUND))
@@ -109,7 +109,7 @@ async def test_a_client_written_from_the_page_reads_elements_of_fixed_size() -> 
 
 
 async def test_a_client_written_from_the_page_joins_large_elements() -> None:
-    """They come in parts, and later elements come behind them."""
+    """They come in parts, and later elements come after them."""
     async with serve(service(), LOCAL) as server:
         peer = await call(server.addresses[0])
         await peer.say(("subscribe", "large", 0, 3))

@@ -244,8 +244,8 @@ async def test_a_stream_that_requests_by_itself_is_bounded_by_its_requests_and_t
                 if by_url
                 else peer.subscribe("large", demand=0)
             )
-            # The block of a URL has a connection of its own,
-            # and raises what would be reported for another one.
+            # The block of a URL has a separate connection, and raises the error that would be
+            # reported for another one.
             with (
                 pytest.raises(LimitExceeded, match=r"Limits\.memory_budget")
                 if by_url
@@ -295,8 +295,8 @@ class TellsWhatItKeeps(Keeps):
 async def test_a_subscriber_without_a_stream_gets_what_it_requests_at_once(
     protocol: str, autojump_clock: MockClock
 ) -> None:
-    """Nothing waits here: what the subscriber keeps is the program's,
-    and bounded by its requests alone.
+    """Nothing waits here: elements that the subscriber keeps belong to the program, and are bounded
+    by its requests alone.
     """
     large = LargeElements()
     async with serve(large.service, "memory://callback") as server, trio.open_nursery() as nursery:
@@ -327,9 +327,7 @@ async def test_a_subscriber_that_tells_what_it_keeps_is_within_the_memory_budget
 
 @pytest.mark.parametrize("protocol", PROTOCOLS)
 async def test_all_bytes_of_elements_that_arrived_together_are_counted(protocol: str) -> None:
-    """Also if the first and the last are empty:
-    the lengths of an average were the choice of the peer.
-    """
+    """The first and the last may be empty: a peer could choose the lengths of an average."""
     large = LargeElements()
     async with (
         serve(large.service, "memory://b") as server,

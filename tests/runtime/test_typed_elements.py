@@ -422,7 +422,7 @@ async def test_a_publisher_hands_over_lists_and_subscribers_get_elements(
 async def test_a_publisher_of_lists_takes_its_type_from_the_annotation_or_from_type(
     protocol: str,
 ) -> None:
-    """Bytes stay as they are, and so do the elements of a function that has no parameters."""
+    """Bytes do not change, and neither do the elements of a function that has no parameters."""
     service = Service()
 
     @service.publisher("bytes", batches=True)

@@ -71,8 +71,8 @@ def test_a_run_of_all_reserved_elements_is_followed_by_a_request() -> None:
 @pytest.mark.parametrize("high", [20, 40, 80])
 @pytest.mark.parametrize("is_written", [False, True])
 def test_the_last_reserved_element_is_followed_by_a_request(high: int, *, is_written: bool) -> None:
-    """Also if this element begins a run.
-    Without that request the stream would stall, although there is demand.
+    """The element may begin a run. Without that request the stream would stall, although there is
+    demand.
     """
     pair = Pair(limits=limits_with(outbound_high=high))
     source, subscriber = open_stream(pair, 20)
@@ -111,7 +111,7 @@ def test_a_run_is_closed_by_every_move_that_elements_must_not_pass(how: str) -> 
 
 
 def test_a_held_element_closes_the_run() -> None:
-    """Small elements after it wait behind it."""
+    """Small elements after it wait for it."""
     pair = Pair(limits=limits_with(split_outbound_at=100))
     source, subscriber = open_stream(pair, 10)
     source.emit(b"a", b"b")
@@ -265,7 +265,7 @@ def test_elements_of_all_lengths_go_into_one_run() -> None:
 
 
 def test_an_element_above_the_limit_of_unsplit_ones_does_not_go_into_a_run() -> None:
-    """It goes in parts, between the elements before it and those behind it."""
+    """It goes in parts, between the elements before it and those after it."""
     pair = Pair(limits=limits_with(split_outbound_at=100))
     source, subscriber = open_stream(pair, 100)
     elements = [b"a", b"b", bytes(100), bytes(101), b"c", b"d", b"", b"e"]
@@ -438,7 +438,7 @@ def test_runs_of_all_lengths_cross_every_cut(
 
 
 def test_the_types_of_known_bytes_are_not_examined() -> None:
-    """A list that a log has examined goes into the run as it is; any other list is examined."""
+    """A list that a log has examined goes into the run unexamined; any other list is examined."""
     pair = Pair()
     source, _ = open_stream(pair, 10)
     source.emit(b"a")

@@ -45,7 +45,7 @@ def test_a_stream_with_demand_is_not_idle() -> None:
 
 
 def test_a_request_starts_the_age_again() -> None:
-    """Also if its elements are sent between two looks."""
+    """Its elements may be sent between two looks."""
     raw = RawPeer(limits=limits_with(idle_subscription_age=40.0)).handshake()
     source = _open(raw, 1)
     for second in range(0, 1000, 35):

@@ -72,7 +72,7 @@ def test_large_elements_of_all_streams_together_have_a_hard_bound() -> None:
 
 
 def test_large_elements_of_a_stream_that_ends_hold_nothing() -> None:
-    """The stream is cancelled within an element, with another element behind it."""
+    """The stream is cancelled within an element, with another element after it."""
     pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=250))
     source, subscriber = open_stream(pair, 5)
     source.emit(bytes(1000), b"small", bytes(500))

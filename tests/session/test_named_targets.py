@@ -1,4 +1,4 @@
-"""The target of a request by name, and why a connection has none for it."""
+"""The target of a request by name, and why a connection has no target for it."""
 
 import pytest
 

@@ -30,7 +30,7 @@ def test_parts_of_two_requests_are_written_in_turn() -> None:
 
 
 def test_a_part_is_never_longer_than_any_peer_takes() -> None:
-    """Also if one request alone has data, and its parts are large."""
+    """One request alone may have data, with large parts."""
     channel, data = outgoing(Limits(split_outbound_at=100_000, outbound_high=1_000_000))
     data.add(1, bytes(100_000))
     assert len(channel.outbox.take()) == 100_000 + 2 * 2

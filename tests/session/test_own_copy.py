@@ -20,7 +20,7 @@ def _raise(error: Exception) -> Exception:
 
 
 def test_a_copy_has_the_facts_and_the_cause_and_no_traceback() -> None:
-    """The original has none either, however often a copy is raised."""
+    """The original has no traceback either, however often a copy is raised."""
     error = Rejected("not you", processed=False)
     error.__cause__ = KeyError("why")
     raised = [_raise(own_copy(error)) for _ in range(2)]

@@ -59,7 +59,7 @@ def test_a_reason_names_the_two_sides_from_the_readers_view() -> None:
 
 
 def test_a_reason_with_a_parameter_is_found_by_its_token() -> None:
-    """A number behind a blank is not part of the token."""
+    """A number after a blank is not part of the token."""
     found = connection_reason("limit:name 1025 > 1024")
     assert found is not None
     assert found.token == "limit:name"

@@ -21,7 +21,7 @@ def received(session: Session) -> int:
 
 
 def test_demand_without_bound_is_not_subtracted() -> None:
-    """Its elements are added as they come; the demand that is left says nothing about them."""
+    """Its elements are added when they come; the demand that is left says nothing about them."""
     count = ReceivedElements()
     count.requested = 10
     assert count.total([3, UNBOUNDED, 2]) == 5

@@ -343,7 +343,9 @@ def test_an_answer_is_the_only_element_and_the_end(demand: int) -> None:
 
 
 def test_an_answer_that_needs_another_path_is_not_taken() -> None:
-    """Without demand, behind a part of an element, and if an extension changes elements."""
+    """It is not taken without demand, after a part of an element, and if an extension changes
+    elements.
+    """
     raw = RawPeer(Role.CLIENT).handshake()
     none, parts, changed = (RecordingSubscriber(demand) for demand in (0, 2, 2))
     streams = [raw.session.subscribe("s", subscriber) for subscriber in (none, parts, changed)]

@@ -12,7 +12,7 @@ from tests.session._pair import RawPeer, RecordingSubscriber
 
 @pytest.mark.parametrize("is_over", [True, False])
 def test_a_released_session_is_freed_when_it_is_dropped(is_over: bool) -> None:
-    """Also if the peer has not answered its goodbye."""
+    """The peer may not have answered its goodbye."""
     raw = RawPeer()
     raw.session.close("done")
     if is_over:

@@ -163,7 +163,7 @@ def test_the_client_gets_the_token_and_its_time() -> None:
 
 
 def test_what_has_come_is_acknowledged_after_a_while_and_idle_sides_are_silent() -> None:
-    """Acknowledgements are not acknowledged: two idle sides would answer each other for ever."""
+    """Acknowledgements are not acknowledged: two idle sides would answer each other without end."""
     pair = ResumedPair()
     converse(pair)
     pair.settle()

@@ -18,7 +18,9 @@ def filled(*pieces: bytes) -> RetainedBytes:
 
 @pytest.mark.parametrize("position", range(7))
 def test_what_is_behind_a_position_is_given_back(position: int) -> None:
-    """Also in the middle of a piece. After that it is not held: it will be added again."""
+    """The position may be in the middle of a piece. After that it is not held: it will be added
+    again.
+    """
     data = bytes(JOIN_BELOW) + b"abcdef"
     retained = filled(data[:JOIN_BELOW], b"abc", b"def")
     assert retained.take_back(JOIN_BELOW + position) == data[JOIN_BELOW + position :]
@@ -78,7 +80,7 @@ def test_small_and_large_pieces_keep_their_order() -> None:
 
 
 def test_an_older_or_equal_acknowledgement_says_nothing_new() -> None:
-    """A replayed one is older: it is sent again behind a newer count."""
+    """A replayed one is older: it is sent again after a newer count."""
     retained = filled(b"abcdef")
     assert retained.acknowledge(4)
     assert not retained.acknowledge(4)

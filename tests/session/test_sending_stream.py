@@ -159,7 +159,7 @@ def test_an_answer_that_is_not_small_bytes_arrives_too(value: bytes | bytearray)
 
 
 def test_an_answer_above_max_element_fails_its_stream() -> None:
-    """Also if it would fit into one message."""
+    """It fails even if it would fit into one message."""
     pair = Pair(limits=limits_with(max_element=100))
     _, stream, subscriber = accept_call(pair)
     stream.answer(bytes(101))

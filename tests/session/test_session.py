@@ -426,7 +426,7 @@ def test_held_counts_a_block_that_waits_for_demand() -> None:
 
 
 def test_a_refusal_at_a_later_time_waits_for_it() -> None:
-    """The one that is due first counts, or that was made first.
+    """The refusal that is due first counts, or that was made first.
     The connection says nothing before.
     """
     raw = RawPeer(limits=limits_with(handshake_timeout=9.0))

@@ -8,7 +8,7 @@ from tests.session._pair import Pair, ScriptedPublisher
 
 
 def test_a_stall_ends_with_an_element_with_demand_and_with_the_stream() -> None:
-    """A stream that begins under an id that was used before has a time of its own."""
+    """A stream that begins under an id that was used before has a new time."""
     watch = OldestStream()
 
     def look(now: float, *streams: StreamLook) -> tuple[float | None, float | None]:

@@ -54,7 +54,7 @@ def test_an_extension_sees_the_life_of_a_stream_on_both_sides(protocol: str) -> 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
 def test_a_cancelled_stream_has_ended_on_both_sides(protocol: str) -> None:
-    """Once on each side: the answer to the cancel is no second end."""
+    """It has ended once on each side: the answer to the cancel is not a second end."""
     here, there = Outsider(), Outsider()
     pair = pair_with(protocol, here, there)
     source, subscriber = ask(pair)

@@ -35,8 +35,8 @@ class _Raising(Serializer):
     ],
 )
 def test_the_type_of_a_payload_decides(payload: Any, data: bytes | None) -> None:
-    """None means no payload; bytes are sent as they are, a text as UTF-8,
-    and the values of JSON as JSON.
+    """None means no payload; bytes are sent unchanged, a text as UTF-8, and the values of JSON as
+    JSON.
     """
     assert encode_payload(REGISTRY, None, payload) == data
 

@@ -197,7 +197,7 @@ def test_without_discovery_the_registry_has_passed_in_plugins_only() -> None:
 
 
 def test_the_error_for_a_wrong_name_lists_the_available_ones(shelf: Shelf) -> None:
-    """It also lists the plugins that were left out: one of them may be the one that was meant."""
+    """It also lists the plugins that were left out: the intended one may be among them."""
     shelf.install("acme-broken", "import no_such_module_at_all", entry="broken")
     registry = build_registry(environ={})
     with pytest.raises(

@@ -54,7 +54,7 @@ def test_bytes_need_no_serializer(serializer: Any, kind: Any) -> None:
 
 
 def test_a_name_and_an_object_give_the_serializer() -> None:
-    """An object is used as it is; it need not be installed."""
+    """An object is used directly; it need not be installed."""
     upper = Upper()
     assert resolve_serializer(REGISTRY, "json") is REGISTRY.serializer("json")
     assert resolve_serializer(REGISTRY, upper) is upper

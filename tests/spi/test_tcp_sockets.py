@@ -50,7 +50,7 @@ async def test_port_0_becomes_a_real_port() -> None:
 
 
 async def test_an_ipv6_address_is_reported_in_brackets() -> None:
-    """As in every URL."""
+    """Every URL has the brackets."""
     [address], [name] = await _bound("tcp://[::1]:0")
     assert name[0] == "::1"
     assert address == f"tcp://[::1]:{name[1]}"

@@ -173,7 +173,7 @@ async def test_a_transport_without_listen_raises_usage_error(nursery: trio.Nurse
 
 def test_the_repr_of_a_listener_shows_its_addresses() -> None:
     """As URLs that a client can connect to.
-    A listener without an `accept_nowait` of its own has one that returns None.
+    A listener that does not define `accept_nowait` inherits one that returns None.
     """
 
     class Idle(Listener):

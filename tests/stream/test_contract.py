@@ -611,7 +611,7 @@ async def test_the_same_subscription_twice_fails_the_stream(shell: Shell) -> Non
 @pytest.mark.parametrize("signal", ["on_subscribe", "on_next", "on_error"])
 @of_each_stream
 async def test_none_is_a_type_error_for_the_publisher(shell: Shell, signal: str) -> None:
-    """Rule 2.13; the stream stays as it was."""
+    """Rule 2.13; the stream does not change."""
     publisher = ManualPublisher()
     async with shell.open(publisher) as stream:
         with pytest.raises(TypeError, match=rf"^{signal}\(None\): .*\(rule 2\.13\)$"):

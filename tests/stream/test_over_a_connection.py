@@ -229,7 +229,7 @@ async def test_large_elements_keep_within_the_window(client: Client, peer: Any) 
 
 @of_each_client
 async def test_leaving_a_stream_stops_its_publisher(client: Client, peer: Any) -> None:
-    """Also if the body raises."""
+    """The body may leave it by raising."""
     client.served.stopped.clear()
     with pytest.raises(ZeroDivisionError):
         async with client.stream(peer, "forever") as stream:

@@ -137,7 +137,7 @@ async def test_a_cancel_in_the_middle_of_a_list_closes_the_generator() -> None:
 
 
 async def test_a_cancel_while_the_generator_waits_is_a_cancellation_there() -> None:
-    """As for a generator of single elements."""
+    """A generator of single elements is cancelled in the same way."""
     seen: list[str] = []
 
     async def waits() -> AsyncIterator[list[int]]:

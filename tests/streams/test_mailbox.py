@@ -431,7 +431,7 @@ async def test_a_function_that_raises_cancels_and_is_reported(nursery, policy, h
 
 @pytest.mark.parametrize("name", ["error", "complete"])
 async def test_a_function_for_the_end_that_raises_is_reported(nursery, name) -> None:
-    """There is no subscription to cancel any more."""
+    """At that time the subscription cannot be cancelled any more."""
     harness, calls = MailboxHarness(nursery, **{name: boom}), CallRecorder()
     harness.mailbox.on_subscribe(calls)
     await wait_all_tasks_blocked()

@@ -75,7 +75,7 @@ async def test_the_block_gives_the_stream() -> None:
 
 
 class Preferring(Source[int]):
-    """A source with a prefetch of its own, over a publisher that is driven by hand."""
+    """A source that sets its prefetch, over a publisher that is driven by hand."""
 
     def __init__(self, prefetch: int) -> None:
         self._prefetch = prefetch

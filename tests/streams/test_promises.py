@@ -470,7 +470,7 @@ async def test_nothing_is_left_after_many_streams(slow: SlowPolicy) -> None:
 
 
 def test_a_stream_by_itself_needs_no_run() -> None:
-    """Signals are plain calls: a stream records them outside of trio, too."""
+    """Signals are plain calls: a stream also records them outside of trio."""
     stream: Stream[int] = Stream()
     stream.on_next(1)
     stream.on_complete()

@@ -207,7 +207,7 @@ async def test_first_of_nothing_is_an_error_or_the_default() -> None:
 
 
 async def test_first_of_a_failure_is_the_failure() -> None:
-    """With a default, too: a failure is not an empty stream."""
+    """A default changes nothing: a failure is not an empty stream."""
     assert await raised_by(lambda: first(failed(FAILURE))) is FAILURE
     assert await raised_by(lambda: first(failed(FAILURE), default=None)) is FAILURE
 

@@ -111,7 +111,7 @@ async def test_a_source_without_a_task_works_in_a_closed_nursery() -> None:
 
 @pytest.mark.parametrize("wrong", [None, trio.open_nursery, 5])
 def test_an_object_that_is_not_a_nursery_is_refused_at_the_call(wrong) -> None:
-    """And not at the first request, in front of the subscriber."""
+    """It is not refused only at the first request, at the subscriber."""
     with pytest.raises(
         UsageError,
         match=r"^publisher\(\) was given .*; give the nursery that shall run this stream's tasks$",
@@ -216,7 +216,7 @@ def test_pipe_without_operators_is_the_source() -> None:
 
 @pytest.mark.parametrize("documented", [Source, Source.pipe])
 async def test_the_example_of_a_docstring_gives_the_shown_value(documented) -> None:
-    """The line after the prompt is run as it is written. The next line is its value."""
+    """The line after the prompt is run unchanged. The next line is its value."""
     # From Python 3.13 on, the compiler takes the indentation off.
     [(line, value)] = re.findall(
         r"^>>> (await .+)\n(.+)$", inspect.getdoc(documented) or "", re.MULTILINE

@@ -443,8 +443,8 @@ async def test_two_subscribers_do_not_share_one_iterator_in_silence(make, way) -
 
 @by_stateful
 async def test_a_source_of_one_iterator_has_one_subscriber_for_good(make) -> None:
-    """Also when the first stream is over:
-    it may have requested elements that its reader never got.
+    """It has no second one after the first stream is over: that stream may have requested elements
+    that its reader never got.
     """
     source = as_source(make())
     async with subscribe(source, demand=1):
@@ -579,7 +579,7 @@ async def test_a_channel_is_received_through_a_clone_and_stays_open() -> None:
 
 
 async def test_a_channel_completes_when_the_last_sender_has_closed() -> None:
-    """Also if the channel is given to as_source."""
+    """A channel that is given to as_source does so as well."""
     send, receive = trio.open_memory_channel[int](10)
     send.send_nowait(1)
     send.close()

@@ -103,7 +103,7 @@ def test_the_hook_is_a_function() -> None:
 
 
 def test_a_topic_is_a_source_and_a_publisher() -> None:
-    """For `subscribe`, for `pipe`, and for any subscriber; outside of trio, too."""
+    """It serves `subscribe`, `pipe`, and any subscriber, also outside of trio."""
     topic: Topic[int] = Topic()
     assert isinstance(topic, Source)
     assert isinstance(topic, Publisher)
@@ -428,7 +428,7 @@ async def test_publishing_none_is_a_usage_error(slow: SlowPolicy) -> None:
 @pytest.mark.parametrize("slow", SlowPolicy)
 @pytest.mark.parametrize("end", ["complete", "fail"])
 async def test_publishing_after_the_end_is_a_usage_error(slow: SlowPolicy, end: str) -> None:
-    """Also if the end comes while it waits."""
+    """The end may come while the call waits."""
     topic: Topic[int] = Topic(slow=slow)
 
     def finish() -> None:
@@ -566,8 +566,8 @@ async def test_each_policy_keeps_the_right_elements_for_a_slow_subscriber(
 
 @pytest.mark.parametrize("slow", [SlowPolicy.DROP_OLDEST, SlowPolicy.DROP_NEWEST])
 async def test_without_a_buffer_an_element_without_demand_is_dropped(slow: SlowPolicy) -> None:
-    """There is no room for any element, so both dropping policies drop the one
-    that is published.
+    """A topic without a buffer has no room for an element, so both dropping policies drop the new
+    one.
     """
     topic: Topic[int] = Topic(slow=slow, buffer=0)
     lagging = joined(topic, 1)

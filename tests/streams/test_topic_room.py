@@ -33,7 +33,7 @@ def joined(
 async def test_the_subscriber_that_is_waited_for_fails_after_its_bound(
     nursery, autojump_clock
 ) -> None:
-    """The others get the element, and the topic counts the one that failed."""
+    """The others get the element, and the topic counts the failed one."""
     topic: Topic[int] = Topic()
     quick, mute = joined(topic, nursery, UNBOUNDED), joined(topic, nursery, 0, bound=10)
     await topic.publish(1)

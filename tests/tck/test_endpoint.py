@@ -21,7 +21,7 @@ from penstock.api import Subscriber, Subscription
 from penstock.client import Endpoint, StreamBuffer, StreamEnd, endpoint_settings
 from penstock.spi import parse_url
 
-# The module: the kit would collect its class here, too.
+# The module is imported: the kit would also collect its class here.
 from tests.tck import test_remote_publishers
 
 SETTINGS = endpoint_settings(

@@ -1,5 +1,5 @@
-"""The test kit over remote publishers. The checks of a local source hold for one behind a
-connection, over each transport.
+"""The test kit over remote publishers. The checks of a local source hold for a remote one, over
+each transport.
 
 Rules of this file
 

@@ -20,7 +20,7 @@ import penstock
 from penstock import aio
 from penstock.api import IllegalDemand, StreamState, Subscription
 
-# The module: the kit would collect its class here, too.
+# The module is imported: the kit would also collect its class here.
 from tests.tck import test_remote_publishers
 
 

@@ -17,7 +17,7 @@ def test_hours_pass_at_once_and_the_result_is_returned() -> None:
 
 
 def test_an_exception_is_not_wrapped() -> None:
-    """The exception of the function is raised as it is."""
+    """The exception of the function is raised itself."""
 
     async def scenario() -> None:
         raise KeyError("bare")

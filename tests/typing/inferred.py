@@ -55,12 +55,12 @@ def splitting() -> None:
 
 
 async def initial(word: str) -> str:
-    """An async function is a key function, too."""
+    """An async function is also a key function."""
     return word[0]
 
 
 def grouping_by_method(words: Source[str]) -> None:
-    """The lambda behind it gets a group with the type of its key, and of the elements."""
+    """The lambda after it gets a group with the type of its key, and of the elements."""
     assert_type(words.group_by(len), Source[ops.Group[int, str]])
     assert_type(words.group_by(initial), Source[ops.Group[str, str]])
     assert_type(

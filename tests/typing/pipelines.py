@@ -268,7 +268,7 @@ def newer_operators(ints: Source[int], quotes: Source[Quote], names: Source[str]
 
 
 def over_a_network(peer: penstock.Peer) -> None:
-    """A source of typed elements from a peer has the methods, too."""
+    """A source of typed elements from a peer also has the methods."""
     assert_type(
         penstock.remote("tcp://127.0.0.1:7000/quotes", type=Quote).map(lambda quote: quote.price),
         Source[float],
@@ -284,7 +284,7 @@ def over_a_network(peer: penstock.Peer) -> None:
 
 
 def piping(ints: Source[int], names: Source[str]) -> None:
-    """`pipe` infers through operators without a function, too."""
+    """`pipe` also infers through operators without a function."""
     assert_type(penstock.pipe(numbers, ops.take(3)), Source[int])
     assert_type(penstock.pipe([1, 2, 3], ops.take(3), ops.skip(1), ops.batch(2)), Source[list[int]])
     assert_type(penstock.pipe(numbers, ops.map(str), ops.take(3)), Source[str])
@@ -385,7 +385,7 @@ async def reading(quotes: Source[Quote], nursery: trio.Nursery) -> None:
 
 
 def mistakes(quotes: Source[Quote], ints: Source[int]) -> None:
-    """What cannot work is an error in both."""
+    """A call that cannot work is an error in both."""
     quotes.map(lambda quote: quote.prise)  # type: ignore[attr-defined]  # pyright: ignore[reportAttributeAccessIssue, reportUnknownLambdaType, reportUnknownMemberType]  # expected error: no such attribute
     quotes.filter(is_even)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType, reportCallIssue]  # expected error: a predicate of int
     quotes.pipe(smoothed)  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]  # expected error: an operator for int

@@ -28,12 +28,12 @@ service = penstock.Service()
 
 @service.request("price/{symbol}")
 async def price(payload: Order, symbol: str, peer: PeerIdentity) -> Price:
-    """The decorator returns the function as it is."""
+    """The decorator returns the function itself."""
     return Price(payload.lots * len(symbol) * len(peer.address))
 
 
 async def calling_the_function(peer: PeerIdentity) -> None:
-    """The program itself may call it, too."""
+    """The program itself may also call it."""
     assert_type(await price(Order(1), "EURUSD", peer), Price)
 
 

@@ -119,7 +119,7 @@ def test_a_run_is_delivered_with_one_call(count: int) -> None:
 def test_a_run_is_looked_for_behind_three_equal_headers_with_room_for_two_more(
     elements: list[str], is_run: bool
 ) -> None:
-    """Also in the middle of a chunk: the elements before do not count."""
+    """The run may be in the middle of a chunk: the elements before do not count."""
     data = "".join(elements).encode()
     assert has_equal_headers(data, 0, 2, 3) is is_run
     assert has_equal_headers(b"BB" + data, 2, 2, 3) is is_run
@@ -173,8 +173,8 @@ def cut_by_hand(data: bytes, begin: bytes, most: int) -> tuple[list[bytes], int]
 def test_short_messages_are_found_without_a_mistake(
     elements: list[bytes], rest: bytes, most: int
 ) -> None:
-    """Also if elements contain the begin of a message: all that is found is right. The search
-    ends where it could be wrong.
+    """Elements may contain the begin of a message: all that is found is right. The search ends
+    where it could be wrong.
     """
     begin = b"ab"
     data = b"".join(begin + bytes([len(element)]) + element for element in elements) + rest
@@ -185,8 +185,8 @@ def test_short_messages_are_found_without_a_mistake(
     assert data[:end] == b"".join(begin + piece for piece in pieces)
     has_begin = [begin in bytes([len(element)]) + element + begin[:1] for element in elements]
     if len(pieces) < len(expected):
-        # The element that was left, or the one behind it, has the begin of a message,
-        # or ends with a part of one.
+        # The element that was left, or the one after it, has the begin of a message, or ends with a
+        # part of one.
         assert any(has_begin) or len(expected) == len(pieces) + 1 or begin in rest
 
 
@@ -208,7 +208,7 @@ def test_all_messages_are_found_if_no_element_looks_like_one() -> None:
 
 @pytest.mark.parametrize("length", [128, 200, 256, 300])
 def test_a_longer_element_ends_the_search(length: int) -> None:
-    """Its length has two bytes, so the byte in front of it is none."""
+    """Its length has two bytes, so the byte before the element is not its length."""
     head = bytes([length & 0x7F | 0x80, length >> 7])
     data = b"!!\x01a!!" + head + bytes(length) + b"!!\x01b"
     assert cut_short(data, 0, b"!!", 9) == ([b"\x01a"], b"\x02", 4)

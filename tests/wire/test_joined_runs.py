@@ -1,4 +1,4 @@
-"""Runs are joined with their headers: each element is behind its own."""
+"""Runs are joined with their headers: each element comes after its own."""
 
 import pytest
 

@@ -1,5 +1,5 @@
-"""Golden bytes: each frame of ReactiveSocket beside the bytes that it must be. They can test a
-peer in another language, too.
+"""Golden bytes: each frame of ReactiveSocket beside the bytes that it must be. They can also test a
+peer in another language.
 """
 
 from penstock.protocols import reactivesocket as rs

@@ -1,5 +1,5 @@
-"""The decoder: every frame whole, cut at any byte, and with more bytes behind it; refusals on
-the header; work linear in the input.
+"""The decoder: every frame whole, cut at any byte, and with more bytes after it; refusals on the
+header; work linear in the input.
 """
 
 import random
@@ -53,7 +53,7 @@ def header(
 def test_each_frame_is_decoded_whole_and_cut_at_any_byte_and_with_bytes_behind_it(
     frame: rs.Frame, data: bytes
 ) -> None:
-    """The frame behind it is decoded as well."""
+    """The frame after it is decoded as well."""
     tail = rs.encode(AFTER)
     for cut in range(len(data) + 1):
         collected, decoder = make_decoder()
@@ -234,9 +234,9 @@ def test_a_header_that_differs_in_any_one_byte_ends_the_run(place: int) -> None:
     decoder = rs.ReactiveSocketDecoder(FrameList(), {1: stream})
     with suppress(ProtocolError):
         decoder.feed(good * 10 + bytes(other) + good * 10)
-    own = 10  # the elements in front of it; more, if it is a frame of the same length
+    own = 10  # the elements before it; more, if it is a frame of the same length
     if place == 3:
-        own = 11  # a longer element; the bytes behind it are not a frame
+        own = 11  # a longer element; the bytes after it are not a frame
     elif place == 5:
         own = 21  # a reserved flag: an element too
     elif place >= 7:
@@ -400,7 +400,7 @@ def test_a_frame_of_exactly_the_limit_is_accepted() -> None:
 
 @pytest.mark.parametrize("kind", [0x01, 0x11, 0x20, 0x21, 0x17])
 def test_a_complete_frame_above_the_limit_is_refused(kind: int) -> None:
-    """Also an element of an open stream. The frame in front of it is decoded."""
+    """So is an element of an open stream. The frame before it is decoded."""
     collected, decoder = make_decoder(1, max_frame=LIMIT)
     with pytest.raises(ProtocolError) as refused:
         decoder.feed(
@@ -447,7 +447,7 @@ def test_a_wrong_header_is_refused_with_its_last_byte(start: bytes, reason: str)
 
 def test_a_setup_of_another_version_is_passed_on_and_refused_with_its_header() -> None:
     """The sink can answer it. The decoder does not wait for its data,
-    and decodes nothing behind it.
+    and decodes nothing after it.
     """
     frame, text = OTHER_VERSION
     start = bytes.fromhex(text)
@@ -594,9 +594,7 @@ def test_feed_stops_after_max_messages_and_continues_with_the_next_call() -> Non
 
 
 def test_a_small_frame_behind_a_large_one_is_decoded_at_once() -> None:
-    """The number of bytes that the large frame needed is reset, also
-    if `feed` stopped behind it.
-    """
+    """The number of bytes that the large frame needed is reset, also if `feed` stopped after it."""
     large, small = rs.Response(stream_id=1, data=bytes(5000)), rs.encode(AFTER)
     collected, decoder = make_decoder()
     decoder.feed(rs.encode(large)[:100])
@@ -689,7 +687,7 @@ def test_a_run_of_mixed_lengths_is_delivered_with_one_call() -> None:
 
 
 def test_a_run_of_mixed_lengths_may_be_cut_at_any_byte() -> None:
-    """Each element is delivered once, as soon as it is whole."""
+    """Each element is delivered once, when it is whole."""
     elements = [b"", b"a", bytes(30), b"bb", b""]
     data = bytes(rs.join_run(7, elements))
     ends = [len(rs.join_run(7, elements[:n])) for n in range(1, len(elements) + 1)]
@@ -712,7 +710,7 @@ def test_a_run_of_mixed_lengths_may_be_cut_at_any_byte() -> None:
     ],
 )
 def test_elements_before_a_fault_are_delivered(bad: bytes) -> None:
-    """And none behind it."""
+    """Elements after it are not delivered."""
     stream = CollectingStream()
     decoder = rs.ReactiveSocketDecoder(FrameList(), {7: stream}, max_frame=LIMIT)
     with pytest.raises(ProtocolError):

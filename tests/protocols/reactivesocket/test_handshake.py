@@ -18,7 +18,7 @@ LIMITS = Limits(preauth_bytes=64)
 
 
 def test_a_setup_of_version_0_on_stream_0_is_accepted() -> None:
-    """The largest data that fits into `preauth_bytes` is accepted, too."""
+    """The largest data that fits into `preauth_bytes` is also accepted."""
     room = LIMITS.preauth_bytes - len(encode(Setup(data=b"")))
     check_setup(0, 0, b"x" * room, LIMITS)
 

@@ -36,7 +36,7 @@ def test_a_silent_server_is_probed_after_keepalive() -> None:
     woken: list[float] = []
     raw.session.outbox.wake = lambda: woken.append(20.0)
     assert raw.session.tick(20.0) == 40.0
-    assert woken  # else nobody would send it
+    assert woken  # else no task would send it
     assert raw.receive() == [PROBE]
     raw.session.tick(40.0)
     assert raw.receive() == [wire.Error(stream_id=0, data=b"keepalive")]

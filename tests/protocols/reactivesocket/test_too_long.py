@@ -195,9 +195,7 @@ Nothing of version 0 knows them.
 
 @pytest.mark.parametrize("frame", TO_IGNORE.values(), ids=TO_IGNORE)
 def test_a_frame_to_ignore_is_dropped_as_it_arrives(frame: bytes) -> None:
-    """Behind the header and the extended type nothing of it is held,
-    and the frame behind it is read.
-    """
+    """After the header and the extended type nothing of it is held, and the next frame is read."""
     raw = server()
     for position in range(len(frame)):
         raw.send(frame[position : position + 1])

@@ -280,7 +280,7 @@ class _Dialect(RsioDialect):
         self.record(message, super().receive_control, message)
 
     def record(self, message: rsio.Message, act: Callable[..., None], *arguments: Any) -> None:
-        """Record `message` in front of the messages that `act` records, unless `act` raises."""
+        """Record `message` before the messages that `act` records, unless `act` raises."""
         was_closing, before = self._session.state.is_closing, len(self._penstock.outcome.messages)
         act(*arguments)
         if not was_closing and not (

@@ -1,5 +1,5 @@
 """Golden bytes: each message of RS.io beside the bytes that it must be.
-They can test a peer in another language, too.
+They can also test a peer in another language.
 """
 
 from penstock.protocols import rsio

@@ -174,7 +174,7 @@ class Decoder:
 
     def feed(self, data: Iterable[int]) -> list[Message]:
         """Every message that `data` completes.
-        Bytes behind a refusal or a goodbye are discarded.
+        Bytes after a refusal or a goodbye are discarded.
         """
         for byte in data:
             if self.refused is not None or self.said_goodbye:
@@ -246,7 +246,7 @@ class Decoder:
         return bytes(out)
 
     def _bytes(self, limit: int, token: str) -> Asked:
-        """A length above a limit is refused with its last byte, before the bytes behind it."""
+        """A length above a limit is refused with its last byte, before the bytes after it."""
         length = yield from self._varint()
         _within(length, limit, token)
         return (yield from self._exactly(length))

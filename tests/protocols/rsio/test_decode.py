@@ -1,5 +1,5 @@
-"""The decoder: every message whole, cut at any byte, and with more bytes behind it; refusals on
-the header; work linear in the input.
+"""The decoder: every message whole, cut at any byte, and with more bytes after it; refusals on the
+header; work linear in the input.
 """
 
 import tracemalloc
@@ -41,7 +41,7 @@ def same_error(one: ProtocolError, other: ProtocolError) -> bool:
 def test_each_message_is_decoded_whole_and_cut_at_any_byte_and_with_bytes_behind_it(
     message: rsio.Message, data: bytes
 ) -> None:
-    """The message behind it is decoded as well."""
+    """The message after it is decoded as well."""
     tail = rsio.encode(AFTER)
     for cut in range(len(data) + 1):
         collected, decoder = make_decoder()
@@ -219,8 +219,8 @@ NOT_DELIMITED = {
 
 @pytest.mark.parametrize(("data", "reason"), NOT_DELIMITED.values(), ids=NOT_DELIMITED)
 def test_bytes_that_are_not_a_message_are_refused_with_the_reason(data: bytes, reason: str) -> None:
-    """At the first byte that shows the fault, and not one byte earlier:
-    the bytes behind it cannot be delimited.
+    """They are refused at the first byte that shows the fault, and not one byte earlier: the bytes
+    after it cannot be delimited.
     """
     _, decoder = make_decoder()
     decoder.feed(data[:-1])
@@ -380,7 +380,7 @@ def test_any_lengths_arrive_as_lists_and_in_memory(elements: list[bytes], in_mem
 
 
 def test_short_elements_are_taken_in_memory_together() -> None:
-    """A run of them is one call; the same elements as lists are one call, too."""
+    """A run of them is one call; the same elements as lists are also one call."""
     elements = [b"%d" % number for number in (1, 10, *range(100, 1000))]
     for stream in (MemoryStream(), RunStream()):
         rsio.RsioDecoder(MessageList(), {1: stream}).feed(bytes(rsio.join_run(1, elements)))
@@ -391,7 +391,7 @@ def test_short_elements_are_taken_in_memory_together() -> None:
 @pytest.mark.parametrize("in_memory", [False, True])
 def test_a_short_limit_holds_in_a_run(in_memory: bool) -> None:
     """An element above it is refused, although its length takes one byte,
-    and those in front of it arrive.
+    and the elements before it arrive.
     """
     stream = MemoryStream() if in_memory else RunStream()
     decoder = rsio.RsioDecoder(MessageList(), {1: stream}, rsio.WireLimits(frame=100))
@@ -401,7 +401,7 @@ def test_a_short_limit_holds_in_a_run(in_memory: bool) -> None:
 
 
 def test_a_run_of_mixed_lengths_may_be_cut_at_any_byte() -> None:
-    """Each element is delivered once, as soon as it is whole."""
+    """Each element is delivered once, when it is whole."""
     elements = [b"", b"a", bytes(130), b"bb", b""]
     data = bytes(rsio.join_run(300, elements))
     ends = [len(rsio.join_run(300, elements[:n])) for n in range(1, len(elements) + 1)]
@@ -424,7 +424,7 @@ def test_a_run_of_mixed_lengths_may_be_cut_at_any_byte() -> None:
     ],
 )
 def test_elements_before_a_fault_are_delivered(bad: bytes, reason: str) -> None:
-    """And none behind it."""
+    """Elements after it are not delivered."""
     (stream,), decoder = run_decoder(7)
     with pytest.raises(ProtocolError) as broken:
         decoder.feed(

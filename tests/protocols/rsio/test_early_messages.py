@@ -114,7 +114,7 @@ def test_two_extensions_that_hold_must_both_let_the_peer_in() -> None:
 
 @pytest.mark.parametrize("listed", [(), (200,)])
 def test_an_extension_meets_a_peer_that_does_not_have_it(listed: tuple[int, ...]) -> None:
-    """The extension can hold such a peer, too."""
+    """The extension can also hold such a peer."""
     there = Meeting(holds=True)
     raw = RawPeer(extensions=[there])
     raw.send(rsio.ClientHello(extensions=listed), SUBSCRIBE)

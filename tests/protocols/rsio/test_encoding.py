@@ -21,5 +21,5 @@ def test_an_encoding_with_the_abstract_methods_alone_is_complete() -> None:
 
 
 def test_the_compact_encoding_has_the_extension_s_header_of_its_messages() -> None:
-    """Type and length, in front of the body."""
+    """The header is type and length, before the body."""
     assert rsio.COMPACT.extension_header(0x60, 300) == b"\x60\xac\x02"

@@ -120,9 +120,7 @@ def test_both_sides_change_behind_the_handshake() -> None:
 def test_the_first_of_the_client_that_the_server_has_is_agreed_on(
     of_client: tuple[int, ...], of_server: tuple[int, ...], chosen: int | None
 ) -> None:
-    """The order of the server's list means nothing, and ids
-    that are no encodings are passed over.
-    """
+    """The order of the server's list means nothing, and ids that are not encodings are passed over."""
     agreed = EncodingSwitch((MASKED, OTHER)).agree(of_client, of_server)
     assert (None if agreed is None else agreed[0]) == chosen
 

@@ -12,7 +12,7 @@ from tests.protocols.rsio._vectors import FILE, REFUSED, render
 
 
 def test_the_file_has_the_golden_bytes() -> None:
-    """A golden message that changes must change in the file, too:
+    """A golden message that changes must also change in the file:
     `python -m tests.protocols.rsio._vectors` writes it.
     """
     assert FILE.read_text(encoding="utf-8") == render()

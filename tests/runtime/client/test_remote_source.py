@@ -1,4 +1,4 @@
-"""A publisher behind a URL is a source like any other."""
+"""The publisher that a URL names is a source like any other."""
 
 from typing import Any
 
@@ -264,7 +264,7 @@ async def test_with_a_closed_nursery_the_subscriber_gets_an_error() -> None:
 
 
 async def test_a_plain_subscriber_gets_batches_element_by_element() -> None:
-    """Also if it is attached directly; packed elements are cut."""
+    """It does so also if it is attached directly; packed elements are cut."""
     service = numbers_service()
     service.publish("ints", [b"aabbcc"], element_size=2)
     async with serve(service, "memory://test") as server, trio.open_nursery() as nursery:
@@ -338,7 +338,7 @@ async def test_a_free_port_is_told_for_each_address() -> None:
 
 
 def live_service(topic: penstock.Topic[int]) -> penstock.Service:
-    """Publish `topic`, as it is and behind `latest`."""
+    """Publish `topic`, alone and through `latest`."""
     service = penstock.Service()
     service.publish("every", topic, serializer="json")
     with pytest.warns(penstock.StaleElementsWarning):
@@ -349,7 +349,7 @@ def live_service(topic: penstock.Topic[int]) -> penstock.Service:
 async def test_latest_over_a_connection_gives_the_newest_element_that_has_come(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """The operator is on the side of the reader, so nothing is buffered behind it: 129 elements
+    """The operator is on the side of the reader, so nothing is buffered after it: 129 elements
     came, and the reader gets the last.
     """
     topic = penstock.Topic[int]()

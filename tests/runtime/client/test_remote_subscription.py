@@ -99,7 +99,7 @@ async def test_reconnect_needs_no_place_if_the_publisher_has_positions(
 
 
 async def test_a_log_that_was_lost_ends_the_stream(autojump_clock: MockClock) -> None:
-    """A server that comes back with an empty log has none of the positions: the subscriber is
+    """A server that comes back with an empty log does not have the positions: the subscriber is
     told, and gets no other elements.
     """
     full, empty = await filled(100), await filled(3)
@@ -164,8 +164,8 @@ async def test_packed_elements_count_as_elements(autojump_clock: MockClock) -> N
 
 
 async def test_a_publisher_that_begins_elsewhere_is_refused(autojump_clock: MockClock) -> None:
-    """It says that its first element has another position than the one that was asked for:
-    no element is delivered.
+    """It says that its first element has another position than the requested one: no element is
+    delivered.
     """
     service = Service()
 

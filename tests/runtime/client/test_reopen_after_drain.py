@@ -66,7 +66,7 @@ def refuse(made: Made, error: Exception = REFUSED) -> None:
 
 
 def test_a_stream_moves_with_all_of_its_demand() -> None:
-    """Demand that was requested between two connections is requested on the next one, too."""
+    """Demand that was requested between two connections is also requested on the next one."""
     peer, made, subscriber = opened()
     subscriber.request(3)
     refuse(made[0])

@@ -95,12 +95,12 @@ async def test_it_is_off_unless_its_own_level_is_set(caplog: pytest.LogCaptureFi
 async def test_a_connection_has_one_line_at_its_end(
     lines: Callable[[], list[str]], autojump_clock: trio.testing.MockClock
 ) -> None:
-    """With its peer, its reason, its streams and elements, and its bytes on the wire.
-    A stream that ends well has none.
+    """The line has its peer, its reason, its streams and elements, and its bytes on the wire. A
+    stream that ends well has no line.
     """
     async with serve(a_service(), "memory://log"):
         await read("numbers/3", quiet=False)
-    (line,) = lines()  # the client of this process has none
+    (line,) = lines()  # the client of this process writes no line
     assert line.startswith("connection peer=")
     here = fields(line)
     assert here["streams"] == "1"

@@ -202,7 +202,7 @@ async def test_what_cannot_be_sent_is_refused_before_the_wait(protocol: str) -> 
 
 
 async def test_raw_handlers_and_names_in_request_data_work_beside_named_requests() -> None:
-    """Data that begins like a named request and is none goes to the raw handler, too."""
+    """Data that only begins like a named request also goes to the raw handler."""
     service = named_service()
 
     @service.request_response

@@ -259,7 +259,7 @@ async def test_a_peer_that_goes_on_sending_after_the_end_is_cut_off(
 async def test_a_goodbye_without_an_answer_ends_by_the_deadline(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """Also if a bad message of the peer caused the goodbye, and the writer queued it."""
+    """A bad message of the peer may have caused the goodbye, which the writer queued."""
     async with serve(numbers_service(), "memory://test") as server, trio.open_nursery() as nursery:
         raw = await raw_connection(nursery)
         await raw.send(bytes.fromhex("010000 7f00"))

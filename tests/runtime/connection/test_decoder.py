@@ -152,7 +152,7 @@ async def test_observers_count_the_bytes_of_an_announced_stream() -> None:
 
 
 async def test_an_element_that_cannot_be_read_as_announced_fails_its_stream() -> None:
-    """As with a serializer of the program."""
+    """So it does with a serializer of the program."""
     broken = penstock.Service()
 
     class Lying(Reversed):
@@ -171,16 +171,16 @@ async def test_an_element_that_cannot_be_read_as_announced_fails_its_stream() ->
 
 
 async def test_an_answer_stays_bytes() -> None:
-    """Of a handler, and the first element of a publisher: `request` has a type for the rest."""
+    """An answer of a handler does, and so does the first element of a publisher: `request` has a
+    type for the rest.
+    """
     async with penstock.serve(service(), "memory://a"), penstock.connect("memory://a") as peer:
         assert await peer.request("ask") == b'{"price":4}'
         assert await peer.request("quote") == b'{"price":1}'
 
 
 def test_an_announcement_chooses_within_the_rules_of_the_program() -> None:
-    """For `penstock cat`: a text stays as it is, and bytes are read as JSON if
-    that is asked for.
-    """
+    """For `penstock cat`: a text stays a text, and bytes are read as JSON if that is asked for."""
     registry = build_registry()
     as_text = AnnouncedSerializer(registry, raw=frozenset({"bytes", "json"}))
     assert [as_text.find(name) for name in ("bytes", "json", None)] == [None, None, None]

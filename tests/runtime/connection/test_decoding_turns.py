@@ -71,8 +71,8 @@ async def test_a_hundred_readers_share_the_budget_of_a_pass(clock: Clock) -> Non
 
 
 async def test_a_small_message_waits_for_one_helping_of_each_other_reader(clock: Clock) -> None:
-    """Readers with large chunks are behind it after one helping,
-    although their chunks are not decoded yet.
+    """Readers with large chunks come after it after one helping, although their chunks are not
+    decoded yet.
     """
     turns, order = decoding_turns(), list[int]()
     async with trio.open_nursery() as nursery:
@@ -182,7 +182,7 @@ async def test_a_cancelled_reader_does_not_stop_the_others(clock: Clock, cancell
 
 
 async def test_one_run_of_trio_has_one_budget() -> None:
-    """Also for connections of different servers and clients."""
+    """Connections of different servers and clients share it."""
     assert decoding_turns() is decoding_turns()
 
 

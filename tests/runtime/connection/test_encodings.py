@@ -102,7 +102,7 @@ async def test_a_subscription_by_url_chooses_it_as_well(registry: Registry) -> N
 async def test_a_server_without_the_encoding_is_spoken_to_in_the_compact_one(
     registry: Registry, of_server: dict[str, Any]
 ) -> None:
-    """Nothing is refused: an encoding is no matter of the program."""
+    """Nothing is refused: an encoding does not concern the program."""
     options = {"registry": registry} | of_server
     async with serve(numbers_service(), "memory://n", **options) as server:
         async with connect(server.addresses[0], registry=registry, encoding="masked") as peer:

@@ -78,7 +78,7 @@ async def test_both_sides_report_a_connection_and_its_stream_in_order(url: str) 
 
 async def test_the_pattern_of_a_stream_is_that_of_the_service_and_not_a_name_of_the_peer() -> None:
     """By subscribe, and by a request with and without a payload;
-    a request whose data is no name has none.
+    a request whose data is not a name has no pattern.
     """
     service, observer = Service(), Observer()
 
@@ -199,8 +199,8 @@ async def test_an_observed_plain_subscriber_gets_single_elements(size: int, most
 
 
 async def test_each_side_reports_its_own_exception() -> None:
-    """The publisher's side reports the exception that was raised;
-    the other side the one that crossed the wire.
+    """The publisher's side reports the raised exception; the other side that which crossed the
+    wire.
     """
     here, there = Observer(), Observer()
     async with serve(
@@ -490,7 +490,7 @@ class Batching(Plain):
 def test_a_run_whose_bytes_are_told_is_counted_and_passed_on(
     subscriber: Plain, got: list[Any]
 ) -> None:
-    """To a subscriber for single elements, too."""
+    """They also go to a subscriber for single elements."""
     here = Observer()
     watch = ConnectionEvents(here.registry().events, address="memory://test", accepted=False)
     watch.report_opened(PeerIdentity(address="memory://test"), "rsio")

@@ -23,7 +23,7 @@ from tests.runtime._services import numbers_service
 
 
 def test_a_url_without_a_plus_speaks_every_dialect_and_the_default_first() -> None:
-    """With a plus it speaks the one that is named; the others can refuse their clients."""
+    """With a plus it speaks the named one; the others can refuse their clients."""
     registry = build_registry()
     assert [kind.name for kind in dialects_at(registry, parse_url("tcp://127.0.0.1:1"))] == [
         "rsio",
@@ -47,7 +47,7 @@ def test_a_url_without_a_plus_speaks_every_dialect_and_the_default_first() -> No
     ],
 )
 def test_a_subprotocol_names_one_dialect(protocol: str | None, names: list[str]) -> None:
-    """With an encoding behind it or without. A name of ALPN leaves all of them:
+    """An encoding may follow it. A name of ALPN leaves all of them:
     a client of TLS may speak another one.
     """
     dialects = dialects_at(build_registry(), parse_url("tcp://127.0.0.1:1"))

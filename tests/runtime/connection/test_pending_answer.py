@@ -281,7 +281,7 @@ async def test_a_setup_that_a_peer_with_the_same_limits_refuses_is_refused_here(
 
 @pytest.mark.parametrize("url", ["reactivesocket+memory://r", "reactivesocket+memory-framed://r"])
 async def test_leaving_takes_no_time(url: str, autojump_clock: trio.testing.MockClock) -> None:
-    """Neither side waits for the answer to a goodbye, or to a refusal, that has none."""
+    """Neither side waits after a goodbye or a refusal that gets no answer."""
     service = Service(setup=lambda data: data != b"nobody")
     service.publish("numbers", [b"one", b"two"])
     async with serve(service, url) as server:

@@ -56,8 +56,8 @@ async def test_the_end_of_the_input_is_reported_with_its_cause(error: Exception 
 async def test_connections_that_are_reset_at_once_end_in_turns(
     error: Exception | None, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """As those that end in good order, some 17 in a pass of the loop: what follows each end
-    takes its time in the passes after it.
+    """Some 17 end in a pass of the loop, as with those that end in good order: the work after each
+    end takes its time in later passes.
     """
     # Nothing takes time, so only the ends use up the budget.
     monkeypatch.setattr(_decoding_turns, "monotonic", lambda: 100.0)

@@ -130,8 +130,8 @@ async def test_elements_are_loaded_for_a_reader_by_element() -> None:
 
 
 async def test_few_long_elements_are_loaded_at_a_time() -> None:
-    """The bytes bound how long other tasks wait, and the first element
-    that exceeds them is loaded, too.
+    """The bytes bound how long other tasks wait, and the first element that exceeds them is also
+    loaded.
     """
     spy = Spy()
     stream, decoder, _ = late(spy)
@@ -145,7 +145,7 @@ async def test_few_long_elements_are_loaded_at_a_time() -> None:
 async def test_an_element_that_is_not_loaded_ends_the_stream(
     *, bad: bytes, failure: type[Exception], completes: bool
 ) -> None:
-    """Behind the elements in front of it, with its position and length.
+    """The failure comes after the elements before it, with its position and length.
     The peer is told, unless it has ended the stream.
     """
     stream, decoder, upstream = late(Spy())
@@ -199,8 +199,8 @@ async def test_a_stream_that_was_not_read_does_not_keep_its_connection() -> None
 
 
 async def test_a_reader_that_is_far_behind_gets_all_elements_in_order() -> None:
-    """More than `FEW_WAITING` wait in a deque:
-    what is left is not copied each time that some of them are loaded.
+    """More than `FEW_WAITING` wait in a deque: the rest is not copied each time that some of them
+    are loaded.
     """
     stream, decoder, _ = late(Spy(), demand=10 * FEW_WAITING)
     expected = [str(number) for number in range(3 * FEW_WAITING)]
@@ -248,7 +248,7 @@ async def test_a_serializer_that_does_not_return_a_list_of_all_is_asked_for_each
 
 
 async def test_a_list_of_a_subclass_is_taken_as_a_list() -> None:
-    """A serializer that loads into a list of its own is not called for each element."""
+    """A serializer that loads into its own kind of list is not called for each element."""
 
     class Own(list[Any]):
         pass

@@ -254,7 +254,7 @@ async def test_a_surrendered_connection_does_nothing() -> None:
 
 def test_the_bound_has_room_for_what_the_outbox_holds() -> None:
     """An honest peer never meets the end of it:
-    an element that is sent, and one behind it, come on top of `resume_bytes`.
+    an element that is sent, and one after it, come on top of `resume_bytes`.
     """
     limits = replace(Limits(), resume_bytes=1000)
     retained = retained_bytes(limits)

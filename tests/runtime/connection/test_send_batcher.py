@@ -104,7 +104,7 @@ def test_sends_are_larger_while_many_tasks_are_due(clock: list[float]) -> None:
 
 async def test_the_last_woken_task_sends_its_own_request_along(clock: list[float]) -> None:
     """While the reader waits for the tasks:
-    one send for all of them, whoever the scheduler runs first.
+    one send for all of them, in any order of the scheduler.
     """
     for _ in range(10):  # the scheduler shuffles them
         sent = Sent()

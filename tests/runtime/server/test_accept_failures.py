@@ -34,7 +34,7 @@ def test_a_lack_of_files_or_memory_is_reported_once_with_what_to_do(
 
 
 def test_each_kind_is_reported_by_itself() -> None:
-    """An exception without advice is reported as it is."""
+    """An exception without advice is reported itself."""
     told: list[Exception] = []
     failures = AcceptFailures(told.append)
     broken = [

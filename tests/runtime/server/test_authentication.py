@@ -162,7 +162,7 @@ async def test_a_client_that_leaves_cancels_the_examination(autojump_clock: obje
 async def test_a_reconnecting_client_shows_its_credentials_each_time(
     autojump_clock: object,
 ) -> None:
-    """The second connection has the principal, too."""
+    """The second connection also has the principal."""
     async with penstock.serve(service_with(known), "memory://a") as server:
         options: Any = {
             "credentials": Credentials.bearer("swordfish"),

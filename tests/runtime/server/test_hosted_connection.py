@@ -69,7 +69,7 @@ async def test_a_transport_answers_a_client_itself(autojump_clock: trio.testing.
             assert await read_all(client) == answer
             await client.aclose()
     # The exception of a publisher is reported here.
-    # A name that leads nowhere is no fault of this side.
+    # A name that leads nowhere is not a fault of this side.
     assert [str(error) for error in fixture.told] == ["a secret", "out of stock"]
 
 

@@ -198,7 +198,7 @@ async def test_a_name_that_is_too_long_leads_nowhere(
 
 
 async def test_what_outlives_its_stream_is_counted(autojump_clock: trio.testing.MockClock) -> None:
-    """It has a place of its own client, and goes when the memory is full.
+    """It takes a slot of its client, and goes when the memory is full.
     A reservation that has ended counts no more.
     """
     async with trio.open_nursery() as nursery:

@@ -25,7 +25,7 @@ from penstock.spi import PeerIdentity, UnixCredentials
     ],
 )
 def test_an_ipv6_host_counts_by_its_network_of_64_bits(host: str, network: str) -> None:
-    """A subscriber has 2^64 addresses. An IPv4 address behind a gateway counts as itself."""
+    """A subscriber has 2^64 addresses. An IPv4 address that a gateway maps counts as itself."""
     assert network_of(host) == network
 
 

@@ -116,7 +116,7 @@ async def test_a_refused_client_has_two_seconds(
 async def test_behind_the_answer_a_bounded_number_of_bytes_is_read(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """A client may have sent requests behind its hello. One that goes on sending is cut."""
+    """A client may have sent requests after its hello. One that goes on sending is cut."""
     async with full_server(), trio.open_nursery() as nursery:
         raw = await raw_connection(nursery)
         await raw.send(HELLO)
@@ -265,7 +265,7 @@ async def test_a_client_that_reconnects_backs_off_until_there_is_room(
 async def test_a_connection_that_reconnects_backs_off_until_there_is_room(
     protocol: str, autojump_clock: trio.testing.MockClock
 ) -> None:
-    """What is asked for waits, or fails with the refusal of the connection that it was sent on."""
+    """A request waits, or fails with the refusal of the connection that it was sent on."""
     policy = Reconnect(chance=lambda: 1.0)
     async with serve(numbers_service(), "memory://test", limits=FULL) as server:
         async with connect(server.addresses[0]) as first:

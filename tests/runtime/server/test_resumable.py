@@ -90,8 +90,8 @@ async def test_a_connection_is_kept_for_its_time(
 async def test_bytes_that_come_right_behind_the_answer_belong_to_the_lost_connection(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Also if the transport has sent the answer some passes of the loop before its `send`
-    returns, as that of WebSocket does.
+    """The transport may have sent the answer some passes of the loop before its `send` returns, as
+    that of WebSocket does.
     """
     original = MemoryStream.send_all
 
@@ -374,7 +374,7 @@ async def test_a_client_with_credentials_shows_them_again(
 
 
 async def test_both_sides_examine_each_other_again(autojump_clock: trio.testing.MockClock) -> None:
-    """The server shows its credentials on the next transport, too."""
+    """The server also shows its credentials on the next transport."""
     seen: list[str] = []
 
     def authenticate(_scheme: str, data: bytes, _peer: Any) -> str:
@@ -403,7 +403,7 @@ async def test_a_suspended_connection_keeps_its_place_and_its_client_is_let_in(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
     """A server that is full takes no other client meanwhile.
-    The one that comes back needs no second place.
+    The client that comes back needs no second slot.
     """
     limits = replace(LIMITS, max_connections=1)
     async with (
@@ -505,7 +505,7 @@ async def test_a_url_of_another_protocol_cannot_resume() -> None:
 
 async def test_publishers_wait_for_acknowledgements(autojump_clock: trio.testing.MockClock) -> None:
     """Above `resume_bytes` no element is asked for, although the client reads and requests; and
-    behind an acknowledgement they go on.
+    after an acknowledgement they go on.
     """
     made: list[int] = []
     service = Service()

@@ -1,5 +1,5 @@
 """A rolling restart over real sockets:
-clients with `Reconnect` under load, and one server after another behind a switch.
+clients with `Reconnect` under load, and one server after another, which a switch connects them to.
 """
 
 from collections.abc import AsyncIterator

@@ -107,7 +107,7 @@ async def test_the_second_signal_ends_the_program_at_once(name: str) -> None:
 
 
 def test_a_drain_is_described_with_the_names_of_most_streams() -> None:
-    """A request without a name has none."""
+    """A request without a name is only counted."""
     assert describe_streams({"ticks/{symbol}": 1}) == "1 stream (1 of ticks/{symbol})"
     many = {"a": 1, "b": 5, "c": 1, "": 2, "d": 7}
     assert describe_streams(many) == "16 streams (7 of d, 5 of b, 2 of other requests, 2 of others)"

@@ -160,7 +160,7 @@ async def test_connections_without_a_hello_are_bounded(
 
 async def test_a_refused_connection_costs_no_pace(autojump_clock: trio.testing.MockClock) -> None:
     """At one connection in ten seconds, 50 are refused within a second: a flood that is refused
-    delays no client behind it.
+    delays no client after it.
     """
     limits = replace(Limits(), max_connections=1, accept_rate=0.1)
     async with (

@@ -59,8 +59,8 @@ async def described(service: penstock.Service, protocol: str = "") -> list[dict[
 
 @pytest.mark.parametrize("protocol", ["", "reactivesocket+"])
 async def test_each_publisher_and_request_has_an_entry(protocol: str) -> None:
-    """With parameters, types and the first line of the docstring. What penstock gives to a
-    function is no parameter of a peer.
+    """An entry has parameters, types and the first line of the docstring. An argument that penstock
+    gives to a function is not a parameter of a peer.
     """
     entries = {entry["name"]: entry for entry in await described(service_with(), protocol)}
     assert sorted(entries) == ["odd", "order/{symbol}", DESCRIPTION, "raw", "ticks/{symbol}"]
@@ -141,7 +141,7 @@ async def test_a_peer_sees_what_it_may_open(options: Any) -> None:
 
 
 async def test_a_peer_that_may_not_see_the_description_gets_the_answer_to_an_unknown_name() -> None:
-    """As for every other name."""
+    """Every other name gets the same answer."""
     with pytest.raises((Rejected, PublisherFailed), match="no such publisher"):
         await described(service_with(authorize=lambda _, name: name != DESCRIPTION))
 

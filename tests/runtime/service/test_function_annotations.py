@@ -96,8 +96,8 @@ class Called:
 def test_the_type_of_the_elements_is_read_from_the_return_annotation(
     function: Any, kind: Any
 ) -> None:
-    """Also if the name of the stream is imported for type checkers only. A mapping does not
-    count as a stream of its keys.
+    """The name of the stream may be imported for type checkers only. A mapping does not count as a
+    stream of its keys.
     """
     assert element_type_of(function, "x") == kind
 

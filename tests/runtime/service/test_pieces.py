@@ -17,7 +17,7 @@ from tests.runtime._plain_subscriber import PlainSubscriber
 async def test_each_element_of_a_piece_is_delivered_on_demand(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """One piece is kept at most, and the completion comes behind its last element."""
+    """One piece is kept at most, and the completion comes after its last element."""
     pieces = [b"aabbcc", bytearray(b"dd"), memoryview(b"eeff")]
     async with trio.open_nursery() as nursery:
         subscriber = PlainSubscriber()
@@ -69,7 +69,7 @@ def test_a_cancel_reaches_the_publisher_and_silences_it() -> None:
 
 
 def test_a_subscriber_of_batches_gets_the_elements_of_a_piece_together() -> None:
-    """One call for a piece; an error behind it is passed on, and nothing follows a cancel."""
+    """One call for a piece; an error after it is passed on, and nothing follows a cancel."""
 
     class Batches(PlainSubscriber):
         calls = 0

@@ -213,7 +213,7 @@ def test_an_object_that_is_no_usual_function_is_refused(function: Any, says: str
 
 
 def test_parameters_with_defaults_may_come_behind_a_question_mark() -> None:
-    """As in a URL; each once."""
+    """They are written like those of a URL; each comes once."""
 
     def bars(symbol: str, minutes: int = 5, *, live: bool = False) -> tuple[str, int, bool]:
         return symbol, minutes, live

@@ -87,7 +87,7 @@ def test_elements_that_are_at_hand_are_serialized_together(
 def test_an_element_of_a_list_that_cannot_be_serialized_fails_the_stream_behind_those_before_it() -> (
     None
 ):
-    """The publisher is cancelled, and the elements behind it are dropped."""
+    """The publisher is cancelled, and the elements after it are dropped."""
     publisher, subscriber = ManualPublisher(), ManySubscriber()
     serializing = Serializing(subscriber, build_registry().serializer("json"), "")
     publisher.subscribe(serializing)

@@ -97,7 +97,7 @@ def test_an_impossible_element_size_is_refused(size: object) -> None:
 
 
 def test_the_names_of_a_service_are_listed() -> None:
-    """Sorted, with the patterns as they were given."""
+    """The names are sorted, and patterns are listed unchanged."""
     service = Service()
     assert repr(service) == "<service of no publishers>"
     service.publish("b", [])

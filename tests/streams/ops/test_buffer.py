@@ -625,7 +625,7 @@ async def test_unbounded_demand_of_drop_is_never_used_up() -> None:
 
 
 async def test_latest_keeps_the_newest_element() -> None:
-    """Of the elements without demand only the newest is held; on_drop gets the replaced ones."""
+    """Without demand only the newest element is held; on_drop gets the replaced ones."""
     replaced: list[int] = []
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.latest(on_drop=lambda token: replaced.append(token.number)))

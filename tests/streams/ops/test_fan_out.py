@@ -166,7 +166,7 @@ def test_completion_waits_for_kept_elements() -> None:
 
 
 def test_an_error_does_not_wait_for_kept_elements() -> None:
-    """Rule 4.2: the same object to each, and a later subscriber gets it, too."""
+    """Rule 4.2: each gets the same object, and so does a later subscriber."""
     fan_out, upstream, (early,) = opened()
     early.request(2)
     late = ManualSubscriber("late")
@@ -196,7 +196,7 @@ def test_a_prompt_upstream_does_not_nest_signals(last: int) -> None:
 
 
 def test_two_subscribers_of_a_prompt_upstream_get_the_same_elements() -> None:
-    """Also if the first requests inside the signal that the second has not got yet."""
+    """The first may request inside the signal that the second has not got yet."""
     fan_out: FanOut[Any] = FanOut(pytest.fail)
     upstream = Upstream(fan_out)
     one, other = Greedy("one"), Greedy("other")

@@ -362,7 +362,7 @@ async def test_after_a_cancel_the_groups_with_a_subscriber_go_on(how: str) -> No
 
 
 async def test_a_cancel_without_groups_cancels_upstream() -> None:
-    """Also if groups wait for demand: they are dropped."""
+    """Groups that wait for demand are dropped."""
     async with OperatorHarness() as harness:
         recorder = run_nested(harness, ops.group_by(_parity), demand=1, subscribes=False)
         harness.upstreams[0].emit(4)

@@ -109,7 +109,7 @@ async def test_without_a_bound_no_task_is_started(nursery: trio.Nursery, autojum
 
 @pytest.mark.parametrize("when", ["before", "after"])
 async def test_stop_ends_the_task(nursery: trio.Nursery, autojump_clock, when: str) -> None:
-    """Before the first hold-up there is none."""
+    """Before the first hold-up the watch has no task."""
     owner = WatchedOwner(nursery, asked=3)
     owner.watch.add("slow", inf)
     if when == "after":
@@ -136,7 +136,7 @@ async def test_a_bound_is_needed_until_its_subscriber_has_left(nursery: trio.Nur
 
 
 async def test_the_operator_is_told_if_the_timer_is_cancelled() -> None:
-    """No subscriber would fail any more, and the others could wait for ever."""
+    """No subscriber would fail any more, and the others could wait without end."""
     async with trio.open_nursery() as nursery:
         owner = WatchedOwner(nursery, asked=3)
         owner.watch.add("slow", inf)

@@ -364,7 +364,7 @@ async def test_a_source_beyond_demand_does_not_break_downstream_demand(join: Any
 
 
 async def test_unbounded_demand_is_not_counted_down() -> None:
-    """A demand of 2^63-1 stays as it is (rule 3.17)."""
+    """A demand of 2^63-1 does not change (rule 3.17)."""
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.concat(from_iterable([])))
         recorder.request(2**63 - 1)

@@ -243,8 +243,8 @@ def test_merge_follows_its_model(actions: list[Any]) -> None:
 
 @given(ACTIONS)
 def test_zip_follows_its_model(actions: list[Any]) -> None:
-    """For every schedule: the rows of Python's zip, each as soon as it is complete
-    and requested.
+    """It gives, for every schedule, the rows of Python's zip, each when it is complete and
+    requested.
     """
     trio.run(_play, _with_two_others(ops.zip), _Zip, actions)
 

@@ -65,7 +65,7 @@ def test_the_type_of_operators_is_no_base_class() -> None:
     ids=repr,
 )
 async def test_every_kind_of_operator_can_be_called(operator: Any) -> None:
-    """The operators of penstock are functions from a source to a source, too."""
+    """The operators of penstock are also functions from a source to a source."""
     assert isinstance(operator(single(1)), Source)
 
 

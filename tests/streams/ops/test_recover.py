@@ -643,7 +643,7 @@ async def test_the_function_of_resume_may_be_async() -> None:
 
 
 async def test_a_function_without_an_argument_is_a_source() -> None:
-    """As with `subscribe`, a generator function without arguments is a source."""
+    """A generator function without arguments is a source here, and so it is for `subscribe`."""
 
     async def function() -> AsyncIterator[int]:
         yield 7
@@ -683,7 +683,7 @@ async def test_the_function_of_resume_may_be_an_async_generator_function() -> No
 
 
 async def test_an_error_raised_again_passes_unchanged() -> None:
-    """A function that raises the error that it was called with passes it on as it is."""
+    """A function that raises the error that it was called with passes on the same object."""
 
     def function(error: Exception) -> Any:
         raise error
@@ -763,7 +763,7 @@ async def test_a_function_of_resume_that_returns_a_coroutine_ends_the_stream() -
 
 @pytest.mark.parametrize("bad", [None, 3, "text"])
 def test_resume_refuses_an_argument_that_is_not_a_source(bad: Any) -> None:
-    """The error is the one that every other function gives for such an argument."""
+    """Every other function gives the same error for such an argument."""
     with pytest.raises(UsageError):
         ops.on_error_resume(bad)
 

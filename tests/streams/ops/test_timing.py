@@ -426,7 +426,7 @@ async def test_another_request_does_not_restart_the_timeout(
 async def test_timeout_passes_demand_through_and_holds_no_element(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """Each request goes upstream as it is."""
+    """Each request goes upstream unchanged."""
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.timeout(2))
         recorder.request(3)
@@ -640,8 +640,8 @@ def test_delay_follows_its_model(pauses: list[float], size: int) -> None:
 async def test_sample_passes_on_the_newest_element_of_each_period(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """Of the elements within 2 s only the last one goes on, at the end of the 2 s. A period
-    without an element passes on none.
+    """Only the last element within 2 s goes on, at the end of the 2 s. A period without an element
+    passes on none.
     """
     async with OperatorHarness() as harness:
         recorder = harness.run(ops.sample(2))
