@@ -176,11 +176,12 @@ def format_(session: nox.Session) -> None:
 
 @nox.session(python=MAIN)
 def lint(session: nox.Session) -> None:
-    """Style, likely bugs and spelling: ruff, its formatter, and codespell."""
+    """Style, likely bugs, spelling, and the notes of changes: ruff, codespell, towncrier."""
     _prepare(session, "lint", distributions=())
     session.run("ruff", "check", *session.posargs, ".")
     session.run("ruff", "format", "--check", ".")
     session.run("codespell", ".")
+    session.run("towncrier", "build", "--draft", "--version", "next", silent=True)
 
 
 @nox.session(python=MAIN)

@@ -24,7 +24,11 @@ complete_reference_of = ["penstock", "penstock_tck"]
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
 
-exclude_patterns = ["_build", "explanation/_*.md"]  # explanation/_*.md are parts that pages include
+exclude_patterns = [
+    "_build",
+    "changes/*",
+    "explanation/_*.md",
+]  # explanation/_*.md are parts that pages include
 # Docstrings put `names` into single backticks: show them as code.
 default_role = "code"
 
