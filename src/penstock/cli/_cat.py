@@ -4,7 +4,7 @@ at the pace of the program that reads them.
 With --format text (the default) each element is a line, with json a line of JSON, with raw its
 bytes without a separator. Elements are read with the serializer that the publisher announces, or
 with the one of --serializer.
-Into a file or a pipe the bytes of an element stay as they are.
+Into a file or a pipe the bytes of an element go unchanged.
 On a terminal, characters that are not printable are escaped.
 If standard error is a terminal, its last line shows the progress. A URL speaks RS.io. A URL that
 begins with reactivesocket+ speaks ReactiveSocket, and requests the stream of that name.
@@ -117,7 +117,7 @@ async def run(options: argparse.Namespace) -> int:
 
 
 def _place(text: str | None, option: str) -> PlaceInStream | None:
-    """Return a place that was typed. Raises UsageError for a text that is none."""
+    """Return a place that was typed. Raises UsageError for another text."""
     if text in (None, "earliest", "latest"):
         return cast("PlaceInStream | None", text)
     if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):

@@ -1,7 +1,7 @@
 """How `penstock cat` writes an element: as a line of text, as a line of JSON, or as its bytes.
 
-Into a file or a pipe the bytes of an element stay as they are. For a terminal, characters that
-would control it are escaped.
+Into a file or a pipe the bytes of an element go unchanged. For a terminal, characters that would
+control it are escaped.
 """
 
 import codecs
@@ -17,14 +17,14 @@ from penstock.spi import Serializer, build_registry
 FORMATS: Final = ("text", "json", "raw")
 
 TEXTS: Final = frozenset({"bytes", "text", "json"})
-"""Serializers whose bytes are lines of text already. They are written as they are: numbers and
-white space keep their form.
+"""Serializers whose bytes are lines of text already. They are written unchanged: numbers and white
+space keep their form.
 """
 
 
 def announced_for(style: str) -> Serializer | str:
-    """Return what reads elements for a format if the command line names no serializer: what the
-    publisher announces, as far as needed.
+    """Return the reader of elements for a format if the command line names no serializer: that
+    which the publisher announces, as far as needed.
     """
     if style == "raw":
         return "bytes"

@@ -1,7 +1,7 @@
 """Texts for a terminal: each character that would control the terminal is escaped,
 and a tab becomes blanks.
 
-A server decides the text of an element. If a terminal got it as it is, an escape sequence could
+A server decides the text of an element. If a terminal got it unchanged, an escape sequence could
 clear the screen, set the title or fill the clipboard, and a bidirectional control could show the
 text in another order than a program reads it.
 
@@ -50,7 +50,7 @@ def with_blanks(text: str, column: int = 0) -> str:
         return printable(text)
     shown = []
     for part in text.split("\t"):
-        part = printable(part)  # noqa: PLW2901  # the same part, as it is shown
+        part = printable(part)  # noqa: PLW2901  # the same part, in its shown form
         column += cells(part)
         blanks = TAB_STOP - column % TAB_STOP
         column += blanks

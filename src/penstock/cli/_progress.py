@@ -21,7 +21,7 @@ DRAW_SECONDS: Final = 0.1
 
 RATE_SECONDS: Final = 2.0
 """The rate is the mean of this time.
-Of a tenth of a second, it would jump between 0 and 10 for ten elements a second.
+A mean of a tenth of a second would jump between 0 and 10 for ten elements a second.
 """
 
 ASSUMED_COLUMNS: Final = 80

@@ -107,7 +107,7 @@ async def run(options: argparse.Namespace) -> int:
 
 
 def _offered(service: Service) -> list[str]:
-    """Return the names of the publishers, without the one that describes them."""
+    """Return the names of the publishers, without the description of them."""
     return [name for name in service.names() if name != DESCRIPTION]
 
 

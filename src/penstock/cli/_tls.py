@@ -59,8 +59,8 @@ def tls_arguments(command: argparse.ArgumentParser, *, listens: bool) -> None:
 def transport_options(
     options: argparse.Namespace, *, listen_at: Iterable[str] = ()
 ) -> TransportOptions:
-    """Return the options of the transports. Raises UsageError for a URL to listen at that needs
-    a certificate, if there is none.
+    """Return the options of the transports. Raises UsageError for a URL to listen at that needs a
+    certificate, if none is given.
     """
     tls = Tls(
         certificate=options.tls_cert,

@@ -83,8 +83,8 @@ class _DraftPublisherAdapter(DraftPublisher[T]):
         self._ahead = ahead
         self._on_violation = on_violation
         # By identity (D1.7): two subscribers that compare equal are two subscribers. A subscription
-        # keeps its subscriber alive as long as it is in this dict, so no other object can get the
-        # same id meanwhile.
+        # keeps its subscriber alive while the subscription is in this dict, so no other object can
+        # get the same id meanwhile.
         self._subscriptions: dict[int, _DraftSubscriptionAdapter[T]] = {}
 
     def subscribe(self, subscriber: DraftSubscriber[T], /) -> None:
@@ -295,7 +295,8 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
     def _release(self) -> None:
         """Forget the subscriber, and cancel the publisher's subscription."""
         upstream = self._upstream
-        # First: a publisher may answer a cancel with a signal, and the subscriber must not get it.
+        # Detached first: a publisher may answer a cancel with a signal, and the subscriber must not
+        # get it.
         self._detach()
         upstream.cancel()
 

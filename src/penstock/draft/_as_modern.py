@@ -104,7 +104,7 @@ class _DraftPublisherGuard(DraftSubscriber[T], Subscription, Generic[T]):
     def insert_between(
         cls, publisher: DraftPublisher[T], on_violation: Report, subscriber: Subscriber[T]
     ) -> None:
-        """Subscribe to `publisher` with a guard in front of `subscriber`."""
+        """Subscribe to `publisher` with a guard before `subscriber`."""
         guard = cls(subscriber, on_violation)
         subscriber.on_subscribe(guard)
         if guard._subscriber is None:

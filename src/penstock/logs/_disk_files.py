@@ -1,4 +1,4 @@
-"""Opening the files of a log: the lock, the checks of what is there, a new file.
+"""Opening the files of a log: the lock, the checks of existing files, a new file.
 
 Rules of this file:
 

@@ -64,7 +64,7 @@ class DiskLog(LogBase):
 
     Opening raises LogLocked if the log is open for writing already, LogDamaged if its files are not
     as the log left them, and LogError if they cannot be opened. Reading raises LogDamaged for
-    elements that were changed; a source that starts behind them is not affected.
+    elements that were changed; a source that starts after them is not affected.
     """
 
     def __init__(
@@ -117,7 +117,7 @@ class DiskLog(LogBase):
         """Commit what waits, and close the files. Streams of this log and tasks that wait for it
         fail with UsageError. Checkpoints.
         """
-        # First: from here on `_check_open` refuses work, so none is put behind `stop`.
+        # From here on `_check_open` refuses work, so no work is put after `stop`.
         writer, self._writer = self._writer, None
         if writer is None:
             await trio.lowlevel.checkpoint()
@@ -221,7 +221,7 @@ class DiskLog(LogBase):
         error: Exception | None,
     ) -> None:
         for number, ticket in enumerate(tickets):
-            # After a failure, too: these elements wait no longer.
+            # Also after a failure these elements wait no longer.
             self._count(ticket.work, -1)
             ticket.error = error
             ticket.result = None if error is not None else results[number]

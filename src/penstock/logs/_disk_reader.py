@@ -56,8 +56,7 @@ class DiskReader:
                 is_next = first == position if taken else first <= position < first + row.length
                 if elements is None or not is_next:
                     if taken:
-                        # The elements in front of the damage are whole,
-                        # and the next read reports it.
+                        # The elements before the damage are whole, and the next read reports it.
                         break
                     raise self._damaged(
                         name,

@@ -6,8 +6,8 @@ Rules of this file:
   Readers have their own connection (`_disk_reader.py`).
 * A commit is one transaction of SQLite: with `synchronous=FULL` it is on the disk when COMMIT
   returns. If it fails, the states in memory are those of before.
-* A row is a group of elements. Its key has the number of the partition in front of the position of
-  its first element, so the rows of a partition stand together in order, and no index is written.
+* A row is a group of elements. Its key has the number of the partition before the position of its
+  first element, so the rows of a partition stand together in order, and no index is written.
 * The times in the file never go back:
   a clock that was set back must not make new elements older than the ones before them.
 """
@@ -95,8 +95,7 @@ class DiskStore:
         # The ids in the order of their publishing; bounded by MOST_TRANSACTIONS.
         self.published: dict[str, None] = {}
         self._next_transaction = 0
-        # Made here, because `limited_log` gives a thread
-        # that is none of trio's a new one with each call.
+        # Made here, because outside of trio's threads `limited_log` makes a new one with each call.
         self._lines = limited_log(LOG)
 
     # --- opening
@@ -186,8 +185,8 @@ class DiskStore:
                 )
             state, self._time = state.appended(count, size), max(self._time, written)
         last = self._connection.execute(LAST_ROW, (low, high)).fetchone()
-        # Only the last group: it is the one that a crash can tear.
-        # Readers check each group that they hand over.
+        # Only the last group is checked: no other group can be torn by a crash. Readers check each
+        # group that they hand over.
         if last is not None and decode_row(Row(*last)) is None:
             raise damaged(
                 self._path,

@@ -44,15 +44,15 @@ the error if the commit failed.
 
 
 class DiskWriter:
-    """Commits work in a thread of its own, in the order in which it was put."""
+    """Commits work in a separate thread, in the order in which it was put."""
 
     def __init__(self, store: DiskStore, deliver: Deliver) -> None:
         self._store = store
         self._deliver = deliver
         self._token = trio.lowlevel.current_trio_token()
         self._queue: SimpleQueue[Ticket | None] = SimpleQueue()
-        # A daemon, because a program that raises out of trio.run() must be able to end. What it
-        # appended is committed or was not promised.
+        # A daemon, because a program that raises out of trio.run() must be able to end. Its
+        # elements are committed, or were not promised.
         self.thread = threading.Thread(target=self._run, name="penstock log", daemon=True)
         self.ended = trio.Event()
         """Set when the thread has committed all work, after `stop`."""
@@ -88,7 +88,7 @@ class DiskWriter:
                 tickets.append(ticket)
                 ticket = self._queue.get_nowait()
             if tickets:
-                self._queue.put(None)  # `stop` came behind them: it counts after their commit
+                self._queue.put(None)  # `stop` came after them: it counts after their commit
         except Empty:
             pass
         return tickets

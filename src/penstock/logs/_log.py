@@ -65,8 +65,8 @@ class Log(ABC):
 
     @abstractmethod
     def earliest(self) -> dict[str, int]:
-        """Return the position of the oldest element of each partition, or that of the next
-        element if a partition has none.
+        """Return the position of the oldest element of each partition, or that of the next element
+        if a partition is empty.
         """
 
     @overload
@@ -102,7 +102,7 @@ class Log(ABC):
         a higher number, it waits for the elements up to there.
         A stream fails with PositionNotRetained if it begins at a position that the log does not
         have, or if the log drops elements that its subscriber has not requested yet.
-        Raises UsageError for an unknown partition and for values that are no positions.
+        Raises UsageError for an unknown partition and for values that are not positions.
         """
 
     @abstractmethod
@@ -129,5 +129,5 @@ class Log(ABC):
         It stages 1,000,000 elements and 64 MiB, or `max_elements` and `max_bytes`:
         staged elements are in memory.
         A log remembers the last 65,536 published ids.
-        Raises UsageError for bounds that are no positive integers.
+        Raises UsageError for bounds that are not positive integers.
         """

@@ -197,7 +197,7 @@ class LogBase(Log):
         await trio.lowlevel.checkpoint_if_cancelled()
         await self._admit(work.appends, work.transaction_id)
         # If the first publish of the id was on its way to the disk until now,
-        # this one is behind it and brings nothing.
+        # this one comes after it and brings nothing.
         return bool(await self._submit(work))
 
     async def _admit(self, appends: Sequence[Append], transaction_id: str | None = None) -> None:
@@ -209,14 +209,14 @@ class LogBase(Log):
         for each in appends:
             self._refuse_if_it_never_fits(each)
         # A locked turn means that an earlier append waits for room:
-        # this one waits behind it, although it would fit.
+        # this one waits for it, although it would fit.
         if self._has_room(appends) and not any(
             self._turns[each.partition].locked() for each in appends
         ):
             return
         async with AsyncExitStack() as turns:
             # In the order of the partitions:
-            # two transactions that wait for each other's turn would wait for ever.
+            # two transactions that wait for each other's turn would wait without end.
             for index in sorted(each.partition for each in appends):
                 await turns.enter_async_context(self._turns[index])
             while not (

@@ -36,7 +36,7 @@ A reader holds one group, so this bounds the memory of a reader.
 
 
 class GroupFacts(NamedTuple):
-    """The facts by which `Retention` decides on a group. `end` is the position behind its last
+    """The facts by which `Retention` decides on a group. `end` is the position after its last
     element, `written` its time in seconds.
     """
 
@@ -92,7 +92,7 @@ class Retention:
     @property
     def group_count(self) -> int:
         """The most elements of a group."""
-        # At least one element: below eight, an eighth of `max_count` is none.
+        # At least one element: below eight, an eighth of `max_count` is 0.
         return (
             MOST_IN_GROUP
             if self.max_count is None
@@ -144,7 +144,7 @@ class Retention:
 
 def split(elements: Sequence[bytes], retention: Retention) -> Iterator[Sequence[bytes]]:
     """Yield `elements` in parts that groups of a log may have. An element that is longer than a
-    group has a part of its own.
+    group is a part by itself.
     """
     most, most_bytes = retention.group_count, retention.group_bytes
     if len(elements) <= most and sum(map(len, elements)) <= most_bytes:

@@ -1,4 +1,4 @@
-"""A spool: the elements of a publisher that keeps none, written to a log as they come.
+"""A spool writes the elements of a publisher that keeps none to a log when they come.
 
 Rules of this file:
 
@@ -95,7 +95,7 @@ class Spool:
         self._demand = demand
         # The position that the publisher gives to the next element; None if it is not known.
         self._next: int | None = None
-        # A position of the log, and the one that the publisher has for the same element.
+        # A position of the log, and the publisher's position of the same element.
         self._mark: tuple[int, int] | None = None
         self._gaps = 0
         self._is_exact = True
@@ -192,7 +192,7 @@ class Spool:
 
     async def _new_of(self, batch: list[bytes], after: int) -> list[bytes]:
         """Return the elements that the log has not, after a mark was written if one is needed.
-        `after` is the position behind them.
+        `after` is the position after them.
         """
         first = after - len(batch)
         expected = first if self._next is None else self._next

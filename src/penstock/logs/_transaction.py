@@ -13,9 +13,9 @@ from penstock.logs._work import Append, Publish
 class StagedTransaction(Transaction):
     """Keeps staged elements in memory until they are published."""
 
-    # In memory and not on disk: the program that staged elements has been told of none of them that
-    # it is published. After a failure it stages all of them again, and what it staged before must
-    # not be published with them.
+    # In memory and not on disk: the program that staged elements has not been told that one of them
+    # is published. After a failure it stages all of them again, and the elements of before must not
+    # be published with them.
 
     def __init__(
         self,
@@ -40,8 +40,8 @@ class StagedTransaction(Transaction):
     async def stage(self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION) -> None:
         index = self._index(partition)
         copied, size = check_elements(elements)
-        # Before the checks: between them and the change no other task may stage. And a cancel
-        # leaves the transaction as it was.
+        # Before the checks: between them and the change no other task may stage. And a cancel does
+        # not change the transaction.
         await trio.lowlevel.checkpoint()
         self._check_open()
         count, size = self._count + len(copied), self._size + size

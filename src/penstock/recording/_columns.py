@@ -8,7 +8,7 @@ from struct import Struct
 from typing import Final
 
 VERSION: Final = 1
-"""Of the files. A reader refuses files of a higher version."""
+"""The version of the files. A reader refuses files of a higher version."""
 
 PACKED: Final = ("seq", "kind", "n", "size", "first", "last", "longest")
 """The columns of a packed row, in this order; each a signed number of eight bytes."""

@@ -51,7 +51,7 @@ class RecordFiles:
 
     @property
     def size(self) -> int:
-        """Bytes of the file of signals that is being written; 0 if there is none."""
+        """Bytes of the file of signals that is being written; 0 without such a file."""
         if self._path is None:
             return 0
         with suppress(OSError):
@@ -108,7 +108,7 @@ class RecordFiles:
         """
         if self._writer is not None:
             # When the object is destroyed, it writes the end of the file, here between the parent's
-            # rows. So it is kept for ever.
+            # rows. So it is never freed.
             ctypes.pythonapi.Py_IncRef(ctypes.py_object(self._writer))
 
     def write_process(

@@ -1,5 +1,5 @@
-"""`Recorder`: gives each stream a tap, and writes the rows of all taps into files,
-from a thread of its own.
+"""`Recorder`: gives each stream a tap, and writes the rows of all taps into files, from a separate
+thread.
 
 Rules of this file:
 
@@ -55,9 +55,9 @@ class Recorder:
     the last rows are written then. If the process is killed, the rows of the file
     that was being written are lost.
 
-    After `os.fork` the child records as a process of its own, with its own number and files. The
-    streams that were open at the fork go on in the parent: if the child uses one, its rows there
-    are dropped and counted.
+    After `os.fork` the child records as another process, with its own number and files. The streams
+    that were open at the fork go on in the parent: if the child uses one, its rows there are
+    dropped and counted.
     """
 
     def __init__(
@@ -126,7 +126,7 @@ class Recorder:
 
     @property
     def rows(self) -> int:
-        """How many rows are in files, or in the one that is being written."""
+        """How many rows are in files, those of the unfinished file included."""
         thread = self._thread
         return 0 if thread is None else thread.rows
 
@@ -229,8 +229,8 @@ class Recorder:
         parent's, and so are its files.
         """
         if self._stop_at_end is not None:
-            # Not to be called here: the thread does not exist,
-            # and what it waits for may be locked for ever.
+            # Not to be called here: the thread does not exist, and a lock that it waits for may
+            # never be released.
             self._stop_at_end.detach()
             self._stop_at_end = None
         self._files.leave_to_parent()

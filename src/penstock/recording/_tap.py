@@ -47,7 +47,7 @@ class StreamFacts:
 
 @attrs.define
 class Intake:
-    """What the taps give and the recorder's thread takes."""
+    """The rows that the taps give and the recorder's thread takes."""
 
     max_rows: int
     """How many rows may wait, and how many new streams."""

@@ -65,7 +65,7 @@ class WriterThread(threading.Thread):
         self._in_file = 0  # rows of the file that is being written
         self._refused_until = 0.0
         self._has_failed = False
-        # Not `limited_log`, which may use the clock of trio: this is no thread of trio's.
+        # Not `limited_log`, which may use the clock of trio: trio does not run in this thread.
         self._lines = LimitedLog(logging.getLogger(LOG))
         self.rows: int = 0
         """Rows that were written."""

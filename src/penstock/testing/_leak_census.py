@@ -10,7 +10,7 @@
 
 Rules of this file
 
-* The census counts the tasks of the running trio run. Outside a run there are none.
+* The census counts the tasks of the running trio run. Outside a run it counts no tasks.
 * A watched generator leaks if it is not closed, even if the test refers to it:
   closing is the promise.
 * Any other watched object leaks if it still exists. `gc.collect` runs only if reference counting

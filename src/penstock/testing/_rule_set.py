@@ -105,8 +105,8 @@ class RuleSet:
     rule_names: Mapping[str, str]
 
     def rule(self, modern: str) -> str:
-        """Return the number of a modern rule in this rule set, or the modern number
-        if it has none.
+        """Return the number of a modern rule in this rule set, or the modern number if the set does
+        not have the rule.
         """
         return self.rule_names.get(modern, modern)
 

@@ -4,7 +4,7 @@ Rules of this file
 
 * A thread works for a task that is inside `trio.to_thread.run_sync`. It does not while it has
   called back with `trio.from_thread`: then the task runs that call, and if this waits, the thread
-  waits, too.
+  also waits.
 * While a thread works, `settle` does not return, and the clock of `run_virtual` does not jump. Both
   look once in `_PAUSE` real seconds, and at once when the thread has come back. A run without
   threads pays one call for each pass of the run loop.

@@ -6,7 +6,7 @@ Rules of the encoder:
 * Be strict in what you send: reserved bits are 0, and a number
   that a peer would refuse raises UsageError.
 * `framed` means that the transport delivers messages, one frame each: the length is left out.
-* Elements are not copied here: `response_header` returns the bytes in front of an element.
+* Elements are not copied here: `response_header` returns the bytes before an element.
 
 Rules of the decoder, which is one loop over the received bytes,
 with one method for each type of frame:
@@ -58,7 +58,7 @@ _pack_length: Final = layout.LENGTH.pack
 
 
 class _Lengths(dict[int, bytes]):
-    """The lengths in front of frames with an element of a length, made when they are first used:
+    """The lengths before frames with an element of a length, made when they are first used:
     a look-up takes 29 ns, and packing 69.
     """
 
@@ -132,7 +132,7 @@ def encode(frame: frames.Frame, *, framed: bool = False) -> bytes:  # noqa: PLR0
 def response_header(
     stream_id: int, length: int, flags: int = layout.WHOLE, *, framed: bool = False
 ) -> bytes:
-    """Return the bytes in front of `length` bytes of a response.
+    """Return the bytes before `length` bytes of a response.
     `flags` may contain BEGIN, END and COMPLETE.
     """
     whole = HEADER_SIZE + length
@@ -285,7 +285,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
         """Decode for `sink`. `framed` means that the transport delivers messages, one frame each,
         without a length.
 
-        `max_frame` is the largest number of bytes behind a header.
+        `max_frame` is the largest number of bytes after a header.
         """
         # Where the transport delivers messages, each call of `feed` is a frame, even an empty one,
         # which is refused for its length.
@@ -385,16 +385,16 @@ class ReactiveSocketDecoder(BufferedDecoder):
                     self._dispatch(word, stream_id, data[position + HEADER_SIZE : after])
                 position = after
         finally:
-            # Also if the sink raises. In the loop a local variable is enough,
-            # because nothing else reads the position.
+            # It is also set if the sink raises. In the loop a local variable is enough, because
+            # nothing else reads the position.
             self._position = position
         return self._check_incomplete(max_messages)
 
     def _deliver_run(self, data: bytes, position: int, after: int, stream: WireStream) -> int:
         """Deliver the element from `position` to `after`,
-        and those behind it with the same word and stream.
+        and the following ones with the same word and stream.
 
-        Return the position behind them.
+        Return the position after them.
         A frame with a fault, or an incomplete one, is left to the loop over single frames.
         """
         if has_equal_headers(data, position, HEADER_SIZE, after - position):
@@ -428,7 +428,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
         left = len(data) - position
         if not left:
             self._data, self._position = b"", 0  # an idle connection must not keep its last chunk
-            # bytes to skip are dropped at once, whatever their number.
+            # bytes to skip are dropped at once, in any number.
             self._need = 0 if self._to_skip else LENGTH_SIZE
             return False
         if not max_messages:
@@ -538,7 +538,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
         return self._drop_skipped()
 
     def _drop_skipped(self) -> int:
-        """Drop the bytes of a skipped frame that are there. Return the position behind them."""
+        """Drop the bytes of a skipped frame that are there. Return the position after them."""
         position = min(self._position + self._to_skip, len(self._data))
         self._to_skip -= position - self._position
         return position

@@ -642,8 +642,8 @@ class ReactiveSocketDialect:
 
     @staticmethod
     def recognises(first: bytes, framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
-        """Return whether a client begins with a SETUP, or with a frame
-        that belongs behind one and is refused.
+        """Return whether a client begins with a SETUP, or with a frame that belongs after one and
+        is refused.
         """
         return opens(first, framed=framed)
 
@@ -660,7 +660,7 @@ class ReactiveSocketDialect:
                 self._decoder.feed_frame(data)  # feed() does the same, and takes twice as long
                 return False
             return self._decoder.feed(data, max_messages=most)
-        # One frame: if it is a SETUP, the requests behind it must wait for the service's decision.
+        # One frame: if it is a SETUP, the requests after it must wait for the service's decision.
         more = self._decoder.feed(data, max_messages=1)
         self._decoder.max_skipped = self._received.max_skipped
         # If not, the SETUP is still examined, or was refused.

@@ -1,7 +1,7 @@
 """Every frame of ReactiveSocket as a record, for control frames, tests and tools.
 
 Elements on their way never become records: the decoder passes their bytes on, and the encoder
-writes a header in front of them.
+writes a header before them.
 
 The records do not check their numbers; `encode` does.
 """
@@ -108,7 +108,8 @@ class Ext:
 
     ext_type: int
     ignore: bool = False
-    # wire §How the draft is read: the figure of EXT has none, but every frame begins with a header.
+    # wire §How the draft is read: the figure of EXT has no stream id, but every frame begins with a
+    # header.
     stream_id: int = 0
     data: bytes = b""
 

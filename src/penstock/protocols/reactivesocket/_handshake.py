@@ -54,8 +54,8 @@ def setup_refusal(text: str) -> Rejected | None:
         return None
     if text == AUTH:
         return AuthRefused(f"the server did not let this client in: {explain_connection_end(text)}")
-    # A client may send requests behind its SETUP without waiting for an answer,
-    # and they may have been acted on.
+    # A client may send requests after its SETUP without waiting for an answer, and they may have
+    # been acted on.
     no_room = no_room_refusal(text, processed=True)
     if no_room is not None:
         return no_room

@@ -76,8 +76,8 @@ SHORTEST_BODY: Final[dict[int, int]] = {
 
 # wire §The header: flags, from the top bit down. The low four bits are reserved.
 IGNORE: Final = 0x80
-"""A receiver that does not know the type of the frame may skip it. Of the types of version 0,
-only EXT gives this flag a meaning.
+"""A receiver that does not know the type of the frame may skip it. EXT is the only type of version
+0 that gives this flag a meaning.
 """
 BEGIN: Final = 0x40
 """This response begins an element."""

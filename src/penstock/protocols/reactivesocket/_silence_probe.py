@@ -19,7 +19,7 @@ from penstock.api import ConnectionLost, Model, Request, Role, Subscriber, Subsc
 from penstock.session import ConnectionState, DialectHost, ReceivingStream, explain_own
 
 JITTER: Final = 0.15
-"""As in the keepalive: clients that connected together must not probe together."""
+"""The jitter of the keepalive: clients that connected together must not probe together."""
 
 PROBE: Final = Request(Model.RESPONSE, b"")
 

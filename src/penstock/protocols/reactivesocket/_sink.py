@@ -42,7 +42,7 @@ class ReactiveSocketSink(Protocol):
     """Receives all other frames, in the order of arrival, and judges them.
     An exception from any method ends the decoding.
 
-    Ids and demands are passed as they are on the wire: 64 bits without a sign, legal or not.
+    Ids and demands are passed unchanged: 64 bits without a sign, legal or not.
     """
 
     def receive_setup(self, version: int, stream_id: int, data: bytes, /) -> None:
@@ -59,7 +59,7 @@ class ReactiveSocketSink(Protocol):
     def receive_request(
         self, kind: FrameType, stream_id: int, demand: int | None, data: bytes, /
     ) -> None:
-        """Take a request of another kind; `demand` is None for REQUEST_FNF, which has none."""
+        """Take a request of another kind; `demand` is None for REQUEST_FNF, which has no demand."""
 
     def receive_request_n(self, stream_id: int, demand: int, /) -> None:
         """Take a REQUEST_N."""

@@ -135,11 +135,11 @@ class RsioDecoder(BufferedDecoder):
     def _deliver_run(
         self, data: bytes, start: int, length_at: int, position: int, end: int, stream: WireStream
     ) -> int:
-        """Deliver the element from `position` to `end`, and those behind it on the same stream.
+        """Deliver the element from `position` to `end`, and the following ones of the same stream.
 
-        Its message begins at `start`, and its length, if it has one, is at `length_at`. What the
-        loop does not know (a longer varint, a fault, an incomplete message) it leaves to the reader
-        of single elements.
+        Its message begins at `start`, and its length, if it has one, is at `length_at`. Cases that
+        the loop does not know (a longer varint, a fault, an incomplete message) are left to the
+        reader of single elements.
         """
         if stream.element_size or has_equal_headers(data, start, position - start, end - start):
             return deliver_run(data, start, position - start, end - start, stream)
@@ -334,7 +334,7 @@ class RsioDecoder(BufferedDecoder):
         code = data[start]
         if not layout.FIRST_EXTENSION <= code <= layout.LAST_EXTENSION:
             # wire §Messages: the end of a message of a reserved type is not known,
-            # so nothing behind it can be decoded.
+            # so nothing after it can be decoded.
             raise ProtocolError(
                 f"{code:#04x} is not a message type of RS.io", reason=f"protocol:type {code:#04x}"
             )
@@ -365,7 +365,7 @@ class RsioDecoder(BufferedDecoder):
         self, data: bytes, start: int, position: int, what: str, reason: str, limit: int
     ) -> tuple[bytes, int]:
         """Return the bytes with a length in front, at `position` of the message at `start`,
-        and the position behind them.
+        and the position after them.
         """
         length, position = decode_varint(data, position)
         if position < 0:

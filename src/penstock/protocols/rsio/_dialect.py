@@ -225,7 +225,7 @@ class RsioDialect:
         return self._out.encode_on_subscribe(stream_id, element_size)
 
     def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
-        """Encode elements, each behind its header: type, stream, length."""
+        """Encode elements, each after its header: type, stream, length."""
         return self._join_run(stream_id, elements)
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
@@ -292,7 +292,7 @@ class RsioDialect:
         )
 
     def split(self, data: bytearray) -> Iterable[bytearray]:
-        """Return the bytes as they are: RS.io is a stream of bytes, so it may be cut anywhere."""
+        """Return the bytes unchanged: RS.io is a stream of bytes, so it may be cut anywhere."""
         return (data,)
 
     # --- receiving
@@ -382,7 +382,7 @@ class RsioDialect:
                 raise UsageError(f"a decoder passed {type(message).__name__} as a control message")
 
     def _receive_switch(self, extension_id: int) -> None:
-        """Decode what is behind a switchEncoding in the agreed encoding, also while closing:
+        """Decode the bytes after a switchEncoding in the agreed encoding, also while closing:
         the peer's goodbye is there.
         """
         if self._switch is None:

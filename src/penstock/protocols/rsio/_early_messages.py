@@ -28,9 +28,7 @@ class EarlyMessages:
         self.messages.append(message)
 
     def check(self, length: int) -> None:
-        """Raise ProtocolError if there is no room for a body of `length` bytes
-        that has not arrived.
-        """
+        """Raise ProtocolError if a body of `length` bytes, which has not arrived, would not fit."""
         size = self._size + length
         if size > self._most:
             text = (

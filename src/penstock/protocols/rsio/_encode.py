@@ -3,7 +3,7 @@
 Rules of this file:
 
 * Elements are not copied here: `next_header`, `packed_header`
-  and `part_header` return the bytes in front of an element.
+  and `part_header` return the bytes before an element.
 * Messages that belong to every stream have a function without a record: `encode_subscribe` takes a
   fifth of the time of `encode(Subscribe(...))` (298 ns instead of 1,530).
 """
@@ -76,9 +76,7 @@ def encode_on_complete(subscriber: int) -> bytes:
 
 
 def next_header(subscriber: int, length: int) -> bytes:
-    """Return the bytes in front of an element of `length` bytes,
-    in a stream without a fixed size.
-    """
+    """Return the bytes before an element of `length` bytes, in a stream without a fixed size."""
     # Streams of fixed size need no such function:
     # the session sends their elements packed, or in parts.
     return _ON_NEXT + encode_varint(subscriber) + encode_varint(length)
@@ -96,14 +94,14 @@ def join_run(subscriber: int, elements: list[bytes]) -> bytearray:
 
 
 def packed_header(subscriber: int, count: int) -> bytes:
-    """Return the bytes in front of `count` elements of fixed size."""
+    """Return the bytes before `count` elements of fixed size."""
     # wire §Messages: no length. The size is known from onSubscribe,
     # so the end follows from the count.
     return _ON_NEXT_PACKED + encode_varint(subscriber) + encode_varint(count)
 
 
 def part_header(subscriber: int, element: int, length: int, *, last: bool) -> bytes:
-    """Return the bytes in front of a part of `length` bytes."""
+    """Return the bytes before a part of `length` bytes."""
     # wire §A stream, step by step: parts have their length in streams of fixed size too.
     code = layout.ON_NEXT_LAST_PART if last else layout.ON_NEXT_PART
     return (
@@ -112,7 +110,7 @@ def part_header(subscriber: int, element: int, length: int, *, last: bool) -> by
 
 
 def extension_header(code: int, length: int) -> bytes:
-    """Return the bytes in front of the body of an extension's message."""
+    """Return the bytes before the body of an extension's message."""
     if not layout.FIRST_EXTENSION <= code <= layout.LAST_EXTENSION:
         # A peer would decode it as another message, or refuse the connection.
         raise UsageError(f"type={code:#x}; an extension's messages take the codes 0x40 to 0x7e")

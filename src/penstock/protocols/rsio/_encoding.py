@@ -28,12 +28,12 @@ from penstock.wire import BufferedDecoder, join_same, length_of_all
 
 
 class Encoding(ABC):
-    """Encodes messages, and makes a decoder for each connection. It has no state of its own: one
-    object may serve many connections.
+    """Encodes messages, and makes a decoder for each connection. It is stateless: one object may
+    serve many connections.
 
-    Elements are not passed to an encoding one by one: it returns the bytes in front of an element,
-    which is the last field of its message. If a message is its type and then its fields one behind
-    the other, `encode_number` and `decoder` are enough: the other methods are made of these.
+    Elements are not passed to an encoding one by one: it returns the bytes before an element, which
+    is the last field of its message. If a message is its type and then its fields one after the
+    other, `encode_number` and `decoder` are enough: the other methods are made of these.
     Replace them for other forms, and where speed matters: `join_run` first.
     """
 
@@ -75,7 +75,7 @@ class Encoding(ABC):
         return b"".join(parts)
 
     def next_header(self, subscriber: int, length: int, /) -> bytes:
-        """Return the bytes in front of an element of `length` bytes."""
+        """Return the bytes before an element of `length` bytes."""
         return (
             bytes([layout.ON_NEXT])
             + self.encode_number(subscriber)
@@ -83,8 +83,8 @@ class Encoding(ABC):
         )
 
     def packed_header(self, subscriber: int, count: int, length: int, /) -> bytes:
-        """Return the bytes in front of `count` elements of fixed size,
-        which have `length` bytes together.
+        """Return the bytes before `count` elements of fixed size, which have `length` bytes
+        together.
         """
         numbers = self.encode_number(subscriber) + self.encode_number(count)
         return (
@@ -92,7 +92,7 @@ class Encoding(ABC):
         )
 
     def part_header(self, subscriber: int, element: int, length: int, /, *, last: bool) -> bytes:
-        """Return the bytes in front of a part of `length` bytes."""
+        """Return the bytes before a part of `length` bytes."""
         numbers = self.encode_number(subscriber) + self.encode_number(element)
         return (
             bytes([layout.ON_NEXT_LAST_PART if last else layout.ON_NEXT_PART])
@@ -101,8 +101,8 @@ class Encoding(ABC):
         )
 
     def extension_header(self, code: int, length: int, /) -> bytes:
-        """Return the bytes in front of the body of an extension's message. Raises UsageError for
-        a code that no extension may have.
+        """Return the bytes before the body of an extension's message. Raises UsageError for a code
+        that no extension may have.
         """
         if not layout.FIRST_EXTENSION <= code <= layout.LAST_EXTENSION:
             raise UsageError(f"type={code:#x}; an extension's messages take the codes 0x40 to 0x7e")

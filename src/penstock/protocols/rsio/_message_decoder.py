@@ -4,8 +4,8 @@ their limits, and where they are passed.
 Rules of this file:
 
 * A subclass reads fields, and this class judges them: a number with `check_number`, a length with
-  `check_length`, each as soon as it is known. So a peer is refused in every encoding for the same
-  reason, and before the bytes that it has announced.
+  `check_length`, each at once. So a peer is refused in every encoding for the same reason, and
+  before the bytes that it has announced.
 * A message is passed on as a whole, by `deliver`. Elements that are neighbours should be passed
   together; `read_elements` is the place.
 * An element has its length in every other encoding, so its end is known in streams of fixed size
@@ -92,7 +92,7 @@ class MessageDecoder(BufferedDecoder):
 
     @abstractmethod
     def read_number(self, data: bytes, position: int, /) -> tuple[int, int]:
-        """Return the number at `position` and the position behind it, or ``(0, NEED_MORE)`` if
+        """Return the number at `position` and the position after it, or ``(0, NEED_MORE)`` if
         `data` ends before it does.
         """
 
@@ -103,8 +103,8 @@ class MessageDecoder(BufferedDecoder):
         return self.read_number(data, position)
 
     def read_message(self, data: bytes, start: int, fields: Sequence[FieldKind], /) -> int:
-        """Read the message at `start`, which has `fields` behind its type, call `deliver`, and
-        return the position behind it.
+        """Read the message at `start`, which has `fields` after its type, call `deliver`, and
+        return the position after it.
 
         Return `NEED_MORE` if `data` ends before the message, or better `wait_for(size)` if the size
         of the message is known; then the method is called again for the same message, with more
@@ -159,7 +159,7 @@ class MessageDecoder(BufferedDecoder):
         return end
 
     def read_elements(self, data: bytes, start: int, /) -> int:
-        """Read the onNext at `start`, and perhaps others of the same stream behind it.
+        """Read the onNext at `start`, and perhaps others of the same stream after it.
         Return as `read_message` does.
         """
         return self.read_message(data, start, FIELDS[layout.ON_NEXT])
@@ -365,5 +365,5 @@ def _hello_of(code: int) -> type[messages.ClientHello] | type[messages.ServerHel
 
 
 def encoding_error(text: str) -> ProtocolError:
-    """Return the error for bytes that are no field of the encoding."""
+    """Return the error for bytes that are not a field of the encoding."""
     return ProtocolError(text, reason="protocol:encoding")

@@ -1,7 +1,7 @@
 """Every message of RS.io as a record, for control messages, tests and tools.
 
 Elements on their way never become records: the decoder passes their bytes on, and the encoder
-writes a header in front of them.
+writes a header before them.
 
 A field named `subscriber` is the id of a stream. The records do not check their numbers;
 `encode` does.
@@ -37,7 +37,7 @@ class ServerHello:
 class Goodbye:
     """The last message of either side. It ends every stream, and is answered by a goodbye."""
 
-    # wire §The end of the connection: a token, and more words behind a space;
+    # wire §The end of the connection: a token, and more words after a space;
     # empty for a normal end.
     reason: str = ""
 
@@ -45,7 +45,7 @@ class Goodbye:
 @attrs.frozen(kw_only=True)
 class SwitchEncoding:
     """The last compact message of its direction.
-    The bytes behind it are in the encoding that the extension names.
+    The bytes after it are in the encoding that the extension names.
     """
 
     extension: int

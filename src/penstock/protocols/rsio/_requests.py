@@ -30,14 +30,14 @@ class Requests:
 
 
 class ActiveRequests:
-    """The extension on one connection. The dialect calls `start` and the methods behind it; it
-    is an `ActiveExtension`, too.
+    """The extension on one connection. The dialect calls `start` and the methods below it; it is
+    also an `ActiveExtension`.
     """
 
     _arriving: RequestData
     _leaving: OutgoingData
     _most: int
-    # Of a message of an extension, by its code and the length of its body.
+    # The header of an extension's message, by its code and the length of its body.
     _header: Callable[[int, int], bytes]
     # Looked at before a call: most streams have no data,
     # and their path shall not lead through here.

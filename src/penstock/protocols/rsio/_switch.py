@@ -1,11 +1,11 @@
-"""The encodings that a connection may change to, and the one that both sides have agreed on.
+"""The encodings that a connection may change to, and the agreement on one of them.
 
 Rules of this file:
 
 * The agreed encoding is the first one of the client's hello
   that the server's hello lists too (wire §Encodings).
 * Each side changes its own direction once, with a switchEncoding.
-  The bytes behind it are in the agreed encoding.
+  The bytes after it are in the agreed encoding.
 * Any other switchEncoding ends the connection: ``protocol:switch``.
 """
 

@@ -64,8 +64,8 @@ LENGTHS: Final = _Lengths()
 
 
 def decode_varint(data: bytes, start: int) -> tuple[int, int]:
-    """Return the varint at `start` and the position behind it, or (0, NEED_MORE)
-    if `data` ends before the varint does.
+    """Return the varint at `start` and the position after it, or (0, NEED_MORE) if `data` ends
+    before the varint does.
 
     Raises ProtocolError for a varint of more than nine bytes, and for one that is not the shortest.
     """
