@@ -3,15 +3,14 @@
 import pytest
 
 from penstock.api import UsageError
-from penstock.streams import Source, from_iterable, single
-from penstock.streams._apply_operator import apply_operator
+from penstock.streams import from_iterable, single
 
 
 def test_an_operator_gets_the_source_and_its_result_is_returned() -> None:
     """Any function from a source to a source is an operator."""
     source, other = single(1), from_iterable([2])
     given = []
-    assert apply_operator(lambda source: given.append(source) or other, source, Source) is other
+    assert source.pipe(lambda source: given.append(source) or other) is other
     assert given == [source]
 
 

@@ -9,7 +9,7 @@ import trio
 from penstock.api import AlreadySubscribed, BytesList, UsageError
 from penstock.streams import Topic, as_source, collect, empty, from_batches, generate, subscribe
 from tests.core._helpers import quiet
-from tests.core.test_ready_elements import Harness, Recorder
+from tests.streams.test_ready_iterators import Harness, Recorder
 
 
 class Batches:

@@ -5,7 +5,7 @@ import trio
 from penstock.api import Publisher
 from penstock.core import log_violation
 from penstock.streams import from_iterable
-from penstock.streams._bound_publisher import BoundPublisher
+from penstock.streams._source import BoundPublisher
 from penstock.testing import ManualSubscriber
 
 

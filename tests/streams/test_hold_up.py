@@ -11,7 +11,7 @@ import trio
 from penstock.api import Publisher, Subscriber, UsageError
 from penstock.core import Scope
 from penstock.streams import SlowPolicy, Topic, from_publisher
-from penstock.streams._hold_up import check_hold_up, held_up, hold_up_bound_of
+from penstock.streams._slow_subscribers import check_hold_up, held_up, hold_up_bound_of
 from tests.core._foreign import Recorder
 
 

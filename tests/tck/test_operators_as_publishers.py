@@ -372,7 +372,7 @@ ROWS = [
         declares=_LOSSY,
     ),
     Row(name="timeout", build=lambda up, n, *e: pipe(up(n, *e), ops.timeout(5))),
-    # --- _repeat.py
+    # --- _resubscribe.py
     Row(
         name="repeat",
         build=lambda up, n: (
@@ -382,7 +382,6 @@ ROWS = [
         declares={"eager_completion": False},
     ),
     Row(name="repeat", variant="once", build=lambda up, n, *e: pipe(up(n, *e), ops.repeat(1))),
-    # --- _recover.py
     Row(
         name="retry",
         build=lambda up, n: pipe(_failing_every_second_time(n), ops.retry(2, backoff=PACE)),

@@ -141,9 +141,8 @@ ROWS: dict[str, dict[str, Any]] = {
     "delay": _row(ops.delay(0.001), settle_seconds=5.0, **_ERRORS_OVERTAKE),
     "sample": _row(ops.sample(1), reports=False, **_ERRORS_OVERTAKE, **_CLOCKED),
     "timeout": _row(ops.timeout(10**6), eager_completion=True),
-    # --- _repeat.py
+    # --- _resubscribe.py
     "repeat": _row(ops.repeat(1), eager_completion=True),
-    # --- _recover.py
     "retry": _row(ops.retry(3), recovers=True, eager_completion=True),
     "on_error_resume": _row(
         ops.on_error_resume(penstock.empty()), recovers=True, eager_completion=True

@@ -20,7 +20,6 @@ from penstock.core._parked_task import WOKEN, ParkedTask
 from penstock.core._positioned_stream import PositionedStream
 from penstock.core._publisher_guard import PublisherGuard, ViolationSink
 from penstock.core._pump import Pump
-from penstock.core._ready_elements import COLLECTIONS, ChannelIterator, CollectionIterator
 from penstock.core._relay import CountingRelay, ElementRelay, EndedSubscription, Relay
 from penstock.core._scope import (
     CLEANUP_SECONDS,
@@ -40,14 +39,11 @@ from penstock.core._tapped_stream import TappedStream, size_of
 
 __all__ = [
     "CLEANUP_SECONDS",
-    "COLLECTIONS",
     "DEFAULT_DEMAND",
     "LOG",
     "TURN_SECONDS",
     "WOKEN",
-    "ChannelIterator",
     "ChildScope",
-    "CollectionIterator",
     "CountingRelay",
     "ElementRelay",
     "EndedSubscription",

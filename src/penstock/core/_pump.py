@@ -17,20 +17,22 @@ Rules of this file:
 A `BatchingSubscriber` lends its open batch: the pump appends the elements that fit itself, because
 a call for each element costs more than all the other work on it. Every other element is signalled
 with `on_next`. For a `ConvertingSubscriber` the pump also converts. Elements that the iterator has
-at hand (`_ready_elements.py`) go in one call to subscribers that take lists.
+at hand (`ReadyElements`) go in one call to subscribers that take lists.
 """
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
 from functools import partial
+from itertools import takewhile
 from time import monotonic
-from typing import Any, Final, Generic, TypeVar, cast
+from typing import Any, Final, Generic, Protocol, TypeVar, cast
 
 import trio
 
 from penstock.api import (
     UNBOUNDED,
     BatchingSubscriber,
+    BytesList,
     ConvertingSubscriber,
     PublisherStopped,
     SharedBatch,
@@ -44,10 +46,10 @@ from penstock.api import (
 from penstock.core._iterator_lease import IteratorLease
 from penstock.core._parked_task import ParkedTask
 from penstock.core._pulled_iterator import PulledIterator
-from penstock.core._ready_elements import ReadyElements, before_none
 from penstock.core._scope import Scope
 
 T = TypeVar("T")
+T_co = TypeVar("T_co", covariant=True)
 
 
 FIRST_BURST: Final = 32
@@ -123,6 +125,30 @@ NO_BATCH: Final[SharedBatch] = _ClosedBatch()
 """Stands in for a batch when the subscriber has none open, so
 that the loop over elements needs no second comparison.
 """
+
+
+_NONE: Final = type(None)
+
+
+def before_none(elements: Sequence[T]) -> Sequence[T]:
+    """Return the elements in front of the first None; all of them if None is not there."""
+    kind: type = type(elements)  # by itself, so that the type of the result does not change
+    if kind is BytesList:
+        return elements
+    # By type and in C. `None in elements` would call `__eq__` of each,
+    # which some objects answer with an array.
+    if _NONE not in set(map(type, elements)):
+        return elements
+    return list(takewhile(lambda element: element is not None, elements))
+
+
+class ReadyElements(Protocol[T_co]):
+    """An async iterator that may have several elements at hand."""
+
+    def take_ready(self, most: int, /) -> Sequence[T_co]:
+        """Return up to `most` elements that are there now; none if the next element must be
+        awaited, or the end has come.
+        """
 
 
 class Pump(Subscription, Generic[T]):

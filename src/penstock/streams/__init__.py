@@ -9,7 +9,7 @@ from penstock.streams._callback import CallbackSubscriber
 from penstock.streams._mailbox import MailboxRules, MailboxSubscriber
 from penstock.streams._open import open_into, subscribe
 from penstock.streams._sinks import COLLECT_LIMIT, collect, first, for_each, to_channel
-from penstock.streams._slow_policy import SlowPolicy
+from penstock.streams._slow_subscribers import SlowPolicy
 from penstock.streams._source import Group, Operator, Source, Streamable
 from penstock.streams._sources import (
     as_source,

@@ -16,9 +16,11 @@ Rules of this file:
   `ops` import one another. The import here is the last line.
 """
 
+import inspect
 import random
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, Awaitable, Callable, Iterable
+from functools import partial
 from typing import Any, Generic, Protocol, TypeAlias, TypeGuard, TypeVar, overload
 
 import trio
@@ -29,13 +31,13 @@ from penstock.core import (
     DEFAULT_DEMAND,
     Report,
     Scope,
+    SubscriberGuard,
     check_cleanup_timeout,
     check_hook,
     log_violation,
+    name_of,
 )
-from penstock.streams._apply_operator import apply_operator
-from penstock.streams._bound_publisher import BoundPublisher
-from penstock.streams._slow_policy import SlowPolicy
+from penstock.streams._slow_subscribers import SlowPolicy, hold_up_bound_of
 
 A = TypeVar("A")
 B = TypeVar("B")
@@ -180,7 +182,7 @@ class Source(ABC, Generic[T_co]):
         """
         piped: Source[Any] = self
         for operator in operators:
-            piped = apply_operator(operator, piped, Source)
+            piped = _apply(operator, piped)
         return piped
 
     # --- elements left out
@@ -565,6 +567,67 @@ class Source(ABC, Generic[T_co]):
         that ``source(error)`` returns.
         """
         return self.pipe(ops.on_error_resume(source))
+
+
+def _apply(operator: object, source: Source[Any]) -> Source[Any]:
+    """Return ``operator(source)``. Raises UsageError if `operator` is not an operator: mostly it is
+    a function of one element, and the error says what to write.
+    """
+    if not callable(operator):
+        raise UsageError(
+            f"pipe() was given {shown(operator)}, which is not an operator; {_advice(operator)}"
+        )
+    try:
+        result: object = operator(source)
+    except (TypeError, AttributeError) as error:
+        # A function of one element fails so when it gets a source.
+        error.add_note(f"pipe() calls an operator with a source; {_advice(operator)}")
+        raise
+    if isinstance(result, Source):
+        return result
+    if inspect.iscoroutine(result):
+        result.close()  # else Python warns that it was never awaited, which is not the mistake
+    raise UsageError(
+        f"pipe() was given {name_of(operator)}, which is not an operator: it returned "
+        f"{shown(result)} and not a source; {_advice(operator)}"
+    )
+
+
+def _advice(operator: object) -> str:
+    return f"to apply a function to each element, write map({name_of(operator)})"
+
+
+class BoundPublisher(Publisher[T_co]):
+    """A source and the nursery that runs its streams, as a `Publisher` of the standard."""
+
+    __slots__ = ("__weakref__", "_cleanup_timeout", "_nursery", "_on_violation", "_source")
+
+    def __init__(
+        self,
+        source: Source[T_co],
+        nursery: trio.Nursery,
+        on_violation: Report,
+        cleanup_timeout: float,
+    ) -> None:
+        self._source = source
+        self._nursery = nursery
+        self._on_violation = on_violation
+        self._cleanup_timeout = cleanup_timeout
+
+    def subscribe(self, subscriber: Subscriber[T_co], /) -> None:
+        # A scope for each subscriber: its failures and its end concern no other one.
+        scope = Scope(
+            self._nursery,
+            on_violation=self._on_violation,
+            cleanup_timeout=self._cleanup_timeout,
+            max_hold_up=hold_up_bound_of(subscriber),
+        )
+        SubscriberGuard.insert_between(
+            partial(self._source.attach, scope=scope), subscriber, self._on_violation
+        )
+
+    def __repr__(self) -> str:
+        return f"<publisher of {self._source!r}>"
 
 
 class Group(Source[T_co], Generic[K_co, T_co]):

@@ -32,9 +32,6 @@ from penstock.api import (
     shown,
 )
 from penstock.core import (
-    COLLECTIONS,
-    ChannelIterator,
-    CollectionIterator,
     EndedSubscription,
     IteratorLease,
     PublisherGuard,
@@ -47,7 +44,12 @@ from penstock.core import (
     name_of,
     take_lease,
 )
-from penstock.streams._batch_iterator import BatchIterator
+from penstock.streams._ready_iterators import (
+    COLLECTIONS,
+    BatchIterator,
+    ChannelIterator,
+    CollectionIterator,
+)
 from penstock.streams._source import Source, Streamable
 
 T = TypeVar("T")

@@ -328,7 +328,7 @@ PROMISES: Final[list[Promise]] = [
         buffer_words="1 element",
     ),
     Promise(name="timeout", make=lambda harness: ops.timeout(60)),
-    # --- _recover.py
+    # --- _resubscribe.py
     Promise(name="repeat", make=lambda harness: ops.repeat(2), after_complete=(), after_all=()),
     Promise(name="retry", make=lambda harness: ops.retry(3), after_error=()),
     Promise(

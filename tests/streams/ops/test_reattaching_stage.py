@@ -5,7 +5,7 @@ The tests of `retry` and `repeat` cover its use.
 from typing import Any
 
 from penstock.api import UNBOUNDED
-from penstock.streams.ops._reattaching_stage import ReattachingStage
+from penstock.streams.ops._resubscribe import ReattachingStage
 from penstock.streams.ops._stage import StageOperator
 from tests.streams.ops.harness import OperatorHarness, ScriptedError
 

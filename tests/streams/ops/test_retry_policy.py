@@ -8,7 +8,7 @@ import pytest
 
 from penstock import ops
 from penstock.api import UsageError
-from penstock.streams.ops._retry_policy import RetryPolicy
+from penstock.streams.ops._resubscribe import RetryPolicy
 
 USUAL: dict[str, Any] = {
     "attempts": 3,

@@ -31,8 +31,7 @@ from penstock.streams.ops._operator import (
 from penstock.streams.ops._pipe import pipe
 from penstock.streams.ops._processor import processor
 from penstock.streams.ops._record import record
-from penstock.streams.ops._recover import on_error_resume, retry
-from penstock.streams.ops._repeat import repeat
+from penstock.streams.ops._resubscribe import on_error_resume, repeat, retry
 from penstock.streams.ops._select import (
     distinct_until_changed,
     filter,  # noqa: A004  # the usual name of this operator

@@ -30,7 +30,7 @@ from penstock.api import (
     add_demand,
 )
 from penstock.core import Report, Scope, SubscriberGuard
-from penstock.streams._hold_up import hold_up_bound_of
+from penstock.streams._slow_subscribers import hold_up_bound_of
 from penstock.streams.ops._hold_up_watch import HoldUpWatch
 from penstock.streams.ops._stage import ENDED_UPSTREAM
 from penstock.streams.ops._step import WINDOW

@@ -8,7 +8,7 @@ import attrs
 
 from penstock.api import LimitExceeded, Subscriber, UsageError, shown
 from penstock.core import Scope, name_of
-from penstock.streams._slow_policy import SlowPolicy
+from penstock.streams._slow_subscribers import SlowPolicy
 from penstock.streams._source import Group, Operator, Source
 from penstock.streams.ops._holding_stage import HoldingStage
 from penstock.streams.ops._inner_source import InnerSource

@@ -19,7 +19,7 @@ import trio
 
 from penstock.api import SlowSubscriber
 from penstock.core import Scope
-from penstock.streams._hold_up import held_up
+from penstock.streams._slow_subscribers import held_up
 from penstock.streams.ops._timer import Timer
 
 K = TypeVar("K")

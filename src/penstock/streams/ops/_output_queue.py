@@ -26,7 +26,7 @@ from penstock.api import (
     add_demand,
     shown,
 )
-from penstock.streams._slow_policy import SlowPolicy
+from penstock.streams._slow_subscribers import SlowPolicy
 from penstock.streams.ops._step import WINDOW
 
 T = TypeVar("T")

@@ -26,7 +26,7 @@ from penstock.core import (
     has_closed,
     log_violation,
 )
-from penstock.streams._hold_up import check_hold_up
+from penstock.streams._slow_subscribers import check_hold_up
 from penstock.streams._source import Operator, Source
 from penstock.streams._sources import failed
 from penstock.streams.ops._fan_out import FanOut

@@ -20,8 +20,7 @@ import trio
 
 from penstock.api import Subscriber, Subscription, UsageError, shown
 from penstock.core import Report, Scope, check_hook, log_violation
-from penstock.streams._hold_up import check_hold_up
-from penstock.streams._slow_policy import SlowPolicy
+from penstock.streams._slow_subscribers import SlowPolicy, check_hold_up
 from penstock.streams._source import Source
 from penstock.streams.ops._hold_up_watch import HoldUpWatch
 from penstock.streams.ops._operator import OperatorBase, SameTypeOperator

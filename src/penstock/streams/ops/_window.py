@@ -5,7 +5,7 @@ from typing import Any, TypeVar
 
 from penstock.api import UNBOUNDED, Subscriber
 from penstock.core import Scope, check_seconds
-from penstock.streams._slow_policy import SlowPolicy
+from penstock.streams._slow_subscribers import SlowPolicy
 from penstock.streams._source import Source
 from penstock.streams.ops._holding_stage import HoldingStage
 from penstock.streams.ops._inner_source import InnerSource

@@ -1,18 +1,40 @@
-"""The bound on how long one subscriber may hold up a publisher that gives its elements to many,
-at the pace of the slowest.
+"""Subscribers that lag: what a publisher of many subscribers does with one (`SlowPolicy`), and the
+bound on how long one of them may hold up the others.
 
-A subscriber that requests nothing stops such a publisher for all others. Inside one process that is
-the program's own choice: there is no bound unless the publisher sets one. A subscriber behind a
-network is a stranger: if the publisher sets no bound, it has that of its scope,
-`Scope.max_hold_up`.
+A subscriber that requests nothing stops a publisher that goes at the pace of the slowest. Inside
+one process that is the program's own choice: there is no bound unless the publisher sets one. A
+subscriber at the other end of a network is a stranger: if the publisher sets no bound, it has that
+of its scope, `Scope.max_hold_up`.
 """
 
+import enum
 from math import inf
 from typing import Any, Final
 
 from penstock.api import SlowSubscriber, Subscriber, UsageError, shown
 from penstock.core import PublisherGuard
-from penstock.streams._slow_policy import SlowPolicy
+
+
+class SlowPolicy(enum.Enum):
+    """The answer of a topic to a subscriber that has no demand left and no room in its buffer."""
+
+    WAIT = "wait"
+    """`publish` waits for the slowest, for `max_hold_up` seconds at most if the topic has
+    that bound. Nothing is lost.
+    """
+
+    DROP_OLDEST = "drop oldest"
+    """The oldest element in its buffer is dropped."""
+
+    DROP_NEWEST = "drop newest"
+    """The subscriber misses the element that is being published."""
+
+    LATEST = "latest"
+    """Its buffer holds one element, the newest of those published since it joined."""
+
+    FAIL = "fail"
+    """The subscriber gets `on_error(SlowSubscriber)`. Other subscribers are not affected."""
+
 
 IN_PROCESS: Final = inf
 """The bound of a subscriber inside the process: none."""

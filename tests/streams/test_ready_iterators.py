@@ -9,8 +9,9 @@ import pytest
 import trio
 
 from penstock.api import BytesList, UsageError
-from penstock.core._ready_elements import CollectionIterator, before_none
+from penstock.core._pump import before_none
 from penstock.streams import Source, as_source, from_channel, from_iterable, subscribe
+from penstock.streams._ready_iterators import CollectionIterator
 from tests.core._foreign import Recorder
 from tests.core._helpers import Reports, quiet
 
