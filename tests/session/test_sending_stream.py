@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from penstock.api import PRIVATE, TAKEN, AlreadySubscribed, PublicError, PublisherFailed, Subscriber
-from penstock.session import SendingStream
+from penstock.session import SendingEvent, SendingStream
 from penstock.session._channel import MAX_LARGE
 from penstock.session._reasons import explain_stream_end
 from tests.session._pair import (
@@ -126,12 +126,12 @@ def test_an_answer_and_its_end_cross_in_one_go() -> None:
     """The id is free, and `when_over` is called once."""
     pair = Pair()
     call, stream, subscriber = accept_call(pair)
-    over: list[bool] = []
-    stream.when_over = lambda: over.append(stream.is_ended)
+    over: list[tuple[bool, SendingEvent]] = []
+    stream.when_over = lambda ended, event: over.append((ended.is_ended, event))
     stream.answer(b"value")
     pair.settle()
     assert (subscriber.elements, subscriber.ends) == ([b"value"], ["complete"])
-    assert (call.requests, call.cancels, over) == ([1], 0, [True])
+    assert (call.requests, call.cancels, over) == ([1], 0, [(True, SendingEvent.FLUSHED)])
     assert not pair.server.session.streams.serving
 
 

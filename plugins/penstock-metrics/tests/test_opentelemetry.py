@@ -35,9 +35,7 @@ async def test_each_metric_is_an_instrument(autojump_clock: trio.testing.MockClo
     measurements, reader = Measurements(), InMemoryMetricReader()
     provider = MeterProvider([reader])
     instrument(provider, measurements=measurements)
-    async with penstock.serve(
-        quotes_service(), "memory://test", registry=registry_with(measurements)
-    ) as server:
+    async with penstock.serve(quotes_service(), "memory://test") as server:
         with measurements.collect(server):
             async with penstock.connect("memory://test", registry=registry_with(object())) as peer:
                 for number in (1, 2):

@@ -2,6 +2,7 @@
 every metric with its samples, from any thread, with a bounded number of labels.
 """
 
+from typing import Any
 from urllib.request import urlopen
 
 import penstock_metrics
@@ -9,18 +10,21 @@ import pytest
 import trio
 from _metrics_helpers import collector_registry, quotes_service, registry_with, samples
 from penstock_metrics import METRICS, MOST_LABELS, OTHER, Measurements
-from penstock_metrics._publishers import Publishers
+from penstock_metrics._publishers import Labels
+from penstock_metrics._snapshot import Snapshot
 from prometheus_client import CollectorRegistry, generate_latest, start_http_server
 
 import penstock
 from penstock.spi import (
+    DirectionStatistics,
     Outcome,
-    StreamEnded,
-    StreamOpened,
+    PublisherStatistics,
+    ServerStatistics,
     TransportOptions,
     build_registry,
     parse_url,
 )
+from penstock.testing import ManualSubscriber
 
 SERVED = {
     "penstock_accepted_connections_total": 1,
@@ -67,9 +71,7 @@ async def test_a_page_has_every_sample_of_a_server(autojump_clock: trio.testing.
     """A stream that has ended, a request, and a stream that waits for its second element."""
     measurements = Measurements()
     page = collector_registry(measurements)
-    async with penstock.serve(
-        quotes_service(), "memory://test", registry=registry_with(measurements)
-    ) as server:
+    async with penstock.serve(quotes_service(), "memory://test") as server:
         with measurements.collect(server):
             async with penstock.connect("memory://test", registry=registry_with(object())) as peer:
                 async with peer.subscribe("quotes/EURUSD") as stream:
@@ -232,58 +234,44 @@ def test_every_metric_is_named_by_the_conventions_of_prometheus() -> None:
 # --- labels
 
 
-def _opened(pattern: str, *, outbound: bool = True) -> StreamOpened:
-    return StreamOpened(
-        connection=1, stream=1, publisher="chosen by a peer", outbound=outbound, pattern=pattern
+def _record(*patterns: str) -> ServerStatistics:
+    """Return the record of a server with these publishers, each with one stream that has failed
+    and one that is open.
+    """
+    publisher = PublisherStatistics(
+        streams=1, ended={Outcome.FAILED: 1, Outcome.LOST: 0}, elements=3, bytes=5, seconds=2.0
     )
-
-
-def _ended(pattern: str) -> StreamEnded:
-    return StreamEnded(
-        connection=1,
-        stream=1,
-        outbound=True,
-        outcome=Outcome.FAILED,
-        elements=3,
-        bytes=5,
-        duration=2.0,
-        pattern=pattern,
+    none = DirectionStatistics()
+    return ServerStatistics(
+        age=1.0,
+        connections={},
+        handshaking=0,
+        accepted=0,
+        sending=none,
+        receiving=none,
+        sent_bytes=0,
+        received_bytes=0,
+        buffered_bytes=0,
+        memory_budget=0,
+        refused={},
+        publishers=dict.fromkeys(patterns, publisher),
     )
 
 
 def test_publishers_beyond_the_bound_share_a_label() -> None:
-    """A stream that was counted under a label when it began is counted under the same one
-    when it ends.
-    """
-    publishers = Publishers(most=2)
-    for pattern in ("", "a", "b", "c", "a", "d"):
-        publishers.open(_opened(pattern))
-    assert {label: counts.open for label, counts in publishers.counts.items()} == {
+    """Each keeps the label that it had first: a counter must not move to another one."""
+    labels, snapshot = Labels(most=2), Snapshot()
+    snapshot.add(_record("", "a", "b", "c"), labels)
+    snapshot.add(_record("d", "a"), labels)
+    snapshot.add_ended(_record("b", "c"), labels)
+    assert {label: counts.open for label, counts in snapshot.publishers.items()} == {
         OTHER: 3,
         "a": 2,
         "b": 1,
     }
-    for pattern in ("c", "a", ""):
-        publishers.end(_ended(pattern))
-    assert {label: counts.open for label, counts in publishers.counts.items()} == {
-        OTHER: 1,
-        "a": 1,
-        "b": 1,
-    }
-    counts = publishers.counts[OTHER]
-    assert (counts.elements, counts.bytes, counts.seconds, counts.ended) == (
-        6,
-        10,
-        4.0,
-        {Outcome.FAILED: 2},
-    )
-
-
-def test_a_stream_of_a_peer_has_no_label() -> None:
-    """Its publisher is not one of this process."""
-    publishers = Publishers()
-    publishers.open(_opened("", outbound=False))
-    assert publishers.counts == {}
+    counts = snapshot.publishers[OTHER]
+    assert (counts.elements, counts.bytes, counts.seconds) == (12, 20, 8.0)
+    assert counts.ended == {Outcome.FAILED: 4}
 
 
 async def test_names_that_peers_choose_make_no_labels(
@@ -291,12 +279,66 @@ async def test_names_that_peers_choose_make_no_labels(
 ) -> None:
     """A client that asks for a thousand names makes one label."""
     measurements = Measurements()
-    service, registry = quotes_service(), registry_with(measurements)
     async with (
-        penstock.serve(service, "memory://test", registry=registry),
+        penstock.serve(quotes_service(), "memory://test") as server,
         penstock.connect("memory://test") as peer,
     ):
         for number in range(MOST_LABELS + 100):
             async with peer.subscribe(f"quotes/{number}") as stream:
                 assert len([element async for element in stream]) == 2
-    assert measurements.take().publishers.keys() == {"quotes/{symbol}"}
+        with measurements.collect(server):
+            assert measurements.take().publishers.keys() == {"quotes/{symbol}"}
+
+
+async def test_streams_before_the_first_scrape_are_counted(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A server that is collected late has all streams since it began; their durations are added
+    up from then on.
+    """
+    measurements = Measurements()
+    async with (
+        penstock.serve(quotes_service(), "memory://test") as server,
+        penstock.connect("memory://test") as peer,
+    ):
+        await _leave_after(peer, 5)
+        with measurements.collect(server):
+            await _leave_after(peer, 7)
+            found = measurements.take().publishers["quiet"]
+    assert (found.open, found.ended, found.elements) == (0, {Outcome.CANCELLED: 2}, 2)
+    assert found.seconds == pytest.approx(7)
+
+
+async def _leave_after(peer: penstock.Peer, seconds: float) -> None:
+    async with peer.subscribe("quiet") as stream:
+        assert await anext(stream) == b"one"
+        await trio.sleep(seconds)
+    await trio.testing.wait_all_tasks_blocked()
+
+
+async def test_each_outcome_is_counted(autojump_clock: trio.testing.MockClock) -> None:
+    """Completed, failed, cancelled, and lost with the connection; a denied name is a failure."""
+    measurements = Measurements()
+    async with penstock.serve(quotes_service(), "memory://test") as server:
+        with measurements.collect(server):
+            async with penstock.connect("memory://test") as peer:
+                async with peer.subscribe("quotes/EURUSD") as stream:
+                    assert len([element async for element in stream]) == 2
+                with pytest.raises(penstock.PublisherFailed):
+                    async with peer.subscribe("failing") as stream:
+                        assert len([element async for element in stream]) == 1
+                async with peer.subscribe("quiet") as stream:
+                    assert await anext(stream) == b"one"
+                await trio.testing.wait_all_tasks_blocked()
+                reader = ManualSubscriber()
+                source: Any = peer.source("quiet")
+                source.attach(reader)
+                reader.request(1)
+                await trio.testing.wait_all_tasks_blocked()
+            await trio.testing.wait_all_tasks_blocked()
+            found = measurements.take().publishers
+    assert {name: dict(counts.ended) for name, counts in found.items()} == {
+        "quotes/{symbol}": {Outcome.COMPLETED: 1},
+        "failing": {Outcome.FAILED: 1},
+        "quiet": {Outcome.CANCELLED: 1, Outcome.LOST: 1},
+    }

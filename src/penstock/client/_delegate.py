@@ -8,7 +8,7 @@ from typing import Any
 
 import attrs
 
-from penstock.api import NO_SUCH
+from penstock.api import NO_SUCH, NotAvailable
 from penstock.client._published import failed_publisher
 from penstock.client._reports import report
 from penstock.client._settings import EndpointSettings
@@ -72,7 +72,9 @@ class ClientDelegate:
 
     def on_publisher_failed(self, stream: SendingStream, error: BaseException) -> None:
         """Report the failure of a publisher of the program."""
-        report(self.settings.on_violation, failed_publisher(error))
+        # A publisher that denies its name has not failed.
+        if not isinstance(error, NotAvailable):
+            report(self.settings.on_violation, failed_publisher(error))
 
     def on_stream_refused(self, stream: SendingStream, reason: str) -> None:
         """Do nothing: the peer was told."""

@@ -33,9 +33,10 @@ from penstock.core._scope import (
     log_violation,
     report,
 )
+from penstock.core._signal_counter import SignalCounter
 from penstock.core._stream import DEFAULT_DEMAND, TURN_SECONDS, Stream
 from penstock.core._subscriber_guard import SubscriberGuard
-from penstock.core._tapped_stream import TappedStream, size_of
+from penstock.core._tapped_relay import StreamTap, TappedRelay, Taps, size_of
 
 __all__ = [
     "CLEANUP_SECONDS",
@@ -56,9 +57,12 @@ __all__ = [
     "Relay",
     "Report",
     "Scope",
+    "SignalCounter",
     "Stream",
+    "StreamTap",
     "SubscriberGuard",
-    "TappedStream",
+    "TappedRelay",
+    "Taps",
     "ViolationSink",
     "already_subscribed",
     "check_cleanup_timeout",

@@ -39,7 +39,7 @@ class SignalCounter:
         self._each = tap.each_signal
         self._count = self._size = self._first = self._last = self._longest = 0
 
-    def elements(self, n: int, size: int) -> int:
+    def elements(self, n: int, size: int, /) -> int:
         """Count `n` elements of `size` bytes that are about to pass.
         Return the time, for `returned`.
         """
@@ -55,7 +55,7 @@ class SignalCounter:
             self.flush()
         return now
 
-    def signal(self, kind: SignalKind, n: int = 0) -> int:
+    def signal(self, kind: SignalKind, n: int = 0, _error: BaseException | None = None, /) -> int:
         """Make the row of another signal that is about to pass, behind that of the elements
         before it. Return the time.
         """
@@ -70,7 +70,7 @@ class SignalCounter:
             self._give_up(error)
         return now
 
-    def returned(self, began: int) -> None:
+    def returned(self, began: int, /) -> None:
         """Note how long the signal that began at `began` has taken."""
         # The longest since the last row: among a thousand fast calls one slow call must be seen.
         took = perf_counter_ns() - began

@@ -39,7 +39,7 @@ from penstock.session._reasons import (
     explain_stream_end,
     no_room_refusal,
 )
-from penstock.session._receiving_stream import ANSWERED, ReceivingStream
+from penstock.session._receiving_stream import ANSWERED, ReceivingStream, pass_by
 from penstock.session._release import release_session
 from penstock.session._request_data import RequestData, TooMuchDataError, longest_data
 from penstock.session._resume import (
@@ -53,11 +53,11 @@ from penstock.session._resume import (
     rewind,
 )
 from penstock.session._retained_bytes import RetainedBytes
-from penstock.session._sending_stream import SendingStream
+from penstock.session._sending_stream import SendingStream, WhenOver
 from penstock.session._session import CUT, CUT_EARLY, Session
 from penstock.session._session_counts import SessionCounts
 from penstock.session._session_delegate import SessionDelegate
-from penstock.session._states import ConnectionState, ReceivingState, SendingState
+from penstock.session._states import ConnectionState, ReceivingState, SendingEvent, SendingState
 from penstock.session._stream_tables import StreamTables
 from penstock.session._token_bucket import TokenBucket
 
@@ -105,6 +105,7 @@ __all__ = [
     "Resume",
     "Resuming",
     "RetainedBytes",
+    "SendingEvent",
     "SendingState",
     "SendingStream",
     "Session",
@@ -114,6 +115,7 @@ __all__ = [
     "Takeover",
     "TokenBucket",
     "TooMuchDataError",
+    "WhenOver",
     "check_length",
     "connection_reason",
     "draining_refusal",
@@ -123,6 +125,7 @@ __all__ = [
     "longest_data",
     "no_room_refusal",
     "own_copy",
+    "pass_by",
     "protocol_detector",
     "refusal_for",
     "release_session",

@@ -465,3 +465,10 @@ def choose_decoder(stream: ReceivingStream, serializer: str | None, schema: str)
         subscriber = on_content(serializer, schema)
         if stream._subscriber is not None:  # noqa: SLF001  # it may have cancelled, because it cannot read them
             stream._subscriber = subscriber  # noqa: SLF001  # as above
+
+
+def pass_by(stream: ReceivingStream, relay: Subscriber[Any], subscriber: Subscriber[Any]) -> None:
+    """Let the signals of a stream go to `subscriber`, and no longer through `relay`."""
+    # An extension may have put another object in the place of the relay.
+    if stream._subscriber is relay:  # noqa: SLF001  # as above
+        stream._subscriber = subscriber  # noqa: SLF001  # as above

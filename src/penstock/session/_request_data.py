@@ -87,7 +87,7 @@ class RequestData:
                     self, stream, length, channel
                 )
                 # The stream calls it at every kind of end.
-                stream.when_over = lambda: self._drop(stream_id)
+                stream.when_over = lambda *_: self._drop(stream_id)
                 channel.budgets.partials.streams[unfinished] = None
                 if first:
                     self._add(stream_id, unfinished, first)

@@ -6,7 +6,7 @@ nothing is sent for this id (rule 1.7), and the reference to the publisher is dr
 """
 
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from penstock.api import (
     NO_SUCH,
@@ -49,6 +49,11 @@ _ANSWERED: Final = SENDING_MOVES[
 ]
 
 
+WhenOver: TypeAlias = Callable[["SendingStream", SendingEvent], None]
+"""Called once for a stream that has ended: FLUSHED if its publisher had completed, else the event
+that ended it."""
+
+
 class SendingStream(ElementSender, Subscriber[bytes]):
     """A stream that the peer has opened."""
 
@@ -89,8 +94,13 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         """When the stream was first seen without demand and without anything to send.
         A request ends that.
         """
-        self.when_over: Callable[[], None] | None = None
+        self.when_over: WhenOver | None = None
         """Called when the stream has ended here; its publisher may still be stopping."""
+
+    @property
+    def is_connection_closing(self) -> bool:
+        """Whether the connection is ending, or has ended."""
+        return self._channel.state.is_closing
 
     @property
     def is_ended(self) -> bool:
@@ -204,7 +214,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
         channel.owner.on_sending_ended(self)
         when_over, self.when_over = self.when_over, None
         if when_over is not None:
-            when_over()
+            when_over(self, _EVENT_FLUSHED)
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         # The peer may have cancelled while the publisher was being attached.
@@ -290,6 +300,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             return
         text = text_of(error)
         reason = f"it raised NotAvailable: {text}" if text else "it raised NotAvailable"
+        self._channel.owner.on_publisher_failed(self, error)
         if self.state is _UNANNOUNCED:
             self.refuse(NO_SUCH, reason)
         else:
@@ -321,6 +332,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             # The publisher signalled these elements before the end,
             # so they go out before it (rule 1.7 speaks of later ones).
             channel.outbox.buffer += self.flush()
+        # The publisher has completed: what is lost of it now does not change how it ended.
+        outcome = _EVENT_FLUSHED if self.state is _FLUSHING else event
         self.state = SENDING_MOVES[self.state, event]
         self._longest = CLOSED  # a late element takes the slow path, which drops it
         channel.budgets.requests.requested -= self.reserved
@@ -334,15 +347,15 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             channel.outbox.remove_large(large)
             large.clear()
         self._fixed = None  # the same
-        self._leave()
+        self._leave(outcome)
         if large is not None and not channel.state.is_closing:
             channel.outbox.ask_blocked()
         return upstream
 
-    def _leave(self) -> None:
+    def _leave(self, outcome: SendingEvent) -> None:
         """Free the id, and call `when_over`."""
         self._channel.owner.on_sending_ended(self)
         # Called once, and after the id is free: the callback may look at the tables.
         when_over, self.when_over = self.when_over, None
         if when_over is not None:
-            when_over()
+            when_over(self, outcome)

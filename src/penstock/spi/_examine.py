@@ -28,6 +28,7 @@ from penstock.spi._factory import Factory
 from penstock.spi._hookspecs import GROUP
 from penstock.spi._one_line import one_line
 from penstock.spi._serializer import Serializer
+from penstock.spi._statistics import Fact
 from penstock.spi._url_source import UrlSource
 
 if TYPE_CHECKING:
@@ -55,6 +56,7 @@ class Contribution:
     encodings: tuple[Factory, ...]
     extensions: tuple[Factory, ...]
     commands: tuple[Command, ...]
+    reads: tuple[Fact, ...]
     observers: tuple[tuple[str, Callable[[Event], object]], ...]
 
 
@@ -85,6 +87,7 @@ def examine(
             hooks.offers("penstock_encodings", Factory),
             partial(_check_encoding, is_own=is_own, distribution=distribution),
         ),
+        reads=hooks.offers("penstock_reads", Fact),
         extensions=_checked(
             hooks.offers("penstock_extensions", Factory),
             lambda factory: _check_id(factory, is_own=is_own),

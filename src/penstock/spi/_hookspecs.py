@@ -33,6 +33,7 @@ from penstock.spi._events import (
 )
 from penstock.spi._factory import Factory
 from penstock.spi._serializer import Serializer
+from penstock.spi._statistics import Fact
 from penstock.spi._url_source import UrlSource
 
 if TYPE_CHECKING:
@@ -117,6 +118,15 @@ def penstock_commands() -> Iterable[Command]:  # type: ignore[empty-body]  # a s
 
     Called once for each registry. A name that two plugins claim goes to neither of them, and the
     names of penstock's own commands go to no plugin.
+    """
+
+
+@_spec
+def penstock_reads() -> Iterable[Fact]:  # type: ignore[empty-body]  # a specification
+    """Facts that the plugin reads from statistics, and that are kept for it only. Since 0.1.
+
+    Called once for each registry. A fact is kept from then on, also while nobody asks for it: so
+    it is right when it is asked for the first time.
     """
 
 

@@ -35,6 +35,7 @@ from penstock.spi._finding import (
 )
 from penstock.spi._name_claims import ClaimKey, NameClaim, quoted, settle
 from penstock.spi._serializer import Serializer
+from penstock.spi._statistics import Fact
 from penstock.spi._url_source import UrlSource
 
 if TYPE_CHECKING:
@@ -117,6 +118,9 @@ class Registry:
 
     events: Events
     """Reports to the observers among the plugins."""
+
+    reads: frozenset[Fact] = frozenset()
+    """The facts that a plugin reads: what nobody reads is not kept."""
 
     plugins: tuple[PluginReport, ...]
     """Every plugin that was found, penstock's own first."""
@@ -233,6 +237,7 @@ class _Builder:
         self._reports: list[PluginReport] = []
         self._problems: list[Problem] = []
         self._claims: list[NameClaim] = []
+        self._reads: set[Fact] = set()
         self._observers: list[tuple[str, str, Callable[[Event], object]]] = []
 
     def _report_problem(self, plugin: str, message: str) -> None:
@@ -303,6 +308,7 @@ class _Builder:
             self._report_problem(name, f"{error}. It was left out")
             return
         self._reports.append(report(status=PluginStatus.ACTIVE, offers=_summary(contribution)))
+        self._reads.update(contribution.reads)
         self._claims += [
             NameClaim(plugin=name, is_own=is_own, kind=kind, name=claimed, offer=offer)
             for kind, claimed, offer in claims_of(contribution)
@@ -334,6 +340,7 @@ class _Builder:
             encodings=_table(settlement.granted, "encoding"),
             extensions=_table(settlement.granted, "extension"),
             commands=_table(settlement.granted, "command"),
+            reads=frozenset(self._reads),
             events=Events.of(self._observers),
             plugins=tuple(self._reports),
             problems=tuple(self._problems),
@@ -357,6 +364,7 @@ def _summary(contribution: Contribution) -> tuple[str, ...]:
     )
     return (
         *offers,
+        *(f"reads {fact.value}" for fact in contribution.reads),
         *sorted(
             {f"observes {hook.removeprefix('penstock_')}" for hook, _ in contribution.observers}
         ),

@@ -9,11 +9,13 @@ Rules of this file:
   connections keep for their own work.
 """
 
+import enum
 from collections.abc import Mapping
 from typing import TypeAlias
 
 import attrs
 
+from penstock.spi._events import Outcome
 from penstock.spi._peer_identity import PeerIdentity
 
 
@@ -75,6 +77,37 @@ class DirectionStatistics:
     without_elements: StalledStream | None = None
     """The same of the streams that have demand:
     the publisher has nothing to publish, or the network does not carry it.
+    """
+
+
+class Fact(enum.Enum):
+    """What costs something to keep, and so is kept only if a plugin says that it reads it: see
+    the hook `penstock_reads`.
+    """
+
+    PUBLISHERS = "publishers"
+    """`ServerStatistics.publishers` and `PeerStatistics.publishers`."""
+
+
+@attrs.frozen(kw_only=True)
+class PublisherStatistics:
+    """The streams and requests that a publisher of this side has served."""
+
+    streams: int = 0
+    """Those that are open now."""
+
+    ended: Mapping[Outcome, int] = attrs.field(factory=dict)
+    """Those that have ended, since the beginning, by outcome."""
+
+    elements: int = 0
+    """The elements of those that have ended."""
+
+    bytes: int = 0
+    """Their bytes, without headers."""
+
+    seconds: float = 0.0
+    """The durations of those that have ended since `statistics()` was called for the first time,
+    added up: before that nobody reads them, and a clock costs more than all the other numbers.
     """
 
 
@@ -152,6 +185,13 @@ class PeerStatistics:
     resumed: int = 0
     """How often it went on over another transport."""
 
+    publishers: Mapping[str, PublisherStatistics] = attrs.field(factory=dict)
+    """What each publisher has done that this side offers to the peer, by name or pattern.
+
+    Empty for a connection of a server, whose own statistics have it, and if no plugin has
+    `Fact.PUBLISHERS`.
+    """
+
 
 @attrs.frozen(kw_only=True)
 class ServerStatistics:
@@ -201,3 +241,8 @@ class ServerStatistics:
 
     resumed: int = 0
     """How often a connection went on over another transport, since the beginning."""
+
+    publishers: Mapping[str, PublisherStatistics] = attrs.field(factory=dict)
+    """What each publisher of the service has done, by the name or pattern under which it is
+    offered; requests whose data is no name are under "". Empty if no plugin has `Fact.PUBLISHERS`.
+    """

@@ -17,7 +17,11 @@ from penstock.api import (
     UsageError,
 )
 from penstock.runtime import Service, connect, serve, subscribe
-from penstock.runtime.connection._event_reporting import ConnectionEvents
+from penstock.runtime.connection._event_reporting import (
+    ConnectionEvents,
+    ObservedStream,
+    StreamReport,
+)
 from penstock.spi import (
     ConnectionOpened,
     Outcome,
@@ -494,9 +498,10 @@ def test_a_run_whose_bytes_are_told_is_counted_and_passed_on(
     here = Observer()
     watch = ConnectionEvents(here.registry().events, address="memory://test", accepted=False)
     watch.report_opened(PeerIdentity(address="memory://test"), "rsio")
-    observed = watch.observe(subscriber)
+    report = StreamReport(watch)
+    observed = ObservedStream(subscriber, report)
     observed.on_subscribe(Upstream())
-    observed.on_open(7, "numbers")
+    watch.report_asked(report, observed, 7, "numbers")
     observed.on_next_sized([b"a", b"b"], 2)
     observed.on_complete()
     assert subscriber.got == got
@@ -511,9 +516,10 @@ def test_after_its_end_an_observed_stream_passes_nothing_on() -> None:
     watch = ConnectionEvents(here.registry().events, address="memory://test", accepted=False)
     watch.report_opened(PeerIdentity(address="memory://test"), "rsio")
     plain, upstream = Plain(), Upstream()
-    subscribed = watch.observe(plain)
+    report = StreamReport(watch)
+    subscribed = ObservedStream(plain, report)
     subscribed.on_subscribe(upstream)
-    subscribed.on_open(7, "numbers")
+    watch.report_asked(report, subscribed, 7, "numbers")
     subscribed.on_element_size(2)
     subscribed.on_next_packed(2, b"aabb")
     subscribed.cancel()
@@ -521,10 +527,8 @@ def test_after_its_end_an_observed_stream_passes_nothing_on() -> None:
     subscribed.on_next(b"cc")
     subscribed.on_next_many([b"cc"])
     subscribed.on_next_packed(1, b"cc")
-    subscribed.on_subscribe(upstream)
     subscribed.on_complete()
     subscribed.on_error(ValueError())
-    subscribed.on_open(8, "numbers")
     assert plain.got == [b"aa", b"bb"]
     assert upstream.calls == [99, "cancel"]
     assert [(each.stream, each.outcome, each.elements) for each in here.ended] == [

@@ -10,6 +10,7 @@ import pytest
 
 from penstock.api import SignalKind
 from penstock.runtime import Service, connect, serve
+from penstock.session import ReceivingStream
 from penstock.spi import StreamOpened, build_registry, hookimpl
 from tests.runtime._taps import ListTap, Taps
 
@@ -226,3 +227,22 @@ class _Named:
     @hookimpl
     def penstock_signals(self, event: StreamOpened) -> ListTap:
         return self._taps.penstock_signals(event)
+
+
+async def test_a_stream_that_a_recorder_leaves_out_has_no_relay() -> None:
+    """Neither the elements that arrive nor those that are served pass through one."""
+    registry = build_registry([_Picky(None)])
+    async with (
+        serve(_service(), "memory://test", registry=registry) as server,
+        connect("memory://test", registry=registry) as peer,
+    ):
+        await peer.wait_accepted()
+        async with peer.subscribe("endless") as stream:
+            await anext(stream)
+            (received,) = peer._connection.session.streams.opened.values()
+            assert isinstance(received, ReceivingStream)
+            assert received._subscriber is stream
+            (client,) = server.peers
+            (served,) = client._connection.session.streams.serving.values()
+            assert client._connection._events._tapped == {}
+            assert served._upstream is not None

@@ -28,7 +28,6 @@ from penstock.runtime.service import (
     PlaceLimit,
     PublishedStreams,
     Service,
-    StreamCount,
 )
 from penstock.spi import Outcome, PeerIdentity, build_registry
 from penstock.streams import Source
@@ -43,7 +42,7 @@ class Fixture:
     def __init__(self) -> None:
         self.service = Service()
         self.told: list[Exception] = []
-        self.ended: list[tuple[Outcome | None, int]] = []
+        self.ended: list[tuple[str, Outcome]] = []
         self.closed: list[str] = []
         self.streams = PublishedStreams(
             self.service,
@@ -51,9 +50,7 @@ class Fixture:
             places=PlaceLimit(2),
             on_violation=self.told.append,
             may_open=lambda target, peer: str(target) != "secret",
-            observe=lambda _: StreamCount(
-                lambda count: self.ended.append((count.outcome, count.elements))
-            ),
+            observe=lambda pattern: lambda outcome, _: self.ended.append((pattern, outcome)),
         )
 
         @self.service.publisher("numbers/{count}", serializer="json")
@@ -100,7 +97,7 @@ async def test_elements_arrive_as_bytes_with_demand_and_in_order(fixture: Fixtur
         await trio.testing.wait_all_tasks_blocked()
     assert subscriber.elements[2:] == [b'{"n":2}']
     assert subscriber.is_completed
-    assert fixture.ended == [(Outcome.COMPLETED, 3)]
+    assert fixture.ended == [("numbers/{count}", Outcome.COMPLETED)]
 
 
 async def test_each_way_not_to_open_is_an_exception_of_its_own(fixture: Fixture) -> None:
@@ -140,7 +137,7 @@ async def test_a_place_is_free_only_when_the_publisher_has_stopped(fixture: Fixt
         fixture.streams.open("numbers/9", PEER, first := PlainSubscriber(), Scope(nursery))
         for subscriber in (first, second):
             subscriber.cancel()
-    assert [outcome for outcome, _ in fixture.ended] == [None] * 3
+    assert [outcome for _, outcome in fixture.ended] == [Outcome.CANCELLED] * 3
 
 
 async def test_a_scope_that_is_cancelled_stops_the_publisher_in_its_own_way(
@@ -194,7 +191,7 @@ async def test_a_source_that_cannot_be_attached_fails_its_stream_and_frees_the_p
             assert isinstance(fixture.told.pop(), UsageError)
             subscriber.request(1)
             subscriber.cancel()
-    assert [outcome for outcome, _ in fixture.ended] == [Outcome.FAILED] * 5
+    assert [outcome for _, outcome in fixture.ended] == [Outcome.FAILED] * 5
 
 
 def _raise_secret() -> Any:
@@ -253,26 +250,21 @@ async def test_the_subscriber_gets_no_private_text_and_the_report_is_whole(
 
 async def test_an_observer_gets_the_error_itself(fixture: Fixture) -> None:
     """It is on this side."""
-    counts: list[StreamCount] = []
-
-    def observe(_: object) -> StreamCount:
-        counts.append(StreamCount(lambda count: None))
-        return counts[0]
-
+    errors: list[BaseException | None] = []
     fixture.service.publisher("generator")(_secret_generator)
     streams = PublishedStreams(
         fixture.service,
         build_registry(),
         places=PlaceLimit(2),
         on_violation=fixture.told.append,
-        observe=observe,
+        observe=lambda _: lambda outcome, error: errors.append(error),
     )
     async with trio.open_nursery() as nursery:
         subscriber = PlainSubscriber()
         streams.open("generator", PEER, subscriber, Scope(nursery))
         subscriber.request(1)
         await trio.testing.wait_all_tasks_blocked()
-    assert counts[0].error is fixture.told[0]
+    assert errors == fixture.told
     assert str(subscriber.error) == PRIVATE
 
 

@@ -5,7 +5,7 @@ May import `penstock.spi`, `penstock.api`, attrs, prometheus_client, trio and th
 Only `opentelemetry` imports that.
 """
 
-from penstock_metrics._hooks import MEASUREMENTS, penstock_stream_ended, penstock_stream_opened
+from penstock_metrics._hooks import MEASUREMENTS, penstock_reads
 from penstock_metrics._measurements import Collected, Measurements
 from penstock_metrics._prometheus import PenstockCollector, collect
 from penstock_metrics._publishers import MOST_LABELS, OTHER
@@ -22,6 +22,5 @@ __all__ = [
     "Metric",
     "PenstockCollector",
     "collect",
-    "penstock_stream_ended",
-    "penstock_stream_opened",
+    "penstock_reads",
 ]

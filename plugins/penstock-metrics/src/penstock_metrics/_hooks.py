@@ -1,23 +1,16 @@
-"""The hooks of this plugin: they count streams by publisher, in the measurements of the process."""
+"""The hook of this plugin: it reads the numbers of each publisher, and is called for no stream."""
 
 from typing import Final
 
-from penstock.spi import StreamEnded, StreamOpened, hookimpl
+from penstock.spi import Fact, hookimpl
 from penstock_metrics._measurements import Measurements
 
 MEASUREMENTS: Final = Measurements()
-"""The measurements of this process:
-`collect` adds to them, and installing the plugin counts the streams of all publishers.
-"""
+"""The measurements of this process: `collect` adds to them."""
 
 
 @hookimpl
-def penstock_stream_opened(event: StreamOpened) -> None:
-    """Count a stream that begins."""
-    MEASUREMENTS.penstock_stream_opened(event)
-
-
-@hookimpl
-def penstock_stream_ended(event: StreamEnded) -> None:
-    """Count a stream that has ended."""
-    MEASUREMENTS.penstock_stream_ended(event)
+def penstock_reads() -> list[Fact]:
+    """Let every server and connection keep the numbers of its publishers."""
+    # Plain integers, kept from the start: so the first page that is scraped has all streams.
+    return [Fact.PUBLISHERS]

@@ -19,8 +19,8 @@ from types import TracebackType
 
 import trio
 
-from penstock.spi import PeerStatistics, ServerStatistics, StreamEnded, StreamOpened, hookimpl
-from penstock_metrics._publishers import MOST_LABELS, Publishers
+from penstock.spi import PeerStatistics, ServerStatistics
+from penstock_metrics._publishers import MOST_LABELS, Labels
 from penstock_metrics._snapshot import Measured, Snapshot
 
 
@@ -70,16 +70,14 @@ class Collected(AbstractContextManager["Collected"]):
 
 
 class Measurements:
-    """Everything that is measured in a process. It is a plugin as well:
-    as an observer it counts streams by publisher.
-    """
+    """Everything that is measured in a process."""
 
     def __init__(self, *, most_labels: int = MOST_LABELS) -> None:
         self._collected: dict[Collected, None] = {}
         self._ended = Snapshot()
         # Threads that ask at the same time must not both count a server that has ended.
         self._lock = Lock()
-        self._publishers = Publishers(most_labels)
+        self._labels = Labels(most_labels)
 
     def collect(self, source: Measured) -> Collected:
         """Collect a server or a connection from now on.
@@ -96,7 +94,7 @@ class Measurements:
         with self._lock:
             if collected in self._collected:
                 del self._collected[collected]
-                self._ended.add_ended(last)
+                self._ended.add_ended(last, self._labels)
 
     def take(self) -> Snapshot:
         """Return the numbers of now, from any thread."""
@@ -109,26 +107,13 @@ class Measurements:
             for one, statistics in taken:
                 if statistics is None and one in self._collected:
                     del self._collected[one]
-                    self._ended.add_ended(one.last)
+                    self._ended.add_ended(one.last, self._labels)
             snapshot = copy.deepcopy(self._ended)
             for one, statistics in taken:
                 # One that was removed meanwhile is in `_ended`.
                 if statistics is not None and one in self._collected:
-                    snapshot.add(statistics)
-        snapshot.publishers = copy.deepcopy(self._publishers.counts)
+                    snapshot.add(statistics, self._labels)
         return snapshot
-
-    # --- as an observer
-
-    @hookimpl
-    def penstock_stream_opened(self, event: StreamOpened) -> None:
-        """Count a stream that begins."""
-        self._publishers.open(event)
-
-    @hookimpl
-    def penstock_stream_ended(self, event: StreamEnded) -> None:
-        """Count a stream that has ended."""
-        self._publishers.end(event)
 
 
 def _current_token() -> trio.lowlevel.TrioToken | None:

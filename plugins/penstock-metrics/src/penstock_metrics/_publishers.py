@@ -1,13 +1,12 @@
-"""Streams by publisher, counted from the events of streams.
+"""Streams by publisher, added up over all servers and connections that are collected.
 
 Rules of this file:
 
-* A label is the name or pattern under which the service offers a publisher (`quotes/{symbol}`), and
-  never a name that a peer has chosen.
+* A label is the name or pattern under which the service offers a publisher (`quotes/{symbol}`),
+  and never a name that a peer has chosen.
 * There are at most `MOST_LABELS` labels. Each further publisher is counted under `OTHER`, together
   with requests that have no name.
-* The table never shrinks. So a stream that was counted under a label
-  when it began is counted under the same one when it ends.
+* A publisher that has a label keeps it: a counter must not move from one label to another.
 """
 
 from collections import Counter
@@ -15,7 +14,7 @@ from typing import Final
 
 import attrs
 
-from penstock.spi import Outcome, StreamEnded, StreamOpened
+from penstock.spi import Outcome, PublisherStatistics
 
 MOST_LABELS: Final = 200
 """Publishers that have a label of their own."""
@@ -37,40 +36,30 @@ class PublisherCounts:
     bytes: int = 0
     """Their bytes, without headers."""
     seconds: float = 0.0
-    """The durations of the streams that have ended, added up."""
+    """The durations of the streams that have ended since the first record, added up."""
+
+    def add(self, statistics: PublisherStatistics, *, is_over: bool = False) -> None:
+        """Add what one server or one connection reports; one that `is_over` has no open stream."""
+        self.open += 0 if is_over else statistics.streams
+        for outcome, count in statistics.ended.items():
+            # Without zeros: a page has a row for each outcome that was seen.
+            if count:
+                self.ended[outcome] += count
+        self.elements += statistics.elements
+        self.bytes += statistics.bytes
+        self.seconds += statistics.seconds
 
 
-class Publishers:
-    """The counts of all publishers of a process."""
+class Labels:
+    """Which publishers have a label of their own."""
 
     def __init__(self, most: int = MOST_LABELS) -> None:
         self._most = most
-        self.counts: dict[str, PublisherCounts] = {}
-        """By label; bounded by `most`, and one more for `OTHER`."""
+        self._given: set[str] = set()  # bounded by `most`
 
-    def open(self, event: StreamOpened) -> None:
-        """Count a stream that begins."""
-        # A stream of a peer has no pattern here, and the statistics of the connections have its
-        # elements.
-        if event.outbound:
-            self._of(event.pattern).open += 1
-
-    def end(self, event: StreamEnded) -> None:
-        """Count a stream that has ended."""
-        if event.outbound:
-            counts = self._of(event.pattern)
-            counts.open -= 1
-            counts.ended[event.outcome] += 1
-            counts.elements += event.elements
-            counts.bytes += event.bytes
-            counts.seconds += event.duration
-
-    def _of(self, pattern: str) -> PublisherCounts:
-        # OTHER takes none of the places: without it in the sum, the label that comes first would
-        # decide whether there is one place more.
-        is_full = len(self.counts.keys() - {OTHER}) >= self._most
-        label = OTHER if not pattern or (is_full and pattern not in self.counts) else pattern
-        found = self.counts.get(label)
-        if found is None:
-            found = self.counts[label] = PublisherCounts()
-        return found
+    def of(self, pattern: str) -> str:
+        """Return the label of the publisher that is offered as `pattern`."""
+        if not pattern or (pattern not in self._given and len(self._given) >= self._most):
+            return OTHER
+        self._given.add(pattern)
+        return pattern

@@ -3,13 +3,12 @@ as plain numbers.
 """
 
 from collections import Counter
-from collections.abc import Mapping
 from typing import Protocol
 
 import attrs
 
 from penstock.spi import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
-from penstock_metrics._publishers import PublisherCounts
+from penstock_metrics._publishers import Labels, PublisherCounts
 
 
 class Measured(Protocol):
@@ -66,10 +65,12 @@ class Snapshot:
     receiving: Direction = attrs.field(factory=Direction)
     buffered_bytes: int = 0
     memory_budget: int = 0
-    publishers: Mapping[str, PublisherCounts] = attrs.field(factory=dict)
+    publishers: dict[str, PublisherCounts] = attrs.field(factory=dict)
+    """By label."""
 
-    def add(self, statistics: ServerStatistics | PeerStatistics) -> None:
+    def add(self, statistics: ServerStatistics | PeerStatistics, labels: Labels) -> None:
         """Add what one server or one connection reports."""
+        self._add_publishers(statistics, labels, is_over=False)
         self.buffered_bytes += statistics.buffered_bytes
         self.sending.add(statistics.sending, statistics.sent_bytes)
         self.receiving.add(statistics.receiving, statistics.received_bytes)
@@ -82,12 +83,20 @@ class Snapshot:
         elif statistics.is_open:
             self.connections["client", statistics.protocol, statistics.transport] += 1
 
-    def add_ended(self, statistics: ServerStatistics | PeerStatistics) -> None:
+    def add_ended(self, statistics: ServerStatistics | PeerStatistics, labels: Labels) -> None:
         """Add only the numbers that never become smaller."""
+        self._add_publishers(statistics, labels, is_over=True)
         self.sending.add_ended(statistics.sending, statistics.sent_bytes)
         self.receiving.add_ended(statistics.receiving, statistics.received_bytes)
         if isinstance(statistics, ServerStatistics):
             self._add_server_totals(statistics)
+
+    def _add_publishers(
+        self, statistics: ServerStatistics | PeerStatistics, labels: Labels, *, is_over: bool
+    ) -> None:
+        for pattern, publisher in statistics.publishers.items():
+            counts = self.publishers.setdefault(labels.of(pattern), PublisherCounts())
+            counts.add(publisher, is_over=is_over)
 
     def _add_server_totals(self, statistics: ServerStatistics) -> None:
         self.accepted += statistics.accepted

@@ -232,7 +232,7 @@ METRICS: Final[tuple[Metric, ...]] = (
         kind=Kind.COUNTER,
         labels=_PUBLISHER,
         unit="seconds",
-        help="The durations of the streams of a publisher that have ended, added up.",
+        help="The durations of the streams of a publisher that have ended since the first scrape.",
         read=_publishers(lambda counts: counts.seconds),
     ),
 )

@@ -19,7 +19,7 @@ from penstock.runtime.connection._encodings import (
     in_encoding_of_transport,
     protocols_of,
 )
-from penstock.runtime.connection._event_reporting import ConnectionEvents, EndedStream
+from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._exit_nursery import exit_nursery
 from penstock.runtime.connection._extensions_for import (
     Authenticate,
@@ -48,6 +48,7 @@ from penstock.runtime.connection._new_connection import (
     with_extensions,
 )
 from penstock.runtime.connection._peer import Peer, RemoteOpening
+from penstock.runtime.connection._publisher_counts import PublisherTable
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.runtime.connection._statistics import sum_of_directions
@@ -62,12 +63,12 @@ __all__ = [
     "ConnectionSettings",
     "ConnectionTask",
     "Decoder",
-    "EndedStream",
     "Handover",
     "MemoryBudget",
     "MemoryHolder",
     "NegotiableExtensions",
     "Peer",
+    "PublisherTable",
     "RemoteOpening",
     "RemoteStream",
     "ReplaceLink",

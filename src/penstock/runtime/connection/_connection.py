@@ -19,7 +19,7 @@ Rules of this file:
 * When `run` returns, no task of the connection runs, and its transport is closed.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping
 from functools import partial
 from typing import Any, Final
 from weakref import ref
@@ -27,7 +27,7 @@ from weakref import ref
 import attrs
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits
+from penstock.api import ConnectionLost, LimitExceeded, Limits, NotAvailable
 from penstock.core import Report, report
 from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._context import ConnectionContext, SharedMemory
@@ -38,6 +38,7 @@ from penstock.runtime.connection._incoming_requests import IncomingRequests
 from penstock.runtime.connection._inline_tasks import READER, InlineTaskRunner
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._link_switcher import LinkSwitcher, ReplaceLink
+from penstock.runtime.connection._publisher_counts import PublisherTable
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
 from penstock.runtime.connection._resumption import Handover, Resumption
 from penstock.runtime.connection._statistics import ConnectionStatistics
@@ -53,7 +54,14 @@ from penstock.session import (
     SessionDelegate,
     release_session,
 )
-from penstock.spi import Connection, PeerIdentity, PeerStatistics, Registry
+from penstock.spi import (
+    Connection,
+    Fact,
+    PeerIdentity,
+    PeerStatistics,
+    PublisherStatistics,
+    Registry,
+)
 
 # A connection in one of these states may be closed in good order:
 # the peer knows that it has heard everything.
@@ -85,6 +93,13 @@ class ConnectionSettings:
     """Returns the serializer and the type of a publisher's elements.
     One function for all connections, too.
     """
+
+    publishers: PublisherTable | None = attrs.field(init=False, eq=False)
+    """Counts the streams of each publisher; None if no plugin reads that."""
+
+    @publishers.default
+    def _make_publishers(self) -> PublisherTable | None:
+        return PublisherTable() if Fact.PUBLISHERS in self.registry.reads else None
 
     @content_of.default
     def _make_content_of(self) -> Callable[[Any], tuple[str, str] | None]:
@@ -153,6 +168,7 @@ class ConnectionTask:
             runner,
             batcher,
             events=events,
+            publishers=settings.publishers,
             on_violation=settings.on_violation,
         )
         # The session looks these up at each call.
@@ -287,6 +303,13 @@ class ConnectionTask:
         reason, _ = session.close_reason
         return None if reason in _NO_REFUSAL else reason
 
+    def own_publishers(self) -> Mapping[str, PublisherStatistics]:
+        """Return what the publishers of a client have done; those of a server belong to it, and
+        not to one of its connections.
+        """
+        table = None if self._events.accepted else self._settings.publishers
+        return {} if table is None else table.take()
+
     # --- for the memory budget
 
     def held(self) -> int:
@@ -387,6 +410,9 @@ class ConnectionTask:
         """Report the full error of a publisher; the peer gets less of it."""
         # Before the report: an observer gets the error also if it is not worth a report.
         self._events.on_failure(stream, error)
+        # Denied, and not failed: `on_stream_refused` follows.
+        if isinstance(error, NotAvailable):
+            return
         access = self._events.access
         if access is not None and not stream.is_ended and not is_shutdown(error):
             access.write_stream(stream, self.identify(), "failed", failure_reason(error))
@@ -497,7 +523,11 @@ def statistics_of(connection: ConnectionTask) -> PeerStatistics:
     """Return what a connection has done and what it holds now."""
     now, peer = trio.current_time(), connection.connection.peer
     return connection.counts.take(
-        now, peer=peer, opened_at=connection.opened_at, buffered=connection.held()
+        now,
+        peer=peer,
+        opened_at=connection.opened_at,
+        buffered=connection.held(),
+        publishers=connection.own_publishers(),
     )
 
 

@@ -5,34 +5,23 @@ Rules of this file:
 * The order is fixed: the connection is opened, its streams begin and end, the connection is closed.
   A client may subscribe before the peer has said hello. Such a stream is reported after the hello,
   and never if there is none.
-* Nothing is made for a stream unless a plugin listens to streams: an idle stream must stay small.
-* A stream that this side serves begins when it is accepted.
-  A stream that was refused is not reported.
+* Nothing is made for a stream unless a plugin listens to streams, or taps this one: an idle stream
+  must stay small.
+* A stream that this side serves begins when it is accepted. A stream that was refused is not
+  reported. Its elements are those that the session has counted, so no object stands before it.
 """
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from functools import partial
 from itertools import count
-from typing import Any
+from typing import Any, Final, Protocol
 
-import attrs
-
-from penstock.api import (
-    Subscriber,
-    Subscription,
-    held_of,
-    on_content_of,
-    on_element_size_of,
-    on_fact_of,
-    on_next_many_of,
-    on_next_packed_of,
-    split_packed,
-)
-from penstock.core import TappedStream, size_of
+from penstock.api import SignalKind, SignalTap, Subscriber, Subscription
+from penstock.core import SignalCounter, StreamTap, TappedRelay, Taps
 from penstock.runtime.connection._access_log import AccessLog
+from penstock.runtime.connection._publisher_counts import outcome_of
 from penstock.runtime.connection._tapped_sending import TappedSending
-from penstock.runtime.service import StreamCount
-from penstock.session import SendingStream, Session
+from penstock.session import ReceivingStream, SendingEvent, SendingStream, Session, pass_by
 from penstock.spi import (
     ConnectionClosed,
     ConnectionOpened,
@@ -47,19 +36,23 @@ from penstock.spi import (
 
 _numbers = count(1)  # of connections in this process
 
+_OUTCOMES: Final = {
+    SignalKind.ON_COMPLETE: Outcome.COMPLETED,
+    SignalKind.ON_ERROR: Outcome.FAILED,
+    SignalKind.CANCEL: Outcome.CANCELLED,
+}
+"""The outcome of a stream by its last signal."""
 
-@attrs.frozen
-class EndedStream:
-    """What is known of a stream at its end, in either direction."""
 
-    stream: int
-    publisher: str
-    began_at: float
-    outcome: Outcome | None
-    error: BaseException | None
-    elements: int
-    bytes: int
-    pattern: str = ""
+class Watched(Protocol):
+    """A stream of the peer whose tap is not known yet: a relay, or the answer to a request."""
+
+    @property
+    def is_over(self) -> bool:
+        """True if the stream has ended."""
+
+    def show(self, tap: StreamTap | None, /) -> None:
+        """Show the signals to `tap` from now on, or to nobody."""
 
 
 class ConnectionEvents:
@@ -68,59 +61,56 @@ class ConnectionEvents:
     def __init__(self, events: Events, *, address: str, accepted: bool) -> None:
         self._events = events
         self._address = address
-        self._accepted = accepted
+        self.accepted: bool = accepted
+        """True if the peer has connected to this side."""
         self._number = 0  # until the connection is reported as open
         self._peer = PeerIdentity(address="")  # the same
-        # Streams that began before that, with their taps to be; bounded by those of this side.
-        self._early: dict[tuple[int, bool], tuple[str, str, TappedStream | None]] = {}
+        # What is to be told of streams that began before that; bounded by those of this side.
+        self._early: dict[tuple[int, bool], Callable[[], object]] = {}
         # Both are replaced by `start`: this object is made before its session.
         self._session: Session | None = None
         self._now: Callable[[], float] = float  # returns 0.0
         # Both are bounded by the streams that the session serves.
-        self._served: dict[SendingStream, StreamCount] = {}
+        self._errors: dict[SendingStream, BaseException] = {}
         self._tapped: dict[SendingStream, TappedSending] = {}
         self._suspended_at = 0.0
         self.access: AccessLog | None = AccessLog.if_enabled(address, accepted=accepted)
-        """The access log; None if it is off.
-        It needs no plugin, and makes nothing for a stream that ends well.
-        """
+        """The access log; None if it is off. It needs no plugin, and makes nothing for a stream
+        that ends well."""
+        # Plugins are fixed when the registry is built, so these are looked up once.
+        self.wants_ends: bool = events.wants_streams
+        """True if a plugin observes streams. A recorder does not: it taps some of them."""
         self.wants_streams: bool = events.wants_streams or events.wants_signals
-        """True if a plugin observes streams or their signals. Plugins are fixed when the
-        registry is built, so this is looked up once.
-        """
-        self.counts_elements: bool = events.wants_streams
-        """True if a plugin is told how many elements a stream had.
-        A recorder counts them itself.
-        """
+        """True if a plugin observes streams, or may want to tap one."""
 
     # --- the connection
 
     def start(self, session: Session | None, now: Callable[[], float]) -> None:
-        """`session` tells, when a stream ends, whether the end of the connection has ended it;
-        `now` returns the time.
+        """`session` tells, when a stream ends, whether the end of the connection has ended it.
 
-        A stream that belongs to no connection is reported without a session.
+        `now` returns the time. A stream that belongs to no connection is reported without a
+        session.
         """
         self._session, self._now = session, now
 
     def report_opened(self, peer: PeerIdentity, dialect: str) -> None:
         """Report that both sides have said hello, and the streams that began before."""
-        # Numbered here, and not at the start:
-        # connections without a hello are not reported, and leave no gap.
+        # Numbered here, and not at the start: connections without a hello are not reported, and
+        # leave no gap.
         self._number, self._peer = next(_numbers), peer
         self._events.connection_opened(
             ConnectionOpened(
                 connection=self._number,
                 address=self._address,
                 dialect=dialect,
-                accepted=self._accepted,
+                accepted=self.accepted,
                 peer=peer,
             )
         )
         # Taken out first: an observer may cancel a stream from inside its hook.
         early, self._early = self._early, {}
-        for (stream, outbound), (publisher, pattern, tapped) in early.items():
-            self.report_stream(stream, publisher, outbound=outbound, pattern=pattern, tapped=tapped)
+        for report_stream in early.values():
+            report_stream()
 
     @property
     def transport(self) -> str:
@@ -146,7 +136,7 @@ class ConnectionEvents:
             ConnectionSuspended(
                 connection=self._number,
                 address=self._address,
-                accepted=self._accepted,
+                accepted=self.accepted,
                 peer=self._peer,
                 error=error,
             )
@@ -158,349 +148,221 @@ class ConnectionEvents:
             ConnectionResumed(
                 connection=self._number,
                 address=self._address,
-                accepted=self._accepted,
+                accepted=self.accepted,
                 peer=peer,
                 seconds=self._now() - self._suspended_at,
             )
         )
 
-    # --- streams
+    # --- streams that this side serves
 
-    def observe(self, subscriber: Subscriber[Any]) -> "ObservedStream":
-        """Return a subscriber that counts what a stream of the peer delivers, and passes it on."""
-        return ObservedStream(
-            self, subscriber, TappedStream(subscriber) if self._events.wants_signals else None
-        )
-
-    def serve(self, stream: SendingStream, pattern: str = "") -> StreamCount:
-        """Report a stream that is about to be accepted, and return the record of its outcome.
-        Its end is reported too.
+    def serve(self, stream: SendingStream, pattern: str) -> None:
+        """Report a stream that is about to be accepted. Its end is reported too.
 
         `pattern` is the name under which the service offers its publisher.
         """
-        # Kept by stream and not by id: an id may be used again as soon as its stream has ended.
-        served = self._served[stream] = StreamCount(partial(self._report_served, stream, pattern))
-        stream.when_over = served.on_stream_end
-        tapped = None
-        if self._events.wants_signals:
-            tapped = self._tapped[stream] = TappedSending(served, stream)
-        self.report_stream(
-            stream.id, str(stream.target), outbound=True, pattern=pattern, tapped=tapped
-        )
-        return served
+        tap = self._report_begin(stream.id, str(stream.target), pattern, outbound=True)
+        if tap is not None:
+            self._tapped[stream] = TappedSending(SignalCounter(tap), stream)
+        # A stream that no plugin has tapped, and none observes, has no object here.
+        if self.wants_ends or tap is not None:
+            stream.when_over = partial(self._on_served_over, pattern, stream.when_over)
 
     def watch(self, stream: SendingStream) -> Subscriber[Any]:
-        """Return the subscriber for the publisher of `stream`: one that remembers the outcome,
-        if `serve` was called for the stream.
-        """
-        # Only a stream that is reported gets an object in front of it:
-        # the others keep the shorter path.
-        tapped = self._tapped.get(stream)
-        if tapped is not None and not tapped.is_passed_by:
-            return tapped
-        served = self._served.get(stream)
-        return stream if served is None else ServedStream(served, stream)
+        """Return the subscriber for a publisher: `stream`, or the relay of its tap."""
+        return self._tapped.get(stream, stream)
 
     def watch_call(self, stream: SendingStream, call: Subscription) -> Subscription:
-        """Return the subscription for a request that a handler answers: `call`, or an object in
-        front of it that a tap watches.
-        """
+        """Return the subscription for a request with a handler: `call`, or the tap's relay."""
         tapped = self._tapped.get(stream)
-        if tapped is None or tapped.is_passed_by:
+        if tapped is None:
             return call
-        # The row of on_subscribe: a request that a handler answers has no publisher
-        # that would signal it.
+        # The row of on_subscribe: such a request has no publisher that would signal it.
         tapped.use(call)
         return tapped
 
     def on_failure(self, stream: SendingStream, error: BaseException) -> None:
-        """Remember that the publisher of a served stream failed,
-        or published what cannot be sent.
-        """
-        served = self._served.get(stream)
-        if served is not None:
-            served.fail(error)
+        """Remember why a served stream failed."""
+        if self.wants_ends and not stream.is_ended:
+            self._errors[stream] = error
 
-    def report_stream(
+    def _on_served_over(
         self,
-        stream: int,
-        publisher: str,
-        *,
-        outbound: bool,
-        pattern: str = "",
-        tapped: TappedStream | None = None,
-    ) -> float:
-        """Report that a stream has begun, and return the time;
-        `outbound` streams are served by this side.
+        pattern: str,
+        then: Callable[[SendingStream, SendingEvent], None] | None,
+        stream: SendingStream,
+        event: SendingEvent,
+    ) -> None:
+        self._tapped.pop(stream, None)
+        error = self._errors.pop(stream, None)
+        if then is not None:
+            then(stream, event)
+        # The stream counts its elements itself, those of a run together.
+        self.report_end(
+            stream.id,
+            str(stream.target),
+            outbound=True,
+            outcome=outcome_of(stream, event),
+            error=error,
+            elements=stream.sent,
+            size=stream.sent_bytes,
+            began_at=stream.began_at,
+            pattern=pattern,
+        )
 
-        `tapped` gets the tap of the stream, if a plugin wants to see its signals.
-        """
-        if self._number:
-            event = StreamOpened(
-                connection=self._number,
-                stream=stream,
-                publisher=str(publisher),
-                outbound=outbound,
-                pattern=pattern,
-            )
-            # Before the tap: its first row belongs to a stream that observers know.
-            self._events.stream_opened(event)
-            if tapped is not None:
-                tapped.begin(self._events.tap(event))
+    # --- streams of the peer
+
+    def report_asked(
+        self, report: "StreamReport", watched: Watched, stream: int, name: str
+    ) -> None:
+        """Report a stream of the peer that was asked for, and show it to those who read it."""
+        report.begin(stream, name, self._now())
+        self._show(report, watched)
+
+    def _show(self, report: "StreamReport", watched: Watched) -> None:
+        if not self._number:
+            # With the hello; if none comes, never.
+            self._early[report.stream, False] = partial(self._show, report, watched)
+            return
+        tap = self._report_begin(report.stream, report.name, "", outbound=False)
+        # A hook may have cancelled the stream.
+        if watched.is_over:
+            return
+        counter = None if tap is None else SignalCounter(tap)
+        if self.wants_ends:
+            watched.show(report if counter is None else Taps(report, counter))
         else:
-            # Reported with the hello; if none comes, never.
-            self._early[stream, outbound] = publisher, pattern, tapped
+            watched.show(counter)
+
+    # --- both
+
+    def report_begin(self, stream: int, name: str, pattern: str) -> float:
+        """Report a stream that belongs to no connection, and return the time. It has no tap."""
+        if self.wants_ends:
+            self._events.stream_opened(
+                StreamOpened(
+                    connection=self._number,
+                    stream=stream,
+                    publisher=name,
+                    outbound=True,
+                    pattern=pattern,
+                )
+            )
         return self._now()
 
-    def report_end(self, ended: EndedStream, *, outbound: bool) -> None:
-        """Report that a stream has ended. No outcome means a cancel, or the end of the
-        connection if that is closing.
-        """
+    def report_end(  # noqa: PLR0913  # the fields of the event
+        self,
+        stream: int,
+        name: str,
+        *,
+        outbound: bool,
+        outcome: Outcome,
+        error: BaseException | None,
+        elements: int,
+        size: int,
+        began_at: float,
+        pattern: str = "",
+    ) -> None:
+        """Report that a stream has ended. `size` is the bytes of its elements."""
         if not self._number:
-            # Its beginning was not reported.
-            # An observer that counts open streams would go below 0 with this end.
-            self._early.pop((ended.stream, outbound), None)
+            # Its beginning was not reported. An observer that counts open streams would go below 0.
+            self._early.pop((stream, outbound), None)
             return
-        outcome = ended.outcome
-        # A stream that completed before the end is complete, also
-        # if its connection ended in the same step.
-        if (
-            self._session is not None
-            and self._session.state.is_closing
-            and outcome is not Outcome.COMPLETED
-        ):
+        # A stream that completed before the end is complete, also if its connection ended then.
+        is_closing = self._session is not None and self._session.state.is_closing
+        if is_closing and outcome is not Outcome.COMPLETED:
             outcome = Outcome.LOST
         self._events.stream_ended(
             StreamEnded(
                 connection=self._number,
-                stream=ended.stream,
+                stream=stream,
                 outbound=outbound,
-                outcome=outcome or Outcome.CANCELLED,
-                elements=ended.elements,
-                error=ended.error,
-                publisher=ended.publisher,
+                outcome=outcome,
+                elements=elements,
+                error=error,
+                publisher=name,
                 peer=self._peer,
-                duration=self._now() - ended.began_at,
-                bytes=ended.bytes,
-                pattern=ended.pattern,
+                duration=self._now() - began_at,
+                bytes=size,
+                pattern=pattern,
             )
         )
 
-    def _report_served(self, stream: SendingStream, pattern: str, served: StreamCount) -> None:
-        self._served.pop(stream, None)
-        self._tapped.pop(stream, None)
-        # The stream counts its elements itself, those of a run together.
-        ended = EndedStream(
-            stream.id,
-            str(stream.target),
-            stream.began_at,
-            served.outcome,
-            served.error,
-            elements=stream.sent,
-            bytes=stream.sent_bytes,
+    def _report_begin(
+        self, stream: int, name: str, pattern: str, *, outbound: bool
+    ) -> SignalTap | None:
+        """Report that a stream has begun. Return its tap, if a plugin wants to see its signals."""
+        if not self._number:
+            # With the hello; if none comes, never. It has no tap then.
+            self._early[stream, outbound] = lambda: self.report_begin(stream, name, pattern)
+            return None
+        events = self._events
+        opened = StreamOpened(
+            connection=self._number,
+            stream=stream,
+            publisher=name,
+            outbound=outbound,
             pattern=pattern,
         )
-        self.report_end(ended, outbound=True)
+        # Before the tap: its first row belongs to a stream that observers know.
+        events.stream_opened(opened)
+        return events.tap(opened) if events.wants_signals else None
 
 
-class ServedStream(Subscriber[Any]):
-    """Remembers how the publisher of a served stream ended it. It passes everything on, and
-    lends the batch of the stream.
-    """
+class StreamReport:
+    """The tap that counts what a stream of the peer delivers, and reports its end once."""
 
-    __slots__ = ("_served", "_stream")
+    __slots__ = ("_began_at", "_bytes", "_elements", "_events", "name", "stream")
 
-    def __init__(self, served: StreamCount, stream: SendingStream) -> None:
-        self._served = served
-        self._stream = stream
-
-    @property
-    def lender(self) -> SendingStream:
-        """The stream: elements in its batch need not pass through here."""
-        return self._stream
-
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._stream.on_subscribe(subscription)
-
-    def on_next(self, element: Any, /) -> None:
-        self._stream.on_next(element)
-
-    def on_next_many(self, elements: Sequence[Any], /) -> None:
-        """Take elements that the publisher has at hand."""
-        self._stream.on_next_many(elements)
-
-    def on_error(self, error: BaseException, /) -> None:
-        # Before the signal: the stream reports its end inside it,
-        # and the outcome must be known by then.
-        self._served.fail(error)
-        self._stream.on_error(error)
-
-    def on_complete(self, /) -> None:
-        # As in on_error: before the signal.
-        self._served.set_completed()
-        self._stream.on_complete()
-
-
-class ObservedStream(Subscriber[Any], Subscription):
-    """Counts what a stream of the peer delivers to its subscriber here,
-    and reports the end once.
-    """
-
-    __slots__ = (
-        "_began_at",
-        "_bytes",
-        "_elements",
-        "_events",
-        "_id",
-        "_publisher",
-        "_subscriber",
-        "_tapped",
-        "_upstream",
-    )
-
-    _upstream: Subscription
-
-    def __init__(
-        self,
-        events: ConnectionEvents,
-        subscriber: Subscriber[Any],
-        tapped: TappedStream | None = None,
-    ) -> None:
-        """`tapped` stands in front of `subscriber`, if a plugin may want to see the signals."""
+    def __init__(self, events: ConnectionEvents) -> None:
         self._events = events
-        self._subscriber: Subscriber[Any] | None = tapped or subscriber
-        self._tapped = tapped
-        self._id = -1  # until the peer was asked
-        self._publisher = ""  # the same
+        self.stream: int = -1
+        """The id of the stream; -1 until the peer was asked. Until then nothing is reported."""
+        self.name: str = ""
+        """The name of the publisher."""
         self._began_at = 0.0
         self._elements = 0
         self._bytes = 0
 
-    def on_open(self, stream: int, publisher: str) -> None:
-        """Report the beginning: the peer was asked. Nothing is reported if the subscriber has
-        cancelled inside on_subscribe.
-        """
-        if self._subscriber is not None:
-            self._id, self._publisher = stream, publisher
-            self._began_at = self._events.report_stream(
-                stream, publisher, outbound=False, tapped=self._tapped
-            )
+    def begin(self, stream: int, name: str, now: float) -> None:
+        """Note that the peer was asked."""
+        self.stream, self.name, self._began_at = stream, name, now
 
-    def on_subscribe(self, subscription: Subscription, /) -> None:
-        self._upstream = subscription
-        if self._subscriber is not None:
-            self._subscriber.on_subscribe(self)
+    def elements(self, n: int, size: int, /) -> int:
+        """Count elements."""
+        self._elements += n
+        self._bytes += size
+        return 0
 
-    def on_content(self, serializer: str | None, schema: str, /) -> Subscriber[Any]:
-        """Let the subscriber below choose how elements are read. Return this object, which
-        counts bytes, and so stays above it.
-        """
-        on_content = on_content_of(self._subscriber)
-        below = None if on_content is None else on_content(serializer, schema)
-        if below is not None and self._subscriber is not None:  # it may have cancelled
-            self._subscriber = below
-        return self
+    def returned(self, began: int, /) -> None:
+        """Do nothing: this tap measures no time."""
 
-    def held(self) -> int:
-        """Return how many bytes of elements the subscriber has not read, if it can tell."""
-        # Passed on, because the byte window of a stream must be the same with
-        # and without a plugin that listens.
-        held = held_of(self._subscriber)
-        return 0 if held is None else held()
-
-    def on_next(self, element: Any, /) -> None:
-        if self._subscriber is not None:
-            # Counted first: the subscriber may cancel inside on_next,
-            # and the report of the end must have this element.
-            self._elements += 1
-            self._bytes += len(element)
-            self._subscriber.on_next(element)
-
-    def on_next_many(self, elements: Sequence[Any], /) -> None:
-        """Take elements that arrived together."""
-        # The interfaces for batches are optional: a plain subscriber gets single elements.
-        many = on_next_many_of(self._subscriber)
-        if many is None:
-            for element in elements:
-                self.on_next(element)
-        else:
-            if self._events.counts_elements:
-                self._elements += len(elements)
-                self._bytes += size_of(elements)
-            many(elements)
-
-    def on_next_sized(self, elements: Sequence[Any], size: int, /) -> None:
-        """Take elements that arrived together, and have `size` bytes."""
-        sized = getattr(self._subscriber, "on_next_sized", None)
-        many = None if sized is not None else on_next_many_of(self._subscriber)
-        if sized is None and many is None:
-            self.on_next_many(elements)
-            return
-        if self._events.counts_elements:
-            self._elements += len(elements)
-            self._bytes += size
-        if sized is not None:
-            sized(elements, size)
-        elif many is not None:
-            many(elements)
-
-    def on_fact(self, fact: object, /) -> None:
-        """Pass on what an extension knows of the stream."""
-        on_fact = on_fact_of(self._subscriber)
-        if on_fact is not None:
-            on_fact(fact)
-
-    def on_element_size(self, size: int, /) -> None:
-        """Learn the size of every element."""
-        on_element_size = on_element_size_of(self._subscriber)
-        if on_element_size is not None:
-            on_element_size(size)
-
-    def on_next_packed(self, count: int, elements: bytes, /) -> None:
-        """Take packed elements."""
-        packed = on_next_packed_of(self._subscriber)
-        if packed is None:
-            # Counted there. Counted here too, each element would be reported twice.
-            self.on_next_many(split_packed(count, elements))
-        else:
-            self._elements += count
-            self._bytes += len(elements)
-            packed(count, elements)
-
-    def on_error(self, error: BaseException, /) -> None:
-        subscriber = self._end(Outcome.FAILED, error)
-        if subscriber is not None:
-            subscriber.on_error(error)
-
-    def on_complete(self, /) -> None:
-        subscriber = self._end(Outcome.COMPLETED, None)
-        if subscriber is not None:
-            subscriber.on_complete()
-
-    def request(self, n: int, /) -> None:
-        self._upstream.request(n)
-
-    def cancel(self, /) -> None:
-        if self._subscriber is not None:
-            # Before the cancel, inside which the publisher may signal.
-            self._end(None, None)
-            self._upstream.cancel()
-
-    def _end(self, outcome: Outcome | None, error: BaseException | None) -> Subscriber[Any] | None:
-        # Taken out first: a second terminal signal, or a cancel from inside a hook, finds no
-        # subscriber and reports nothing.
-        # Without an id the peer was not asked yet:
-        # the beginning was not reported, so the end is not either.
-        subscriber, self._subscriber = self._subscriber, None
-        if subscriber is not None and self._id >= 0:
-            ended = EndedStream(
-                self._id,
-                self._publisher,
-                self._began_at,
-                outcome,
-                error,
+    def signal(self, kind: SignalKind, n: int = 0, error: BaseException | None = None, /) -> int:
+        """Report the end, if this is one."""
+        outcome = _OUTCOMES.get(kind)
+        if outcome is not None and self.stream >= 0:
+            self._events.report_end(
+                self.stream,
+                self.name,
+                outbound=False,
+                outcome=outcome,
+                error=error,
                 elements=self._elements,
-                bytes=self._bytes,
+                size=self._bytes,
+                began_at=self._began_at,
             )
-            self._events.report_end(ended, outbound=False)
-        return subscriber
+        return 0
+
+
+class ObservedStream(TappedRelay):
+    """The relay of a stream of the peer. If nobody reads the stream, signals pass by it."""
+
+    __slots__ = ()
+
+    def show(self, tap: StreamTap | None) -> None:
+        if tap is not None:
+            super().show(tap)
+            return
+        stream, subscriber = self._upstream, self.pass_by()
+        if isinstance(stream, ReceivingStream) and subscriber is not None:
+            pass_by(stream, self, subscriber)

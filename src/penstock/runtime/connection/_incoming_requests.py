@@ -24,6 +24,7 @@ from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._authorize import Authorizer
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
+from penstock.runtime.connection._publisher_counts import PublisherTable
 from penstock.runtime.connection._requests import SendBatcher
 from penstock.runtime.service import (
     CannotOpen,
@@ -95,13 +96,16 @@ class IncomingRequests:
         batcher: SendBatcher,
         *,
         events: ConnectionEvents,
+        publishers: PublisherTable | None,
         on_violation: Report,
     ) -> None:
+        """`publishers` counts the streams of each publisher; None if nobody reads that."""
         places = SessionSlots(session, batcher)
         self._service = service
         self._session = session
         self._runner = runner
         self._events = events
+        self._publishers = publishers
         self._on_violation = on_violation
         self._places = places
         self._published = PublishedStreams(
@@ -175,19 +179,27 @@ class IncomingRequests:
         except CannotOpen as error:
             stream.refuse(_refusal(error), _reason(error))
             return
-        is_watched = self._events.wants_streams
         # Before the accept: an accepted stream may begin, and end, inside that call.
+        publishers = self._publishers
+        if publishers is not None:
+            # As `PublisherTable.begin` does, without its call.
+            counts, when_over = publishers.by_label.get(found.pattern) or publishers.add(
+                found.pattern
+            )
+            counts.opened += 1
+            stream.when_over = when_over
+        is_watched = self._events.wants_streams
         if is_watched:
-            # Looked up a second time, only for observers: without them nothing of this is computed.
-            self._events.serve(stream, self._service.pattern_of(target))
+            self._events.serve(stream, found.pattern)
         if isinstance(found, Handler):
             # The demand for the one answer usually came with the request, so the handler starts as
             # soon as there is room for its answer.
-            if is_watched:
-                call = HandlerCall(self._calls, found, data, self.peer, self._events.watch(stream))
-                stream.accept_call(self._events.watch_call(stream, call))
-            else:
+            watched = self._events.watch(stream) if is_watched else stream
+            if watched is stream:
                 stream.accept_call(HandlerCall(self._calls, found, data, self.peer, stream, stream))
+            else:
+                call = HandlerCall(self._calls, found, data, self.peer, watched)
+                stream.accept_call(self._events.watch_call(stream, call))
             return
         # Only a source that does nothing before its first request can be looked up again then;
         # others may signal earlier.

@@ -23,7 +23,7 @@ from penstock.core import DEFAULT_DEMAND, Scope, Stream, check_in_trio
 from penstock.runtime.connection._connection import ConnectionTask, statistics_of
 from penstock.runtime.connection._decoder import AnnouncedSerializer, AwaitingSerializer, Decoder
 from penstock.runtime.connection._remote_stream import RemoteStream
-from penstock.runtime.connection._requests import AnswerSubscriber, PendingAnswer
+from penstock.runtime.connection._requests import AnswerSubscriber
 from penstock.session import DEMAND_SIZE, check_length, own_copy, target_of, why_unsupported
 from penstock.spi import (
     PeerIdentity,
@@ -205,14 +205,7 @@ class Peer:
         target, requests = target_of(connection.session, name, data), connection.requests
         if not requests.has_room:
             await requests.wait_for_room()
-        # Observers count the elements that a subscriber gets, so one is made for them. Without
-        # observers `ask` is the shorter way.
-        answer: PendingAnswer
-        if requests.is_observed:
-            answer = AnswerSubscriber(requests.batcher)
-            requests.subscribe(target, answer)
-        else:
-            answer = requests.ask(target)
+        answer = requests.ask(target)
         try:
             received = await answer.receive()
         finally:
@@ -276,7 +269,7 @@ class Peer:
         if requests.outbox.room() <= 0:
             await requests.wait_for_room()
         # The short way for most requests: no source, no decoder, and no subscriber.
-        if loader is None and not requests.is_observed:
+        if loader is None:
             return await requests.ask(request).receive()
         answer = AnswerSubscriber(requests.batcher)
         RemoteSource(self._connection, request, loader).attach(answer)

@@ -17,9 +17,13 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import trio
 from trio.lowlevel import current_task, reschedule, wait_task_rescheduled
 
-from penstock.api import ByteWindow, NoElement, Subscriber, Subscription
-from penstock.core import WOKEN
-from penstock.runtime.connection._event_reporting import ConnectionEvents
+from penstock.api import ByteWindow, NoElement, SignalKind, Subscriber, Subscription
+from penstock.core import WOKEN, StreamTap
+from penstock.runtime.connection._event_reporting import (
+    ConnectionEvents,
+    ObservedStream,
+    StreamReport,
+)
 from penstock.session import (
     ANSWERED,
     DEMAND_SIZE,
@@ -345,6 +349,62 @@ class AnswerStream(PendingAnswer, ReceivingStream):
         return True
 
 
+class ObservedAnswer(AnswerStream):
+    """The wait for one value, shown to a tap."""
+
+    __slots__ = ("_tap",)
+
+    def __init__(
+        self, batcher: SendBatcher, channel: Channel, stream_id: int, tap: StreamTap
+    ) -> None:
+        super().__init__(batcher, channel, stream_id)
+        self._tap: StreamTap | None = tap  # None after the end, and if nobody reads
+
+    @property
+    def is_over(self) -> bool:
+        """True if the value has come, or nothing more will."""
+        return self._is_over
+
+    def show(self, tap: StreamTap | None) -> None:
+        """Show the signals to `tap` from now on, and at once those that have passed."""
+        self._tap = tap
+        if tap is not None:
+            tap.signal(SignalKind.ON_SUBSCRIBE)
+            tap.signal(SignalKind.REQUEST, 1)
+
+    def receive_answer(self, element: bytes, /) -> bool:
+        is_wanted = self._subscriber is not None
+        was_taken = super().receive_answer(element)
+        if was_taken and is_wanted and self._tap is not None:
+            self._tap.elements(1, len(element))
+            self._end_tap(SignalKind.ON_COMPLETE)
+        return was_taken
+
+    def on_next(self, element: Any, /) -> None:
+        if self._tap is not None:
+            self._tap.elements(1, len(element))
+        super().on_next(element)
+
+    def on_error(self, error: BaseException, /) -> None:
+        self._end_tap(SignalKind.ON_ERROR, error)
+        super().on_error(error)
+
+    def on_complete(self, /) -> None:
+        self._end_tap(SignalKind.ON_COMPLETE)
+        super().on_complete()
+
+    def cancel(self, /) -> None:
+        if self._subscriber is not None:
+            self._end_tap(SignalKind.CANCEL)
+        super().cancel()
+
+    def _end_tap(self, kind: SignalKind, error: BaseException | None = None) -> None:
+        # Taken out: a stream has one last signal.
+        tap, self._tap = self._tap, None
+        if tap is not None:
+            tap.signal(kind, 0, error)
+
+
 class OutgoingRequests:
     """The requests of this side on one connection."""
 
@@ -363,7 +423,7 @@ class OutgoingRequests:
     def __init__(self, session: Session, events: ConnectionEvents, batcher: SendBatcher) -> None:
         self.batcher: SendBatcher = batcher
         self.is_observed: bool = events.wants_streams
-        """True if a plugin listens to streams: then use `subscribe`, for `ask` reports nothing."""
+        """True if a plugin listens to streams, or may want to tap one."""
         self.room: trio.Event | None = None
         """Set when the outbox may have room again;
         None while no task waits, so that the writer need not look.
@@ -390,8 +450,12 @@ class OutgoingRequests:
         self.batcher.is_requesting = True
         try:
             if self.is_observed:
-                observed = self._events.observe(subscriber)
-                observed.on_open(self._streams.subscribe(target, observed, window).id, str(target))
+                report = StreamReport(self._events)
+                observed = ObservedStream(subscriber, report)
+                stream = self._streams.subscribe(target, observed, window)
+                # Nothing is reported if the subscriber has cancelled inside on_subscribe.
+                if not observed.is_over:
+                    self._events.report_asked(report, observed, stream.id, str(target))
             else:
                 self._streams.subscribe(target, subscriber, window)
         # Also if the request raised: something else may have been queued meanwhile.
@@ -401,9 +465,19 @@ class OutgoingRequests:
 
     def ask(self, target: Any) -> AnswerStream:
         """Open a stream for one element and return it."""
-        stream = self._streams.ask(target, self._make_stream)
+        make = partial(self._make_observed, target) if self.is_observed else self._make_stream
+        stream = self._streams.ask(target, make)
         self.batcher.message_queued()
         return stream
+
+    def _make_observed(self, target: Any, channel: Channel, stream_id: int) -> AnswerStream:
+        # It will never be sent, and what was not sent is not reported.
+        if channel.state.is_closing:
+            return self._make_stream(channel, stream_id)
+        report = StreamReport(self._events)
+        answer = ObservedAnswer(self.batcher, channel, stream_id, report)
+        self._events.report_asked(report, answer, stream_id, str(target))
+        return answer
 
     def send_demand(self, message: bytes) -> None:
         """Queue the demand of a stream, and send it."""

@@ -1,6 +1,6 @@
 """The statistics of one connection, computed when they are asked for."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 from penstock.runtime.connection._resumption import Resumption
 from penstock.session import Session, SessionCounts
@@ -8,6 +8,7 @@ from penstock.spi import (
     DirectionStatistics,
     PeerIdentity,
     PeerStatistics,
+    PublisherStatistics,
     StalledStream,
     direction_statistics,
 )
@@ -26,7 +27,13 @@ class ConnectionStatistics:
         self._counts = SessionCounts(session)
 
     def take(
-        self, now: float, *, peer: PeerIdentity, opened_at: float | None, buffered: int
+        self,
+        now: float,
+        *,
+        peer: PeerIdentity,
+        opened_at: float | None,
+        buffered: int,
+        publishers: Mapping[str, PublisherStatistics],
     ) -> PeerStatistics:
         """Return the record of now. `buffered` is what the connection holds."""
         session = self._session
@@ -44,6 +51,7 @@ class ConnectionStatistics:
             retained_bytes=0 if session.outbox.retained is None else session.outbox.retained.held,
             is_suspended=self.resumption is not None and self.resumption.is_suspended,
             resumed=0 if self.resumption is None else self.resumption.resumed,
+            publishers=publishers,
         )
 
 

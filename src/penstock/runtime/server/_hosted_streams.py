@@ -24,7 +24,6 @@ from penstock.api import (
     Limits,
     NotAvailable,
     PublisherFailed,
-    Request,
     Subscriber,
     UsageError,
     held_of,
@@ -37,20 +36,19 @@ from penstock.runtime.connection import (
     Authorizer,
     ConnectionEvents,
     ConnectionSettings,
-    EndedStream,
 )
 from penstock.runtime.server._origin import origin_of
 from penstock.runtime.service import (
     CannotOpen,
     FactoryFailed,
     NoSlot,
+    OnEnd,
     PublishedStreams,
-    StreamCount,
     StreamSlots,
     UnfitPayload,
 )
 from penstock.session import TASK_BYTES
-from penstock.spi import PeerIdentity
+from penstock.spi import Outcome, PeerIdentity
 
 STOPPED: Final = "the server shuts down"
 _BYTES: Final = {bytes}
@@ -183,19 +181,18 @@ class HostedStreams:
         places = _ClientSlots(
             self._counts, client, limits.max_subscriptions, limits.max_connections
         )
-        pattern = settings.service.pattern_of(name)
-        began: list[float] = []
 
-        def observe(_: str | Request) -> StreamCount | None:
+        def observe(pattern: str) -> OnEnd | None:
             # Called when the look-up has succeeded: a stream that is refused is not reported.
             events.start(None, trio.current_time)
             events.report_opened(peer, protocol)
-            began.append(events.report_stream(0, name, outbound=True, pattern=pattern))
-            return (
-                StreamCount(partial(_report_end, events, name, pattern, began[0]))
-                if events.wants_streams
-                else None
+            began_at = events.report_begin(0, name, pattern)
+            count = (
+                None if settings.publishers is None else settings.publishers.begin_hosted(pattern)
             )
+            if count is None and not events.wants_ends:
+                return None
+            return partial(_report_end, events, hosted, name, pattern, began_at, count)
 
         # `authorized`: `_refusal` has asked the function.
         published = PublishedStreams(
@@ -208,7 +205,7 @@ class HostedStreams:
         )
         # The stream is reported as ended before its connection is reported as closed,
         # and each of them once.
-        hosted = HostedStream(subscriber, self, None if events.wants_streams else events)
+        hosted = HostedStream(subscriber, self, None if events.wants_ends else events)
         # Before `open`, in which the stream may end and be forgotten.
         self._streams.add(hosted)
         if settings.budget is not None:
@@ -259,20 +256,30 @@ def _client_of(peer: PeerIdentity) -> Hashable:
 
 
 def _report_end(
-    events: ConnectionEvents, name: str, pattern: str, began_at: float, count: StreamCount
+    events: ConnectionEvents,
+    stream: "HostedStream",
+    name: str,
+    pattern: str,
+    began_at: float,
+    count: Callable[[Outcome, int, int, float], None] | None,
+    outcome: Outcome,
+    error: BaseException | None,
 ) -> None:
-    ended = EndedStream(
-        0,
-        name,
-        began_at,
-        count.outcome,
-        count.error,
-        elements=count.elements,
-        bytes=count.bytes,
-        pattern=pattern,
-    )
-    events.report_end(ended, outbound=True)
-    events.report_closed("closed", None)
+    if count is not None:
+        count(outcome, stream.elements, stream.bytes, began_at)
+    if events.wants_ends:
+        events.report_end(
+            0,
+            name,
+            outbound=True,
+            outcome=outcome,
+            error=error,
+            elements=stream.elements,
+            size=stream.bytes,
+            began_at=began_at,
+            pattern=pattern,
+        )
+        events.report_closed("closed", None)
 
 
 class _ClientSlots(StreamSlots):
@@ -348,18 +355,22 @@ class HostedStream(ElementRelay[Any]):
     A `MemoryHolder`.
     """
 
-    __slots__ = ("_events", "_owner", "_settings")
+    __slots__ = ("_events", "_owner", "_settings", "bytes", "elements")
 
     def __init__(
         self, subscriber: Subscriber[Any], owner: "HostedStreams", events: ConnectionEvents | None
     ) -> None:
         """`events` are told at the end that the connection is closed;
-        None if the count of the stream tells them.
+        None if the report of the stream's end tells them.
         """
         super().__init__(subscriber)
         self._owner: HostedStreams | None = owner
         self._events = events
         self._settings = owner.settings
+        self.elements: int = 0
+        """How many were passed on."""
+        self.bytes: int = 0
+        """Their bytes."""
 
     def on_next(self, element: Any, /) -> None:
         self.on_next_many((element,))
@@ -379,8 +390,11 @@ class HostedStream(ElementRelay[Any]):
         self._pass_on_checked(elements)
 
     def _pass_on(self, elements: Sequence[bytes]) -> None:
+        size = sum(map(len, elements))
+        self.elements += len(elements)
+        self.bytes += size
         if self._settings.budget is not None:
-            self._settings.budget.note_bytes(sum(map(len, elements)))
+            self._settings.budget.note_bytes(size)
         # The measurement may have ended this stream.
         subscriber = self._subscriber
         if subscriber is None:

@@ -320,7 +320,9 @@ class Server(AbstractAsyncContextManager["Server"]):
         """
         check_in_trio("Server.statistics()")
         return self._connections.take(
-            handshaking=self._admission.handshaking, refused=self._refusals.counts
+            handshaking=self._admission.handshaking,
+            refused=self._refusals.counts,
+            publishers=self._settings.publishers,
         )
 
     async def wait_over(self) -> None:

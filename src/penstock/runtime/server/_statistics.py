@@ -13,6 +13,7 @@ from penstock.runtime.connection import (
     ConnectionTask,
     MemoryBudget,
     Peer,
+    PublisherTable,
     statistics_of,
     sum_of_directions,
 )
@@ -66,7 +67,13 @@ class ServedConnections:
             if connection.is_open.is_set() and connection.reason is None
         )
 
-    def take(self, *, handshaking: int, refused: Mapping[str, int]) -> ServerStatistics:
+    def take(
+        self,
+        *,
+        handshaking: int,
+        refused: Mapping[str, int],
+        publishers: PublisherTable | None,
+    ) -> ServerStatistics:
         """Return the record of now."""
         # Also the connections without a hello, and those that are closing: their bytes count, and
         # their streams may still run.
@@ -89,6 +96,7 @@ class ServedConnections:
             refused=MappingProxyType(dict(refused)),
             suspended=sum(one.is_suspended for one in each),
             resumed=self._resumed + sum(one.resumed for one in each),
+            publishers={} if publishers is None else publishers.take(),
         )
 
 

@@ -20,6 +20,7 @@ from penstock.runtime.service._description import DESCRIPTION, content_of
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._published_streams import (
     FoundStream,
+    OnEnd,
     PublishedStreams,
     add_target_note,
     is_shutdown,
@@ -33,13 +34,11 @@ from penstock.runtime.service._request_handlers import (
     TaskRunner,
 )
 from penstock.runtime.service._service import Publication, Service, StaleElementsWarning
-from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
 from penstock.runtime.service._stream_slot import PlaceLimit, StreamSlot, StreamSlots
 
 __all__ = [
     "DESCRIPTION",
     "CannotOpen",
-    "CountingSubscriber",
     "FactoryFailed",
     "Forbidden",
     "FoundStream",
@@ -48,6 +47,7 @@ __all__ = [
     "HandlerCalls",
     "NoSlot",
     "NoSuchPublisher",
+    "OnEnd",
     "PlaceLimit",
     "Publication",
     "PublishedStreams",
@@ -55,7 +55,6 @@ __all__ = [
     "RequestHandlers",
     "Service",
     "StaleElementsWarning",
-    "StreamCount",
     "StreamSlot",
     "StreamSlots",
     "TaskRunner",

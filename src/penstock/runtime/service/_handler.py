@@ -19,7 +19,7 @@ from penstock.spi import PeerIdentity
 class Handler:
     """A user's function that takes data and, if it wants it, the identity of the peer."""
 
-    __slots__ = ("_function", "_takes_peer", "is_generator", "label", "plain")
+    __slots__ = ("_function", "_takes_peer", "is_generator", "label", "pattern", "plain")
 
     def __init__(self, function: Any, what: str) -> None:
         called = check_function(function, what)
@@ -47,6 +47,8 @@ class Handler:
         self.plain: Any = None if self._takes_peer else function
         """The function itself if it takes the data alone, else None."""
         self.label: str = getattr(function, "__qualname__", what)
+        self.pattern: str = ""
+        """The name under which the service offers it; empty for a handler of requests without."""
         # `called`: inspect does not look at the `__call__` of an object.
         self.is_generator: bool = inspect.isasyncgenfunction(called)
 

@@ -161,6 +161,7 @@ class NamedCall(Handler):
         # No short way: the call has its own arguments.
         self.plain: Any = None
         self.label: str = handler.label
+        self.pattern: str = handler.route.pattern.text
         self.is_generator: bool = False
 
     def use(self, registry: Registry) -> None:

@@ -43,15 +43,16 @@ from penstock.runtime.service._pieces import ElementsOfPieces
 from penstock.runtime.service._request_handlers import HandlerCall, HandlerCalls, RequestHandlers
 from penstock.runtime.service._serializing import FirstElementOnly, Serializing
 from penstock.runtime.service._service import Publication, Service
-from penstock.runtime.service._stream_counts import CountingSubscriber, StreamCount
 from penstock.runtime.service._stream_slot import StreamSlot, StreamSlots
-from penstock.spi import PeerIdentity, Registry, Serializer
+from penstock.spi import Outcome, PeerIdentity, Registry, Serializer
 from penstock.streams import waits_for_demand
 
-Observe: TypeAlias = Callable[[str | Request], StreamCount | None]
-"""Called for each stream that is opened;
-returns the record that counts its elements, or None if no plugin listens.
-"""
+OnEnd: TypeAlias = Callable[[Outcome, BaseException | None], None]
+"""Called once when a stream has ended, with the failure of its publisher if that is how."""
+
+Observe: TypeAlias = Callable[[str], OnEnd | None]
+"""Called for each stream that is opened, with the name or pattern of its publisher; returns what is
+called when it has ended, or None if nobody wants to know."""
 
 
 class FoundStream:
@@ -59,7 +60,7 @@ class FoundStream:
     stream, and freezing doubles its cost.
     """
 
-    __slots__ = ("is_single", "publication", "serializer")
+    __slots__ = ("is_single", "pattern", "publication", "serializer")
 
     def __init__(
         self, publication: Publication, serializer: Serializer | None, *, is_single: bool
@@ -67,6 +68,8 @@ class FoundStream:
         self.publication: Publication = publication
         self.serializer: Serializer | None = serializer
         """None for bytes, which are sent as they are."""
+        self.pattern: str = publication.pattern
+        """Its name or pattern; empty for a request whose data is no name."""
         self.is_single: bool = is_single
         """True if the first element is the whole answer."""
 
@@ -178,13 +181,12 @@ class PublishedStreams:
         found = self.find(target, peer)
         if not self._places.take():
             raise NoSlot(str(target))
-        count = None if self._observe is None else self._observe(target)
-        on_end = None if count is None else count.on_stream_end
+        on_end = None if self._observe is None else self._observe(found.pattern)
         on_failure = partial(report_publisher_failure, self._on_violation, target=target)
         if isinstance(found, Handler):
             calls = HandlerCalls(_ScopeRunner(scope), scope, self._places)
             data = target.data if isinstance(target, Request) else b""
-            end = _StreamEnd(_counted(count, _ForPeer(subscriber)), on_failure)
+            end = _StreamEnd(_ForPeer(subscriber), on_failure)
             # Set before on_subscribe: the subscriber may cancel inside it.
             end.on_end = _do_nothing if on_end is None else on_end
             end.on_subscribe(HandlerCall(calls, found, data, peer, end))
@@ -196,16 +198,10 @@ class PublishedStreams:
             scope, on_violation=self._on_violation, on_drained=slot.on_tasks_stopped
         )
         size = found.publication.element_size
-        if count is not None:
-            count.element_size = size
-        end = _StreamEnd(_counted(count, _ForPeer(subscriber)), on_failure)
+        end = _StreamEnd(_ForPeer(subscriber), on_failure)
         # Set before the attach, which may signal at once.
         end.on_end = slot.on_stream_end
         found.attach(ElementsOfPieces(end, size) if size else end, slot.scope)
-
-
-def _counted(count: StreamCount | None, subscriber: Subscriber[Any]) -> Subscriber[Any]:
-    return subscriber if count is None else CountingSubscriber(count, subscriber)
 
 
 def denial(error: NotAvailable) -> str:
@@ -247,7 +243,7 @@ def report_publisher_failure(on_violation: Report, error: BaseException, target:
         report(on_violation, add_target_note(error, target))
 
 
-def _do_nothing() -> None:
+def _do_nothing(_outcome: Outcome, _error: BaseException | None) -> None:
     """Do nothing at the end of a stream that nobody counts."""
 
 
@@ -291,7 +287,7 @@ class _StreamEnd(Relay[Any]):
 
     __slots__ = ("_on_failure", "on_end")
 
-    on_end: Callable[[], None]
+    on_end: OnEnd
 
     def __init__(
         self, subscriber: Subscriber[Any], on_failure: Callable[[BaseException], None]
@@ -312,7 +308,9 @@ class _StreamEnd(Relay[Any]):
             try:
                 subscriber.on_error(error)
             finally:
-                self.on_end()  # also if the subscriber raises: its place would be lost for good
+                self.on_end(
+                    Outcome.FAILED, error
+                )  # also if the subscriber raises: its place would be lost for good
 
     def on_complete(self, /) -> None:
         subscriber = self._detach()
@@ -321,11 +319,11 @@ class _StreamEnd(Relay[Any]):
                 # As in on_error: the place is freed also if the subscriber raises.
                 subscriber.on_complete()
             finally:
-                self.on_end()
+                self.on_end(Outcome.COMPLETED, None)
 
     def cancel(self, /) -> None:
         if self._subscriber is not None and self._upstream is not None:
             super().cancel()
             # Last: tasks that the cancel stops at once have stopped by then,
             # so the place is freed, and not kept.
-            self.on_end()
+            self.on_end(Outcome.CANCELLED, None)

@@ -52,6 +52,8 @@ class Publication:
     """The type of the elements, for `penstock.spi.resolve_serializer`; None if it is not known."""
     type_place: str = ""
     """Where the program gave that type, for messages."""
+    pattern: str = ""
+    """The name or pattern under which it is offered; empty for a request whose data is no name."""
 
     def find_serializer(self, registry: Registry) -> Serializer | None:
         """Return what turns the elements into bytes, or None if they are bytes.
@@ -241,7 +243,9 @@ class Service:
             # One source for all subscribers:
             # a generator source holds no state, and calls the function for each.
             if route.is_generator:
-                self._plain[route] = Publication(self._source(route, generate(function)), *options)
+                self._plain[route] = Publication(
+                    self._source(route, generate(function)), *options, pattern.text
+                )
             return function
 
         return add
@@ -412,11 +416,11 @@ class Service:
                 f"{len(payload)} bytes was sent"
             )
         if published is not None:
-            return Publication(published.source(call(), words), None, 0)
+            return Publication(published.source(call(), words), None, 0, pattern=route.pattern.text)
         options = self.options[route]
         if route.is_generator:
             # The function is called when its stream is first pulled.
-            return Publication(self._source(route, generate(call)), *options)
+            return Publication(self._source(route, generate(call)), *options, route.pattern.text)
         made = call()
         if inspect.iscoroutine(made):
             # Without this Python warns that a coroutine was never awaited, somewhere else
@@ -428,7 +432,7 @@ class Service:
             )
         source = self._source(route, made)
         self._warn_of_stale_elements(route.pattern.text, source, stacklevel=2)
-        return Publication(source, *options)
+        return Publication(source, *options, route.pattern.text)
 
     def _source(self, route: Route, made: Streamable[Any]) -> Source[Any]:
         return from_batches(made) if route in self._batched else as_source(made)

@@ -7,7 +7,7 @@ tasks.
 """
 
 from collections.abc import Callable
-from typing import Protocol
+from typing import Any, Protocol
 
 from penstock.core import Scope
 
@@ -73,9 +73,10 @@ class StreamSlot:
     """
 
     def __init__(
-        self, places: StreamSlots, on_end: Callable[[], None] | None = None, size: int = 0
+        self, places: StreamSlots, on_end: Callable[..., None] | None = None, size: int = 0
     ) -> None:
-        """`on_end` is called when the stream has ended, after its place has been dealt with.
+        """`on_end` is called when the stream has ended, after its place has been dealt with, with
+        what `on_stream_end` was told.
         `size` is the length of the request's data.
         """
         self._places = places
@@ -83,8 +84,10 @@ class StreamSlot:
         self._on_end = on_end
         self._was_kept = False
 
-    def on_stream_end(self) -> None:
-        """Free the place, or keep it while tasks run. Call this once."""
+    def on_stream_end(self, *how: Any) -> None:
+        """Free the place, or keep it while tasks run. Call this once. `how` the stream has ended
+        is for `on_end`.
+        """
         # Not needed any more, and it refers to this object:
         # without the circle both are freed at once.
         scope = self.scope
@@ -98,7 +101,7 @@ class StreamSlot:
         else:
             self._places.free()
         if self._on_end is not None:
-            self._on_end()
+            self._on_end(*how)
 
     def on_tasks_stopped(self) -> None:
         """Free a place that was kept. A scope calls this each time that its last task has ended,

@@ -3,7 +3,7 @@
 from typing import Any
 
 from penstock.api import MakesTaps, Subscriber, UsageError
-from penstock.core import Scope, TappedStream
+from penstock.core import Scope, SignalCounter, TappedRelay
 from penstock.streams._source import Source
 from penstock.streams.ops._operator import OperatorBase, SameTypeOperator
 
@@ -41,9 +41,7 @@ class _Record(OperatorBase[Any, Any]):
         if tap is None:
             source.attach(subscriber, scope)
             return
-        tapped = TappedStream(subscriber)
-        tapped.begin(tap)
-        source.attach(tapped, scope)
+        source.attach(TappedRelay(subscriber, SignalCounter(tap)), scope)
 
     def __repr__(self) -> str:
         return f"<operator record({self._name!r})>"

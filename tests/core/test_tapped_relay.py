@@ -4,7 +4,14 @@ from collections.abc import Sequence
 from typing import Any
 
 from penstock.api import Positions, SignalKind, Subscriber, Subscription
-from penstock.core import PositionedStream, TappedStream, size_of
+from penstock.core import (
+    EndedSubscription,
+    PositionedStream,
+    SignalCounter,
+    TappedRelay,
+    Taps,
+    size_of,
+)
 
 
 class _Rows:
@@ -65,9 +72,9 @@ class _Upstream(Subscription):
         self.calls.append("cancel")
 
 
-def _tapped(subscriber: Subscriber[Any]) -> tuple[TappedStream, _Rows, _Upstream]:
-    stage, rows, upstream = TappedStream(subscriber), _Rows(), _Upstream()
-    stage.begin(rows)
+def _tapped(subscriber: Subscriber[Any]) -> tuple[TappedRelay, _Rows, _Upstream]:
+    rows, upstream = _Rows(), _Upstream()
+    stage = TappedRelay(subscriber, SignalCounter(rows))
     stage.on_subscribe(upstream)
     return stage, rows, upstream
 
@@ -134,31 +141,80 @@ def test_requests_and_the_cancel_are_shown_before_they_are_passed_on() -> None:
     ]
 
 
-def test_signals_before_the_tap_is_known_are_shown_when_it_is() -> None:
+class _Counts:
+    """A tap that needs no time."""
+
+    def __init__(self) -> None:
+        self.seen: list[object] = []
+
+    def elements(self, n: int, size: int, /) -> int:
+        self.seen.append((n, size))
+        return 0
+
+    def returned(self, began: int, /) -> None:
+        raise AssertionError("it has asked for no such call")
+
+    def signal(self, kind: SignalKind, n: int = 0, error: object = None, /) -> int:
+        self.seen.append((kind.name, n, error))
+        return 0
+
+
+def test_a_tap_that_comes_later_is_shown_what_has_passed() -> None:
     """The subscription and the demand."""
-    stage, rows, upstream = TappedStream(_Plain()), _Rows(), _Upstream()
+    rows, upstream = _Rows(), _Upstream()
+    stage = TappedRelay(_Plain(), _Counts())
     stage.on_subscribe(upstream)
     stage.request(5)
     stage.request(6)
-    stage.begin(rows)
-    assert not stage.is_passed_by
+    stage.show(SignalCounter(rows))
     assert rows.rows == [("ON_SUBSCRIBE", 0, 0), ("REQUEST", 11, 0)]
 
 
-def test_without_a_tap_nothing_is_counted() -> None:
-    """All signals pass through."""
-    subscriber, upstream = _Batching(), _Upstream()
-    stage = TappedStream(subscriber)
+def test_a_relay_that_nobody_reads_is_passed_by() -> None:
+    """It stays the subscription of its subscriber, and keeps it alive no longer."""
+    subscriber, upstream, counts = _Batching(), _Upstream(), _Counts()
+    stage = TappedRelay(subscriber, counts)
     stage.on_subscribe(upstream)
-    stage.begin(None)
-    assert stage.is_passed_by
-    stage.request(3)
-    stage.on_next(b"a")
-    stage.on_next_many([b"b"])
-    stage.on_next_packed(1, b"c")
-    stage.cancel()
-    assert subscriber.signals == [b"a", [b"b"], (1, b"c")]
+    assert stage.pass_by() is subscriber
+    assert stage.is_over
+    subscriber.subscription.request(3)
+    subscriber.subscription.cancel()
     assert upstream.calls == [3, "cancel"]
+    assert counts.seen == [("ON_SUBSCRIBE", 0, None)]
+
+
+def test_a_count_needs_no_time_and_gets_the_error() -> None:
+    """Each kind of batch is shown once, and the last signal before it is passed on."""
+    counts, error = _Counts(), ValueError("x")
+    stage = TappedRelay(_Batching(), counts)
+    stage.on_subscribe(EndedSubscription())
+    stage.on_next(b"a")
+    stage.on_next_many([b"b", b"c"])
+    stage.on_next_sized([b"d"], 9)
+    stage.on_next_packed(2, b"xxyy")
+    stage.request(1)
+    stage.on_error(error)
+    stage.on_error(error)
+    assert counts.seen == [
+        ("ON_SUBSCRIBE", 0, None),
+        (1, 1),
+        (2, 2),
+        (1, 9),
+        (2, 4),
+        ("REQUEST", 1, None),
+        ("ON_ERROR", 0, error),
+    ]
+
+
+def test_two_taps_both_see_the_stream() -> None:
+    """A count and the rows of a recorder."""
+    counts, rows = _Counts(), _Rows()
+    stage = TappedRelay(_Plain(), Taps(counts, SignalCounter(rows)))
+    stage.on_subscribe(_Upstream())
+    stage.on_next(b"ab")
+    stage.on_complete()
+    assert rows.rows == [("ON_SUBSCRIBE", 0, 0), ("ON_NEXT", 1, 2), ("ON_COMPLETE", 0, 0)]
+    assert counts.seen == [("ON_SUBSCRIBE", 0, None), (1, 2), ("ON_COMPLETE", 0, None)]
 
 
 def test_only_bytes_have_a_size() -> None:
