@@ -4,7 +4,6 @@ Rests on the standard library only, and changes rarely.
 This layer imports no other layer of penstock, and every other layer may import it.
 """
 
-from penstock.api._byte_window import CHECK_BYTES, ByteWindow, SharedBytes
 from penstock.api._credentials import Credentials
 from penstock.api._demand import UNBOUNDED, add_demand, check_demand
 from penstock.api._errors import (
@@ -34,106 +33,99 @@ from penstock.api._errors import (
     StreamTimeout,
     UsageError,
 )
-from penstock.api._extension import (
-    HOLD,
-    ActiveExtension,
-    AnnotatesStreams,
-    AnnouncesDrain,
-    ChangesTargets,
-    ChecksLength,
-    ChecksSubscribes,
-    Extension,
-    ExtensionLink,
-    GoesWithStreams,
-    Hold,
-    Introduces,
-    IsPassive,
-    MeetsPeers,
-    Role,
-    SeesEnd,
-    SeesStreams,
-    SpeaksFirst,
-    check_length_of,
-)
+from penstock.api._extension import HOLD, ActiveExtension, Extension, ExtensionLink, Hold, Role
 from penstock.api._interfaces import Processor, Publisher, Subscriber, Subscription
 from penstock.api._limits import Limits
-from penstock.api._named_request import FIRST_BYTE, decode_named_request, encode_named_request
-from penstock.api._optional_methods import (
-    BatchingSubscriber,
-    BytesList,
-    ConvertingSubscriber,
-    OptionalMethods,
-    SharedBatch,
-    held_of,
-    lender_of,
-    on_content_of,
-    on_element_size_of,
-    on_fact_of,
-    on_next_many_of,
-    on_next_packed_of,
-    on_next_sized_of,
-    split_packed,
-    takes_runs_of,
-)
-from penstock.api._positions import (
-    HasPositions,
-    PlaceInStream,
-    PositionedName,
-    Positions,
-    positions_of,
-)
+from penstock.api._optional_methods import OptionalMethods
+from penstock.api._positions import PlaceInStream, Positions
 from penstock.api._printable import printable, quoted_text
-from penstock.api._public_text import NO_SUCH, PRIVATE, TAKEN, TOO_SLOW, public_text
 from penstock.api._request import Model, Request
 from penstock.api._runs import EqualRun, ShortRun
 from penstock.api._shown import shown
-from penstock.api._signal_tap import MakesTaps, SignalKind, SignalTap
+from penstock.api._signal_tap import SignalKind, SignalTap
 from penstock.api._stream_statistics import StreamState, StreamStatistics
-from penstock.api._text_of import text_of
-from penstock.api._traceback_text import traceback_text
+
+# For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
+# isort: off
+from penstock.api._byte_window import (
+    CHECK_BYTES as CHECK_BYTES,
+    ByteWindow as ByteWindow,
+    SharedBytes as SharedBytes,
+)
+from penstock.api._extension import (
+    AnnotatesStreams as AnnotatesStreams,
+    AnnouncesDrain as AnnouncesDrain,
+    ChangesTargets as ChangesTargets,
+    ChecksLength as ChecksLength,
+    ChecksSubscribes as ChecksSubscribes,
+    GoesWithStreams as GoesWithStreams,
+    Introduces as Introduces,
+    IsPassive as IsPassive,
+    MeetsPeers as MeetsPeers,
+    SeesEnd as SeesEnd,
+    SeesStreams as SeesStreams,
+    SpeaksFirst as SpeaksFirst,
+    check_length_of as check_length_of,
+)
+from penstock.api._named_request import (
+    FIRST_BYTE as FIRST_BYTE,
+    decode_named_request as decode_named_request,
+    encode_named_request as encode_named_request,
+)
+from penstock.api._optional_methods import (
+    BatchingSubscriber as BatchingSubscriber,
+    BytesList as BytesList,
+    ConvertingSubscriber as ConvertingSubscriber,
+    SharedBatch as SharedBatch,
+    held_of as held_of,
+    lender_of as lender_of,
+    on_content_of as on_content_of,
+    on_element_size_of as on_element_size_of,
+    on_fact_of as on_fact_of,
+    on_next_many_of as on_next_many_of,
+    on_next_packed_of as on_next_packed_of,
+    on_next_sized_of as on_next_sized_of,
+    split_packed as split_packed,
+    takes_runs_of as takes_runs_of,
+)
+from penstock.api._positions import (
+    HasPositions as HasPositions,
+    PositionedName as PositionedName,
+    positions_of as positions_of,
+)
+from penstock.api._public_text import (
+    NO_SUCH as NO_SUCH,
+    PRIVATE as PRIVATE,
+    TAKEN as TAKEN,
+    TOO_SLOW as TOO_SLOW,
+    public_text as public_text,
+)
+from penstock.api._signal_tap import MakesTaps as MakesTaps
+from penstock.api._text_of import text_of as text_of
+from penstock.api._traceback_text import traceback_text as traceback_text
+# isort: on
 
 __all__ = [
-    "CHECK_BYTES",
-    "FIRST_BYTE",
     "HOLD",
-    "NO_SUCH",
-    "PRIVATE",
-    "TAKEN",
-    "TOO_SLOW",
     "UNBOUNDED",
     "ActiveExtension",
     "AlreadySubscribed",
-    "AnnotatesStreams",
-    "AnnouncesDrain",
     "AuthRefused",
-    "BatchingSubscriber",
-    "ByteWindow",
-    "BytesList",
-    "ChangesTargets",
-    "ChecksLength",
-    "ChecksSubscribes",
     "CleanupTimeout",
     "ConnectionLost",
-    "ConvertingSubscriber",
     "Credentials",
     "EqualRun",
     "Extension",
     "ExtensionLink",
-    "GoesWithStreams",
-    "HasPositions",
     "Hold",
     "IllegalDemand",
     "InternalError",
-    "Introduces",
     "InvalidStateError",
-    "IsPassive",
     "LimitExceeded",
     "Limits",
     "LogDamaged",
     "LogError",
     "LogLocked",
-    "MakesTaps",
-    "MeetsPeers",
     "Model",
     "NoElement",
     "NotAvailable",
@@ -142,7 +134,6 @@ __all__ = [
     "PlaceInStream",
     "PluginError",
     "PositionNotRetained",
-    "PositionedName",
     "Positions",
     "Processor",
     "ProtocolError",
@@ -154,15 +145,10 @@ __all__ = [
     "Request",
     "Role",
     "RuleViolation",
-    "SeesEnd",
-    "SeesStreams",
-    "SharedBatch",
-    "SharedBytes",
     "ShortRun",
     "SignalKind",
     "SignalTap",
     "SlowSubscriber",
-    "SpeaksFirst",
     "StreamState",
     "StreamStatistics",
     "StreamTimeout",
@@ -171,24 +157,7 @@ __all__ = [
     "UsageError",
     "add_demand",
     "check_demand",
-    "check_length_of",
-    "decode_named_request",
-    "encode_named_request",
-    "held_of",
-    "lender_of",
-    "on_content_of",
-    "on_element_size_of",
-    "on_fact_of",
-    "on_next_many_of",
-    "on_next_packed_of",
-    "on_next_sized_of",
-    "positions_of",
     "printable",
-    "public_text",
     "quoted_text",
     "shown",
-    "split_packed",
-    "takes_runs_of",
-    "text_of",
-    "traceback_text",
 ]

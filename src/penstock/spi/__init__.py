@@ -12,7 +12,6 @@ import importlib as _importlib
 import typing as _typing
 
 from penstock.spi._command import Command
-from penstock.spi._element_errors import dump_error, dumped_bytes, load_error, loaded_none
 from penstock.spi._element_type import bare_type
 from penstock.spi._events import (
     ConnectionClosed,
@@ -52,18 +51,10 @@ from penstock.spi._hookspecs import (
     penstock_transports,
 )
 from penstock.spi._options import TransportOptions
-from penstock.spi._payloads import encode_payload, load_answer, serializer_for
 from penstock.spi._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
 from penstock.spi._reconnect_policy import Reconnect
 from penstock.spi._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
-from penstock.spi._resolve_serializer import (
-    check_serializer_argument,
-    resolve_serializer,
-    serializer_name,
-    type_name,
-)
 from penstock.spi._serializer import Serializer, WrongElementType
-from penstock.spi._socket_options import set_tcp_options, tcp_identity, unix_identity
 from penstock.spi._statistics import (
     DirectionStatistics,
     Fact,
@@ -71,14 +62,42 @@ from penstock.spi._statistics import (
     PublisherStatistics,
     ServerStatistics,
     StalledStream,
-    direction_statistics,
 )
-from penstock.spi._tls import Tls, certificate_of
-from penstock.spi._tls_failure import tls_failure
+from penstock.spi._tls import Tls
 from penstock.spi._typed_serializer import TypeCodeFailed, TypedSerializer
 from penstock.spi._unreachable import unreachable
-from penstock.spi._url import Url, check_one_encoding, check_permitted, parse_url
+from penstock.spi._url import Url, check_permitted, parse_url
 from penstock.spi._url_source import ElementSink, SourceOptions, UrlSource
+
+# For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
+# isort: off
+from penstock.spi._element_errors import (
+    dump_error as dump_error,
+    dumped_bytes as dumped_bytes,
+    load_error as load_error,
+    loaded_none as loaded_none,
+)
+from penstock.spi._payloads import (
+    encode_payload as encode_payload,
+    load_answer as load_answer,
+    serializer_for as serializer_for,
+)
+from penstock.spi._resolve_serializer import (
+    check_serializer_argument as check_serializer_argument,
+    resolve_serializer as resolve_serializer,
+    serializer_name as serializer_name,
+    type_name as type_name,
+)
+from penstock.spi._socket_options import (
+    set_tcp_options as set_tcp_options,
+    tcp_identity as tcp_identity,
+    unix_identity as unix_identity,
+)
+from penstock.spi._statistics import direction_statistics as direction_statistics
+from penstock.spi._tls import certificate_of as certificate_of
+from penstock.spi._tls_failure import tls_failure as tls_failure
+from penstock.spi._url import check_one_encoding as check_one_encoding
+# isort: on
 
 if _typing.TYPE_CHECKING:
     from penstock.spi._on_trio import (
@@ -154,20 +173,10 @@ __all__ = [
     "WrongElementType",
     "bare_type",
     "build_registry",
-    "certificate_of",
-    "check_one_encoding",
     "check_permitted",
-    "check_serializer_argument",
-    "direction_statistics",
-    "dump_error",
-    "dumped_bytes",
-    "encode_payload",
     "hookimpl",
     "listen_tcp",
     "listen_unix",
-    "load_answer",
-    "load_error",
-    "loaded_none",
     "open_tcp",
     "open_unix",
     "parse_url",
@@ -188,14 +197,6 @@ __all__ = [
     "penstock_stream_ended",
     "penstock_stream_opened",
     "penstock_transports",
-    "resolve_serializer",
-    "serializer_for",
-    "serializer_name",
-    "set_tcp_options",
-    "tcp_identity",
-    "tls_failure",
-    "type_name",
-    "unix_identity",
     "unreachable",
 ]
 
