@@ -12,6 +12,8 @@ from penstock._quiet_interrupt import end_quietly, is_command
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import ROOT
 
+pytestmark = pytest.mark.slow  # each test starts a program
+
 INTERRUPT_AT_IMPORT = """
 import sys
 

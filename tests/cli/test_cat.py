@@ -8,18 +8,17 @@ from collections.abc import AsyncIterator, Callable
 import pytest
 import trio
 
-from penstock.cli._main import parser
+from penstock.cli._main import parse
 from penstock.logs import Retention, RingLog
 from penstock.runtime import Service, serve, subscribe
 from tests._real_time import HANGS_AFTER
-from tests.cli._programs import line_of, penstock, served
+from tests.cli._programs import line_of, penstock
 from tests.cli._pseudo_terminal import terminal
 
 
-def test_every_element_is_written_to_standard_output() -> None:
+def test_every_element_is_written_to_standard_output(address: str) -> None:
     """The summary goes to standard error."""
     with (
-        served() as (_, address),
         penstock("cat", f"{address}/numbers/3", "--format", "json") as program,
     ):
         out, err = program.communicate(timeout=HANGS_AFTER)
@@ -27,9 +26,9 @@ def test_every_element_is_written_to_standard_output() -> None:
     assert b"3 elements" in err
 
 
-def test_count_ends_the_command_after_that_many_elements() -> None:
+def test_count_ends_the_command_after_that_many_elements(address: str) -> None:
     """Of an endless stream, and within a batch. The summary counts those that were written."""
-    with served() as (_, address), penstock("cat", f"{address}/endless", "--count", "3") as program:
+    with penstock("cat", f"{address}/endless", "--count", "3") as program:
         out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (0, b"again\n" * 3)
     assert err.startswith(b"3 elements in ")
@@ -64,9 +63,9 @@ async def test_a_log_is_read_from_and_to_a_place() -> None:
         assert err.count(b"\n") == 1
 
 
-def test_the_end_of_the_reading_program_is_not_a_failure() -> None:
+def test_the_end_of_the_reading_program_is_not_a_failure(address: str) -> None:
     """After `penstock cat … | head` the status is 0 and nothing is written to standard error."""
-    with served() as (_, address), penstock("cat", f"{address}/endless", "--quiet") as program:
+    with penstock("cat", f"{address}/endless", "--quiet") as program:
         assert program.stdout is not None
         assert program.stdout.read(6) == b"again\n"
         program.stdout.close()
@@ -75,9 +74,9 @@ def test_the_end_of_the_reading_program_is_not_a_failure() -> None:
         assert program.stderr.read() == b""
 
 
-def test_a_refusal_is_an_error_of_one_line() -> None:
+def test_a_refusal_is_an_error_of_one_line(address: str) -> None:
     """With status 1 and without a traceback."""
-    with served() as (_, address), penstock("cat", f"{address}/nobody", "--quiet") as program:
+    with penstock("cat", f"{address}/nobody", "--quiet") as program:
         out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (1, b"")
     assert err.startswith(b"penstock: the peer refused")
@@ -93,10 +92,9 @@ def test_a_transport_that_is_not_permitted_is_an_error_of_one_line() -> None:
     assert err.count(b"\n") == 1
 
 
-def test_an_element_that_is_no_json_is_an_error_of_one_line() -> None:
+def test_an_element_that_is_no_json_is_an_error_of_one_line(address: str) -> None:
     """It names the element. Those before it were written."""
     with (
-        served() as (_, address),
         penstock(
             "cat", f"{address}/mixed", "--format", "json", "--serializer", "text", "--quiet"
         ) as program,
@@ -104,7 +102,6 @@ def test_an_element_that_is_no_json_is_an_error_of_one_line() -> None:
         out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (0, b'"one"\n"two"\n')
     with (
-        served() as (_, address),
         penstock(
             "cat", f"{address}/mixed", "--format", "json", "--serializer", "bytes", "--quiet"
         ) as program,
@@ -117,11 +114,11 @@ def test_an_element_that_is_no_json_is_an_error_of_one_line() -> None:
     assert err.count(b"\n") == 1
 
 
-def test_an_error_of_the_publisher_is_one_line() -> None:
+def test_an_error_of_the_publisher_is_one_line(address: str) -> None:
     """Although its text has line breaks and escape sequences. Without --quiet as well:
     an error has no summary.
     """
-    with served() as (_, address), penstock("cat", f"{address}/hostile-error") as program:
+    with penstock("cat", f"{address}/hostile-error") as program:
         out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out) == (1, b"one\n")
     assert err.startswith(b"penstock: ")
@@ -148,7 +145,7 @@ async def test_a_stopped_terminal_stops_the_publisher_and_nothing_else() -> None
         file = screen.as_text_file()
         patch.setattr(sys, "stdout", file)
         patch.setattr(sys, "stderr", file)
-        options = parser().parse_args(["cat", "memory://stopped/numbers", "--demand", "8"])
+        options = parse(["cat", "memory://stopped/numbers", "--demand", "8"])
         async with serve(service, "memory://stopped"), trio.open_nursery() as nursery:
             nursery.start_soon(options.run, options)
             await _until_nothing_moves(lambda: pulled)

@@ -7,16 +7,16 @@ import trio
 
 from penstock.api import ProtocolError
 from penstock.cli._ls import checked, table_of
-from penstock.cli._main import parser
+from penstock.cli._main import parse
 from penstock.runtime import DESCRIPTION, Service, serve
 from tests._real_time import HANGS_AFTER
-from tests.cli._programs import penstock, served
+from tests.cli._programs import penstock
 from tests.runtime.service.test_description import service_with
 
 
 async def listed(service: Service, *arguments: str) -> int:
     async with serve(service, "memory://ls"):
-        options = parser().parse_args(["ls", *arguments])
+        options = parse(["ls", *arguments])
         return int(await options.run(options))
 
 
@@ -54,9 +54,9 @@ async def test_json_has_all_that_is_known(capsys: pytest.CaptureFixture[str]) ->
     assert entries[1]["payload"] == "Quote"
 
 
-def test_a_service_that_does_not_describe_itself_is_an_error_of_one_line() -> None:
+def test_a_service_that_does_not_describe_itself_is_an_error_of_one_line(address: str) -> None:
     """It says how one does."""
-    with served() as (_, address), penstock("ls", address) as program:
+    with penstock("ls", address) as program:
         out, err = program.communicate(timeout=HANGS_AFTER)
     assert (program.returncode, out, err.count(b"\n")) == (1, b"", 1)
     assert b"describe=True" in err

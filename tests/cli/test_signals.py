@@ -17,9 +17,9 @@ from tests.cli._programs import ROOT, line_of, penstock, served
 @pytest.mark.parametrize(
     ("number", "status"), [(signal.SIGTERM, 143), (signal.SIGINT, 130)], ids=["SIGTERM", "SIGINT"]
 )
-def test_a_signal_ends_cat_at_once(number: signal.Signals, status: int) -> None:
+def test_a_signal_ends_cat_at_once(address: str, number: signal.Signals, status: int) -> None:
     """With the status that a shell uses for this signal, and without a traceback."""
-    with served() as (_, address), penstock("cat", f"{address}/endless", "--quiet") as program:
+    with penstock("cat", f"{address}/endless", "--quiet") as program:
         assert program.stdout is not None
         assert program.stdout.read(6) == b"again\n"
         program.send_signal(number)
@@ -87,9 +87,9 @@ def test_ctrl_c_ends_bench(url: str) -> None:
         assert program.stderr.read() == b""
 
 
-def test_ctrl_c_ends_tck() -> None:
+def test_ctrl_c_ends_tck(address: str) -> None:
     """Between two checks or within one."""
-    with served() as (_, address), penstock("tck", address) as program:
+    with penstock("tck", address) as program:
         assert program.stdout is not None
         assert program.stdout.readline()
         program.send_signal(signal.SIGINT)
@@ -128,9 +128,9 @@ def test_output_that_fails_is_an_error_of_one_line(command: tuple[str, ...]) -> 
     )
 
 
-def test_elements_that_cannot_be_written_are_an_error_of_one_line() -> None:
+def test_elements_that_cannot_be_written_are_an_error_of_one_line(address: str) -> None:
     """Without the summary: the error is the only line to read."""
-    with served() as (_, address), Path("/dev/full").open("wb") as full:
+    with Path("/dev/full").open("wb") as full:
         arguments = [sys.executable, "-m", "penstock", "cat", f"{address}/endless"]
         done = subprocess.run(
             arguments,
@@ -193,10 +193,9 @@ def test_a_closed_standard_file_is_an_error_of_one_line(
     assert message in done.stderr
 
 
-def test_a_port_in_use_is_an_error_of_one_line() -> None:
+def test_a_port_in_use_is_an_error_of_one_line(address: str) -> None:
     """It contains the address."""
     with (
-        served() as (_, address),
         penstock("serve", "tests.cli._service:service", address) as program,
     ):
         _, err = program.communicate(timeout=HANGS_AFTER)

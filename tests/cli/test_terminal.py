@@ -9,18 +9,18 @@ import signal
 import pytest
 
 from tests._real_time import HANGS_AFTER
-from tests.cli._programs import line_of, penstock, served
+from tests.cli._programs import line_of, penstock
 from tests.cli._pseudo_terminal import CTRL_C, CTRL_S, penstock_on, python_on, terminal
 
 SUMMARY = r"\d+ elements? in \d+\.\d s, \d+/s"
 
 
 @pytest.mark.parametrize("columns", [80, 24, 5, 1, 0])
-def test_elements_never_share_a_row_with_the_progress_line(columns: int) -> None:
+def test_elements_never_share_a_row_with_the_progress_line(address: str, columns: int) -> None:
     """On a terminal of any width, also one that does not tell it: after the end each row is an
     element, and the last one the summary.
     """
-    with terminal(columns or 80) as screen, served() as (_, address):
+    with terminal(columns or 80) as screen:
         if not columns:
             screen.resize(0)
         with penstock_on(screen, "cat", f"{address}/slowly/4") as program:
@@ -39,11 +39,10 @@ def test_elements_never_share_a_row_with_the_progress_line(columns: int) -> None
         assert screen.cursor_column == 0
 
 
-def test_the_line_fits_after_the_terminal_was_resized() -> None:
+def test_the_line_fits_after_the_terminal_was_resized(address: str) -> None:
     """The width is that of the time of drawing, not that of the start."""
     with (
         terminal(80) as screen,
-        served() as (_, address),
         penstock_on(screen, "cat", f"{address}/slowly/1000") as program,
     ):
         screen.read_until(b"asked for, 0 buffered")
@@ -60,14 +59,13 @@ def test_the_line_fits_after_the_terminal_was_resized() -> None:
 
 
 @pytest.mark.parametrize("style", ["text", "raw", "json"])
-def test_a_hostile_server_cannot_control_the_terminal(style: str) -> None:
+def test_a_hostile_server_cannot_control_the_terminal(address: str, style: str) -> None:
     """No ESC, C0, DEL, C1, bidirectional or hidden character of an element is written.
     The text of each is, as an escape.
     """
     name = "hostile-json" if style == "json" else "hostile"
     with (
         terminal(160) as screen,
-        served() as (_, address),
         penstock_on(screen, "cat", f"{address}/{name}", "--format", style) as program,
     ):
         assert screen.read_until_end_of(program) == 0
@@ -81,11 +79,10 @@ def test_a_hostile_server_cannot_control_the_terminal(style: str) -> None:
         assert escape in shown
 
 
-def test_an_error_of_a_hostile_server_cannot_control_the_terminal() -> None:
+def test_an_error_of_a_hostile_server_cannot_control_the_terminal(address: str) -> None:
     """The text of its error is one row, and the progress line is gone."""
     with (
         terminal(400) as screen,
-        served() as (_, address),
         penstock_on(screen, "cat", f"{address}/hostile-error") as program,
     ):
         assert screen.read_until_end_of(program) == 1
@@ -97,9 +94,9 @@ def test_an_error_of_a_hostile_server_cannot_control_the_terminal() -> None:
     assert r"\x1b]0;owned\x07" in rows[1]
 
 
-def test_into_a_pipe_the_bytes_stay_as_they_are() -> None:
+def test_into_a_pipe_the_bytes_stay_as_they_are(address: str) -> None:
     """Although standard error is a terminal, which shows the progress and the summary."""
-    with terminal() as screen, served() as (_, address):
+    with terminal() as screen:
         with penstock("cat", f"{address}/hostile", "--quiet") as plain:
             expected, _ = plain.communicate(timeout=HANGS_AFTER)
         read, write = os.pipe()
@@ -115,9 +112,9 @@ def test_into_a_pipe_the_bytes_stay_as_they_are() -> None:
     assert re.fullmatch(SUMMARY, screen.rows()[0])
 
 
-def test_elements_on_a_terminal_and_messages_in_a_file() -> None:
+def test_elements_on_a_terminal_and_messages_in_a_file(address: str) -> None:
     """Then no line is drawn: the terminal has the elements only, the file the summary only."""
-    with terminal() as screen, served() as (_, address):
+    with terminal() as screen:
         read, write = os.pipe()
         with penstock_on(screen, "cat", f"{address}/slowly/3", stderr=write) as program:
             os.close(write)
@@ -134,7 +131,7 @@ def test_elements_on_a_terminal_and_messages_in_a_file() -> None:
     ids=["dumb", "no TERM", "NO_COLOR"],
 )
 def test_a_terminal_gets_no_sequence_that_it_does_not_know(
-    variable: str, value: str, monkeypatch: pytest.MonkeyPatch
+    address: str, variable: str, value: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A dumb terminal gets no progress line.
     No terminal gets a colour, so NO_COLOR changes nothing.
@@ -142,7 +139,6 @@ def test_a_terminal_gets_no_sequence_that_it_does_not_know(
     monkeypatch.setenv("TEST_TERM" if variable == "TERM" else variable, value)
     with (
         terminal() as screen,
-        served() as (_, address),
         penstock_on(screen, "cat", f"{address}/slowly/2") as program,
     ):
         assert screen.read_until_end_of(program) == 0
@@ -153,11 +149,10 @@ def test_a_terminal_gets_no_sequence_that_it_does_not_know(
     assert re.fullmatch(SUMMARY, screen.rows()[2])
 
 
-def test_ctrl_c_leaves_the_summary_and_a_new_row() -> None:
+def test_ctrl_c_leaves_the_summary_and_a_new_row(address: str) -> None:
     """The echo of ^C is erased with the line. The status is 130."""
     with (
         terminal() as screen,
-        served() as (_, address),
         penstock_on(screen, "cat", f"{address}/slowly/1000") as program,
     ):
         screen.read_until(b"asked for, 0 buffered")
@@ -169,13 +164,12 @@ def test_ctrl_c_leaves_the_summary_and_a_new_row() -> None:
         assert screen.cursor_column == 0
 
 
-def test_raw_elements_without_a_line_break_are_not_erased() -> None:
+def test_raw_elements_without_a_line_break_are_not_erased(address: str) -> None:
     """The line is not drawn on a row that an element has begun,
     and the summary begins a new row.
     """
     with (
         terminal() as screen,
-        served() as (_, address),
         penstock_on(screen, "cat", f"{address}/slowly/3", "--format", "raw") as program,
     ):
         assert screen.read_until_end_of(program) == 0
@@ -184,11 +178,10 @@ def test_raw_elements_without_a_line_break_are_not_erased() -> None:
     assert re.fullmatch(SUMMARY, rows[1])
 
 
-def test_ctrl_c_ends_the_command_on_a_stopped_terminal() -> None:
+def test_ctrl_c_ends_the_command_on_a_stopped_terminal(address: str) -> None:
     """After Ctrl-S its writes block without end. Threads that wait there do not delay the end."""
     with (
         terminal() as screen,
-        served() as (_, address),
         penstock_on(screen, "cat", f"{address}/endless") as program,
     ):
         screen.read_until(b"again")
@@ -197,11 +190,11 @@ def test_ctrl_c_ends_the_command_on_a_stopped_terminal() -> None:
         assert program.wait(HANGS_AFTER) == 130
 
 
-def test_the_end_of_the_reading_program_is_quiet_on_a_terminal() -> None:
+def test_the_end_of_the_reading_program_is_quiet_on_a_terminal(address: str) -> None:
     """After `penstock cat … | head -1`: no error, status 0, and no line is left on the row of the
     prompt.
     """
-    with terminal() as screen, served() as (_, address):
+    with terminal() as screen:
         read, write = os.pipe()
         with penstock_on(screen, "cat", f"{address}/endless", stdout=write) as program:
             os.close(write)
@@ -246,9 +239,9 @@ sys.exit(main(sys.argv[1:]))
 """
 
 
-def test_a_message_does_not_share_a_row_with_the_line() -> None:
+def test_a_message_does_not_share_a_row_with_the_line(address: str) -> None:
     """A warning of any library, while the line is drawn: it goes through sys.stderr."""
-    with terminal() as screen, served() as (_, address):
+    with terminal() as screen:
         with python_on(screen, "-c", WITH_A_WARNING, "cat", f"{address}/slowly/8") as program:
             assert screen.read_until_end_of(program) == 0
         rows = screen.rows()
@@ -258,11 +251,10 @@ def test_a_message_does_not_share_a_row_with_the_line() -> None:
     assert re.fullmatch(SUMMARY, rows[-1])
 
 
-def test_sigterm_ends_the_line_as_well() -> None:
+def test_sigterm_ends_the_line_as_well(address: str) -> None:
     """Also a signal that was not typed leaves the cursor on a new row."""
     with (
         terminal() as screen,
-        served() as (_, address),
         penstock_on(screen, "cat", f"{address}/slowly/1000") as program,
     ):
         screen.read_until(b"asked for, 0 buffered")

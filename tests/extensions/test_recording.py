@@ -5,8 +5,12 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from tests._real_time import HANGS_AFTER
 from tests.recording._record import facts_of, rows_of
+
+pytestmark = pytest.mark.slow  # each test starts a program
 
 PROGRAM = """
 import penstock, trio

@@ -109,9 +109,10 @@ def tree_of(path: Path) -> ast.Module:
     return parsed
 
 
-def functions_of(path: Path) -> Iterator[ast.FunctionDef | ast.AsyncFunctionDef]:
+@cache
+def functions_of(path: Path) -> tuple[ast.FunctionDef | ast.AsyncFunctionDef, ...]:
     """Each function of a file, methods and inner functions included."""
-    return (
+    return tuple(
         node
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)

@@ -2,6 +2,7 @@
 
 import ast
 import re
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -76,11 +77,7 @@ def test_no_two_tests_of_a_file_share_a_name() -> None:
     names = [(path, node, getattr(each, "name", "")) for path, node in scopes for each in node.body]
     tests = [each for each in names if each[2].startswith("test_")]
     refuse(
-        (
-            f"{path}: {name}"
-            for path, node, name in set(tests)
-            if tests.count((path, node, name)) > 1
-        ),
+        (f"{path}: {name}" for (path, _, name), count in Counter(tests).items() if count > 1),
         "these tests are there twice:",
     )
 

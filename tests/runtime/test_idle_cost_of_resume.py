@@ -5,10 +5,13 @@ import tracemalloc
 from contextlib import AsyncExitStack
 from pathlib import Path
 
+import pytest
 import trio.testing
 
 import penstock
 from penstock.runtime import Service, connect, serve
+
+pytestmark = pytest.mark.slow  # each allocation is traced
 
 CONNECTIONS = 32
 AT_MOST = 1 << 10

@@ -6,9 +6,13 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 from penstock.runtime import subscribe
 from penstock.spi import Reconnect
 from tests._real_time import HANGS_AFTER
+
+pytestmark = pytest.mark.slow  # it starts a server again and again
 
 KILLS = 5
 ELEMENTS = 20_000

@@ -29,6 +29,8 @@ from tests._real_time import HANGS_AFTER
 from tests.cli._programs import interruptible, signal_until_it_ends
 from tests.runtime._services import numbers_service
 
+pytestmark = pytest.mark.slow  # each test starts a program
+
 ROOT = Path(__file__).parents[3]
 URL = "memory://run"
 LATE, NEVER = 0.3, 1e6
