@@ -21,7 +21,7 @@ The names that most programs need are here; `ops` is short for `penstock.streams
 that need trio are imported at their first use.
 """
 
-# First: an interrupt during the other imports must find the hook in place.
+# This import comes first: an interrupt during the others must find the hook in place.
 from penstock import _quiet_interrupt  # noqa: F401  # imported for its effect
 
 # isort: split

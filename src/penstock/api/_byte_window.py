@@ -9,7 +9,7 @@ Rules of this file:
 * The side that receives adds to `received`. The reader calls `demand` each time that it may ask for
   more, and asks for no more than that.
 * The reader calls `demand` also when `received` has reached `due`. Elements may have become large
-  when many were asked for, and what it has read of them would count as unread until it may ask for
+  when many were asked for, and those that it has read would count as unread until it may ask for
   more.
 * The size grows with the largest average at once, and shrinks by a quarter of the difference:
   elements that become large matter at once.

@@ -240,8 +240,8 @@ class ChangesTargets(Protocol):
 
 
 class AnnotatesStreams(Protocol):
-    """An active extension may send messages of its own about a stream. A message that is sent here
-    goes out right before the stream's own.
+    """An active extension may send its messages about a stream. A message that is sent here goes
+    out right before the stream's own.
 
     Either method may be missing.
     """
@@ -328,7 +328,7 @@ class MeetsPeers(Protocol):
         answered; or return None and stay away.
 
         `introduction` is the data of a ReactiveSocket client's SETUP, and None on RS.io.
-        What is returned gets no messages.
+        The returned extension gets no messages.
         On ReactiveSocket this is called at a server for each client, in place of `open`.
         """
 
@@ -346,6 +346,6 @@ class SpeaksFirst(Protocol):
     """An extension may speak to the server before anything else does."""
 
     no_false_start: bool
-    """On RS.io a client sends nothing behind its hello until the server's has come, and no
-    extension of this side holds the peer.
+    """On RS.io a client sends nothing after its hello until the server's has come, and no extension
+    of this side holds the peer.
     """

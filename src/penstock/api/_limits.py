@@ -329,7 +329,7 @@ class Limits:
 
     Reached: the connection is cut, `ConnectionLost` here.
 
-    Why: a peer that reads nothing must not hold its connection for ever; NATS gives 10 s.
+    Why: a peer that reads nothing must not hold its connection without end; NATS gives 10 s.
     """
 
     min_drain: int = 4096
@@ -453,7 +453,7 @@ class Limits:
     if that is lower.
 
     Reached: the oldest that has not sent its hello is closed at once, and the newest takes its
-    place; if there is none, the newest is refused with `places:connections`, and closed.
+    place; if all have said hello, the newest is refused with `places:connections`, and closed.
 
     Why: each connection is a file. The files that are open when the server starts are subtracted,
     and a reserve: one in eight, at most 256.
@@ -464,7 +464,7 @@ class Limits:
     or on a Unix socket from one user.
 
     Reached: the oldest of them that has not sent its hello is closed at once, and the newest takes
-    its place; if there is none, the newest is refused with `places:address`, and closed.
+    its place; if all have said hello, the newest is refused with `places:address`, and closed.
 
     Why: one address must not occupy all places, and an IPv6 subscriber has 2^64 addresses.
     """

@@ -25,7 +25,7 @@ FIRST_BYTE: Final = MARK[:1]
 
 LENGTH_SIZE: Final = 2
 HEADER_SIZE: Final = len(MARK) + LENGTH_SIZE
-"""Bytes in front of the name."""
+"""Bytes before the name."""
 
 LONGEST_NAME: Final = (1 << 8 * LENGTH_SIZE) - 1
 

@@ -98,7 +98,7 @@ class SharedBatch(Protocol):
     element.
 
     Each of them is a `bytes` object of at most `longest` bytes; bytes, because they cannot change
-    while they wait in the list. An element counts as signalled as soon as it is in the list.
+    while they wait in the list. An element counts as signalled when it is in the list.
     """
 
     elements: list[bytes]
@@ -118,7 +118,7 @@ class BatchingSubscriber(Protocol):
 
     @property
     def run(self) -> SharedBatch | None:
-        """The open batch, or None. If there is none, the publisher calls `on_next`, and that
+        """The open batch, or None. Without an open batch the publisher calls `on_next`, and that
         may open one.
         """
 

@@ -48,7 +48,7 @@ class HasPositions(Protocol):
 
 
 def positions_of(source: object) -> Positions | None:
-    """Return the positions of a source, or None if it has none."""
+    """Return the positions of a source, or None for a source without positions."""
     found: Any = getattr(source, "positions", None)
     return found if isinstance(found, Positions) else None
 
@@ -57,8 +57,8 @@ class PositionedName(str):
     """The name of a publisher with the place to start or to stop at:
     ``orders/eu?start=500&stop=900``.
 
-    It is a text, so that each protocol can send it as it is. The extension *position* sends `bare`,
-    and the two places in a message.
+    It is a text, so that each protocol can send it unchanged. The extension *position* sends
+    `bare`, and the two places in a message.
     """
 
     __slots__ = ("bare", "start", "stop")
@@ -71,8 +71,8 @@ class PositionedName(str):
     def __new__(
         cls, bare: str, start: PlaceInStream | None = None, stop: PlaceInStream | None = None
     ) -> Self:
-        """Raises UsageError for values that are no places, and for a name
-        that has the same word already.
+        """Raises UsageError for values that are not places, and for a name that has the same word
+        already.
         """
         given = {"start": _checked(start, "start"), "stop": _checked(stop, "stop")}
         words = {word: place for word, place in given.items() if place is not None}

@@ -14,7 +14,7 @@ _FIRST: Final = itemgetter(0)
 
 
 class EqualRun(Sequence[bytes]):
-    """Elements of one length, each behind a header. The headers have one length, too.
+    """Elements of one length, each after a header. The headers also have one length.
 
     Element `n` has the bytes from ``n * stride + head`` up to, and not with,
     ``(n + 1) * stride`` of `data`.
@@ -53,15 +53,15 @@ class EqualRun(Sequence[bytes]):
 
 
 class ShortRun(Sequence[bytes]):
-    """Elements of at most 127 bytes, each behind one byte with its length."""
+    """Elements of at most 127 bytes, each after one byte with its length."""
 
     __slots__ = ("data", "lengths")
 
     def __init__(self, data: bytes, lengths: bytes) -> None:
         self.data: bytes = data
-        """The elements, each behind a byte, and nothing else."""
+        """The elements, each after a byte, and nothing else."""
         self.lengths: bytes = lengths
-        """A byte for each element: the length of the element, and 1 for the byte in front of it."""
+        """A byte for each element: the length of the element, and 1 for the byte before it."""
 
     @property
     def size(self) -> int:

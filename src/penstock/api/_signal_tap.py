@@ -1,11 +1,11 @@
-"""Taps: what is told of the signals of one stream, so that they can be recorded and judged later.
+"""Taps are told the signals of one stream, so that they can be recorded and judged later.
 
 Rules of this file:
 
 * A tap gets rows, in the order of the signals.
   A row stands for neighbouring elements, or for one other signal.
 * The row of a signal is made before the signal is passed on.
-  So the rows of signals that it causes come behind it.
+  So the rows of signals that it causes come after it.
 * Demand is exact: each request has a row, and between two of them it cannot grow.
 """
 

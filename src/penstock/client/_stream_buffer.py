@@ -98,7 +98,7 @@ class StreamBuffer(Subscriber[Any]):
         self._in_pieces = False
         self._element_size = 0
         self._counted = 0  # elements that were moved out of `_arrived`
-        self._dropped = 0  # of these, the ones that cancel() dropped
+        self._dropped = 0  # of these, those dropped by cancel()
         self._requested = 0
         self._unrenewed = 0  # elements that were taken and not requested anew
         self._spare = 0

@@ -37,7 +37,7 @@ BYTES_PER_SECOND: Final = 1_024
 """Bytes per second after that: 60 KiB a minute, 84 MiB a day."""
 
 LINE_OVERHEAD: Final = 64
-"""Bytes that are counted for the time, the level and the logger's name in front of a text."""
+"""Bytes that are counted for the time, the level and the logger's name before a text."""
 
 MAX_TEXT: Final = 1_000
 """Characters of a line."""
@@ -118,7 +118,8 @@ class LimitedLog:
         `kind` is a fixed word of the program, or a name of which a peer has one only, such as its
         address. Give peers' words as `values`.
         """
-        # A level that is switched off is no line, and must not be counted as one that was left out.
+        # A level that is switched off makes no line, and must not be counted as a line that was
+        # left out.
         if not self._logger.isEnabledFor(level):
             return False
         now = self._clock()
@@ -193,7 +194,7 @@ class LimitedLog:
 
     def _forget_a_quiet_kind(self, now: float) -> bool:
         """Forget a kind whose budget is full again, so nothing is lost with it.
-        Return False if there is none.
+        Return False without such a kind.
         """
         # At most MAX_KINDS looks, and only for a new kind in a full table.
         for kind, budget in self._kinds.items():
@@ -229,7 +230,7 @@ def limited_log(
         logs = {}
         _LOGS.set(logs)
     except RuntimeError:
-        # Outside of a run no peer can cause a line, so each line has a budget of its own.
+        # Outside of a run no peer can cause a line, so each line has a new budget.
         return make()
     # For each run, and not for the process:
     # the clock may be a virtual one, which begins anew with each run.

@@ -53,7 +53,7 @@ class PublisherGuard(ElementRelay[T]):
         *,
         max_hold_up: float = inf,
     ) -> None:
-        """Subscribe to `publisher` with a guard in front of `subscriber`."""
+        """Subscribe to `publisher` with a guard before `subscriber`."""
         guard = cls(subscriber, sink, max_hold_up=max_hold_up)
         subscriber.on_subscribe(guard)
         if guard._subscriber is None:

@@ -121,8 +121,8 @@ class _ClosedBatch:
 
 
 NO_BATCH: Final[SharedBatch] = _ClosedBatch()
-"""Stands in for a batch when the subscriber has none open, so
-that the loop over elements needs no second comparison.
+"""Stands in for a batch when the subscriber has no open one, so that the loop over elements needs
+no second comparison.
 """
 
 
@@ -130,7 +130,7 @@ _NONE: Final = type(None)
 
 
 def before_none(elements: Sequence[T]) -> Sequence[T]:
-    """Return the elements in front of the first None; all of them if None is not there."""
+    """Return the elements before the first None; all of them if None is not there."""
     kind: type = type(elements)  # by itself, so that the type of the result does not change
     if kind is BytesList:
         return elements
@@ -469,8 +469,8 @@ class Pump(Subscription, Generic[T]):
         """Do the same for a subscriber that lends a batch of bytes and a function
         that makes them.
         """
-        # A loop of its own, because a comparison more for each element would make
-        # `_append_to_batch` slower by a tenth.
+        # A separate loop, because a comparison more for each element would make `_append_to_batch`
+        # slower by a tenth.
         batch, convert = converting.run or NO_BATCH, converting.convert
         self._batch, left = batch, self._budget
         async for element in iterator:
@@ -540,8 +540,8 @@ class Pump(Subscription, Generic[T]):
     # --- the end
 
     def _end_with_error(self, error: Exception) -> None:
-        """Signal on_error. If there is no subscriber any more, as when cleanup fails,
-        report the error to the scope.
+        """Signal on_error. If the subscriber is gone, as when cleanup fails, report the error to
+        the scope.
         """
         subscriber = self._forget_subscriber()
         if subscriber is not None:

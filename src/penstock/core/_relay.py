@@ -158,7 +158,8 @@ class Relay(Subscriber[T], Subscription, Generic[T]):
 
     def cancel(self, /) -> None:
         upstream = self._upstream
-        # First: a publisher that answers the cancel with a signal must not reach the subscriber.
+        # Detached first: a publisher that answers the cancel with a signal must not reach the
+        # subscriber.
         self._detach()
         if upstream is not None:
             upstream.cancel()

@@ -1,5 +1,5 @@
-"""A scope owns the tasks behind one subscription:
-it starts them, cancels them, and waits until they have ended.
+"""A scope owns the tasks of one subscription: it starts them, cancels them, and waits until they
+have ended.
 
 `Publisher.subscribe` is a plain call, but generators, timers and retries need tasks, and a pipe is
 built before there is a nursery.
@@ -76,7 +76,7 @@ class Runner(Protocol):
 
 
 class Scope:
-    """The owner of the tasks behind one subscription."""
+    """The owner of the tasks of one subscription."""
 
     __slots__ = (
         "_drained",
@@ -123,8 +123,8 @@ class Scope:
         sources of a network let it count their bytes.
         """
         self.begun: int = 0
-        """How many tasks have been started, here or behind a publisher that runs elsewhere.
-        `take_until` sees by it what may still come.
+        """How many tasks have been started, here or by a publisher that runs elsewhere.
+        `take_until` sees by it whether elements may still come.
         """
 
     @property
@@ -146,7 +146,7 @@ class Scope:
         the subscription has outlived the nursery that was to run it.
         """
         cancel_scope = trio.CancelScope()
-        # The task is entered into _tasks after start_soon(): if that raises, there is no task that
+        # The task is entered into _tasks after start_soon(): if that raises, no task exists that
         # would remove it again. That is early enough, because start_soon() only schedules the task.
         try:
             self._nursery.start_soon(self._run, work, cancel_scope, name=name)
@@ -224,7 +224,7 @@ class Scope:
             # report_and_reraise raises interrupts and cancellations from outside again.
             self.report_and_reraise(raised)
         finally:
-            # Also if an interrupt is raised: wait_stopped() must not wait forever.
+            # It is forgotten also if an interrupt is raised: wait_stopped() must not wait forever.
             self._forget(cancel_scope)
 
     def _forget(self, ended: "trio.CancelScope | ChildScope") -> None:

@@ -56,8 +56,8 @@ class SignalCounter:
         return now
 
     def signal(self, kind: SignalKind, n: int = 0, _error: BaseException | None = None, /) -> int:
-        """Make the row of another signal that is about to pass, behind that of the elements
-        before it. Return the time.
+        """Make the row of another signal that is about to pass, after that of the elements before
+        it. Return the time.
         """
         # First, so that the rows have the order of the signals.
         if self._count:

@@ -61,7 +61,7 @@ SHARED_SECONDS: Final = 0.01
 
 class _BeginTime:
     """The time at which a stream begins, as one object for all streams that begin together: a
-    time of its own would take 24 bytes.
+    separate time would take 24 bytes.
     """
 
     __slots__ = ("_latest",)
@@ -142,7 +142,7 @@ class Stream(Subscriber[T], AsyncIterator[T]):
         self._arrived: list[T] = _NO_ELEMENTS
         self._slice: Iterator[T] = _NO_SLICE
         self._counted = 0  # elements that were moved out of `_arrived`
-        self._dropped = 0  # of these, the ones that cancel() dropped
+        self._dropped = 0  # of these, those dropped by cancel()
         self._requested = 0
         # Elements that were moved out of `_arrived` and not yet requested anew; at first the part
         # of the demand that awaits the reader.
@@ -196,15 +196,15 @@ class Stream(Subscriber[T], AsyncIterator[T]):
 
     async def _next_batch(self) -> list[T]:
         await self._wait_readable()
-        # There is no checkpoint from here to the return.
-        # So a cancelled read has taken nothing, and no element is lost.
+        # No checkpoint comes from here to the return. So a cancelled read has taken nothing, and no
+        # element is lost.
         batch = list(self._slice)
         more = self._take(UNBOUNDED)
         if not batch and not more:
             raise self._ending()
         self._turn_ends = _now() + TURN_SECONDS
-        # else there is no half to request ahead:
-        # the next element is requested when the reader asks for it.
+        # else no half can be requested ahead: the next element is requested when the reader asks
+        # for it.
         if self._demand > 1:
             self._renew_demand()
         return batch + more if batch else more  # usually `more` itself, without a copy
@@ -257,14 +257,14 @@ class Stream(Subscriber[T], AsyncIterator[T]):
             raise self._ending()
 
     def _ending(self) -> BaseException:
-        """Return the exception that tells the reader why there is no element."""
+        """Return the exception that tells the reader why no element comes."""
         if self._state is _OPEN:
             # another reader has taken the element for which this one was woken.
             return _second_reader()
         error, self._error = self._error, None
         if isinstance(error, StopIteration | StopAsyncIteration):
-            # Raised as it is, it would end the loop as if the stream had completed. PEP 479 solves
-            # this with a RuntimeError, too.
+            # Raised itself, it would end the loop as if the stream had completed. PEP 479 also
+            # solves this with a RuntimeError.
             wrapped = RuntimeError(f"the publisher failed with {type(error).__name__}")
             wrapped.__cause__ = error
             return wrapped

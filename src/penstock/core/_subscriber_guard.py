@@ -46,7 +46,7 @@ class SubscriberGuard(ElementRelay[T]):
         subscriber: Subscriber[T],
         on_violation: Report,
     ) -> None:
-        """Call `attach` with a guard in front of `subscriber`, and return normally, as
+        """Call `attach` with a guard before `subscriber`, and return normally, as
         `Publisher.subscribe` must.
 
         Raises only TypeError, for an object that is not a subscriber.

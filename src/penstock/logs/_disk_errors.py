@@ -18,9 +18,8 @@ _LOCKED: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 def explain(error: Exception, path: Path) -> LogError:
     """Return the error of penstock about one of FAULTS."""
-    code = getattr(
-        error, "sqlite_errorcode", None
-    )  # errors of the module sqlite3 itself have no code
+    # Errors of the module sqlite3 itself have no code.
+    code = getattr(error, "sqlite_errorcode", None)
     if code is None:
         return damaged(path, f"Python's sqlite3 says: {error}")
     primary = code & 0xFF  # the higher bits say more about the same failure

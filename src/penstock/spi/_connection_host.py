@@ -51,7 +51,7 @@ class ConnectionHost(ABC):
         """Let the service examine credentials, as in `Service(authenticate=…)`. Return `peer` with
         its principal. May checkpoint.
 
-        Without such a function `peer` is returned as it is.
+        Without such a function `peer` itself is returned.
         A client without credentials has the scheme ``""``.
         Raises AuthRefused if they are refused, a quarter of a second after the call: a refusal does
         not tell the reason by its time.
@@ -78,9 +78,9 @@ class ConnectionHost(ABC):
         method ``held()``, the bytes that it returns count against `Limits.memory_budget`. A
         publisher that fails is a PublisherFailed, whose text may be sent to the peer.
 
-        Raises NotAvailable if there is no such publisher for `peer`, LimitExceeded if `peer` has as
-        many streams as `Limits.max_subscriptions`, and PublisherFailed if the publisher cannot be
-        made. Then nothing was signalled.
+        Raises NotAvailable if `peer` may not open a publisher of that name, or none exists,
+        LimitExceeded if `peer` has as many streams as `Limits.max_subscriptions`, and
+        PublisherFailed if the publisher cannot be made. Then nothing was signalled.
         """
 
     @abstractmethod
@@ -108,7 +108,7 @@ class ConnectionHost(ABC):
 
     @abstractmethod
     def statistics(self) -> ServerStatistics:
-        """Return what the server has done and what it holds, as `Server.statistics` does."""
+        """Return the counts of the server, as `Server.statistics` does."""
 
     @property
     @abstractmethod

@@ -77,7 +77,7 @@ class ConnectionRefused:
     """The URL that is listened at."""
 
     peer: PeerIdentity
-    """The peer's identity, as far as it was known when it connected."""
+    """The peer's identity at the time of its connect."""
 
     reason: str
     """A token of a fixed list: ``places:address``, ``protocol:http``.
@@ -121,7 +121,7 @@ class StreamOpened:
     """The name or pattern under which the service offers the publisher: ``quotes/{symbol}``. A peer
     can choose `publisher`, and never this.
 
-    Empty for a stream of the peer, and for a request whose data is no name.
+    Empty for a stream of the peer, and for a request whose data is not a name.
     """
 
 
@@ -136,7 +136,9 @@ class StreamEnded:
     """Its id."""
 
     outbound: bool
-    """As in `StreamOpened`. Connection, stream and direction together identify a subscription."""
+    """The same as `StreamOpened.outbound`. Connection, stream and direction together identify a
+    subscription.
+    """
 
     outcome: Outcome
     """How it ended."""
@@ -164,7 +166,7 @@ class StreamEnded:
 
 
 class ReconnectStage(enum.Enum):
-    """What a client with a policy to reconnect has met or is about to do."""
+    """The event or the next step of a client with a policy to reconnect."""
 
     LOST = "lost"
     """A connection that was open has ended."""

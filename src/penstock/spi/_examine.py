@@ -180,7 +180,7 @@ class _Hooks:
 def _listed(hook: str, function: Callable[[], Any]) -> tuple[Any, ...]:
     try:
         result = function()
-        # A str is iterable, too: without this check "tcp" would be three offers.
+        # A str is also iterable: without this check "tcp" would be three offers.
         items = (
             tuple(result)
             if isinstance(result, Iterable) and not isinstance(result, str | bytes)

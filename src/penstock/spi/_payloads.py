@@ -15,11 +15,10 @@ _JSON_VALUES: Final = (dict, list, tuple, int, float, bool)
 def serializer_for(
     registry: Registry, serializer: str | Serializer | None, kind: Any
 ) -> Serializer | None:
-    """Return the serializer for values of type `kind`, as `resolve_serializer` does; one that
-    knows no types is taken as it is.
+    """Return the serializer for values of type `kind`, as `resolve_serializer` does; one that knows
+    no types is taken unchanged.
     """
-    # A serializer that does not know types takes every element as it is,
-    # and refuses none for its type.
+    # A serializer that does not know types takes every element, and refuses none for its type.
     if serializer is not None and kind is not None:
         found = resolve_serializer(registry, serializer)
         if found is not None and type(found).for_type is Serializer.for_type:

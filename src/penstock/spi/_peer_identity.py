@@ -74,7 +74,7 @@ class PeerIdentity:
     """The verified certificate of a TLS peer, if it showed one."""
 
     credentials: UnixCredentials | None = None
-    """The process behind a Unix socket, if the system provides it."""
+    """The process at the other end of a Unix socket, if the system provides it."""
 
     # Any: it belongs to the program. A name, a row of its database, an object with rights.
     principal: Any = attrs.field(default=None, eq=False)  # not compared: it need not be hashable
@@ -136,7 +136,7 @@ class ConnectionFacts:
 
     protocol: str | None = None
     """The name that the transport has negotiated outside the stream (TLS's ALPN, a subprotocol):
-    ``rsio/0``; None if it has none.
+    ``rsio/0``; None without such a name.
     """
 
     details: Mapping[str, str] = attrs.field(factory=lambda: MappingProxyType({}))

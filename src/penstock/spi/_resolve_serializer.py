@@ -3,7 +3,7 @@
 Rules of this file:
 
 * A serializer is given by its name, as an object, or not at all. Without one the type of the
-  elements decides: str is sent as text, bytes as they are, and every other type as JSON.
+  elements decides: str is sent as text, bytes unchanged, and every other type as JSON.
 """
 
 from types import UnionType
@@ -20,8 +20,8 @@ BYTES: Final = "bytes"
 def resolve_serializer(
     registry: Registry, serializer: str | Serializer | None, kind: Any = None
 ) -> Serializer | None:
-    """Return the serializer for elements of type `kind`, or None for bytes,
-    which are sent as they are.
+    """Return the serializer for elements of type `kind`, or None for bytes, which are sent
+    unchanged.
 
     `serializer` is a name or an object. If it is None, `kind` decides: bytes (or no type) give
     None, str gives ``text``, and other types give ``json`` for that type.
@@ -39,7 +39,7 @@ def resolve_serializer(
     found = _find(registry, serializer)
     if kind is None:
         return found
-    # The serializer bytes judges a type, too: `type=Quote` beside it is a mistake.
+    # The serializer bytes also judges a type: `type=Quote` beside it is a mistake.
     bound = (registry.serializer(BYTES) if found is None else found).for_type(kind)
     return None if found is None else bound
 
@@ -61,8 +61,8 @@ def type_name(kind: Any) -> str:
 
 
 def is_bytes(kind: Any) -> bool:
-    """Return True for types whose elements are sent as they are if no serializer is given. A
-    type that says nothing is one of them.
+    """Return True for types whose elements are sent unchanged if no serializer is given. A type
+    that says nothing is one of them.
     """
     if get_origin(kind) in (Union, UnionType):
         return all(is_bytes(each) for each in get_args(kind))

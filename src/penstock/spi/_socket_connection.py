@@ -163,8 +163,8 @@ class SocketConnection(ByteConnection):
         return data
 
     def _read_now(self) -> bytes | None:
-        """Return the bytes that have arrived, b"" at the end of the stream, None
-        if there are none.
+        """Return the bytes that have arrived, b"" at the end of the stream, None if nothing has
+        arrived.
         """
         try:
             # Look the descriptor up for each read: if the socket was closed, its old number may

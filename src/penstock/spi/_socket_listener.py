@@ -49,7 +49,7 @@ _ERRORS_OF_ONE_CLIENT: Final = frozenset(
 GONE_PER_TURN: Final = 64
 """Clients that have left, and are closed in one turn: some 5 us each. Then other tasks run."""
 
-# On Windows there is no way to look at a socket without waiting.
+# Windows has no way to look at a socket without waiting.
 _LOOK: Final = getattr(socket, "MSG_DONTWAIT", 0) and socket.MSG_DONTWAIT | socket.MSG_PEEK
 
 

@@ -26,7 +26,7 @@ class StalledStream:
     """A stream on which no element moves.
 
     Streams are compared with what they were at the last call of `statistics()`. So the time begins
-    with the first call that has seen the stream as it is now. If the stream has sent no element
+    with the first call that has seen this state of the stream. If the stream has sent no element
     yet, the time begins with the stream.
     """
 
@@ -70,8 +70,8 @@ class DirectionStatistics:
     """Elements since the beginning."""
 
     without_demand: StalledStream | None = None
-    """Of the streams that have no demand, the one that has not moved for the longest time:
-    its subscriber does not read.
+    """The stream without demand that has not moved for the longest time: its subscriber does not
+    read.
     """
 
     without_elements: StalledStream | None = None

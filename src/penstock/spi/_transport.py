@@ -127,11 +127,11 @@ class Connection(ABC):
         return None
 
     # The next three are for transports that have messages of their own, such as WebSocket.
-    # Not abstract: most have none.
+    # Not abstract: most transports have no messages.
 
     def on_open(self) -> None:  # noqa: B027 (optional: most transports need nothing here)
-        """React to the hellos of both sides: from now on the peer is no stranger. Called once at
-        most. It must neither wait nor raise.
+        """React to the hellos of both sides: from now on the peer is known. Called once at most. It
+        must neither wait nor raise.
         """
 
     def on_goodbye(self, reason: str) -> None:  # noqa: B027 (optional: most transports need nothing here)

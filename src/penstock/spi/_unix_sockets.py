@@ -6,8 +6,8 @@ Rules of this file:
 * A socket is bound under a random hidden name, gets its mode, starts to listen, and only then gets
   its real name. So a client that finds the file may connect and is answered, and a server that
   looks for stale sockets never takes a new socket for a stale one.
-* A file is removed in two cases only: it is a socket without a server behind it, or it is the
-  socket that this listener made.
+* A file is removed in two cases only: it is a socket that no server listens at, or it is the socket
+  that this listener made.
 * A stale socket is renamed before it is removed, and examined again: between the look and the
   removal another server may have started.
 """

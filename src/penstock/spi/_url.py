@@ -34,8 +34,8 @@ _AUTHORITY: Final = re.compile(
     r"(?:\[(?P<six>[0-9A-Fa-f:.]+(?:%[\w.-]+)?)\]|(?P<host>[^\x00-\x20\x7f:\[\]@]*))(?::(?P<port>[0-9]{0,5}))?",
     re.ASCII,
 )
-# Only at the end of what is not a name:
-# behind a name, "?encoding=…" is a parameter of the publisher.
+# Only at the end of a path without a name: after a name, "?encoding=…" is a parameter of the
+# publisher.
 _ENCODING: Final = re.compile(
     r"(?P<path>.*)\?encoding=(?P<encoding>[a-z][a-z0-9.-]*)", re.ASCII | re.DOTALL
 )
@@ -57,7 +57,7 @@ class Url:
     """The host without brackets; empty as in ``unix:///path``; None if the URL has no '//'."""
 
     port: int | None = None
-    """The port, or None if the URL has none."""
+    """The port, or None if the URL names no port."""
 
     path: str = ""
     """The transport's part after the authority, as written:
@@ -70,7 +70,7 @@ class Url:
     """
 
     publisher: str | None = None
-    """The publisher's name, percent-decoded, or None if the URL has none."""
+    """The publisher's name, percent-decoded, or None if the URL names no publisher."""
 
     @property
     def scheme(self) -> str:

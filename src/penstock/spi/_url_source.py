@@ -37,7 +37,7 @@ class ElementSink(ABC):
 
     @abstractmethod
     async def wait_demand(self) -> int:
-        """Return `demand` as soon as it is above 0. Checkpoints."""
+        """Return `demand` when it is above 0. Checkpoints."""
 
     @abstractmethod
     def put(self, elements: Sequence[bytes], /) -> None:
@@ -45,7 +45,7 @@ class ElementSink(ABC):
 
 
 class UrlSource(ABC):
-    """A way to read the stream behind a URL. One object serves the whole process;
+    """A way to read the stream of a URL. One object serves the whole process;
     it holds no connection.
     """
 

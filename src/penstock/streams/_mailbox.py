@@ -206,7 +206,8 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
         A function that is running is not interrupted, and none is called after it. Must not be
         called from inside a signal.
         """
-        # First: the publisher may answer the cancel with a signal, and its mail must not be kept.
+        # Over before the cancel: the publisher may answer it with a signal, and its mail must not
+        # be kept.
         self._state = _OVER
         self._mail.clear()
         self._cancel_subscription()
@@ -280,8 +281,8 @@ class MailboxSubscriber(Subscriber[T], Generic[T]):
     async def _run(self) -> None:
         try:
             while self._state is not _OVER:
-                # Between this look at the mailbox and park() there is no checkpoint,
-                # so no mail can be posted unseen.
+                # No checkpoint comes between this look at the mailbox and park(), so no mail can be
+                # posted unseen.
                 if self._mail:
                     await trio.lowlevel.checkpoint()
                 else:

@@ -3,7 +3,7 @@ behind the stream runs any more.
 
 Rules of this file:
 
-* Leaving the block cancels the stream, and then waits until every task behind it has ended.
+* Leaving the block cancels the stream, and then waits until every task of it has ended.
 * An exception from the body leaves the block unchanged: not wrapped in a group, and a group of the
   body is not taken apart. Only an interrupt (KeyboardInterrupt) in one of the stream's tasks is
   raised instead of it.
@@ -52,11 +52,11 @@ def subscribe(
     `source` is a publisher, a source or pipe, an async iterable, an iterable, or a function that
     returns one, such as an async generator function.
 
-    With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are
-    taken. With ``demand=0`` you call `Stream.request` yourself. Without `demand` it is
+    With ``demand=n`` at most n elements are under way or buffered, renewed in halves while the loop
+    takes them. With ``demand=0`` you call `Stream.request` yourself. Without `demand` it is
     `Source.prefetch`: 256, and behind `latest` or `drop` each element is requested when the loop
-    asks for it, so that the loop gets the newest and not one
-    that waited in the stream's own buffer.
+    asks for it, so that the loop gets the newest and not one that waited in the stream's own
+    buffer.
 
     When the block has been left, everything behind the stream has stopped:
     its tasks have ended and its generators are closed.
@@ -76,7 +76,7 @@ def subscribe(
 
 
 def _stream_of(source: Source[T], demand: int | None) -> Stream[T]:
-    """Return a new stream with this demand, or with the one that `source` prefers."""
+    """Return a new stream with this demand, or with the preferred one of `source`."""
     if demand is not None:
         return Stream(demand=demand)
     prefetch = source.prefetch
@@ -126,7 +126,7 @@ class _SubscribeBlock(AbstractAsyncContextManager[S], Generic[S]):
 
     async def __aenter__(self) -> S:
         check_in_trio("subscribe()")
-        # First: a cancelled entry has opened nothing, and can be tried again.
+        # The checkpoint comes first: a cancelled entry has opened nothing, and can be tried again.
         await trio.lowlevel.checkpoint()
         source, self._source = self._source, None
         if source is None:

@@ -160,8 +160,8 @@ class BatchIterator(AsyncIterator[T]):
             await aclose()
 
     def _begin(self, batch: Any) -> None:
-        # A text or bytes are sequences, too.
-        # To stream their characters or numbers is not what the program means.
+        # A text or bytes are also sequences. To stream their characters or numbers is not what the
+        # program means.
         if not isinstance(batch, Sequence) or isinstance(
             batch, str | bytes | bytearray | memoryview
         ):

@@ -47,7 +47,7 @@ def check_hold_up(asked: object, slow: SlowPolicy = SlowPolicy.WAIT) -> float | 
     if asked is None:
         return None
     # True is a number for Python, and would be a bound of one second.
-    # `not asked > 0`, because a NaN must be refused, too.
+    # `not asked > 0`, because a NaN must also be refused.
     if isinstance(asked, bool) or not isinstance(asked, int | float) or not asked > 0:
         raise UsageError(
             f"max_hold_up is {shown(asked)}; it is a time in seconds above 0, math.inf for no "
@@ -65,7 +65,7 @@ def hold_up_bound_of(subscriber: Subscriber[Any]) -> float:
     """Return the bound of a subscriber that has come through `Publisher.subscribe`,
     which has no parameter for it.
     """
-    # The guard in front of a pipe knows the scope of the pipe.
+    # The guard before a pipe knows the scope of the pipe.
     # A server attaches such a pipe to each of its peers.
     return subscriber.max_hold_up if isinstance(subscriber, PublisherGuard) else IN_PROCESS
 

@@ -7,8 +7,8 @@ Rules of this file:
   It gives the subscriber `on_subscribe` before it returns.
 * Neighbours inside a pipe trust each other: demand is a positive int, no element is None, and
   **after `cancel()` has returned, or after a terminal signal, no signal follows**. Where a pipe
-  meets foreign code, a guard stands in between: `SubscriberGuard` in front of a user's subscriber,
-  `PublisherGuard` behind a foreign publisher.
+  meets foreign code, a guard stands in between: `SubscriberGuard` before a user's subscriber,
+  `PublisherGuard` after a foreign publisher.
 * A method of an operator has the parameters of the function with its name in
   `penstock.streams.ops`, and calls it. Its docstring is the first sentence of that function's
   docstring. A test compares both.
@@ -77,10 +77,10 @@ class Source(ABC, Generic[T_co]):
     >>> await collect(from_iterable([1, 2, 3, 4]).filter(lambda n: n > 1).map(str).take(2))
     ['2', '3']
 
-    `pipe` applies operators that are no methods. Subclasses define `attach`.
+    `pipe` applies operators that are not methods. Subclasses define `attach`.
     """
 
-    # subclasses have slots, too: a program may make a source for each request.
+    # subclasses also have slots: a program may make a source for each request.
     __slots__ = ("__weakref__",)
 
     @abstractmethod
@@ -277,7 +277,8 @@ class Source(ABC, Generic[T_co]):
         """
         return self.pipe(ops.pairwise())
 
-    # As for scan. `initial` is required: without it an empty source would have no result.
+    # The overloads are those of scan. `initial` is required: without it an empty source would have
+    # no result.
     @overload
     def reduce(self, function: Callable[[B, T_co], Awaitable[B]], initial: B) -> "Source[B]": ...
     @overload
@@ -292,7 +293,7 @@ class Source(ABC, Generic[T_co]):
 
     def batch(self, count: int, seconds: float | None = None) -> "Source[list[T_co]]":
         """Pass on lists of `count` elements; the last one may be shorter."""
-        # A batch is a list of its own: the subscriber may keep it.
+        # A batch is a new list: the subscriber may keep it.
         return self.pipe(ops.batch(count, seconds))
 
     def buffer(self, size: int) -> "Source[T_co]":
@@ -639,7 +640,7 @@ class Group(Source[T_co], Generic[K_co, T_co]):
     @property
     @abstractmethod
     def key(self) -> K_co:
-        """What the function of `group_by` returned for each element of this group."""
+        """The value that the function of `group_by` returned for each element of this group."""
 
 
 Streamable: TypeAlias = (

@@ -191,8 +191,8 @@ class Topic(Source[T], Publisher[T]):
             await self._membership_changed.park()
 
     async def wait_alone(self) -> None:
-        """Return when there is no subscriber any more. After `complete`, each gets its waiting
-        elements first. Checkpoints.
+        """Return when the last subscriber is gone. After `complete`, each gets its waiting elements
+        first. Checkpoints.
         """
         check_in_trio("Topic.wait_alone()")
         await trio.lowlevel.checkpoint()
@@ -492,7 +492,7 @@ class _TopicSubscription(Subscription, Generic[T]):
             subscriber.on_error(_too_slow(buffer))
         else:
             dropped = 1
-            # Without a buffer there is no oldest element to drop, so this one is dropped.
+            # Without a buffer no older element can be dropped, so this one is dropped.
             if buffer and slow in (SlowPolicy.DROP_OLDEST, SlowPolicy.LATEST):
                 self._buffered.popleft()
                 self._buffered.append(element)

@@ -4,7 +4,7 @@ They are cut out together, and delivered with one call.
 If all headers are equal, `deliver_run` finds the length of the run and cuts its elements out in C:
 for 1,000 elements of 64 bytes that takes a ninth of the time that single elements take. A run of 10
 takes as long as 10 single elements: `run_length` and `iter_unpack` have a fixed cost. If lengths
-differ, each protocol has a loop of its own, because the length stands in the header in its own way.
+differ, each protocol has its own loop, because the length stands in the header in its own way.
 That loop takes a fifth of the time of single elements.
 
 Rules of this file:
@@ -90,7 +90,7 @@ def deliver_run(data: bytes, start: int, head: int, stride: int, stream: Accepts
         stream.receive_element(data[start + head : end])
         return end
     # Not a method of AcceptsRuns: most streams take lists,
-    # and a decoder is given streams of other modules, too.
+    # and a decoder is also given streams of other modules.
     if getattr(stream, "takes_runs", False):
         # A copy of the bytes: the run must not keep the whole chunk.
         stream.receive_run(EqualRun(data[start:end], head, stride), count * (stride - head))
@@ -177,14 +177,15 @@ def cut_short(data: bytes, start: int, begin: bytes, most: int) -> tuple[list[by
         # The last one is usually cut by the end of the window.
         if not good or good < len(found) - 1:
             break
-        # As in `run_length`: the bytes that are examined are in proportion to those of the run.
+        # The same as in `run_length`: the bytes that are examined are in proportion to those of the
+        # run.
         window *= 4
     return pieces, lengths, start
 
 
 def _good_lengths(pieces: list[bytes]) -> bytes:
-    """Return the lengths of the pieces in front of the first one whose first byte is not its
-    length, or is above 127.
+    """Return the lengths of the pieces before the first one whose first byte is not its length, or
+    is above 127.
     """
     try:
         lengths, firsts = bytes(map(len, pieces)), bytes(map(_FIRST_BYTE, pieces))

@@ -26,7 +26,7 @@ def join_same(header: bytes, elements: Sequence[bytes]) -> bytearray:
 
 
 def join_each(begins: list[bytes], ends: list[bytes], elements: Sequence[bytes]) -> bytearray:
-    """Return the elements, each behind its begin and its end of a header."""
+    """Return the elements, each after its begin and its end of a header."""
     # Headers in two parts: only one depends on the length, and to join the two for each element
     # would take longer than all the rest.
     parts = [b""] * (3 * len(elements))

@@ -116,7 +116,7 @@ class Annotations:
 
 
 def _resolved(raw: Any, known: dict[str, Any], local: dict[str, Any], what: str) -> Any:
-    """Return the type that an annotation means; texts inside it are resolved, too. Raises
+    """Return the type that an annotation means; texts inside it are also resolved. Raises
     UsageError for an unknown name.
     """
     known = {**_USUAL_NAMES, **known}

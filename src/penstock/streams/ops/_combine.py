@@ -289,7 +289,7 @@ class _WithLatestStage(MergeStage):
 
     def _request_first_of_others(self) -> bool:
         """Request from each other source that was not asked before.
-        Return False if there is none.
+        Return False if all were asked.
         """
         fresh = [
             input_

@@ -140,7 +140,7 @@ _INSTEAD: Final[dict[type, str]] = {
 
 @attrs.frozen(kw_only=True)
 class _GroupLimits:
-    """The bounds of `group_by`, and what happens beyond them."""
+    """The bounds of `group_by`, and its behaviour beyond them."""
 
     max_groups: int
     evict: bool

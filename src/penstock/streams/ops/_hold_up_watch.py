@@ -7,7 +7,7 @@ Rules of this file:
   another one wants elements. The operator finds that out, and passes it on with `update`.
 * The bound counts from the time at which the subscriber began to hold up the others.
   It begins anew with each of its requests.
-* Without a subscriber that has a bound there is no timer and no task:
+* Without a subscriber that has a bound the watch has no timer and no task:
   inside one process that is the usual case.
 """
 

@@ -280,8 +280,8 @@ class JoinStage(Subscription):
             self._request_missing(input_, HALF_WINDOW)
 
     def _request_missing(self, input_: JoinInput, least: int = 1) -> None:
-        """Request what is missing up to `_max_ahead`, if it is at least `least` elements or
-        if the input has none.
+        """Request the missing elements up to `_max_ahead`, if at least `least` are missing or if
+        the input is empty.
         """
         if input_.ended:
             return
@@ -291,7 +291,7 @@ class JoinStage(Subscription):
             input_.request(missing)
 
     def _request_new_demand(self) -> bool:
-        """Pass new demand on to every input. Return False if there was none."""
+        """Pass new demand on to every input. Return False without new demand."""
         if not self._has_new_demand:
             return False
         self._has_new_demand = False

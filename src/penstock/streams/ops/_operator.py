@@ -5,7 +5,7 @@ Rules of this file:
 
 * An operator is any function from a source to a source (`penstock.streams.Operator`). One that
   changes demand is an `OperatorBase`.
-* mypy infers the element type behind an operator only if a type variable that the arguments do not
+* mypy infers the element type after an operator only if a type variable that the arguments do not
   bind is part of `__call__`, and not of the function that makes the operator. So `take` returns a
   `SameTypeOperator` and not an ``Operator[A, A]``.
 """
@@ -98,7 +98,7 @@ class OperatorBase(ABC, Generic[A_contra, B_co]):
 
 
 class _Piped(Source[B_co]):
-    """A source behind an operator."""
+    """The source that an operator makes of another one."""
 
     __slots__ = ("_operator", "_source")
 

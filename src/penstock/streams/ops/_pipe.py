@@ -61,11 +61,11 @@ def pipe(source: Streamable[Any], /, *operators: Operator[Any, Any]) -> Source[A
     """Return the source that results if `operators` are applied to `source`,
     the first operator first.
 
-    An operator is any function from a source to a source. Those of penstock are methods of a
-    source, too. Inside `pipe` mypy takes the parameter of a lambda for Any, and the elements behind
-    it too: it infers each argument by itself. In a chain of methods,
-    ``as_source(numbers).map(lambda n: n + 1)``, mypy and pyright know both. A named function with
-    annotations is known in both forms.
+    An operator is any function from a source to a source. Those of penstock are also methods of a
+    source. Inside `pipe` mypy takes the parameter of a lambda for Any, and the elements behind it
+    too: it infers each argument by itself. In a chain of methods, ``as_source(numbers).map(lambda
+    n: n + 1)``, mypy and pyright know both. A named function with annotations is known in both
+    forms.
     The result can be subscribed to, piped further, or given to a sink,
     as many times as `source` allows.
     Raises UsageError if `source` is not a source or one of `operators` is not an operator.

@@ -170,7 +170,7 @@ class _Entrance(Source[Any]):
 
 
 class _Processor(Processor[A, B]):
-    """The guard behind a publisher, and a fan-out."""
+    """The guard after a publisher, and a fan-out."""
 
     __slots__ = ("__weakref__", "_fan_out", "_guard", "_nursery", "_piped")
 

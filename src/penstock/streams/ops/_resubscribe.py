@@ -597,6 +597,6 @@ class _RepeatStage(ReattachingStage[A]):
             self._fail(stopped_error(self._label))
             raise
         if not self._is_over:
-            # First: the source may complete inside attach, and so start the next task.
+            # Set before attach: the source may complete inside it, and so start the next task.
             self._task_scope = None
             self._attach(self._source)

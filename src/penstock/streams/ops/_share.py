@@ -101,7 +101,7 @@ class _Share(OperatorBase[Any, Any]):
         scope.begun += 1  # the tasks of the run belong to another scope
         run = self._runs.get(id(source))
         if run is None:
-            # A scope of its own: the run outlives the subscription of its first subscriber.
+            # A new scope: the run outlives the subscription of its first subscriber.
             run = self._runs[id(source)] = _Run(self, source, self._overflow, self._max_hold_up)
             run.join(subscriber, scope.max_hold_up)
             run.begin(Scope(self._nursery, on_violation=self._on_violation))

@@ -49,7 +49,7 @@ def window(count: int, seconds: float | None = None) -> WindowOperator:
 
 class _WindowStage(HoldingStage[A, Source[A]], QueueOwner):
     """Fills one window at a time.
-    Elements are held outside of a window only if there is no demand for one.
+    Elements are held outside of a window only if no window is requested.
     """
 
     __slots__ = ("_count", "_filled", "_held", "_open", "_outstanding", "_seconds", "_timer")
@@ -83,7 +83,7 @@ class _WindowStage(HoldingStage[A, Source[A]], QueueOwner):
             # Outside the loop of _pass_on nothing is held while there is demand, so this element
             # opens a window without the loop.
             self._demand -= 1
-            # First: it fails the stream if the timer cannot start.
+            # Opened before the signal: it fails the stream if the timer cannot start.
             window = self._open_window(element)
             self._downstream.on_next(window)
             if not self._is_over:
