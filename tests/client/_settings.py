@@ -7,25 +7,9 @@ from penstock.spi import PeerIdentity
 
 HELLO = bytes.fromhex("020000")
 
-DEFAULTS: dict[str, Any] = dict.fromkeys(
-    (
-        "publishers",
-        "credentials",
-        "authenticate",
-        "limits",
-        "extensions",
-        "registry",
-        "options",
-        "transports",
-        "encoding",
-        "reconnect",
-        "on_violation",
-    )
-)
-
 
 def settings(url: str = "tcp://127.0.0.1:7000", **changes: Any) -> EndpointSettings:
-    return endpoint_settings(url, **(DEFAULTS | changes))
+    return endpoint_settings(url, **changes)
 
 
 def endpoint(**changes: Any) -> Endpoint:

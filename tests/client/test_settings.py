@@ -4,7 +4,8 @@ from typing import Any
 
 import pytest
 
-from penstock.api import Credentials, Limits, UsageError
+from penstock.api import Credentials, Extension, Limits, UsageError
+from penstock.client import EndpointSettings
 from penstock.spi import TransportOptions
 from tests.client._settings import settings
 
@@ -48,19 +49,22 @@ def test_no_text_repeats_a_secret() -> None:
     assert "secret" not in str(refused.value)
 
 
+def extensions_of(made: EndpointSettings) -> tuple[Extension, ...]:
+    return made.spoken(None)[1].extensions
+
+
 def test_the_extensions_are_those_of_penstock() -> None:
     """Those that need no option; auth only with credentials; none if the program gives none."""
-    assert {each.name for each in settings().extensions} == {
+    assert {each.name for each in extensions_of(settings())} == {
         "content",
         "drain",
         "keepalive",
         "position",
         "requests",
     }
-    assert "auth" in {
-        each.name for each in settings(credentials=Credentials.bearer("t")).extensions
-    }
-    assert settings(extensions=()).extensions == ()
+    shown = settings(credentials=Credentials.bearer("t"))
+    assert "auth" in {each.name for each in extensions_of(shown)}
+    assert extensions_of(settings(extensions=())) == ()
 
 
 def test_tls_offers_the_protocol() -> None:
@@ -69,8 +73,7 @@ def test_tls_offers_the_protocol() -> None:
     assert settings(options=TransportOptions(protocols=())).options.protocols == ()
 
 
-def test_the_name_that_tls_agreed_on_can_choose_the_encoding() -> None:
-    """Without one the encoding is compact."""
-    assert settings().dialect_settings("rsio/0").encoding is None
-    with pytest.raises(UsageError, match="no encoding 'msgpack'"):
-        settings().dialect_settings("rsio/0+msgpack")
+def test_a_name_that_tls_agreed_on_without_an_encoding_means_the_compact_one() -> None:
+    """A name whose encoding is not installed meant something else."""
+    for agreed in (None, "rsio/0", "rsio/0+msgpack"):
+        assert settings().spoken(agreed)[1].encoding is None

@@ -1,13 +1,16 @@
 """`connect`: it checks its arguments, and returns the block in which the program has the peer."""
 
+from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
+from typing import Any, Unpack
 
 from penstock.aio._peer import OpenConnection, Peer
-from penstock.client import EndpointSettings, endpoint_settings, with_settings
+from penstock.client import ConnectOptions, endpoint_settings
 
 
-@with_settings(endpoint_settings)
-def connect(settings: EndpointSettings) -> AbstractAsyncContextManager[Peer]:
+def connect(
+    url: str, *, publishers: Mapping[str, Any] | None = None, **options: Unpack[ConnectOptions]
+) -> AbstractAsyncContextManager[Peer]:
     """Connect to a peer for the length of an ``async with`` block: ``tcp://host:port``, ``tls://…``
     or ``unix:///path``, in RS.io.
 
@@ -28,4 +31,4 @@ def connect(settings: EndpointSettings) -> AbstractAsyncContextManager[Peer]:
     Raises UsageError for a malformed URL, and ConnectionLost from entering
     if no server answers there.
     """
-    return OpenConnection(settings)
+    return OpenConnection(endpoint_settings(url, publishers=publishers, **options))

@@ -1,13 +1,16 @@
 """`connect`: it checks its arguments, and returns the block in which the program has the peer."""
 
+from collections.abc import Mapping
 from contextlib import AbstractContextManager
+from typing import Any, Unpack
 
 from penstock.blocking._peer import OpenConnection, Peer
-from penstock.client import EndpointSettings, endpoint_settings, with_settings
+from penstock.client import ConnectOptions, endpoint_settings
 
 
-@with_settings(endpoint_settings)
-def connect(settings: EndpointSettings) -> AbstractContextManager[Peer]:
+def connect(
+    url: str, *, publishers: Mapping[str, Any] | None = None, **options: Unpack[ConnectOptions]
+) -> AbstractContextManager[Peer]:
     """Connect to a peer for the length of a ``with`` block: ``tcp://host:port``, ``tls://…`` or
     ``unix:///path``, in RS.io.
 
@@ -26,4 +29,4 @@ def connect(settings: EndpointSettings) -> AbstractContextManager[Peer]:
     Raises UsageError for a malformed URL, and ConnectionLost from entering
     if no server answers there.
     """
-    return OpenConnection(settings)
+    return OpenConnection(endpoint_settings(url, publishers=publishers, **options))

@@ -1,14 +1,35 @@
 """What every client shares, without I/O and without trio.
 
-The settings of `connect`, and for `penstock.blocking` and `penstock.aio` one connection: a session
-with its deadlines and its output, the consumer's end of a stream, the publishers of the client. The
-owner of an `Endpoint` reads and writes the transport and reads the clock. May import
-`penstock.protocols`, `penstock.elements`, `penstock.extensions` and the layers below them, attrs
-and the standard library. It imports no trio, and neither sockets nor asyncio.
+The options and settings of `connect`, what a side offers to its peer (a server asks these as well),
+and when a client connects again. For `penstock.blocking` and `penstock.aio` one connection: a
+session with its deadlines and its output, the consumer's end of a stream, the publishers of the
+client. The owner of an `Endpoint` reads and writes the transport and reads the clock.
+
+May import `penstock.protocols`, `penstock.elements`, `penstock.extensions` and the layers below
+them, attrs and the standard library. It imports no trio, and neither sockets nor asyncio.
 """
 
 from penstock.client._answer import AnswerBuffer
+from penstock.client._dialects import (
+    check_resume,
+    check_transport,
+    dialects_agreed,
+    dialects_at,
+    settings_for,
+    unserved_at,
+    with_extensions,
+)
+from penstock.client._encodings import in_encoding_agreed, protocols_of
 from penstock.client._endpoint import Endpoint, PublishTo, publish_iterator
+from penstock.client._extensions_for import (
+    Authenticate,
+    NegotiableExtensions,
+    auth_extension,
+    check_credentials,
+    check_examines,
+    extensions_for,
+    if_used,
+)
 from penstock.client._failures import late, raise_refusal
 from penstock.client._opening import (
     RequestOpening,
@@ -19,18 +40,31 @@ from penstock.client._opening import (
     request_opening,
     stream_opening,
 )
-from penstock.client._options import RunOptions, SerializerOrName, StreamOptions
+from penstock.client._options import (
+    ConnectionOptions,
+    ConnectOptions,
+    RunOptions,
+    SerializerOrName,
+    StreamOptions,
+    TrioOptions,
+)
 from penstock.client._outcomes import Then
 from penstock.client._own_registry import own_registry
 from penstock.client._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
 from penstock.client._reconnector import NOW, GiveUp, Reconnector, TryAfter, may_reconnect
 from penstock.client._reports import Report, log_failure, report
 from penstock.client._run_buffer import RunBuffer
-from penstock.client._settings import EndpointSettings, endpoint_settings
+from penstock.client._settings import (
+    ClientSettings,
+    EndpointSettings,
+    check_whole,
+    client_settings,
+    endpoint_settings,
+    registry_of,
+)
 from penstock.client._stream_buffer import DEFAULT_DEMAND, StreamBuffer, StreamCut, StreamEnd
 from penstock.client._stream_place import StreamPlace
 from penstock.client._unknown_options import NoOptions, refuse_unknown
-from penstock.client._with_settings import with_settings
 
 __all__ = [
     "BURST",
@@ -38,9 +72,14 @@ __all__ = [
     "NOW",
     "TURN_SECONDS",
     "AnswerBuffer",
+    "Authenticate",
+    "ClientSettings",
+    "ConnectOptions",
+    "ConnectionOptions",
     "Endpoint",
     "EndpointSettings",
     "GiveUp",
+    "NegotiableExtensions",
     "NoOptions",
     "PublishTo",
     "Published",
@@ -58,21 +97,38 @@ __all__ = [
     "StreamOptions",
     "StreamPlace",
     "Then",
+    "TrioOptions",
     "TryAfter",
+    "auth_extension",
     "bytes_of",
+    "check_credentials",
+    "check_examines",
     "check_name",
+    "check_resume",
+    "check_transport",
+    "check_whole",
     "check_window",
     "checked_stream",
+    "client_settings",
+    "dialects_agreed",
+    "dialects_at",
     "endpoint_settings",
+    "extensions_for",
+    "if_used",
+    "in_encoding_agreed",
     "late",
     "log_failure",
     "may_reconnect",
     "own_registry",
+    "protocols_of",
     "publish_iterator",
     "raise_refusal",
     "refuse_unknown",
+    "registry_of",
     "report",
     "request_opening",
+    "settings_for",
     "stream_opening",
-    "with_settings",
+    "unserved_at",
+    "with_extensions",
 ]

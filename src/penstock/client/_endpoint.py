@@ -83,7 +83,7 @@ class Endpoint(ClientDelegate):
         self._is_released = False
         self._stall = _StallWatch(settings.limits.write_stall, settings.limits.min_drain)
         self._due: float | None = now
-        dialect, dialect_settings = settings.dialect, settings.dialect_settings(agreed)
+        dialect, dialect_settings = settings.spoken(agreed)
         self.session: Session = Session(
             self,
             lambda session: dialect(session, dialect_settings),

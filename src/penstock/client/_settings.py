@@ -1,139 +1,165 @@
-"""The settings of a client's connection: the arguments of `connect`, checked at the call, so
-that a mistake shows its own line.
+"""The settings of a client's connection: the arguments of `connect`, checked at the call, so that a
+mistake shows its own line. All clients check them here.
 """
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from typing import Any, Final, TypeVar, cast
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final, TypeVar, Unpack
 
 import attrs
 
-from penstock.api import Credentials, Extension, Limits, PluginError, UsageError, shown
+from penstock.api import Credentials, Extension, Limits, UsageError, shown
+from penstock.client._dialects import (
+    DEFAULT_DIALECT,
+    check_resume,
+    dialect_at,
+    dialect_factory,
+    settings_for,
+)
+from penstock.client._encodings import encoding_asked, in_encoding_agreed, protocols_of
+from penstock.client._extensions_for import (
+    Authenticate,
+    NegotiableExtensions,
+    auth_extension,
+    check_credentials,
+    check_examines,
+    check_verdicts,
+    extensions_for,
+)
+from penstock.client._options import ConnectOptions
 from penstock.client._outcomes import deferred
 from penstock.client._own_registry import own_registry
 from penstock.client._published import Published, check_published
 from penstock.client._reports import Report, log_failure
+from penstock.client._unknown_options import refuse_unknown
 from penstock.session import DialectFactory, DialectSettings
-from penstock.spi import (
-    Factory,
-    PeerIdentity,
-    Reconnect,
-    Registry,
-    TransportOptions,
-    Url,
-    check_one_encoding,
-    check_permitted,
-    parse_url,
-)
+from penstock.spi import Reconnect, Registry, TransportOptions, Url, check_permitted, parse_url
 
 T = TypeVar("T")
 
 TRANSPORTS: Final = ("tcp", "tls", "unix")
-"""The transports of these clients."""
+"""The transports of the clients without trio."""
 
-PROTOCOL: Final = "rsio"
-COMPACT: Final = "compact"
-
+# Subtracted from the limit:
+# a client that fills it exactly must not be refused by a server with the same limits.
 LARGEST_HEADER: Final = 16
-"""Bytes beside the credentials in their message, at most."""
+"""Bytes before the data of a SETUP frame, at most."""
 
 
 @attrs.frozen(kw_only=True)
-class EndpointSettings:
+class ClientSettings:
     """What each connection of one `connect` has in common."""
 
     url: Url
-    limits: Limits
     registry: Registry
+    limits: Limits
+    dialect: DialectFactory
+    setup: bytes
+    extensions: NegotiableExtensions
     options: TransportOptions
-    publishers: Mapping[str, Published]
-    extensions: tuple[Extension, ...]
-    encodings: tuple[Factory, ...]
     reconnect: Reconnect | None
+    resume: bool
     on_violation: Report
 
-    @property
-    def dialect(self) -> DialectFactory:
-        """Makes the protocol of a connection."""
-        return cast("DialectFactory", self.registry.dialect(PROTOCOL).make)
-
-    def dialect_settings(self, agreed: str | None) -> DialectSettings:
-        """Return the settings of the protocol.
-        `agreed` is the name that TLS has negotiated, if it has one.
+    def spoken(
+        self, agreed: str | None, *, framed: bool = False
+    ) -> tuple[DialectFactory, DialectSettings]:
+        """Return the protocol of a connection, and what it is told. `agreed` is the name that the
+        transport has negotiated, if it has one.
         """
-        # The name that TLS agreed on decides, as in `rsio/0+msgpack`:
-        # the server expects that encoding.
-        name = (agreed or "").partition("+")[2] or self.url.encoding or COMPACT
-        if name != COMPACT:
-            return DialectSettings(
-                extensions=self.extensions, encoding=self.registry.encoding(name)
-            )
-        return DialectSettings(extensions=self.extensions, encodings=self.encodings)
+        # The name that was agreed on decides, as in `rsio/0+msgpack`: the server expects it.
+        dialect = in_encoding_agreed(self.registry, [self.dialect], agreed)[0]
+        return dialect, settings_for(dialect, self.extensions, self.setup, framed=framed)
 
 
-def endpoint_settings(  # noqa: PLR0913  # the options of a connection
-    url: str,
+@attrs.frozen(kw_only=True)
+class EndpointSettings(ClientSettings):
+    """The settings of a client without trio."""
+
+    publishers: Mapping[str, Published]
+
+
+def client_settings(  # noqa: PLR0913  # the options of a connection, each with its default
+    url: Url,
     *,
-    publishers: Mapping[str, Any] | None = None,
+    registry: Registry | None = None,
+    setup: bytes = b"",
     credentials: Credentials | None = None,
-    authenticate: Callable[[str, bytes, PeerIdentity], Any] | None = None,
+    authenticate: Authenticate | None = None,
     limits: Limits | None = None,
     extensions: Sequence[Extension] | None = None,
-    registry: Registry | None = None,
     options: TransportOptions | None = None,
     transports: Collection[str] | None = None,
     encoding: str | None = None,
     reconnect: Reconnect | None = None,
-    on_violation: Report | None = None,
-) -> EndpointSettings:
-    """Check the arguments of `connect`. Raises UsageError."""
-    parsed = parse_url(url)
-    check_permitted(parsed, transports)
-    _check_url(parsed, url)
-    limits = _of_type("limits", limits, Limits) or Limits()
-    registry = _of_type("registry", registry, Registry) or own_registry()
-    options = (_of_type("options", options, TransportOptions) or TransportOptions()).within(limits)
-    check_one_encoding(parsed, encoding)
-    encodings = (
-        ()
-        if encoding is None or encoding == COMPACT or parsed.encoding
-        else (registry.encoding(encoding),)
+    resume: bool = False,
+    on_violation: Report = log_failure,
+) -> ClientSettings:
+    """Check the options of a connection to `url`. Raises UsageError."""
+    check_permitted(url, transports)
+    registry = registry_of(registry, own_registry)
+    limits = check_type("limits", limits, Limits) or Limits()
+    transport = check_type("options", options, TransportOptions) or TransportOptions()
+    check_setup(url, setup, limits)
+    dialect = dialect_at(registry, url)
+    found = extensions_for(
+        registry,
+        extensions,
+        on_violation,
+        encodings=encoding_asked(registry, encoding, url, dialect),
     )
-    if parsed.encoding is not None and parsed.encoding != COMPACT:
-        # Looked up now, so that an unknown name fails at the call.
-        registry.encoding(parsed.encoding)
-    alpn = f"{PROTOCOL}/0"
-    return EndpointSettings(
-        url=parsed,
-        limits=limits,
+    if credentials is not None or authenticate is not None:
+        # Credentials are an extension, so each connection of a client that reconnects shows them.
+        check_auth(url, credentials, authenticate, registry, limits, setup)
+        auth = auth_extension(registry, credentials=credentials, authenticate=authenticate)
+        found = attrs.evolve(found, added=(auth,))
+    return ClientSettings(
+        url=url,
         registry=registry,
-        # The last name is for servers that have none of the encodings.
-        options=options.speaking([*(f"{alpn}+{each.name}" for each in encodings), alpn]),
-        publishers={
-            name: check_published(name, each, registry) for name, each in (publishers or {}).items()
-        },
-        extensions=_extensions(extensions, credentials, authenticate, registry, limits),
-        encodings=encodings,
-        reconnect=_of_type("reconnect", reconnect, Reconnect),
-        on_violation=on_violation or log_failure,
+        limits=limits,
+        dialect=dialect,
+        # A copy: with `reconnect` it is sent again, and the program may change its bytearray.
+        setup=bytes(setup),
+        extensions=found,
+        options=transport.within(limits).speaking(protocols_of([dialect], found.encodings)),
+        reconnect=check_type("reconnect", reconnect, Reconnect),
+        resume=check_resume(resume, [dialect], str(url)),
+        on_violation=on_violation,
     )
+
+
+def endpoint_settings(
+    url: str, *, publishers: Mapping[str, Any] | None = None, **options: Unpack[ConnectOptions]
+) -> EndpointSettings:
+    """Check the arguments of `connect` of a client without trio. Raises UsageError."""
+    refuse_unknown("connect()", options, {"publishers", *ConnectOptions.__annotations__})
+    parsed = parse_url(url)
+    check_permitted(parsed, options.get("transports"))
+    _check_url(parsed, url)
+    authenticate = options.get("authenticate")
+    if callable(authenticate):
+        # Code of the program runs when its result is awaited, and never inside of the session.
+        options["authenticate"] = deferred(authenticate)
+    settings = client_settings(parsed, **options)
+    registry = settings.registry
+    checked = {
+        name: check_published(name, each, registry) for name, each in (publishers or {}).items()
+    }
+    values = {each.name: getattr(settings, each.name) for each in attrs.fields(ClientSettings)}
+    return EndpointSettings(publishers=checked, **values)
 
 
 def _check_url(parsed: Url, url: str) -> None:
-    if parsed.dialect not in (None, PROTOCOL):
+    if parsed.dialect not in (None, DEFAULT_DIALECT):
         raise UsageError(
-            f"{url!r} asks for the protocol {parsed.dialect!r}, and this client speaks {PROTOCOL}; "
-            "use penstock.connect()"
+            f"{url!r} asks for the protocol {parsed.dialect!r}, and this client speaks "
+            f"{DEFAULT_DIALECT}; use penstock.connect()"
         )
     if parsed.transport not in TRANSPORTS:
         raise UsageError(
             f"{url!r} uses {parsed.transport!r}; this client has {', '.join(TRANSPORTS)}, and "
             "penstock.connect() has the others"
         )
-    if parsed.publisher is not None:
-        wrong = f"{url!r} names a publisher ({parsed.publisher!r})"
-        raise UsageError(
-            f"{wrong}; connect() is for the whole connection: give the name to peer.subscribe()"
-        )
+    check_whole(parsed, url)
     if parsed.transport != "unix" and (not parsed.host or not parsed.port):
         raise UsageError(
             f"{parsed.address} lacks the host or the port to connect to; write for example "
@@ -141,75 +167,76 @@ def _check_url(parsed: Url, url: str) -> None:
         )
 
 
-def _extensions(
-    given: Sequence[Extension] | None,
-    credentials: Credentials | None,
-    authenticate: object,
-    registry: Registry,
-    limits: Limits,
-) -> tuple[Extension, ...]:
-    """Return the extensions that the hello lists."""
-    made = list(_offered(registry) if given is None else _given(given))
-    if credentials is not None:
-        if not isinstance(credentials, Credentials):
-            # By its type only: its text could repeat a secret.
-            raise UsageError(
-                f"credentials= is a {type(credentials).__name__!r}; give Credentials.bearer(…) or "
-                "Credentials.basic(…)"
-            )
-        size = len(credentials.scheme.encode()) + len(credentials.data)
-        if size > limits.preauth_bytes - LARGEST_HEADER:
-            raise UsageError(
-                f"credentials of {size:,} bytes; a peer with the same limits takes no more than "
-                "Limits.preauth_bytes"
-            )
-    if authenticate is not None and not callable(authenticate):
+def check_whole(parsed: Url, url: str) -> None:
+    """Raise UsageError for a URL of one publisher, where one of a connection is due."""
+    if parsed.publisher is not None:
         raise UsageError(
-            f"authenticate={shown(authenticate)}; give a function of a scheme, the credentials, "
-            "and the server"
+            f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for a whole "
+            "connection: give the name to peer.subscribe()"
         )
-    if credentials is not None or authenticate is not None:
-        examine = None if authenticate is None else deferred(authenticate)
-        made.append(
-            _checked(registry.extension("auth").make(credentials=credentials, authenticate=examine))
-        )
-    return tuple(made)
 
 
-def _offered(registry: Registry) -> Iterable[Extension]:
-    return [
-        _checked(factory.make())
-        for factory in registry.extensions.values()
-        if not factory.on_demand
-    ]
+def registry_of(given: Registry | None, make: Callable[[], Registry]) -> Registry:
+    """Return the registry that was given, or one that `make` returns. Raises UsageError."""
+    return check_type("registry", given, Registry) or make()
 
 
-def _given(extensions: Sequence[Extension]) -> Iterable[Extension]:
-    if not isinstance(extensions, Iterable):
-        raise UsageError(
-            f"extensions={shown(extensions)}; give a sequence of extensions, or () for none"
-        )
-    each: tuple[Any, ...] = tuple(extensions)
-    codes = [
-        code for extension in each if isinstance(extension, Extension) for code in extension.codes
-    ]
-    if not all(isinstance(extension, Extension) for extension in each) or len(codes) != len(
-        set(codes)
-    ):
-        raise UsageError(
-            f"extensions={shown(each)}; give objects with an id, a name, codes of their own and "
-            "open()"
-        )
-    return each
-
-
-def _checked(extension: object) -> Extension:
-    if not isinstance(extension, Extension):
-        raise PluginError(f"an extension was made as {shown(extension)}, which is no Extension")
-    return extension
-
-
-def _of_type(name: str, value: T | None, kind: type[T]) -> T | None:
+def check_type(name: str, value: T | None, kind: type[T]) -> T | None:
+    """Return the value of an option. Raises UsageError if it is of another type."""
     if value is not None and not isinstance(value, kind):
         raise UsageError(f"{name}={shown(value)}; give a {kind.__name__}")
     return value
+
+
+def check_setup(url: Url, setup: object, limits: Limits) -> None:
+    """Raise UsageError for setup data that could not arrive. The text does not repeat the data:
+    often it is a secret.
+    """
+    if not isinstance(setup, bytes | bytearray | memoryview):
+        raise UsageError(
+            "setup is the data that a client sends when it connects, as bytes; this is "
+            f"{type(setup).__name__!r}: encode it"
+        )
+    if setup and (url.dialect or DEFAULT_DIALECT) == DEFAULT_DIALECT:
+        raise UsageError(
+            f"setup= was given for {str(url)!r}, and RS.io has no setup data; ReactiveSocket does: "
+            f"reactivesocket+{url.transport}:…"
+        )
+    # Checked with the limits of this side, because those of the server are not known. Too long a
+    # SETUP costs the connection there.
+    most = limits.preauth_bytes - LARGEST_HEADER
+    if len(setup) > most:
+        raise UsageError(
+            f"a setup of {len(setup):,} bytes; {most:,} is the most that a peer with the same "
+            "limits takes (Limits.preauth_bytes)"
+        )
+
+
+def check_auth(
+    url: Url,
+    credentials: Credentials | None,
+    authenticate: Authenticate | None,
+    registry: Registry,
+    limits: Limits,
+    setup: bytes,
+) -> None:
+    """Raise UsageError for credentials that could not arrive, and for an examination that could
+    not take place.
+    """
+    name = url.dialect or DEFAULT_DIALECT
+    kind = dialect_factory(registry, name)
+    if credentials is not None:
+        check_credentials(credentials, limits)
+        if setup:
+            raise UsageError(
+                "setup= and credentials= were both given, and there is one place for them: the "
+                "SETUP of ReactiveSocket"
+            )
+        check_examines(kind, name)
+    if authenticate is not None:
+        if not callable(authenticate):
+            raise UsageError(
+                f"authenticate={shown(authenticate)}; give a function of a scheme, the "
+                "credentials, and the server"
+            )
+        check_verdicts(kind, name)

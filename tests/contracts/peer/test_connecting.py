@@ -29,6 +29,12 @@ SERVER_HELLO = bytes.fromhex("020000")
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
+        ({"limits": 3}, "limits=3; give a Limits"),
+        ({"options": Limits()}, "options=.*give a TransportOptions"),
+        ({"registry": "all"}, "registry='all'; give a Registry"),
+        ({"reconnect": True}, "reconnect=True; give a Reconnect"),
+        ({"retries": 3}, r"connect\(\) has no option 'retries'"),
+        ({"limit": 3}, r"connect\(\) has no option 'limit'; did you mean 'limits'"),
         ({"credentials": "secret"}, "credentials= is a 'str'"),
         ({"credentials": Credentials.bearer("x" * 5000)}, "credentials of 5,0.. bytes"),
         (

@@ -7,9 +7,7 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, PluginError, UsageError
-from penstock.extensions import Keepalive
-from penstock.runtime import Service, connect, serve, subscribe
-from penstock.runtime.connection import (
+from penstock.client import (
     NegotiableExtensions,
     check_transport,
     dialects_agreed,
@@ -18,6 +16,8 @@ from penstock.runtime.connection import (
     settings_for,
     unserved_at,
 )
+from penstock.extensions import Keepalive
+from penstock.runtime import Service, connect, serve, subscribe
 from penstock.spi import Factory, TransportOptions, build_registry, hookimpl, parse_url
 from tests.runtime._services import numbers_service
 
@@ -63,11 +63,10 @@ def test_a_dialect_without_alpn_is_left_out_of_it() -> None:
 def test_a_dialect_that_does_not_say_whether_it_takes_extensions_takes_none() -> None:
     """A plugin may lack the attribute."""
     offered = NegotiableExtensions(None, (Keepalive(),))
-    connection: Any = SimpleNamespace(framed=False)
     taking: Any = SimpleNamespace(takes_extensions=True)
     silent: Any = SimpleNamespace()
-    assert settings_for(taking, connection, offered).extensions == offered.offered
-    assert settings_for(silent, connection, offered).extensions == ()
+    assert settings_for(taking, offered, framed=False).extensions == offered.offered
+    assert settings_for(silent, offered, framed=False).extensions == ()
 
 
 @pytest.mark.parametrize(

@@ -1,71 +1,27 @@
 """`connect`: it checks its arguments, and returns the block in which the program has the peer."""
 
-from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
-from typing import Final, Unpack
+from typing import Unpack, cast
 
-import attrs
-
-from penstock.api import Credentials, Extension, Limits, UsageError, shown
-from penstock.client import NoOptions, refuse_unknown
-from penstock.core import Report, log_violation
+from penstock.api import UsageError
+from penstock.client import (
+    check_transport,
+    check_whole,
+    client_settings,
+    refuse_unknown,
+    registry_of,
+)
+from penstock.core import log_violation
 from penstock.runtime.client._open_connection import OpenConnection
-from penstock.runtime.client._options import ConnectOptions
+from penstock.runtime.client._options import ConnectOptions, TrioConnectOptions
 from penstock.runtime.client._reconnecting import ReconnectingConnection
 from penstock.runtime.client._url_sources import check_connectable
-from penstock.runtime.connection import (
-    DEFAULT_DIALECT,
-    Authenticate,
-    ConnectionSettings,
-    MemoryBudget,
-    NegotiableExtensions,
-    Peer,
-    auth_extension,
-    check_credentials,
-    check_examines,
-    check_resume,
-    check_transport,
-    check_verdicts,
-    dialect_at,
-    dialect_factory,
-    encoding_asked,
-    extensions_for,
-)
+from penstock.runtime.connection import Peer
 from penstock.runtime.service import Service
-from penstock.spi import (
-    Reconnect,
-    Registry,
-    TransportOptions,
-    Url,
-    build_registry,
-    check_permitted,
-    parse_url,
-)
-
-# Subtracted from the limit: a client that fills it exactly must not be refused by a server with the
-# same limits.
-LARGEST_HEADER: Final = 16
-"""Bytes before the data of a SETUP frame, at most."""
+from penstock.spi import Registry, build_registry, check_permitted, parse_url
 
 
-def connect(  # noqa: PLR0913  # the options of a connection, each with a default
-    url: str,
-    *,
-    service: Service | None = None,
-    setup: bytes = b"",
-    credentials: Credentials | None = None,
-    authenticate: Authenticate | None = None,
-    limits: Limits | None = None,
-    extensions: Sequence[Extension] | None = None,
-    registry: Registry | None = None,
-    options: TransportOptions | None = None,
-    reconnect: Reconnect | None = None,
-    transports: Collection[str] | None = None,
-    encoding: str | None = None,
-    resume: bool = False,
-    on_violation: Report = log_violation,
-    **unknown: Unpack[NoOptions],
-) -> AbstractAsyncContextManager[Peer]:
+def connect(url: str, **options: Unpack[ConnectOptions]) -> AbstractAsyncContextManager[Peer]:
     """Connect to a peer for the length of an ``async with`` block.
 
     `url` says how and where: ``tcp://host:port``, ``tls://…``, ``unix:///path``, ``exec:command``,
@@ -90,44 +46,24 @@ def connect(  # noqa: PLR0913  # the options of a connection, each with a defaul
     answers there, and PluginError if a transport, a dialect or an extension raises. Entering and
     leaving checkpoint.
     """
-    refuse_unknown("connect()", unknown, ConnectOptions.__annotations__)
+    refuse_unknown("connect()", options, ConnectOptions.__annotations__)
     # All checks are made at the call, and not when the block is entered:
     # the traceback shows the line of the mistake.
     parsed = parse_url(url)
-    check_permitted(parsed, transports)
-    if parsed.publisher is not None:
-        raise UsageError(
-            f"{url!r} names a publisher ({parsed.publisher!r}); connect() is for a whole "
-            "connection: use subscribe() for one"
-        )
-    registry = build_registry() if registry is None else registry
-    limits = limits or Limits()
+    # First: the registry may import many plugins.
+    check_permitted(parsed, options.get("transports"))
+    check_whole(parsed, url)
+    service = options.pop("service", None)
+    options["registry"] = registry = registry_of(options.get("registry"), build_registry)
+    options.setdefault("on_violation", log_violation)
     _check_service(service, registry)
     check_connectable(registry, parsed)
     check_transport(registry, parsed)
-    check_setup(parsed, setup, limits)
-    dialect = dialect_at(registry, parsed)
-    negotiable = extensions_for(
-        registry,
-        extensions,
-        on_violation,
-        encodings=encoding_asked(registry, encoding, parsed, dialect),
-    )
-    return (OpenConnection if reconnect is None else ReconnectingConnection)(
-        parsed,
-        _settings(service, registry, limits, on_violation),
-        # A copy: with `reconnect` it is sent again, and the program may change its bytearray
-        # meanwhile.
-        setup=bytes(setup),
-        # Credentials are an extension, so each connection of a block
-        # that reconnects shows them again.
-        extensions=with_auth(
-            negotiable, parsed, credentials, authenticate, registry, limits, setup
-        ),
-        options=(options or TransportOptions()).within(limits),
-        reconnect=reconnect,
-        resume=check_resume(resume, [dialect], url),
-    )
+    settings = client_settings(parsed, **cast("TrioConnectOptions", options))
+    block = OpenConnection if settings.reconnect is None else ReconnectingConnection
+    # An empty service, and not None: the peer's subscribe gets the answer to a name
+    # that does not exist.
+    return block(settings, service or Service())
 
 
 def _check_service(service: object, registry: Registry) -> None:
@@ -140,79 +76,3 @@ def _check_service(service: object, registry: Registry) -> None:
         )
     # If not, a publisher without its serializer would fail at the first subscribe of the peer.
     service.check(registry)
-
-
-def with_auth(  # what must be known to refuse a mistake at the call
-    extensions: NegotiableExtensions,
-    url: Url,
-    credentials: Credentials | None,
-    authenticate: Authenticate | None,
-    registry: Registry,
-    limits: Limits,
-    setup: bytes,
-) -> NegotiableExtensions:
-    """Add the extension that shows `credentials`, and examines the server.
-    Raises UsageError for what could not arrive.
-    """
-    if credentials is None and authenticate is None:
-        return extensions
-    name = url.dialect or DEFAULT_DIALECT
-    kind = dialect_factory(registry, name)
-    if credentials is not None:
-        check_credentials(credentials, limits)
-        if setup:
-            raise UsageError(
-                "setup= and credentials= were both given, and there is one place for them: the "
-                "SETUP of ReactiveSocket"
-            )
-        check_examines(kind, name)
-    if authenticate is not None:
-        if not callable(authenticate):
-            raise UsageError(
-                f"authenticate={shown(authenticate)}; give a function of a scheme, the "
-                "credentials, and the server"
-            )
-        check_verdicts(kind, name)
-    return attrs.evolve(
-        extensions,
-        added=(auth_extension(registry, credentials=credentials, authenticate=authenticate),),
-    )
-
-
-def _settings(
-    service: Service | None, registry: Registry, limits: Limits, on_violation: Report
-) -> ConnectionSettings:
-    return ConnectionSettings(
-        # An empty service, and not None: the peer's subscribe gets the answer to a name
-        # that does not exist.
-        service=service or Service(),
-        registry=registry,
-        limits=limits,
-        on_violation=on_violation,
-        # A budget for this connection alone: only the connections of a server share one.
-        budget=MemoryBudget(limits.memory_budget),
-    )
-
-
-def check_setup(url: Url, setup: object, limits: Limits) -> None:
-    """Raise UsageError for setup data that could not arrive. The text does not repeat the data:
-    often it is a secret.
-    """
-    if not isinstance(setup, bytes | bytearray | memoryview):
-        raise UsageError(
-            "setup is the data that a client sends when it connects, as bytes; this is "
-            f"{type(setup).__name__!r}: encode it"
-        )
-    if setup and (url.dialect or DEFAULT_DIALECT) == DEFAULT_DIALECT:
-        raise UsageError(
-            f"setup= was given for {str(url)!r}, and RS.io has no setup data; ReactiveSocket does: "
-            f"reactivesocket+{url.transport}:…"
-        )
-    # Checked with the limits of this side, because those of the server are not known. Too long a
-    # SETUP costs the connection there.
-    most = limits.preauth_bytes - LARGEST_HEADER
-    if len(setup) > most:
-        raise UsageError(
-            f"a setup of {len(setup):,} bytes; {most:,} is the most that a peer with the same "
-            "limits takes (Limits.preauth_bytes)"
-        )

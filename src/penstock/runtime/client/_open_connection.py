@@ -19,6 +19,7 @@ import attrs
 import trio
 
 from penstock.api import ConnectionLost, PenstockError, PluginError, Rejected, Role, shown
+from penstock.client import ClientSettings, with_extensions
 from penstock.core import check_in_trio
 from penstock.runtime.client._redial import (
     ClientHandover,
@@ -31,44 +32,31 @@ from penstock.runtime.connection import (
     ConnectionEvents,
     ConnectionSettings,
     ConnectionTask,
-    NegotiableExtensions,
+    MemoryBudget,
     Peer,
     close,
-    dialect_at,
     exit_nursery,
-    in_encoding_of_transport,
     new_connection,
-    protocols_of,
-    settings_for,
-    with_extensions,
 )
 from penstock.runtime.service import Service
 from penstock.session import Resume, Resuming, own_copy
-from penstock.spi import Connection, Events, Reconnect, TransportOptions, Url
+from penstock.spi import Connection, Events
 
 
 class OpenConnection(AbstractAsyncContextManager[Peer]):
     """The block around a connection that this side opens."""
 
-    def __init__(
-        self,
-        url: Url,
-        settings: ConnectionSettings,
-        *,
-        setup: bytes = b"",
-        extensions: NegotiableExtensions,
-        options: TransportOptions,
-        reconnect: Reconnect | None = None,
-        resume: bool = False,
-    ) -> None:
-        self._url = url
-        self._settings = settings
-        self._dialect = dialect_at(settings.registry, url)
-        self._setup = setup
-        self._extensions = extensions
-        self._options = options.speaking(protocols_of([self._dialect], extensions.encodings))
-        self._reconnect = reconnect
-        self._resume = resume
+    def __init__(self, client: ClientSettings, service: Service) -> None:
+        self._client = client
+        self._url = client.url
+        self._settings = ConnectionSettings(
+            service=service,
+            registry=client.registry,
+            limits=client.limits,
+            on_violation=client.on_violation,
+            # A budget for this connection alone: only the connections of a server share one.
+            budget=MemoryBudget(client.limits.memory_budget),
+        )
         self._connection: ConnectionTask
         self._tasks: trio.Nursery
 
@@ -128,7 +116,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         transport = self._settings.registry.transport(self._url.transport)
         try:
             connection = self._checked(
-                await transport.connect(self._url, options=self._options, nursery=nursery)
+                await transport.connect(self._url, options=self._client.options, nursery=nursery)
             )
             try:
                 await connection.handshake(nursery)
@@ -161,9 +149,9 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         """Make the connection task.
         A dialect or an extension that raises here ends this connection only.
         """
-        dialect = in_encoding_of_transport(self._settings.registry, [self._dialect], connection)[0]
-        resumption = ClientResumption(self._settings.limits, self._dial) if self._resume else None
-        settings = settings_for(dialect, connection, self._extensions, self._setup)
+        client = self._client
+        dialect, settings = client.spoken(connection.facts.protocol, framed=connection.framed)
+        resumption = ClientResumption(client.limits, self._dial) if client.resume else None
         if resumption is not None:
             settings = with_extensions(dialect, settings, Resume(resumption))
         try:
@@ -198,13 +186,10 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         except PenstockError as error:
             raise ConnectionLost(str(error)) from error
         try:
-            dialect = in_encoding_of_transport(
-                self._settings.registry, [self._dialect], connection
-            )[0]
             # The hello lists no encodings, so this connection stays in the encoding of its hello.
-            settings = settings_for(
-                dialect, connection, attrs.evolve(self._extensions, encodings=())
-            )
+            extensions = attrs.evolve(self._client.extensions, encodings=())
+            client = attrs.evolve(self._client, extensions=extensions, setup=b"")
+            dialect, settings = client.spoken(connection.facts.protocol, framed=connection.framed)
             # A connection that serves nothing and calls no observer: it asks one question, and then
             # its transport is the next link.
             task = new_connection(
@@ -258,6 +243,6 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         if (
             error is None
             and isinstance(reason, Rejected)
-            and not (reason.temporary and self._reconnect is not None)
+            and not (reason.temporary and self._client.reconnect is not None)
         ):
             raise own_copy(reason)  # `wait_accepted` may have raised it in a task before

@@ -186,7 +186,7 @@ class ReconnectingConnection(OpenConnection):
     def __init__(self, *arguments: Any, **options: Any) -> None:
         super().__init__(*arguments, **options)
         self._reconnector = Reconnector(
-            self._reconnect, self._settings.registry.events, str(self._url)
+            self._client.reconnect, self._client.registry.events, str(self._url)
         )
         # Connections to servers that drain, on which something runs.
         self._draining: set[ConnectionTask] = set()

@@ -7,23 +7,29 @@ Rules of this file:
   and makes a `RemoteSubscription` for each subscriber.
 """
 
-from collections.abc import Collection, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, Unpack, overload
 
 import attrs
 
 from penstock.api import (
-    Credentials,
-    Extension,
-    Limits,
     PlaceInStream,
     PositionedName,
     Subscriber,
     UsageError,
     shown,
 )
-from penstock.client import NoOptions, Reconnector, check_window, refuse_unknown
+from penstock.client import (
+    ClientSettings,
+    Reconnector,
+    StreamOptions,
+    TrioOptions,
+    check_transport,
+    check_window,
+    client_settings,
+    refuse_unknown,
+    registry_of,
+)
 from penstock.core import (
     CLEANUP_SECONDS,
     DEFAULT_DEMAND,
@@ -34,30 +40,15 @@ from penstock.core import (
     log_violation,
 )
 from penstock.logs import Log
-from penstock.runtime.client._connect import check_setup, with_auth
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
 from penstock.runtime.client._remote_subscription import RemoteSubscription
-from penstock.runtime.client._url_sources import SourceAtUrl, check_plain, source_options
-from penstock.runtime.connection import (
-    Authenticate,
-    ConnectionSettings,
-    MemoryBudget,
-    NegotiableExtensions,
-    Peer,
-    RemoteStream,
-    check_resume,
-    check_transport,
-    dialect_at,
-    encoding_asked,
-    extensions_for,
-)
+from penstock.runtime.client._url_sources import source_of_scheme
+from penstock.runtime.connection import Peer, RemoteStream
 from penstock.runtime.service import Service
 from penstock.spi import (
-    Reconnect,
     Registry,
     Serializer,
-    TransportOptions,
     Url,
     build_registry,
     check_permitted,
@@ -84,27 +75,11 @@ def remote(
     type: object = ...,
     **options: Unpack[RemoteOptions],
 ) -> Source[Any]: ...
-def remote(  # noqa: PLR0913  # the options of a connection, each with a default
+def remote(
     url: str,
     *,
-    publisher: str | None = None,
     type: Any = None,
-    serializer: str | Serializer | None = None,
-    reconnect: Reconnect | None = None,
-    window_bytes: int | None = None,
-    start: PlaceInStream | None = None,
-    stop: PlaceInStream | None = None,
-    setup: bytes = b"",
-    credentials: Credentials | None = None,
-    authenticate: Authenticate | None = None,
-    limits: Limits | None = None,
-    extensions: Sequence[Extension] | None = None,
-    registry: Registry | None = None,
-    options: TransportOptions | None = None,
-    transports: Collection[str] | None = None,
-    encoding: str | None = None,
-    resume: bool = False,
-    **unknown: Unpack[NoOptions],
+    **options: Unpack[RemoteOptions],
 ) -> Source[Any]:
     """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each
     subscription makes its own connection.
@@ -123,68 +98,31 @@ def remote(  # noqa: PLR0913  # the options of a connection, each with a default
     Raises UsageError for a malformed URL, for one that names no publisher,
     and for an unknown option.
     """
-    refuse_unknown("remote()", unknown, {"type", *RemoteOptions.__annotations__})
+    refuse_unknown("remote()", options, {"type", *RemoteOptions.__annotations__})
     # All of these checks are made at the call:
     # a `retry` behind the source would repeat a mistake again and again.
     parsed = parse_url(url)
-    check_permitted(parsed, transports)
-    registry = build_registry() if registry is None else registry
+    check_permitted(parsed, options.get("transports"))
+    publisher = options.pop("publisher", None)
+    options["registry"] = registry = registry_of(options.get("registry"), build_registry)
     scheme = registry.sources.get(parsed.transport)
     if scheme is not None:
-        check_plain(
-            url,
-            parsed,
-            publisher=publisher,
-            reconnect=reconnect,
-            setup=setup,
-            extensions=extensions,
-            encoding=encoding,
-        )
-        check_plain(
-            url, parsed, places=str(PositionedName("", start, stop)), authenticate=authenticate
-        )
-        given = source_options(limits, options, credentials)
-        scheme.check(url, given)
-        return SourceAtUrl(
-            scheme,
-            url,
-            given,
-            resolve_serializer(registry, serializer, type),
-            check_window(window_bytes, given.limits),
-        )
+        return source_of_scheme(scheme, url, publisher, type, registry, options)
     check_transport(registry, parsed)
-    placed, typed = _names(parsed, publisher, start, stop)
+    of_stream: StreamOptions = {}
+    of_connection: TrioOptions = {}
+    for name, value in options.items():
+        group = of_stream if name in StreamOptions.__annotations__ else of_connection
+        group[name] = value  # type: ignore[literal-required]  # a name of that group
+    placed, typed = _names(parsed, publisher, of_stream.get("start"), of_stream.get("stop"))
     # Looked up here, so that a missing serializer is an error of this call,
     # and not of each subscription.
-    reading = _reading(registry, serializer, type)
-    dialect = dialect_at(registry, parsed)
-    limits = limits or Limits()
-    check_setup(parsed, setup, limits)
-    # To the log: a source has no `on_violation`.
+    reading = _reading(registry, of_stream.get("serializer"), type)
+    # Failures go to the log: a source has no `on_violation`.
     # Each of its subscriptions has one, and there is none yet.
-    negotiable = extensions_for(
-        registry,
-        extensions,
-        log_violation,
-        encodings=encoding_asked(registry, encoding, parsed, dialect),
-    )
-    negotiable = with_auth(negotiable, parsed, credentials, authenticate, registry, limits, setup)
-    chosen, resume = (
-        (options or TransportOptions()).within(limits),
-        check_resume(resume, [dialect], url),
-    )
-    opening = _Opening(
-        url=parsed.address,
-        registry=registry,
-        limits=limits,
-        setup=bytes(setup),
-        extensions=negotiable,
-        options=chosen,
-        resume=resume,
-    )
-    return _RemoteUrl(
-        parsed, placed, typed, reading, reconnect, opening, check_window(window_bytes, limits)
-    )
+    settings = client_settings(parsed.address, on_violation=log_violation, **of_connection)
+    window_bytes = check_window(of_stream.get("window_bytes"), settings.limits)
+    return _RemoteUrl(parsed, placed, typed, reading, settings, window_bytes)
 
 
 def _reading(
@@ -329,50 +267,10 @@ def subscribe(
     )
 
 
-@attrs.frozen(kw_only=True)
-class _Opening:
-    """How to open the connection of a subscription."""
-
-    url: Url
-    registry: Registry
-    limits: Limits
-    setup: bytes
-    extensions: NegotiableExtensions
-    options: TransportOptions
-    resume: bool
-
-    def open(self, on_violation: Report) -> OpenConnection:
-        """Return the block of a new connection."""
-        # An empty service: the peer of such a connection can subscribe to nothing here.
-        settings = ConnectionSettings(
-            service=Service(),
-            registry=self.registry,
-            limits=self.limits,
-            on_violation=on_violation,
-            budget=MemoryBudget(self.limits.memory_budget),
-        )
-        return OpenConnection(
-            self.url,
-            settings,
-            setup=self.setup,
-            extensions=self.extensions,
-            options=self.options,
-            resume=self.resume,
-        )
-
-
 class _RemoteUrl(Source[Any]):
     """A publisher behind a URL; each subscription has its own connection."""
 
-    __slots__ = (
-        "_name",
-        "_opening",
-        "_reconnect",
-        "_serializer",
-        "_typed",
-        "_url",
-        "_window_bytes",
-    )
+    __slots__ = ("_name", "_serializer", "_settings", "_typed", "_url", "_window_bytes")
 
     def __init__(
         self,
@@ -380,21 +278,22 @@ class _RemoteUrl(Source[Any]):
         name: PositionedName,
         typed: str | None,
         serializer: str | Serializer | None,
-        reconnect: Reconnect | None,
-        opening: _Opening,
+        settings: ClientSettings,
         window_bytes: int,
     ) -> None:
         self._url = url
         self._name = name
         self._typed = typed
         self._serializer = serializer
-        self._reconnect = reconnect
-        self._opening = opening
+        self._settings = settings
         self._window_bytes = window_bytes
 
     def open_connection(self, on_violation: Report) -> OpenConnection:
         """Return the block of a new connection."""
-        return self._opening.open(on_violation)
+        # Without the policy: the subscription itself connects again.
+        settings = attrs.evolve(self._settings, on_violation=on_violation, reconnect=None)
+        # An empty service: the peer of such a connection can subscribe to nothing here.
+        return OpenConnection(settings, Service())
 
     @property
     def name(self) -> PositionedName:
@@ -413,13 +312,7 @@ class _RemoteUrl(Source[Any]):
         # Another place than the typed name has, so the name as it was typed is not sent any more.
         name = self._name.at(start, self._name.stop)
         return _RemoteUrl(
-            self._url,
-            name,
-            None,
-            self._serializer,
-            self._reconnect,
-            self._opening,
-            self._window_bytes,
+            self._url, name, None, self._serializer, self._settings, self._window_bytes
         )
 
     def subscribe_at(
@@ -434,14 +327,14 @@ class _RemoteUrl(Source[Any]):
 
     def reconnector(self) -> Reconnector:
         """Return what decides on the connections of a new subscription."""
-        opening = self._opening
-        return Reconnector(self._reconnect, opening.registry.events, str(opening.url))
+        settings = self._settings
+        return Reconnector(settings.reconnect, settings.registry.events, str(settings.url))
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
         # Before on_subscribe, in which the stream requests its first elements:
         # it asks for a few while it knows no size.
         if scope.reader is not None:
-            scope.reader.count_bytes(self._window_bytes, self._opening.limits.max_element)
+            scope.reader.count_bytes(self._window_bytes, self._settings.limits.max_element)
         # A source is a blueprint. What changes belongs to the subscription.
         RemoteSubscription(self, subscriber, scope).start()
 

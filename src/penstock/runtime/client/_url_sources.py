@@ -9,17 +9,17 @@ Rules of this file:
 """
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
 import trio
 
 from penstock.api import (
     UNBOUNDED,
     ConnectionLost,
-    Credentials,
     Limits,
     PenstockError,
     PluginError,
+    PositionedName,
     Subscriber,
     Subscription,
     UsageError,
@@ -27,7 +27,9 @@ from penstock.api import (
     on_next_many_of,
     shown,
 )
+from penstock.client import check_window
 from penstock.core import Scope
+from penstock.runtime.client._options import RemoteOptions
 from penstock.runtime.connection import Decoder
 from penstock.spi import (
     ElementSink,
@@ -37,8 +39,13 @@ from penstock.spi import (
     TransportOptions,
     Url,
     UrlSource,
+    parse_url,
+    resolve_serializer,
 )
 from penstock.streams import Source
+
+UNUSED: Final = ("reconnect", "setup", "extensions", "encoding", "authenticate")
+"""Options of `remote` that only a connection has."""
 
 
 def check_connectable(registry: Registry, url: Url) -> None:
@@ -48,22 +55,37 @@ def check_connectable(registry: Registry, url: Url) -> None:
         raise UsageError(f"{str(url)!r} cannot be connected to: {scheme.why_no_connection}")
 
 
-def source_options(
-    limits: Limits | None, options: TransportOptions | None, credentials: Credentials | None
-) -> SourceOptions:
-    """Return the options of `remote` as a scheme gets them."""
-    limits = limits or Limits()
-    return SourceOptions(
+def source_of_scheme(
+    scheme: UrlSource,
+    url: str,
+    publisher: str | None,
+    kind: Any,
+    registry: Registry,
+    options: RemoteOptions,
+) -> "SourceAtUrl":
+    """Return the stream at `url`. Raises UsageError for a URL and for options that it cannot
+    have.
+    """
+    places = PositionedName("", options.get("start"), options.get("stop"))
+    unused = {name: options.get(name) for name in UNUSED}
+    _check_plain(url, publisher=publisher, places=str(places), **unused)
+    limits = options.get("limits") or Limits()
+    given = SourceOptions(
         limits=limits,
-        transport=(options or TransportOptions()).within(limits),
-        credentials=credentials,
+        transport=(options.get("options") or TransportOptions()).within(limits),
+        credentials=options.get("credentials"),
     )
+    scheme.check(url, given)
+    serializer = resolve_serializer(registry, options.get("serializer"), kind)
+    window_bytes = check_window(options.get("window_bytes"), limits)
+    return SourceAtUrl(scheme, url, given, serializer, window_bytes)
 
 
-def check_plain(text: str, url: Url, **given: object) -> None:
-    """Raise UsageError for a dialect in `url`, and for options of `remote` that only a
+def _check_plain(text: str, **given: object) -> None:
+    """Raise UsageError for a dialect in the URL, and for options of `remote` that only a
     connection has: those of `given` that are set.
     """
+    url = parse_url(text)
     if url.dialect is not None:
         raise UsageError(
             f"{text!r} names the protocol {url.dialect!r}, and {url.transport}:// has its own; "

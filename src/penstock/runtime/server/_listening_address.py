@@ -5,7 +5,7 @@ from collections.abc import Sequence
 import attrs
 
 from penstock.api import Limits, UsageError
-from penstock.runtime.connection import check_credentials, check_examines, dialects_at
+from penstock.client import check_credentials, check_examines, dialects_at
 from penstock.runtime.service import Service
 from penstock.session import DialectFactory
 from penstock.spi import Registry, RequestTransport, Url, parse_url

@@ -21,8 +21,8 @@ from typing import Final
 import trio
 
 from penstock.api import ConnectionLost
+from penstock.client import in_encoding_agreed
 from penstock.core import Report, report
-from penstock.runtime.connection import in_encoding_of_transport
 from penstock.session import DialectFactory, TokenBucket, refusal_for
 from penstock.spi import Connection, Registry
 
@@ -85,7 +85,9 @@ class RefusedClients:
                         ConnectionLost, trio.BrokenResourceError, trio.ClosedResourceError
                     ):
                         await connection.handshake(nursery)
-                        dialects = in_encoding_of_transport(self._registry, dialects, connection)
+                        dialects = in_encoding_agreed(
+                            self._registry, dialects, connection.facts.protocol
+                        )
                         await _tell(connection, reason, dialects, unserved)
                     # Tasks of the transport may wait in this nursery.
                     nursery.cancel_scope.cancel()

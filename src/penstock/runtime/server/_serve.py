@@ -22,7 +22,23 @@ import attrs
 import trio
 
 from penstock.api import ConnectionLost, Credentials, Extension, Limits, Role, UsageError
-from penstock.client import NoOptions, refuse_unknown
+from penstock.client import (
+    NegotiableExtensions,
+    NoOptions,
+    auth_extension,
+    check_resume,
+    check_transport,
+    dialects_agreed,
+    dialects_at,
+    extensions_for,
+    if_used,
+    in_encoding_agreed,
+    protocols_of,
+    refuse_unknown,
+    settings_for,
+    unserved_at,
+    with_extensions,
+)
 from penstock.core import LOG, Report, check_in_trio, limited_log, log_violation, report
 from penstock.recording import Recorder
 from penstock.runtime.connection import (
@@ -30,23 +46,10 @@ from penstock.runtime.connection import (
     ConnectionSettings,
     ConnectionTask,
     MemoryBudget,
-    NegotiableExtensions,
     Peer,
-    auth_extension,
-    check_resume,
-    check_transport,
-    dialects_agreed,
-    dialects_at,
     exit_nursery,
-    extensions_for,
-    if_used,
-    in_encoding_of_transport,
     limited_access_log,
     new_connection,
-    protocols_of,
-    settings_for,
-    unserved_at,
-    with_extensions,
 )
 from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
 from penstock.runtime.server._admission import Admission, Slot
@@ -240,7 +243,10 @@ def _new_task(
     began: float,
 ) -> ConnectionTask:
     agreed = dialects_agreed(connection.facts.protocol, door.dialects)
-    dialects = in_encoding_of_transport(settings.registry, agreed or door.dialects, connection)
+    dialects = in_encoding_agreed(
+        settings.registry, agreed or door.dialects, connection.facts.protocol
+    )
+    framed = connection.framed
     resumption, handover, added = resuming(resumable, settings.limits, place)
     return new_connection(
         connection,
@@ -248,7 +254,10 @@ def _new_task(
         role=Role.SERVER,
         events=ConnectionEvents(settings.registry.events, address=place.address, accepted=True),
         offers=[
-            (kind, with_extensions(kind, settings_for(kind, connection, extensions), *added))
+            (
+                kind,
+                with_extensions(kind, settings_for(kind, extensions, framed=framed), *added),
+            )
             for kind in dialects
         ],
         # A client that has agreed on one protocol, and begins to speak another,

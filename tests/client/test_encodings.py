@@ -13,9 +13,9 @@ import trio
 import trustme
 
 from penstock.api import Limits, Rejected, UsageError
+from penstock.client import protocols_of
 from penstock.protocols import rsio
 from penstock.runtime import Peer, connect, remote, serve, subscribe
-from penstock.runtime.connection._encodings import protocols_of
 from penstock.spi import Factory, Registry, Tls, TransportOptions, build_registry, hookimpl
 from tests.protocols.rsio._masked_encoding import ID, MaskedEncoding
 from tests.runtime._services import numbers_service, raw_connection

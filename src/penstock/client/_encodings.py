@@ -18,7 +18,7 @@ import attrs
 
 from penstock.api import UsageError, shown
 from penstock.session import Dialect, DialectFactory, DialectHost, DialectSettings
-from penstock.spi import Connection, Factory, Registry, Url, check_one_encoding
+from penstock.spi import Factory, Registry, Url, check_one_encoding
 
 COMPACT: Final = "compact"
 """The name of the encoding that every connection has."""
@@ -72,13 +72,13 @@ def in_encoding_of_url(
     return encoded
 
 
-def in_encoding_of_transport(
-    registry: Registry, kinds: Sequence[DialectFactory], connection: Connection
+def in_encoding_agreed(
+    registry: Registry, kinds: Sequence[DialectFactory], protocol: str | None
 ) -> Sequence[DialectFactory]:
-    """Return `kinds` as the transport has negotiated them.
-    Call it once the handshake of `connection` is done.
+    """Return `kinds` as the transport has negotiated them. `protocol` is the name that it agreed
+    on during its handshake, if it has one.
     """
-    name = (connection.facts.protocol or "").partition("+")[2]
+    name = (protocol or "").partition("+")[2]
     offer = registry.encodings.get(name)
     if offer is None:
         return kinds

@@ -5,14 +5,14 @@ from collections.abc import Callable
 import pytest
 
 from penstock.api import ActiveExtension, Extension, ExtensionLink, UsageError
-from penstock.extensions import Keepalive, Position
-from penstock.runtime import connect
-from penstock.runtime.connection._extensions_for import (
+from penstock.client._extensions_for import (
     check_given,
     extensions_for,
     if_used,
     offered,
 )
+from penstock.extensions import Keepalive, Position
+from penstock.runtime import connect
 from penstock.spi import Factory, build_registry, hookimpl
 
 

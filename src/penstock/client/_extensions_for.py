@@ -18,7 +18,7 @@ from typing import Any, Final, TypeAlias
 import attrs
 
 from penstock.api import Credentials, Extension, Limits, PluginError, UsageError, shown
-from penstock.core import Report, report
+from penstock.client._reports import Report, report
 from penstock.spi import Factory, PeerIdentity, Registry
 
 IDS: Final = range(1 << 32)
