@@ -125,7 +125,7 @@ class Connection(asyncio.Protocol):
             await waiter
 
     def statistics(self) -> PeerStatistics:
-        """Return what the connection has done and what it holds now."""
+        """Return the counts of the connection, and the bytes that it holds now."""
         return self.endpoint.statistics(
             self._loop.time(), unsent=self._transport.get_write_buffer_size()
         )
@@ -147,7 +147,7 @@ class Connection(asyncio.Protocol):
                 self._transport.close()
                 await asyncio.wait((self._closed,), timeout=self._settings.options.close_timeout)
         finally:
-            # Also if a cancellation ends the wait.
+            # It is aborted also if a cancellation ends the wait.
             self._transport.abort()
             if self._timer is not None:
                 self._timer.cancel()

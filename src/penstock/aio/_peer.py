@@ -69,8 +69,8 @@ class Peer:
         return self._connection.endpoint.opened_at
 
     def statistics(self) -> PeerStatistics:
-        """Return what the connection has done and what it holds now.
-        With a policy to reconnect, the last connection.
+        """Return the counts of the connection, and the bytes that it holds now. With a policy to
+        reconnect they are those of the last connection.
         """
         return self._connection.statistics()
 
@@ -150,7 +150,7 @@ class Peer:
         serializer: SerializerOrName = None,
     ) -> Any:
         """Ask what the peer offers under `name` for one value, and return it;
-        `payload` goes along, and None is no payload.
+        `payload` goes along; None means that no payload is sent.
 
         The peer answers with `Service.request`, or with the first element of a publisher of that
         name. `type` is the type of the answer: a class that is sent as JSON, or str; without it the
@@ -182,7 +182,7 @@ class Peer:
     # --- for streams and for the block
 
     async def connection_with_room(self) -> Connection:
-        """Return the connection, as soon as it is there and has room."""
+        """Return the connection when it is open and has room."""
         connection = await self._current()
         await connection.wait_until(lambda: connection.endpoint.has_room)
         return connection

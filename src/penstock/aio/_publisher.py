@@ -92,7 +92,7 @@ class TaskPublisher(Subscription):
             except StopIteration:
                 is_complete = True
             finally:
-                # Also if the iterator fails: the elements before that are sent.
+                # Done also if the iterator fails: the elements before that are sent.
                 self._demand -= len(batch)
                 if batch:
                     stream.on_next_many(batch)

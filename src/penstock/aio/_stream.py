@@ -21,7 +21,7 @@ class StreamHost(Protocol):
     settings: EndpointSettings
 
     async def connection_with_room(self) -> Connection:
-        """Return the connection, as soon as it is there and has room."""
+        """Return the connection when it is open and has room."""
 
 
 class Stream(AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T], Generic[T]):

@@ -88,7 +88,7 @@ class Connection:
             endpoint.end_of_input(error)
 
     def statistics(self) -> PeerStatistics:
-        """Return what the connection has done and what it holds now."""
+        """Return the counts of the connection, and the bytes that it holds now."""
         return self.endpoint.statistics(monotonic(), unsent=len(self._unsent))
 
     def leave(self) -> None:
@@ -104,7 +104,7 @@ class Connection:
                 self.attend(self.flush)  # the answer to a goodbye of the peer
                 is_orderly = True
         finally:
-            # Also if an interrupt ends the wait.
+            # It is closed also if an interrupt ends the wait.
             self._wire.end(in_good_order=is_orderly)
             self._unsent = memoryview(b"")
             self.endpoint.release()

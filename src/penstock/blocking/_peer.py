@@ -72,8 +72,8 @@ class Peer:
         return self._connection.endpoint.opened_at
 
     def statistics(self) -> PeerStatistics:
-        """Return what the connection has done and what it holds now.
-        With a policy to reconnect, the last connection.
+        """Return the counts of the connection, and the bytes that it holds now. With a policy to
+        reconnect they are those of the last connection.
         """
         with self._guard:
             return self._connection.statistics()
@@ -247,7 +247,7 @@ class Peer:
         timeout: float | None = None,
     ) -> Any:
         """Ask what the peer offers under `name` for one value, and return it;
-        `payload` goes along, and None is no payload.
+        `payload` goes along; None means that no payload is sent.
 
         The peer answers with `Service.request`, or with the first element of a publisher of that
         name. `type` is the type of the answer: a class that is sent as JSON, or str; without it the

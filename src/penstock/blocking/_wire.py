@@ -4,7 +4,7 @@ Rules of this file:
 
 * `receive` and `send` return at once.
   `wait` returns when one of them may do something, or when the time is over.
-* TLS may have to receive before it can send: so `wait` always waits for input, too.
+* TLS may have to receive before it can send: so `wait` always waits for input as well.
 * Opening has one deadline for all addresses of a host and for the TLS handshake.
 """
 

@@ -51,7 +51,7 @@ class AnswerBuffer(Subscriber[Any]):
 
     def give_up(self) -> None:
         """Cancel the stream, unless it has ended: a publisher may go on after its first element."""
-        # First: the stream may answer the cancel with a signal.
+        # Over before the cancel: the stream may answer it with a signal.
         self.is_over = True
         subscription, self._subscription = self._subscription, None
         if subscription is not None:

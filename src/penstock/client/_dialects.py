@@ -46,8 +46,8 @@ def dialect_factory(registry: Registry, name: str) -> DialectFactory:
 
 
 def dialects_at(registry: Registry, url: Url) -> list[DialectFactory]:
-    """Return the dialects of a server's URL: the one that it names, or all;
-    in the encoding that it names.
+    """Return the dialects of a server's URL: the named one, or all; in the encoding that the URL
+    names.
 
     Raises UsageError as `dialect_factory` does.
     """

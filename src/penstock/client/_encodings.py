@@ -128,7 +128,7 @@ class DialectInEncoding:
 
     def refusal(self, reason: str, /, *, framed: bool = False) -> bytes:
         """Return the refusal in the encoding."""
-        # A dialect that takes encodings has this parameter, too.
+        # A dialect that takes encodings also has this parameter.
         return cast(
             "bytes", cast("Any", self._kind).refusal(reason, framed=framed, encoding=self._offer)
         )

@@ -134,8 +134,8 @@ class Endpoint(ClientDelegate):
         return self._lingered > LINGER_BYTES
 
     def statistics(self, now: float, *, unsent: int) -> PeerStatistics:
-        """Return what the connection has done and what it holds now;
-        `unsent` bytes were taken and wait in the transport.
+        """Return the counts of the connection, and the bytes that it holds now; `unsent` bytes were
+        taken and wait in the transport.
         """
         session = self.session
         return PeerStatistics(
@@ -163,7 +163,7 @@ class Endpoint(ClientDelegate):
             if most is None
             else self.session.receive(data, now, most=most)
         )
-        # During the handshake, and behind a goodbye, a message may move a deadline. Else one tick
+        # During the handshake, and after a goodbye, a message may move a deadline. Else one tick
         # serves all messages for a while.
         soon = (
             now
@@ -222,7 +222,7 @@ class Endpoint(ClientDelegate):
     def subscribe(
         self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None
     ) -> None:
-        """Open a stream to what the peer publishes."""
+        """Open a stream to a publisher of the peer."""
         self.session.streams.subscribe(target, subscriber, window)
 
     def raise_reason(self) -> None:
@@ -266,7 +266,8 @@ class Endpoint(ClientDelegate):
         if self._is_released:
             return
         self._is_released = True
-        # First: the transport is closed, and the signals of the end must not call its owner.
+        # Forgotten before the signals of the end: the transport is closed, and they must not call
+        # its owner.
         self.forget_owner()
         self._outcomes.close()
         if not self.session.state.is_over:

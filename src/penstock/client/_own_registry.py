@@ -14,7 +14,7 @@ from penstock.spi import Events, Registry
 def own_registry() -> Registry:
     """Return the serializers, extensions and protocols of penstock, without its transports.
 
-    `penstock.spi.build_registry` finds those of other distributions, too.
+    `penstock.spi.build_registry` also finds those of other distributions.
     It imports all of them, and trio with them.
     """
     serializers = (BytesSerializer(), JsonSerializer(), TextSerializer())

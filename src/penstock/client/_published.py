@@ -2,10 +2,10 @@
 
 Rules of this file:
 
-* A publisher is made for each subscription, when its first demand has come. Elements are pulled as
-  far as they were requested.
-* Code of the program never runs while received bytes are acted on: what it may do there is not
-  known. `PublishedIterator.run` calls it.
+* A publisher is made for each subscription, when its first demand has come. Only requested elements
+  are pulled.
+* Code of the program never runs while received bytes are acted on, because it might call anything
+  there. `PublishedIterator.run` calls it.
 """
 
 from collections.abc import AsyncIterable, Callable, Iterable, Iterator

@@ -12,7 +12,7 @@ from penstock.api import EqualRun, ShortRun, StreamState
 from penstock.client._stream_buffer import StreamBuffer
 
 MEMORY: Final = frozenset({EqualRun, ShortRun})
-"""The types of runs that stay as they are: they never change."""
+"""The types of runs that are kept without a copy: they never change."""
 
 
 class RunBuffer(StreamBuffer):

@@ -105,8 +105,8 @@ class StreamBuffer(Subscriber[Any]):
         self._began_at = monotonic()
         self._taken_at: float | None = None
         self.current: Iterator[Any] = _NO_SLICE
-        """The list that the reader steps through, as an iterator. The reader sets it; what is
-        left of it counts as buffered.
+        """The list that the reader steps through, as an iterator. The reader sets it; the rest of
+        it counts as buffered.
         """
         self.wake: Callable[[], None] | None = None
         """Called when there is something to take, while a reader waits."""
@@ -124,7 +124,7 @@ class StreamBuffer(Subscriber[Any]):
         """Return elements for a reader of single elements, at most half of the demand; None if
         it has to wait. Raises the end.
         """
-        # First: the reader has read the slice before when it asks for the next one.
+        # Renewed first: the reader has read the slice before when it asks for the next one.
         self.renew()
         arrived = self._arrived
         if len(arrived) > self._slice_size:
@@ -305,7 +305,7 @@ class StreamBuffer(Subscriber[Any]):
         if self._demand and not self.place.is_cut:
             self._requested = self._demand - self._unrenewed
         self.place.is_cut = False
-        # What is outstanding: all of it on the first connection; with manual demand also the
+        # The outstanding demand: all of it on the first connection; with manual demand also the
         # requests from before on_subscribe.
         outstanding = UNBOUNDED if self._requested == UNBOUNDED else self._requested - received
         if outstanding:
@@ -423,7 +423,7 @@ def load_part(
 def as_raised(error: BaseException) -> BaseException:
     """Return what a reader gets for the error of a publisher."""
     if isinstance(error, StopIteration | StopAsyncIteration):
-        # Raised as it is, it would end the loop as if the stream had completed (PEP 479).
+        # Raised itself, it would end the loop as if the stream had completed (PEP 479).
         wrapped = RuntimeError(f"the publisher failed with {type(error).__name__}")
         wrapped.__cause__ = error
         return wrapped
@@ -437,6 +437,6 @@ class StreamCut(Exception):  # as StreamEnd
 
 
 class StreamEnd(Exception):  # as StopIteration: no error
-    """The stream has completed, or was cancelled: there is no further element. Each client turns
-    it into the end of its loop.
+    """The stream has completed, or was cancelled: no further element comes. Each client turns it
+    into the end of its loop.
     """

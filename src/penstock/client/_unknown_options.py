@@ -15,7 +15,7 @@ from penstock.spi import TransportOptions
 
 
 class NoOptions(TypedDict):
-    """The type of further keywords, for a call that has none: ``**unknown: Unpack[NoOptions]``.
+    """The type of further keywords, for a call that permits none: ``**unknown: Unpack[NoOptions]``.
     Type checkers refuse each of them.
     """
 

@@ -79,7 +79,7 @@ def _why_too_large_outside_texts(data: bytes, max_depth: int, max_values: int) -
         return too_many
     bare = b"".join(quoted.split(b'"')[::2])
     brackets = bare.translate(None, _NO_BRACKETS)
-    # Each value but the first stands behind a comma, or first in a list or an object.
+    # Each value but the first stands after a comma, or first in a list or an object.
     if bare.count(b",") + bare.count(b"[") + bare.count(b"{") >= max_values:
         return too_many
     depth = max(accumulate(map(_STEPS.__getitem__, brackets)), default=0)

@@ -5,7 +5,7 @@ Message ``42`` has the credentials and message ``43`` is the verdict, one byte `
 the goodbye `auth` and no verdict. On ReactiveSocket the data of the SETUP has the same bytes as the
 body of ``42``, and silence is the verdict.
 
-A client shows its credentials first. A server that has some shows them behind its verdict, and gets
+A client shows its credentials first. A server that has some shows them after its verdict, and gets
 a verdict: so a stranger never sees them. ReactiveSocket has no verdict, and so no place for
 credentials of a server.
 
@@ -126,7 +126,7 @@ class _ActiveAuth:
         # of the server; a server the other way.
         self._due: int | None = VERDICT if link.role is Role.CLIENT else CREDENTIALS
         self._answers = False  # credentials came in a message, which gets a verdict
-        # Of a client that was let in, and has not let this server in yet.
+        # The principal of a client that was let in, and has not let this server in yet.
         self._principal: Any = None
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word

@@ -1,4 +1,4 @@
-"""The bytes of credentials: a scheme and data, each behind its length."""
+"""The bytes of credentials: a scheme and data, each after its length."""
 
 from typing import Final
 

@@ -8,7 +8,7 @@ body is the same in every encoding.
 from typing import Final
 
 BROKEN: Final = -1
-"""The position behind a part that cannot be read."""
+"""The position after a part that cannot be read."""
 
 _LONGEST_VARINT: Final = 9
 
@@ -34,9 +34,7 @@ def encode_field(data: bytes) -> bytes:
 
 
 def read_number(body: bytes, position: int) -> tuple[int, int]:
-    """Return the number at `position` and the position behind it,
-    or `BROKEN` in the place of that.
-    """
+    """Return the number at `position` and the position after it. `BROKEN` may be the position."""
     if position == BROKEN:
         return 0, BROKEN
     if position < len(body) and body[position] < 0x80:
@@ -51,9 +49,7 @@ def read_number(body: bytes, position: int) -> tuple[int, int]:
 
 
 def read_field(body: bytes, position: int) -> tuple[bytes, int]:
-    """Return the field at `position` and the position behind it,
-    or `BROKEN` in the place of that.
-    """
+    """Return the field at `position` and the position after it. `BROKEN` may be the position."""
     length, start = read_number(body, position)
     if start == BROKEN or start + length > len(body):
         return b"", BROKEN

@@ -96,7 +96,7 @@ class _ActiveKeepalive:
         self._interval = self._next_interval()
         # A ping without its pong is still under way: behind other bytes, or to be sent again over
         # the next transport (resume). Further ones would arrive together with it, as a flood; so it
-        # is the question this time, too.
+        # is the question this time as well.
         if not self._has_pong:
             return now + limits.keepalive_timeout
         self._has_pong = False

@@ -75,8 +75,8 @@ class CancelledStreams:
         # Elements that cross the cancel cost nothing: a subscriber that left with much outstanding
         # demand once lost its connection.
         self._elements = min(self._elements + due, UNBOUNDED)
-        # To the full at each cancel: what is under way over a connection is under way for all of
-        # its streams together.
+        # To the full at each cancel: bytes that are under way over a connection are under way for
+        # all of its streams together.
         self._bytes = channel.limits.late_bytes
         # Packed elements carry no lengths:
         # late ones can only be skipped if the stream's element size is kept.

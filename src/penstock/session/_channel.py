@@ -110,7 +110,7 @@ class Outbox:
         self.large: int = 0
         """Bytes of large elements that streams hold. The streams keep this count."""
         self.large_elements: int = 0
-        """The number of large elements that streams hold. The streams keep this count, too."""
+        """The number of large elements that streams hold. The streams also keep this count."""
         self.asked: int = 0
         """Bytes that were requested from publishers since the last turn of the writer."""
         self.owed: int = 0
@@ -120,7 +120,8 @@ class Outbox:
         self.owing: int = 0
         """The number of these publishers."""
         self.retained: RetainedBytes | None = None
-        """What was taken and is not acknowledged, on a connection that can be resumed."""
+        """The bytes that were taken and are not acknowledged, on a connection that can be resumed.
+        """
 
     @property
     def waiting(self) -> int:
@@ -158,7 +159,7 @@ class Outbox:
         )
 
     def room(self) -> int:
-        """Return how many bytes of elements may be requested; 0 or less is none."""
+        """Return how many bytes of elements may be requested; nothing at 0 or less."""
         # A large element must not keep the small ones of other streams waiting, so it takes no
         # room. Above this bound nothing is requested. Each stream may already have requested one;
         # which publisher yields soon is unknown, so none can be waited for.
@@ -216,7 +217,7 @@ class Outbox:
     def add_large(self, sender: LargeElementSender) -> None:
         """Let `sender` write parts, in turn with others."""
         # The sender holds the bytes. Copying a large element in here would cost its size again, and
-        # delay everything behind it.
+        # delay everything after it.
         self._large.add(sender)
         self._turn = 1
         self.wake()
@@ -349,7 +350,7 @@ class StreamOwner(Protocol):
         """Report a publisher's failure on this side. The peer is told less than `error` says."""
 
     def on_sending_refused(self, stream: Any, reason: str, /) -> None:
-        """Report a stream that this side has ended with an error that is none of its publisher.
+        """Report a stream that this side has ended with an error that its publisher did not cause.
         `reason` is for this side.
         """
 
@@ -363,9 +364,7 @@ class StreamOwner(Protocol):
 
 
 class PeerBudgets:
-    """The peer's remaining budgets on one connection,
-    and the counts of what it has requested and sent.
-    """
+    """The remaining budgets of the peer on one connection, and the counts of its requests."""
 
     __slots__ = ("churn", "controls", "oddities", "partials", "received", "requests", "unread")
 
@@ -452,7 +451,7 @@ class Channel:
         self.incoming: Callable[[bytes], bytes] | None = None
         """An extension's change of elements that are received."""
         self.request_bytes: int = 0
-        """Bytes of data of the peer's requests that are served now."""
+        """Bytes of data of requests of the peer that are served now."""
         self.is_receiving: bool = False
         """Received bytes are being acted on, so a message that is queued now answers the peer."""
         # None, and not `send`: a reference of the object to itself would keep the connection until

@@ -4,7 +4,7 @@ that belong to it alone.
 The session knows streams, demand, splitting and the end. A dialect knows bytes, ids, the handshake,
 and what its protocol calls an error. When it decodes, a dialect calls the session (`DialectHost`);
 when the session sends, it calls the dialect's methods below. Methods that return bytes only encode:
-the bytes are queued as they are, and ``b""`` sends nothing.
+the bytes are queued unchanged, and ``b""`` sends nothing.
 """
 
 from collections.abc import Iterable
@@ -59,7 +59,7 @@ class Dialect(Protocol):
         """
 
     @property
-    # A property, because it may change: after a SETUP the requests behind it do not count.
+    # A property, because it may change: after a SETUP the following requests do not count.
     def preauth_bytes(self) -> int:
         """How many bytes the peer may send before its hello is complete."""
 
@@ -105,12 +105,10 @@ class Dialect(Protocol):
 
     # The whole run in one call: a call for each element costs more than all the rest of its way.
     def join_run(self, stream_id: int, elements: list[bytes], /) -> bytearray:
-        """Encode unsplit elements, one or more, each behind its header."""
+        """Encode unsplit elements, one or more, each after its header."""
 
     def answer(self, stream_id: int, element: bytes, /) -> bytes:
-        """Encode the acceptance of a stream, its only element, unsplit,
-        and the completion behind it.
-        """
+        """Encode the acceptance of a stream, its only element, unsplit, and then the completion."""
 
     def write_packed(
         self, into: bytearray, stream_id: int, size: int, elements: bytearray, /

@@ -34,7 +34,7 @@ class DialectHost(Protocol):
 
     def hello_sent(self) -> None:
         """Note that this side's hello is queued;
-        or, if a server has none, that the client's has come.
+        or, if a server sends none, that the client's has come.
         """
 
     def receive_introduction(self, data: bytes, *, is_held: bool = False) -> None:

@@ -32,7 +32,7 @@ class DialectSettings:
     """The settings that a connection gives its dialect. A dialect uses those that concern it."""
 
     extensions: Sequence[Extension] = ()
-    """The extensions of this side. One is active if the peer has it, too."""
+    """The extensions of this side. One is active if the peer also has it."""
 
     # Bytes, opaque to the session: often a secret, so no error or log line shows it.
     setup: bytes = b""

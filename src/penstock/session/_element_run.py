@@ -1,4 +1,4 @@
-"""Elements of one stream that go out together, each behind its own header.
+"""Elements of one stream that go out together, each after its own header.
 The headers are made when the run is sent.
 
 The publisher's pump appends elements to the run itself, without a call. So the stream counts and

@@ -3,11 +3,11 @@ and the outbox's room permit.
 
 * Demand permits sending, not buffering: elements are requested from the publisher only if the peer
   has requested them *and* the outbox has room, and only as many as will roughly fill that room.
-* Elements make a run (`ElementRun`), whatever their lengths. The publisher's pump appends to the
-  run without a call; the stream counts what that uses of the demand, and weighs it, when it looks
-  at the run. Every move that elements must not pass closes the run first.
+* Elements of any lengths make a run (`ElementRun`). The publisher's pump appends to the run without
+  a call; the stream counts what that uses of the demand, and weighs it, when it looks at the run.
+  Every move that elements must not pass closes the run first.
 * An element longer than the dialect's `max_unsplit` is held and written in parts (`LargeElements`);
-  elements of its stream wait behind it.
+  later elements of its stream wait for it.
 """
 
 from abc import ABC, abstractmethod
@@ -142,7 +142,7 @@ class ElementSender(DemandLedger, ABC):
     A pump appends to it those that are not longer than `run.longest`.
     """
     sent: int
-    """Elements that were encoded, or are held here. Of a run, those that were counted."""
+    """Elements that were encoded, or are held here. A run adds those that were counted."""
     sent_bytes: int
     """Their bytes."""
     _channel: Channel
@@ -347,7 +347,7 @@ class ElementSender(DemandLedger, ABC):
 
     def flush(self) -> bytearray:
         """Return the messages of the gathered elements: a run, or packed ones."""
-        # First: these bytes go into the buffer, and would count twice in the room.
+        # Noted first: these bytes go into the buffer, and would count twice in the room.
         self._note_gathered(0)
         run = self.run
         if run is not None:

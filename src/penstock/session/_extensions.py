@@ -88,7 +88,7 @@ class ExtensionHost:
     # --- starting
 
     def open(self, extension_id: int) -> ActiveExtension | None:
-        """Begin with an extension that the peer has, too. None if this side does not have it, it
+        """Begin with an extension that the peer also has. None if this side does not have it, it
         runs already, or it raised.
         """
         extension = self.known.get(extension_id)

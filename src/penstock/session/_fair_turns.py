@@ -46,7 +46,7 @@ class RoundRobin:
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         # Each of the three is bounded by the number of streams.
-        # A deque from the first large element on: most connections have none.
+        # A deque from the first large element on: most connections send no large ones.
         self.queue: deque[LargeElementSender] | tuple[()] = ()
         """The senders whose turn comes. Empty if and only if nothing is to be written, which the
         outbox asks for with every message.
@@ -70,7 +70,7 @@ class RoundRobin:
         # the writer then sends, and small messages get in between.
         part = self._limits.split_outbound_at
         # One part in any case: small elements of busy streams can fill each turn, and a large
-        # element behind them was never written.
+        # element after them was never written.
         high = max(high, len(into) + 1)
         while len(into) < high and (sender := self._next()) is not None:
             is_alone = not (self.queue or self._waiting)
@@ -142,8 +142,8 @@ class RoundRobin:
         # pop with a default: a stream may end without having begun.
         self._unfinished_bytes -= self._unfinished.pop(sender, 0)
         while self._waiting:
-            # Only the first may begin. A smaller one behind it would otherwise overtake it again
-            # and again.
+            # Only the first may begin. A smaller one after it would otherwise overtake it again and
+            # again.
             following = next(iter(self._waiting))
             if not self._may_begin(following.next_large_size):
                 return

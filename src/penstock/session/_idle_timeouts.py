@@ -98,7 +98,7 @@ class IdleTimeouts:
         return IdleVerdict(self._look_at, warning=_warning(len(old), age) if old else None)
 
     def forget_streams(self) -> None:
-        """Start again with the next stream: there is none now."""
+        """Start again with the next stream: none is open now."""
         self._look_at = None
 
     def _is_old(self, stream: IdleStream, now: float, age: float) -> bool:

@@ -1,4 +1,4 @@
-"""Large elements of one sent stream: held as they are, and written part by part, in turn with
+"""Large elements of one sent stream: held without a copy, and written part by part, in turn with
 other streams' large elements.
 """
 
@@ -82,8 +82,8 @@ class LargeElements:
             self._count_written(len(element))
         else:
             self._write_split(element, into, most)
-        # The elements behind a large one go in the same turns, so
-        # that the order within the stream holds.
+        # The elements after a large one go in the same turns, so that the order within the stream
+        # holds.
         if self._elements:
             return True
         self._stream.on_written()

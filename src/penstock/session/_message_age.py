@@ -17,7 +17,7 @@ class MessageAge:
         # byte counted as a sign of life.
         self._limits = limits
         self.began_at: float | None = None
-        """When the incomplete message began, or None if there is none.
+        """When the incomplete message began, or None if every message is complete.
         The session asks for it with every chunk.
         """
         self._undecoded = 0

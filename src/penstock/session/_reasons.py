@@ -25,8 +25,8 @@ class Reason:
     token: str
     """The word on the wire, without its parameter."""
     meaning: str
-    """The event behind it. ``{sender}`` is the side that gives the reason,
-    ``{receiver}`` the side that gets it.
+    """The event that caused it. ``{sender}`` is the side that gives the reason, ``{receiver}`` the
+    side that gets it.
     """
     advice: str = ""
     """Advice for the reader of the error."""
@@ -139,7 +139,7 @@ AUTH: Final = "auth"
 
 CONNECTION_REASONS: Final = (
     # Given to peers that were let in. If a ReactiveSocket client gets one of them before any
-    # answer, it is no refusal of its SETUP.
+    # answer, it does not refuse its SETUP.
     Reason("", "{sender} is done", ends_accepted=True),
     Reason(
         "shutdown",

@@ -45,7 +45,7 @@ without a look into the table.
 
 ANNOUNCED: Final = -2
 """In the place of the size of elements: the stream is not accepted, and its serializer was
-announced. It needs no room of its own.
+announced. It needs no further room.
 """
 
 SIZED_RUN: Final = 16
@@ -82,7 +82,7 @@ class ReceivingStream(Subscription):
         self.state: ReceivingState = _NEW
         self.element_size: int = -1
         """The size of every element, 0 if it differs, below 0 until the peer accepts.
-        The decoder looks at it, too.
+        The decoder also looks at it.
         """
         self.outstanding: int = demand
         self._channel = channel
@@ -110,7 +110,7 @@ class ReceivingStream(Subscription):
             self.outstanding = after
             channel.budgets.received.requested += n
         else:
-            # From here on the elements are counted as they come: see ReceivedElements.
+            # From here on the elements are counted when they come: see ReceivedElements.
             self.outstanding = UNBOUNDED
             channel.budgets.received.requested -= before
         # In state NEW the subscribe message will carry the demand.
@@ -125,7 +125,7 @@ class ReceivingStream(Subscription):
 
     def on_connection_end(self, error: Exception) -> None:
         """End with a copy of the connection's error:
-        each of the streams raises its own in a task of its own.
+        each of the streams raises its own in another task.
         """
         self.receive_error(own_copy(error))
 

@@ -43,7 +43,7 @@ class RequestData:
     def __init__(self, channel: Channel, streams: StreamTables) -> None:
         self._channel = channel
         self._streams = streams
-        # Bounded by Limits.max_subscriptions: each is a stream, too.
+        # Bounded by Limits.max_subscriptions: each is also a stream.
         self._unfinished: dict[int, UnfinishedData] = {}
         self.sizes: dict[int, int] = {}
         """The lengths of the data of requests that are served, by stream."""
@@ -134,7 +134,7 @@ class RequestData:
             # Else the end of the stream would call `_drop` a second time, for an entry
             # that is gone.
             stream.when_over = None
-            # First: `_drop` forgets the parts.
+            # Joined first: `_drop` forgets the parts.
             data = unfinished.join()
             self._drop(stream_id)
             # Looked at again: data of other requests may have become whole since this request was

@@ -328,7 +328,7 @@ class ActiveResuming:
             self._link.break_off(RESUME)
 
     def check_subscribe(self, _stream_id: int, _target: object, /) -> str:
-        """Refuse every stream: this connection has none of its own."""
+        """Refuse every stream: this connection never has one."""
         return NOT_RESUMED
 
     def heard(self, now: float, /) -> None:

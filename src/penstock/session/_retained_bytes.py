@@ -88,8 +88,8 @@ class RetainedBytes:
         """Drop the bytes before `position`. Return False if they were dropped before. Raises
         ProtocolError if they were never sent.
         """
-        # An older position is no fault: acknowledgements that were lost with their link are sent
-        # again, behind a newer count.
+        # An older position is not a fault: acknowledgements that were lost with their link are sent
+        # again, after a newer count.
         if position <= self.acknowledged:
             return False
         self.check(position)
@@ -108,7 +108,7 @@ class RetainedBytes:
             if not self._pieces:
                 self._pieces = None
         # The small pieces are a copy, and may be cut.
-        # The others are kept as they are until their end is acknowledged.
+        # The others are kept uncut until their end is acknowledged.
         if self._pieces is None and self._tail is not None:
             del self._tail[: position - self._first]
             self._first = position

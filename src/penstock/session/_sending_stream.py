@@ -41,7 +41,8 @@ _EVENT_ATTACHED: Final = SendingEvent.ATTACHED
 _EVENT_COMPLETED: Final = SendingEvent.COMPLETED
 _EVENT_FLUSHED: Final = SendingEvent.FLUSHED
 
-# Of the table, looked up once: the path of a request for one value makes three moves at a time.
+# Moves of the table, looked up once: the path of a request for one value makes three moves at a
+# time.
 _CALLED: Final = SENDING_MOVES[SendingState.REQUESTED, SendingEvent.DEFERRED]
 _ANNOUNCED: Final = SENDING_MOVES[_CALLED, SendingEvent.ANNOUNCED]
 _ANSWERED: Final = SENDING_MOVES[
@@ -59,7 +60,7 @@ class SendingStream(ElementSender, Subscriber[bytes]):
 
     __slots__ = ("began_at", "idle_since", "target", "when_over")
 
-    # Of the base, said again for type checkers: this constructor sets them.
+    # These belong to the base, and are said again for type checkers: this constructor sets them.
     id: int
     state: SendingState
     available: int
@@ -203,8 +204,8 @@ class SendingStream(ElementSender, Subscriber[bytes]):
             self.on_next(element)
             self.on_complete()
             return
-        # The short way: no run, no completion of its own, and nothing to detach. It saves a third
-        # of a request's cost on the serving side.
+        # The short way: no run, no separate completion, and nothing to detach. It saves a third of
+        # a request's cost on the serving side.
         self.state = _ANSWERED
         self._upstream, self.reserved, self.sent, self.sent_bytes = None, 0, 1, size
         if self._owed:  # the call had to wait for room, and was asked by `pull`

@@ -99,7 +99,7 @@ class Session:
         """Set on a connection that can be resumed:
         there the keepalive ends a dead transport, and not the session.
         """
-        # Of a peer that is refused at a later time.
+        # The refusal of a peer at a later time.
         self._refusal: tuple[float, str, Exception | None] | None = None
         # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
@@ -166,7 +166,7 @@ class Session:
         # Two conditions instead of two calls:
         # most chunks end no short stream and leave nothing incomplete.
         if channel.budgets.churn.began_at and self._has_churned(now):
-            # What is left is decoded first, for the goodbye of the peer:
+            # The rest is decoded first, for the goodbye of the peer:
             # a second chunk would be held beside it.
             return more
         undecoded = channel.dialect.held()
@@ -262,8 +262,8 @@ class Session:
             if is_unanswered
             else ConnectionEvent.GOODBYE_SENT
         )
-        # Streams end before the goodbye is queued: their last messages go out before it, and
-        # nothing of theirs after it.
+        # Streams end before the goodbye is queued: their last messages go out before it, and no
+        # message of a stream after it.
         self.streams.end_all(
             error
             or ConnectionLost(f"this side closed the connection{f': {reason}' if reason else ''}")
@@ -295,7 +295,7 @@ class Session:
 
     def hello_sent(self) -> None:
         """Note that this side's hello is queued;
-        or, if a server has none, that the client's has come.
+        or, if a server sends none, that the client's has come.
         """
         self.channel.move(ConnectionEvent.HELLO_SENT)
 
@@ -365,7 +365,7 @@ class Session:
         chosen = handshake.choose(self, data)
         if chosen is None:
             return b""
-        # Only the chosen dialect is started: the one that was made first has sent nothing.
+        # Only the chosen dialect is started: the first one has sent nothing.
         release_dialect(channel.dialect)
         channel.dialect, first_bytes = chosen
         channel.dialect.start(channel.now)
@@ -375,7 +375,7 @@ class Session:
         """End the connection if the peer has sent too much before its hello was complete.
         Return whether it was ended.
         """
-        # An introduction that is being examined is complete. The bytes behind it have other bounds.
+        # An introduction that is being examined is complete. The bytes after it have other bounds.
         if self.channel.state not in {ConnectionState.FRESH, ConnectionState.GREETING}:
             return False
         if not self._handshake.is_too_long(self.channel.dialect.preauth_bytes):

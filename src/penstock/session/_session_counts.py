@@ -1,4 +1,4 @@
-"""What the streams of a session have done and wait for: computed when it is asked for.
+"""The counts and the waits of a session's streams: computed when they are asked for.
 
 Rules of this file:
 

@@ -60,11 +60,11 @@ class StreamObservers:
         for method in self._methods["check_subscribe"]:
             answer = self._call(method, stream.id, stream.target)
             # The extension has raised, or ended the connection:
-            # there is no stream left to decide on.
+            # no stream is left to decide on.
             if self._session.channel.state.is_closing:
                 return False
             # The first extension that does not agree decides:
-            # an extension behind it must not serve what this one holds.
+            # a later extension must not serve what this one holds.
             if answer is HOLD:
                 return False
             if answer is not None:
@@ -92,7 +92,7 @@ class StreamObservers:
         """
         for method in self._methods["before_subscribe"]:
             changed = self._call(method, stream_id, target)
-            # None leaves the target as it is; HOLD says that the extension has raised.
+            # None does not change the target; HOLD says that the extension has raised.
             target = target if changed is None or changed is HOLD else changed
         return target
 

@@ -115,7 +115,7 @@ class StreamTables:
         None if it is not known.
         """
         self.observers: Observers | None = None
-        """The extensions that have to do with streams; None if there is none."""
+        """The extensions that have to do with streams; None without such an extension."""
         self._end_error: Exception | None = None
         self.use: ConnectionUse = ConnectionUse(channel.role, channel.budgets.requests)
         """Tells whether a connection without a stream is in use."""
@@ -443,9 +443,7 @@ def _no_content(_target: Any) -> None:
 
 
 def target_bytes(target: object) -> int:
-    """Return how many bytes a stream holds because of what it was opened with:
-    a name, or a request with data.
-    """
+    """Return how many bytes a stream holds for its target: a name, or a request with data."""
     if isinstance(target, Request):
         return HANDLED * len(target.data)
     # None while the data of a request is not whole.

@@ -23,8 +23,8 @@ class UnixTransport(Transport):
     """Unix sockets. Only the user who runs the server may connect (mode 0600). Each side learns the
     process and the user of the other.
 
-    A socket file that a dead server left behind is replaced. A socket with a server behind it is
-    not, and neither is any other file.
+    A socket file that a dead server left behind is replaced. A socket of a running server is not,
+    and neither is any other file.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("unix",)

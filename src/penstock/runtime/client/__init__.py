@@ -1,5 +1,4 @@
-"""The side that opens connections: `connect`, a publisher behind a URL as a source,
-and reconnecting.
+"""The side that opens connections: `connect`, the publisher of a URL as a source, and reconnecting.
 
 May import `penstock.runtime.connection` and `penstock.runtime.service`,
 and what `penstock.runtime` may.

@@ -32,8 +32,8 @@ def connect(url: str, **options: Unpack[ConnectOptions]) -> AbstractAsyncContext
     server before any request; if it refuses them, requests raise `AuthRefused`. `authenticate`
     examines the server in the same way as `Service(authenticate=…)` examines clients, before any
     request is sent. `service` is what the peer may subscribe to; either side publishes.
-    `extensions` are negotiated with the peer. By default RS.io has all that plugins offer, and with
-    ``()`` none (strict version 0); ReactiveSocket has none.
+    `extensions` are negotiated with the peer. By default RS.io has all that plugins offer, and
+    ReactiveSocket the keepalive and *drain*; with ``()`` there are none (strict version 0).
     `transports` are the names of the transports that `url` may use, ``("tcp", "tls")`` for example;
     any other is refused. Give it for a URL from a configuration: ``exec:`` starts a program.
     `encoding` names an encoding that a plugin brings (``"msgpack"``): the messages of RS.io are in

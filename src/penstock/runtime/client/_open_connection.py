@@ -5,7 +5,7 @@ Rules of this file:
 
 * The tasks of the connection run in a nursery of the block.
   Leaving the block says goodbye within its deadline, and closes.
-* An exception of the body leaves the block as it is. A lost connection is raised from the streams,
+* An exception of the body leaves the block unchanged. A lost connection is raised from the streams,
   where a task waits for it, and not from the block. A refusal by the peer is raised from the block
   as well: without a stream nothing else would report it.
 * A failure while the connection is made is an exception of that `async with` alone:

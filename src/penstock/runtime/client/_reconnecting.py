@@ -7,9 +7,9 @@ Rules of this file:
   `ConnectionLost`. They are not repeated: the peer may have acted on them.
 * A stream or a request that the program asks for while the connection is away waits for the next
   one. It fails with the last error if the policy gives up.
-* A server that drains is left as soon as it says so: what is asked for from then on waits for the
-  next connection, and what the server has refused goes over it, too. A running stream goes on over
-  the old connection until it ends.
+* A server that drains is left when it says so: later requests wait for the next connection, and
+  those that the server has refused also go over it. A running stream goes on over the old
+  connection until it ends.
 * A source looks for the connection each time that it is attached,
   so a pipe with `retry` goes on over the next connection.
 """
@@ -252,7 +252,7 @@ class ReconnectingConnection(OpenConnection):
         self, nursery: trio.Nursery, connection: ConnectionTask, needs_next: trio.Event
     ) -> None:
         # Here and not in the task that waits:
-        # what is asked for from now on must not go over this connection.
+        # requests from now on must not go over this connection.
         self._reconnector.on_away()
         self._draining.add(connection)
         nursery.start_soon(self._leave_when_quiet, connection)

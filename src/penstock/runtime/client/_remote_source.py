@@ -1,5 +1,5 @@
-"""A publisher behind a URL as a source:
-each subscription makes a connection, and the connection ends with it.
+"""The publisher of a URL as a source: each subscription makes a connection, and the connection ends
+with it.
 
 Rules of this file:
 
@@ -84,8 +84,8 @@ def remote(
     """Return the publisher at `url` as a source, for `pipe`, sinks and `subscribe`; each
     subscription makes its own connection.
 
-    The publisher's name stands behind the authority, or behind a ``#`` if the path has another
-    meaning; or give it as `publisher`.
+    The publisher's name follows the authority, or a ``#`` if the path has another meaning; or give
+    it as `publisher`.
     `type` is the type of the elements: with a dataclass they arrive as JSON and are objects of it.
     `serializer` must be the publisher's. Without both they are read as the publisher announces, and
     are bytes if it announces nothing. If elements are large, fewer are asked for than the demand
@@ -119,7 +119,7 @@ def remote(
     # and not of each subscription.
     reading = _reading(registry, of_stream.get("serializer"), type)
     # Failures go to the log: a source has no `on_violation`.
-    # Each of its subscriptions has one, and there is none yet.
+    # Each of its subscriptions has one, and none exists yet.
     settings = client_settings(parsed.address, on_violation=log_violation, **of_connection)
     window_bytes = check_window(of_stream.get("window_bytes"), settings.limits)
     return _RemoteUrl(parsed, placed, typed, reading, settings, window_bytes)
@@ -128,8 +128,8 @@ def remote(
 def _reading(
     registry: Registry, serializer: str | Serializer | None, type: Any
 ) -> str | Serializer | None:
-    """Return the serializer for elements, ``bytes`` if the program wants them as they are, or
-    None to read them as announced.
+    """Return the serializer for elements, ``bytes`` if the program wants them unchanged, or None to
+    read them as announced.
     """
     loader = resolve_serializer(registry, serializer, type)
     # The program has asked for bytes: no announcement of the publisher may change that.
@@ -141,8 +141,8 @@ def _reading(
 def _names(
     url: Url, publisher: str | None, start: PlaceInStream | None, stop: PlaceInStream | None
 ) -> tuple[PositionedName, str | None]:
-    """Return the name with its places, and the name as it was typed if no places were given
-    beside it. Raises UsageError.
+    """Return the name with its places, and the typed name if no places were given beside it. Raises
+    UsageError.
     """
     # `publisher=` wins over the URL: it may hold characters that a URL would have to escape.
     name = url.publisher if publisher is None else publisher
@@ -215,10 +215,10 @@ def subscribe(
     `start` and `stop`, which are those of `Log.source`, and a URL of a publisher with a log takes
     `start` and `stop`. Then ``stream.position`` is that of the next element.
 
-    With ``demand=n`` at most n elements are under way or buffered, renewed in halves as they are
-    taken, and fewer over a network if they are large (`window_bytes`); with ``demand=0`` you call
-    `Stream.request` yourself. Without `demand` it is 256, and behind `latest` or `drop` in this
-    process each element is requested when the loop asks for it.
+    With ``demand=n`` at most n elements are under way or buffered, renewed in halves while the loop
+    takes them, and fewer over a network if they are large (`window_bytes`); with ``demand=0`` you
+    call `Stream.request` yourself. Without `demand` it is 256, and behind `latest` or `drop` in
+    this process each element is requested when the loop asks for it.
 
     When the block has been left, everything behind the stream has stopped here,
     and the peer was told.
@@ -268,7 +268,7 @@ def subscribe(
 
 
 class _RemoteUrl(Source[Any]):
-    """A publisher behind a URL; each subscription has its own connection."""
+    """The publisher of a URL; each subscription has its own connection."""
 
     __slots__ = ("_name", "_serializer", "_settings", "_typed", "_url", "_window_bytes")
 
@@ -302,14 +302,14 @@ class _RemoteUrl(Source[Any]):
 
     @property
     def first_name(self) -> str:
-        """The name for the first connection. One that was typed is sent as it is: its words may
-        be those of a function, and of no log.
+        """The name for the first connection. A typed one is sent unchanged: its words may be those
+        of a function, and not those of a log.
         """
         return self._name if self._typed is None else self._typed
 
     def starting_at(self, start: PlaceInStream) -> "_RemoteUrl":
         """Return the same publisher from another place on."""
-        # Another place than the typed name has, so the name as it was typed is not sent any more.
+        # Another place than the typed name has, so the typed name is not sent any more.
         name = self._name.at(start, self._name.stop)
         return _RemoteUrl(
             self._url, name, None, self._serializer, self._settings, self._window_bytes

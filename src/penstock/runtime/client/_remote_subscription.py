@@ -128,7 +128,8 @@ class RemoteSubscription(CountingRelay[Any]):
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
-        # Nothing outstanding: the subscriber will request on its own, and 0 is no legal request.
+        # Without outstanding demand the subscriber will request by itself, and 0 is not a legal
+        # request.
         if self._outstanding:
             subscription.request(self._outstanding)
 
@@ -154,7 +155,7 @@ class RemoteSubscription(CountingRelay[Any]):
         self._upstream = None
         is_unheard = self._peer is not None and self._peer.opened_at is None
         if is_unheard or (isinstance(error, Rejected) and not error.processed):
-            self._starts -= 1  # it has not begun, so the next time is no restart
+            self._starts -= 1  # it has not begun, so the next time is not a restart
         # A lost connection may be made again; a failure of the publisher is final.
         if not isinstance(error, Exception) or not self._may_try_again(error):
             self._fail(error)
@@ -183,8 +184,8 @@ class RemoteSubscription(CountingRelay[Any]):
                     # Else it is a refusal, or a URL that cannot work.
                     if not (may_reconnect(error) and self._stream_ended.is_set()):
                         self._fail(error)
-                # Also with a pause of 0: a server that accepts
-                # and closes at once must not keep this task from yielding.
+                # It pauses even for 0 s: a server that accepts and closes at once must not keep
+                # this task from yielding.
                 if self._subscriber is not None:
                     await trio.sleep(self._pause)
         # Whatever ended the task, the subscriber gets a terminal signal (rule 1.4); `_fail` does
@@ -220,7 +221,7 @@ class RemoteSubscription(CountingRelay[Any]):
         elements would be missing, or come twice.
         """
         subscriber = self._subscriber
-        # First: no element from the wrong position may arrive.
+        # Cancelled first: no element from the wrong position may arrive.
         self.cancel()
         if subscriber is not None:
             text = (

@@ -117,5 +117,5 @@ class _MovingStream(Relay[Any]):
     def _on_connected(self, error: Exception | None) -> None:
         if error is not None:
             super().on_error(error)
-        elif self._subscriber is not None:  # it may have cancelled while there was no connection
+        elif self._subscriber is not None:  # it may have cancelled between two connections
             self.open()

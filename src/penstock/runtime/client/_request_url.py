@@ -67,6 +67,6 @@ async def request(
             "(tcp://host:port/name), or behind '#'"
         )
     # The block and not a task: an error of the connection
-    # and a cancel reach the caller as they are.
+    # and a cancel reach the caller unchanged.
     async with connect(str(parsed.address), **connecting) as peer:
         return await peer.request(parsed.publisher, payload, type=type, serializer=serializer)

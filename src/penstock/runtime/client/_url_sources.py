@@ -1,4 +1,4 @@
-"""A publisher behind a URL whose scheme a plugin reads without a connection
+"""The publisher of a URL whose scheme a plugin reads without a connection
 (`penstock.spi.UrlSource`), as a source.
 
 Rules of this file:
@@ -165,7 +165,7 @@ class _Sink(ElementSink, Subscription):
         self._requested.set()
 
     def cancel(self, /) -> None:
-        # First: elements that the plugin delivers from now on are dropped.
+        # Forgotten first: elements that the plugin delivers from now on are dropped.
         self._subscriber = None
         if self._task is not None:
             self._task.cancel()

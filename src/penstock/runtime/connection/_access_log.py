@@ -36,7 +36,7 @@ BYTES_PER_SECOND: Final = 4_096
 
 LOST: Final = "lost"
 """The reason of a connection that ended without a goodbye:
-the line has the report of the system behind it.
+the line has the report of the system after it.
 """
 
 _OFF: Final = logging.CRITICAL + 1
@@ -81,7 +81,7 @@ class AccessLog:
         elements are those that this side served.
         """
         # The program knows the connections that it made itself.
-        # Of these, `write_stream` writes the streams that it serves.
+        # `write_stream` writes the streams that they serve.
         if not self._accepted:
             return
         channel, (reason, error) = session.channel, session.close_reason
@@ -158,7 +158,7 @@ def source_of(peer: PeerIdentity) -> str:
     client has addresses without end.
     """
     if peer.host is None:
-        # Pipes and Unix sockets have none. All of their peers share one budget.
+        # Pipes and Unix sockets have no address. All of their peers share one budget.
         return "peers without an address"
     try:
         # Behind a percent sign stands the interface of a link-local address.

@@ -69,7 +69,7 @@ _PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PE
 """Both sides have said goodbye."""
 
 _NO_REFUSAL: Final = frozenset({"closed", "lost", "shutdown"})
-"""Reasons of ends before the hello that are no refusal of this peer."""
+"""Reasons of ends before the hello that do not refuse this peer."""
 
 
 @attrs.frozen(kw_only=True)
@@ -91,7 +91,7 @@ class ConnectionSettings:
 
     content_of: Callable[[Any], tuple[str, str] | None] = attrs.field(init=False, eq=False)
     """Returns the serializer and the type of a publisher's elements.
-    One function for all connections, too.
+    This is also one function for all connections.
     """
 
     publishers: PublisherTable | None = attrs.field(init=False, eq=False)
@@ -223,7 +223,7 @@ class ConnectionTask:
         """
         budget = self._settings.budget
         if budget is not None:
-            # Before the first byte: the bytes of a stranger are in the account, too.
+            # Before the first byte: the bytes of a stranger are also in the account.
             budget.add(self)
             self.session.channel.on_buffered = budget.note_bytes
         try:
@@ -261,8 +261,8 @@ class ConnectionTask:
                 access.write_connection(self.session, self.identify())
             # An observer may count on it that nothing of the connection runs any more.
             self._events.report_closed(*self.session.close_reason)
-            # Last: nothing is called any more.
-            # What the program still holds, such as a `Peer`, can be asked as before.
+            # Last: nothing is called any more. Objects that the program still holds, such as a
+            # `Peer`, can be asked as before.
             if self._link_switcher.has_ended:
                 release_session(self.session)
                 self._link_switcher.release()
@@ -322,8 +322,8 @@ class ConnectionTask:
         # No link holds anything.
         if self._parts.resumption is not None and self._parts.resumption.is_suspended:
             return self.session.held() + self._parts.runner.tasks * TASK_BYTES
-        # Of a link: bytes in flight, read ahead, and in the transport.
-        # The budget would not see them otherwise.
+        # The link holds bytes in flight, read ahead, and in the transport. The budget would not see
+        # them otherwise.
         return (
             self.session.held()
             + self._link_switcher.current.held()
@@ -359,7 +359,7 @@ class ConnectionTask:
         return self._incoming.peer
 
     def introduce(self, peer: object) -> None:
-        """Let handlers subscribe to what this peer publishes."""
+        """Let handlers subscribe to the publishers of this peer."""
         # Weak: the peer refers to this connection, and the objects of a connection are freed
         # without a pass of the collector.
         self._incoming.introduce(ref(peer))
@@ -459,7 +459,7 @@ class ConnectionTask:
         """Say goodbye, and end all tasks of the connection."""
         links = self._link_switcher
         try:
-            # First: if a dialect raised inside `leave`, the host would have no deadline.
+            # Limited first: if a dialect raised inside `leave`, the host would have no deadline.
             links.limit(self._settings.limits.drain)
             self.leave("shutdown")
             await self._say_goodbye()
@@ -496,7 +496,7 @@ class ConnectionTask:
         # in each pass some connections go on.
         with trio.CancelScope(shield=True):
             await self._parts.turns.begin_end(limits.turn)
-        # If this side has a reason of its own, the missing answer is only its consequence.
+        # If this side has a reason, the missing answer is only its consequence.
         self.on_end(
             session.streams.end_error
             or ConnectionLost("the peer did not answer the goodbye in time")
@@ -520,7 +520,7 @@ class ConnectionTask:
 
 
 def statistics_of(connection: ConnectionTask) -> PeerStatistics:
-    """Return what a connection has done and what it holds now."""
+    """Return the counts of a connection, and the bytes that it holds now."""
     now, peer = trio.current_time(), connection.connection.peer
     return connection.counts.take(
         now,

@@ -35,7 +35,7 @@ class MemoryHolder(Protocol):
 
 class SharedMemory(Protocol):
     """The memory budget that the connections of a server share.
-    A connection that this side opened has one of its own.
+    A connection that this side opened has its own budget.
     """
 
     moved: int
@@ -62,7 +62,7 @@ class ReplacedLinks(Protocol):
     """The links of a connection whose links may be replaced, as its reader sees them."""
 
     async def wait_for_next(self) -> bool:
-        """Wait for the link after this one, and return False if there is none."""
+        """Wait for the link after this one, and return False if none comes."""
 
 
 @attrs.define(eq=False, kw_only=True)
@@ -87,8 +87,8 @@ class ConnectionContext:
     and its own end comes first.
     """
     nursery: trio.Nursery = attrs.field(init=False)
-    """Runs all tasks of the connection but the one that waits for its end.
-    Set when that one has begun.
+    """Runs all tasks of the connection but the task that waits for its end. Set when that task has
+    begun.
     """
     resumption: Resumption | None = None
     """Set while a lost link suspends the connection in place of ending it."""

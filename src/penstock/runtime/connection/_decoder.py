@@ -1,11 +1,11 @@
 """From the bytes of a peer to elements: with the serializer that the program has chosen, or with
-the one that the publisher announces.
+the publisher's announced one.
 
 Rules of this file:
 
 * A publisher is announced before its stream begins, if both sides have the extension *content*. So
   the choice is made once, before the first element, and a stream of bytes has no object of this
-  file behind its acceptance.
+  file after its acceptance.
 * A name that the peer announces selects one of the serializers that are installed here,
   and nothing else.
 """
@@ -58,7 +58,7 @@ class AnnouncedSerializer(Serializer):
         # Bytes say nothing about their format, so the program's own choice stays.
         if name is None or (name == BYTES and self.otherwise is not None):
             return self.otherwise
-        # `penstock cat` shows texts as they are: its rules say which names stay bytes.
+        # `penstock cat` shows texts unchanged: its rules say which names stay bytes.
         if name in self.raw:
             return None
         try:
@@ -172,8 +172,8 @@ class Decoder(ElementRelay[bytes]):
 
     def on_next_many(self, elements: Sequence[bytes], /) -> None:
         """Take elements that arrived together."""
-        # One call for the whole run, as it was decoded:
-        # single calls from here on would undo what the decoder saved.
+        # One call for the whole decoded run: single calls from here on would undo what the decoder
+        # saved.
         on_next_many = on_next_many_of(self._subscriber)
         if on_next_many is None:
             for element in elements:
@@ -184,20 +184,19 @@ class Decoder(ElementRelay[bytes]):
             return
         subscriber = self._subscriber
         loaded, error = self.load(elements)
-        # Also if one failed: the elements in front of it are delivered,
-        # as with single calls of on_next.
+        # If one failed, the elements before it are delivered, as with single calls of on_next.
         if loaded:
             on_next_many(loaded)
         if error is not None and subscriber is not None:
             subscriber.on_error(error)
 
     def load(self, elements: Sequence[bytes], /) -> tuple[list[Any], Exception | None]:
-        """Return the loaded elements, and None. If one cannot be loaded, cancel, and return
-        those in front of it, and its error.
+        """Return the loaded elements, and None. If one cannot be loaded, cancel, and return those
+        before it, and its error.
         """
         loaded: Any = None
         # boundary: the serializer may be a plugin. If it raises, or returns no list, or not one
-        # value for each element, the elements are loaded one by one, to find the one that fails.
+        # value for each element, the elements are loaded one by one, to find the failing one.
         with suppress(Exception):
             loaded = self._serializer.loads_many(elements)
             # A copy, because an object of a subclass may change behind this call.

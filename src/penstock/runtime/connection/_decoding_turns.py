@@ -121,7 +121,7 @@ class DecodingTurns:
             task = trio.lowlevel.current_task()
             self.waiting[task] = None
             if not is_new:
-                # It was woken, and there was no time left.
+                # It was woken, and the time of the turn was used up.
                 self.waiting.move_to_end(task, last=False)
             await trio.lowlevel.wait_task_rescheduled(self._leave(task))
         self._woken -= 1

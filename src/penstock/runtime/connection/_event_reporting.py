@@ -4,7 +4,7 @@ Rules of this file:
 
 * The order is fixed: the connection is opened, its streams begin and end, the connection is closed.
   A client may subscribe before the peer has said hello. Such a stream is reported after the hello,
-  and never if there is none.
+  and never without a hello.
 * Nothing is made for a stream unless a plugin listens to streams, or taps this one: an idle stream
   must stay small.
 * A stream that this side serves begins when it is accepted. A stream that was refused is not

@@ -1,9 +1,9 @@
-"""Leaves a block that has a nursery behind it:
-an exception of a task must not hide the exception of the block's body.
+"""Leaves a block that has a hidden nursery: an exception of a task must not hide the exception of
+the block's body.
 
 Rules of this file:
 
-* The exception of the body leaves the block as it is, as it would without a nursery. It is not
+* The exception of the body leaves the block unchanged, as it would without a nursery. It is not
   wrapped, and it is not replaced by a cancellation: the scope around the block would swallow that,
   and with it the exception of the body.
 * An interrupt goes before everything. The failure of a task leaves the block unwrapped if the body
@@ -53,7 +53,7 @@ def _judge(
         return _first(interrupts)
     if error is None:
         return _first(cancellations) if failures is None else _sole(failures)
-    # A body that was cancelled has no error of its own. If a task of this nursery failed, the
+    # A body that was cancelled has raised no error. If a task of this nursery failed, the
     # cancellation is the nursery's: it would leave a scope that is closed by then, and an outer
     # nursery would swallow it, with the code behind the block and without a word.
     if isinstance(error, trio.Cancelled) and failures is not None:

@@ -33,7 +33,7 @@ async def linger(
         except Exception as error:  # boundary: a transport may be a plugin
             reader.on_end(error)
             return False
-        # Without an answer to a goodbye, the end of the peer's half is the answer. It can come only
+        # Without an answer to a goodbye, the end of the other half is the answer. It can come only
         # if the transport can end one half.
         can_end = parts.session.channel.dialect.answers_goodbye or connection.facts.half_close
         if parts.session.state is not ConnectionState.CLOSED and can_end:

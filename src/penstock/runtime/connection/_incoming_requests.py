@@ -272,7 +272,7 @@ class IncomingRequests:
 
     def fire(self, target: Any) -> None:
         """Run the handler of messages without an answer, in a task that takes the place of a
-        stream. If there is none, drop it.
+        stream. Without a handler, drop it.
         """
         # Looked up for each message: a handler may be added while the service runs.
         handler = self._service.listener()

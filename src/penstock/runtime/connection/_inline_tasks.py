@@ -69,8 +69,8 @@ class InlineCall(Protocol):
 
 
 class FunctionCall(InlineCall):
-    """A function that a nursery could start. It has no cancel scope of its own: one costs 900
-    bytes while the function is blocked.
+    """A function that a nursery could start. It has no cancel scope: one costs 900 bytes while the
+    function is blocked.
     """
 
     __slots__ = ("_arguments", "_function", "_name", "context")
@@ -92,14 +92,14 @@ class FunctionCall(InlineCall):
         return self._name
 
     def on_blocked(self, scope: trio.CancelScope) -> None:
-        """Do nothing: nobody asks for the scope."""
+        """Do nothing: no caller asks for the scope."""
 
     def run(self) -> Coroutine[Any, Any, None]:
         return self._function(*self._arguments)
 
 
 class Host(ABC):
-    """The owner of a runner that has a nursery of its own."""
+    """The owner of a runner that has its own nursery."""
 
     __slots__ = ("is_over",)
 
@@ -334,7 +334,7 @@ class InlineTaskRunner:
                 return False
             finally:
                 # False from here on: a call of _continue_coroutine that starts another call must
-                # not queue it behind a reader that waits.
+                # not queue it after a reader that waits.
                 self.is_running_inline = False
             if queue and monotonic() >= turns.ends:
                 # Calls that never block would keep all other tasks from running,
@@ -350,7 +350,8 @@ class InlineTaskRunner:
         further calls off the queue in the same pass; otherwise 100 blocking handlers would need 100
         passes to start.
         """
-        # Nothing may await between here and the spawn below: for that time there is no reader.
+        # Nothing may await between here and the spawn below: for that time the connection has no
+        # reader.
         scope, self._reader_scope, self.is_running_inline = self._reader_scope, None, False
         # debuggers and trio's error texts show this name.
         trio.lowlevel.current_task().name = blocked.name
@@ -362,7 +363,7 @@ class InlineTaskRunner:
         # The new reader takes one call itself.
         # Without helpers 500 handlers that block began after 2.7 s beside a task that takes 5 ms of
         # each pass, and with them after 0.2 s. Helpers of earlier hand-overs that still wait for
-        # their turn take a call each, too.
+        # their turn also take a call each.
         for _ in range(min(self._helper_tasks, len(self._queue) - 1 - self._waiting_helpers)):
             self._spawn(self._run_one_queued, name=HELPER)
             self._waiting_helpers += 1
@@ -418,7 +419,7 @@ class InlineTaskRunner:
             call.context.run(partial(self._spawn, self._begin, call, name=call.name))
 
     def _begin(self, call: InlineCall) -> Coroutine[Any, Any, None]:
-        """Return the coroutine of a call that was not run inline, for a task of its own."""
+        """Return the coroutine of a call that was not run inline, for a new task."""
         return call.run() if isinstance(call, FunctionCall) else self._run_in_scope(call)
 
     async def _run_in_scope(self, call: InlineCall) -> None:

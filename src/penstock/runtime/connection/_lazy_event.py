@@ -25,7 +25,7 @@ class LazyEvent:
         """Let all tasks that wait go on. It may be called again."""
         if self._is_set:
             return
-        # First: the callback and the tasks may ask `is_set`.
+        # Set first: the callback and the tasks may ask `is_set`.
         self._is_set = True
         if self._event is not None:
             self._event.set()

@@ -98,9 +98,7 @@ class LinkSwitcher(Host):
         self.current.end(trio.BrokenResourceError("the peer goes on over another connection"))
 
     def fail(self, reason: str, error: ConnectionLost) -> None:
-        """End the connection: what the peer says about the bytes
-        that it has received does not fit.
-        """
+        """End the connection: the number of bytes that the peer claims to have does not fit."""
         self._parts.session.close(reason, error)
         self._parts.timer.reschedule()
 
@@ -110,7 +108,7 @@ class LinkSwitcher(Host):
         return self._following is not None
 
     def follow(self) -> None:
-        """Let another link take the place of the one that has ended, or end the session."""
+        """Let another link take the place of the ended one, or end the session."""
         session = self._parts.session
         # A goodbye was said: the end of the transport is its answer, and needs no description.
         if session.state.is_closing:

@@ -4,16 +4,16 @@ largest if all together hold too much.
 Rules of this file:
 
 * Everything that a peer can make this side hold is in the account of its connection,
-  `ConnectionTask.held`: bytes as they are, and objects at a flat price. A connection by itself is
+  `ConnectionTask.held`: bytes one by one, and objects at a flat price. A connection by itself is
   not: `Limits.max_connections` bounds that.
 * At 80 % of the budget the connection that holds most is closed, and the next, until all together
-  hold less. There is no other threshold: no connection is refused, and none is read more slowly,
+  hold less. No other threshold exists: no connection is refused, and none is read more slowly,
   because of another one.
 * Only a connection that holds more than an equal share is closed. Else one that was closed, and
   whose publishers take their time to stop, would cost all the small ones their connection.
 * Nothing is counted per element. The connections are asked when `slack` bytes have moved since the
-  last time. No account grows by more than what is noted as moved: a stream is noted with its price,
-  an element before its publisher makes it.
+  last time. No account grows by more than the bytes that are noted as moved: a stream is noted with
+  its price, an element before its publisher makes it.
 """
 
 from typing import Final

@@ -33,7 +33,7 @@ def new_connection(  # noqa: PLR0913  # the parts of a connection, and two that 
 ) -> ConnectionTask:
     """Return the connection task for a transport connection.
 
-    `offers` are the dialects with their settings: a client speaks the first, a server the one that
+    `offers` are the dialects with their settings: a client speaks the first, a server that which
     the client begins to speak.
     `unserved` are installed dialects that are not offered here:
     their clients are refused in their own protocol.

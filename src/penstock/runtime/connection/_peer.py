@@ -43,7 +43,7 @@ _RESPONSE: Final = Model.RESPONSE
 
 
 class Peer:
-    """The other side of a connection: subscribe to what it publishes."""
+    """The other side of a connection: subscribe to its publishers."""
 
     def __init__(self, connection: ConnectionTask, registry: Registry) -> None:
         self._connection = connection
@@ -65,8 +65,8 @@ class Peer:
         return self._connection.opened_at
 
     def statistics(self) -> PeerStatistics:
-        """Return what the connection has done, and what it holds now. It looks at each open
-        stream once; call it in the run of trio.
+        """Return the counts of the connection, and the bytes that it holds now. It looks at each
+        open stream once; call it in the run of trio.
         """
         check_in_trio("Peer.statistics()")
         return statistics_of(self._connection)
@@ -177,7 +177,7 @@ class Peer:
         serializer: SerializerOrName = None,
     ) -> Any:
         """Ask what the peer offers under `name` for one value, and return it;
-        `payload` goes along, and None is no payload.
+        `payload` goes along; None means that no payload is sent.
 
         The peer answers with `Service.request`, or with the first element of a publisher of that
         name. `type` is the type of the answer: a class that is sent as JSON, or str; without it the
@@ -468,7 +468,7 @@ class RemoteOpening:
 
     def __init__(self, source: RemoteSource, demand: int) -> None:
         self.source: Source[Any] | None = source
-        """What is subscribed to. Dropped when the block is entered:
+        """The source to subscribe to. Dropped when the block is entered:
         an idle stream must stay small.
         """
         self._stream: RemoteStream[Any] = RemoteStream(demand=demand)

@@ -47,7 +47,7 @@ class ReadAheadBuffer:
                 self._chunks.append(data)
                 self.held += len(data or b"")
         finally:
-            # Also if `receive` raises: the reader must not wait for a chunk that never comes.
+            # Set also if `receive` raises: the reader must not wait for a chunk that never comes.
             self._is_reading = False
             self._arrival.set()
         return data is None

@@ -22,7 +22,7 @@ MESSAGES_PER_TURN: Final = 64
 """Messages that are decoded between two looks at the clock, and answers
 that may wait before the writer gets a turn.
 
-While other readers wait, a reader decodes this number of messages and then waits behind them.
+While other readers wait, a reader decodes this number of messages and then lets them go first.
 """
 
 LINGER_BYTES: Final = 64 << 10
@@ -33,7 +33,7 @@ peer that goes on sending once made this side read 2 GiB within `Limits.goodbye_
 """
 
 ORDERLY_LINGER_BYTES: Final = 1 << 20
-"""The same if the goodbye is no answer to a fault. Elements that the peer was asked for may be
+"""The same if the goodbye does not answer a fault. Elements that the peer was asked for may be
 under way in the buffers of both systems.
 """
 

@@ -35,18 +35,18 @@ ones, and the collector does not run at all.
 
 LOADED_BYTES: Final = 64 << 10
 """Bytes after which no further element is loaded at a time.
-The reader of a connection receives as many at a time, too.
+The reader of a connection also receives as many at a time.
 """
 
 FEW_WAITING: Final = 2048
-"""Elements that may wait in a list. If there are more, they are moved to a deque: what is left of a
+"""Elements that may wait in a list. If there are more, they are moved to a deque: the rest of a
 list is copied each time that some are loaded, which took ten times as long as to load them when
 800,000 waited.
 """
 
 Loader: TypeAlias = Callable[[Sequence[bytes]], tuple[list[Any], Exception | None]]
-"""Loads elements. Returns those in front of one that cannot be loaded, and the error of that
-one; or all of them, and None.
+"""Loads elements. Returns those before one that cannot be loaded, and the error of that one; or all
+of them, and None.
 """
 
 
@@ -146,8 +146,8 @@ class RemoteStream(PositionedStream[T]):
         return waiting
 
     def _fail_loading(self, error: Exception, unloaded: int) -> None:
-        # Also if the publisher has completed or failed:
-        # the element that cannot be loaded came before that.
+        # The publisher may have completed or failed: the element that cannot be loaded came before
+        # that.
         self._counted += len(self._arrived)
         self._dropped += unloaded + len(self._arrived)
         self._arrived, self._error = [], error

@@ -3,7 +3,7 @@ as far as the outbox has room.
 
 * `OutgoingRequests` opens a stream or asks for one value.
 * `PendingAnswer` is the wait of one task for one value: as a stream that is its own subscriber
-  (`AnswerStream`), or as the subscriber of a stream that something else looks at, too
+  (`AnswerStream`), or as the subscriber of a stream that something else also looks at
   (`AnswerSubscriber`).
 * `SendBatcher` decides when queued messages are sent:
   at once, together with those of other tasks, or by the writer task.
@@ -58,7 +58,7 @@ MAX_UNBATCHED: Final = 4
 
 
 class Sender(Protocol):
-    """The writer of a link, as far as it is used here."""
+    """The part of a link's writer that is used here."""
 
     in_flight: int
     """The bytes of a send that is under way."""
@@ -109,8 +109,8 @@ class SendBatcher:
       without waiting for the rest, and so is a message that has waited for `MAX_DELAY`. While more
       than `DUE_FOR_EACH` tasks are due for each message, only the delay counts.
     * If `MAX_UNBATCHED` messages were sent one by one and nothing has arrived from the peer since,
-      many tasks are making their first request. Then the writer task sends: it runs behind them,
-      and takes all that they have queued.
+      many tasks are making their first request. Then the writer task sends: it runs after them, and
+      takes all that they have queued.
     """
 
     __slots__ = (
@@ -177,8 +177,8 @@ class SendBatcher:
         """
         self._is_gathering = True
         try:
-            # The scheduler may put the reader in front of them.
-            # Behind a second pass all of them have run.
+            # The scheduler may put the reader before them. After a second pass all of them have
+            # run.
             for _ in range(2):
                 if self.woken:
                     await trio.lowlevel.checkpoint()
@@ -303,8 +303,8 @@ class AnswerStream(PendingAnswer, ReceivingStream):
 
     __slots__ = ("_batcher", "_error", "_is_over", "_task", "_value")
 
-    # Of the base, said again for type checkers: this constructor sets them, because a second one
-    # would cost each request a call.
+    # These belong to the base, and are said again for type checkers: this constructor sets them,
+    # because a second one would cost each request a call.
     id: int
     state: ReceivingState
     element_size: int
@@ -458,7 +458,7 @@ class OutgoingRequests:
                     self._events.report_asked(report, observed, stream.id, str(target))
             else:
                 self._streams.subscribe(target, subscriber, window)
-        # Also if the request raised: something else may have been queued meanwhile.
+        # Done also if the request raised: something else may have been queued meanwhile.
         finally:
             self.batcher.is_requesting = False
             self.batcher.message_queued()

@@ -27,7 +27,7 @@ from penstock.spi import Connection, PeerIdentity
 def retained_bytes(limits: Limits) -> RetainedBytes:
     """Return an empty record of the bytes that are not acknowledged."""
     # An honest peer reaches `bound`. The outbox may hold more bytes then:
-    # an element that is being sent, and one behind it.
+    # an element that is being sent, and one after it.
     waiting = limits.outbound_high + limits.max_element + limits.outbound_control
     return RetainedBytes(limits.resume_bytes, limits.resume_bytes + 2 * waiting)
 
@@ -70,7 +70,7 @@ class Resumption(ABC):
         self.is_awaiting: bool = False
         """The writer of the new link waits until the peer has sent something."""
         self.is_suspended: bool = False
-        """There is no link, and another one may come."""
+        """The link is lost, and another one may come."""
         self.resumed: int = 0
         """How often the connection went on over another link."""
 
@@ -177,7 +177,7 @@ class Resumption(ABC):
     @abstractmethod
     async def find_link(self, lost: Exception) -> tuple[Connection, int]:
         """Return a transport connection, and the bytes that the peer has received. Raises
-        ConnectionLost if there is none in time.
+        ConnectionLost if none comes in time.
         """
 
     @abstractmethod

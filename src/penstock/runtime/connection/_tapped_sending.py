@@ -48,7 +48,7 @@ class TappedSending(TappedRelay):
         return self._lend()
 
     def on_next(self, element: Any, /) -> None:
-        # First: the elements in the batch came before this one.
+        # Counted first: the elements in the batch came before this one.
         self._count_lent()
         size = self._stream.element_size
         length = size_of((element,))

@@ -56,7 +56,7 @@ class SessionTimer:
         self._session = session
         self._leaving = leaving
         self._batcher = batcher
-        # The one that waits. `ParkedTask` would be an object and a coroutine more.
+        # The waiting task. `ParkedTask` would be an object and a coroutine more.
         self._task: trio.lowlevel.Task | None = None
         self._due = inf  # the time of the next tick
         # around the wait, with that deadline; between two waits it is that of the last one.

@@ -140,7 +140,7 @@ class Writer:
         self.flush()
 
     def wake(self) -> None:
-        """Let the writer task send what is queued. Starts it, if there is none."""
+        """Let the writer task send what is queued. Starts the task if it does not run."""
         # A task is woken once: a second reschedule of the same task is a fault in trio.
         if self._parked is not None:
             writer, self._parked, self._idle_ticks = self._parked, None, 0
@@ -152,8 +152,8 @@ class Writer:
             self._parts.timer.tick_soon()
 
     def on_queued(self) -> None:
-        """Wake the writer task, unless the caller sends by itself: the reader behind its batch,
-        or whoever has set `is_requesting`.
+        """Wake the writer task, unless the caller sends by itself: the reader after its batch, or
+        the code that has set `is_requesting`.
         """
         if not self._runner.is_running_inline and not self._parts.requests.batcher.is_requesting:
             self.wake()
@@ -172,8 +172,8 @@ class Writer:
             return
         if not self._is_started:
             return
-        # Also if all was sent: parts of large elements may be left, and streams
-        # that wait for a turn.
+        # It is woken also if all was sent: parts of large elements may be left, and streams that
+        # wait for a turn.
         # Each message once woke the task. With these tries, and fewer looks at the socket, a round
         # trip takes 955 thousand instructions, and took 1,313 thousand.
         is_sent, outbox = self._send_now(self._take()), self._outbox
@@ -267,7 +267,7 @@ class Writer:
     def _take(self) -> bytearray:
         """Take what is queued, perhaps nothing. It counts as in flight from now on."""
         # A publisher that is asked in there may signal at once, and its stream may then call
-        # `flush`. What is taken has to go first.
+        # `flush`. The taken bytes have to go first.
         self.in_flight = 1
         data = self._outbox.take()
         if self._runner.deferred:

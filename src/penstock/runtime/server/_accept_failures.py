@@ -48,7 +48,8 @@ class AcceptFailures:
             # The table is full: all further kinds count as one.
             kind = Exception
         last = self._last.get(kind, float("-inf"))
-        # Also if it is not reported: a failure that repeats ten times a second stays one failure.
+        # The time counts also if it is not reported: a failure that repeats ten times a second
+        # stays one failure.
         self._last[kind] = now
         if now - last < QUIET_SECONDS:
             return
@@ -61,7 +62,7 @@ class AcceptFailures:
                     f"{error.strerror if isinstance(error, OSError) else error}; {advice}"
                 ),
             )
-            # The advice replaces the text alone: the traceback of the failure stays behind it.
+            # The advice replaces the text alone: the traceback of the failure stays as its cause.
             told.__cause__ = error
             error = told
         report(self._on_violation, error)

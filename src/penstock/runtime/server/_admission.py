@@ -49,7 +49,7 @@ class Slot:
 
     def __init__(self, peer: PeerIdentity, origin: str | None, address: str) -> None:
         self.peer: PeerIdentity = peer
-        """The peer as it was when it connected: a handshake may change what is known of it."""
+        """The peer at the time of its connect: a handshake may change the facts about it."""
         self.origin: str | None = origin
         self.address: str = address
         """The URL that it came to."""
@@ -115,7 +115,7 @@ class Admission:
         """Called for each connection that is cut, with the reason."""
 
     def admit(self, connection: Connection, address: str) -> Slot | str:
-        """Return a place for `connection` at `address`, or the reason for which there is none."""
+        """Return a place for `connection` at `address`, or the reason for a refusal."""
         # A plain function, so that no other connection is accepted in between.
         peer = connection.peer
         # A transport may know neither host nor user: memory and pipes.
@@ -177,7 +177,7 @@ class Admission:
         self._one_left.unpark_all()
 
     def cut_oldest(self, reason: str) -> bool:
-        """Cut the oldest connection that has not said hello; return False if there is none."""
+        """Cut the oldest connection that has not said hello; return False if all have."""
         return self._cut_oldest(self._handshaking, reason)
 
     async def wait_departed(self) -> None:
@@ -219,8 +219,8 @@ class Admission:
             )
             if is_full and not self._cut_oldest(origin.handshaking, PER_ADDRESS):
                 return PER_ADDRESS
-        # Also if the connections are too many in all:
-        # with few files there are fewer places than `max_pending_handshakes`.
+        # The connections may be too many in all: with few files there are fewer places than
+        # `max_pending_handshakes`.
         is_full = len(self._places) >= self.max_open and len(self._handshaking) >= self._suspended
         if is_full and not self._cut_oldest(self._crowd(origin), BEFORE_HELLO):
             return CONNECTIONS

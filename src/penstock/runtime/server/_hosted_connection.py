@@ -60,7 +60,7 @@ class HostedConnection(ConnectionHost):
         self.limits: Limits = settings.limits
         self.address: str = place.address
         self.is_recognised: bool = False
-        """Whether the client is no stranger any more."""
+        """Whether the client is known by now."""
         self._place = place
         self._settings = settings
         self._streams = streams

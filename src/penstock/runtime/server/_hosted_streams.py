@@ -4,7 +4,7 @@ those that transports open with `ConnectionHost.open`.
 Rules of this file:
 
 * A client has at most `Limits.max_subscriptions` of them, and all clients together
-  `Limits.max_connections`. A client is a principal, or an origin if there is none.
+  `Limits.max_connections`. A client is a principal, or else an origin.
 * A stream keeps its place until its publisher has stopped.
 * The bytes that a subscriber holds count against `Limits.memory_budget`.
   The stream that holds most ends if that is used up.
@@ -424,7 +424,7 @@ class HostedStream(ElementRelay[Any]):
                 # A copy of a bytearray: the publisher may change it while it waits.
                 sendable.append(element if type(element) is bytes else bytes(element))
                 continue
-            # The elements before it arrive, and those behind it do not.
+            # The elements before it arrive, and those after it do not.
             break
         if sendable:
             self._pass_on(sendable)

@@ -61,7 +61,7 @@ def raise_open_files() -> int | None:
     for wanted in (hard, _MACOS_MOST):
         if soft != resource.RLIM_INFINITY and (wanted == resource.RLIM_INFINITY or wanted > soft):
             try:
-                # The hard limit stays as it is: a process that lowers it cannot raise it again.
+                # The hard limit is not changed: a process that lowers it cannot raise it again.
                 resource.setrlimit(resource.RLIMIT_NOFILE, (wanted, hard))
             except (ValueError, OSError):
                 # A sandbox may forbid it, and macOS has a lower bound than it says.
@@ -71,7 +71,7 @@ def raise_open_files() -> int | None:
 
 
 def file_limit() -> int | None:
-    """Return the number of files that this process may have open; None if there is no limit."""
+    """Return the number of files that this process may have open; None without a limit."""
     if sys.platform == "win32":
         return None
     soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)

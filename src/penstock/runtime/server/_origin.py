@@ -46,7 +46,7 @@ def network_of(host: str) -> str:
 
 
 def _embedded_ipv4(address: IPv6Address) -> IPv4Address | None:
-    """Return the IPv4 address behind a mapped, translated or tunnelled one:
+    """Return the IPv4 address in a mapped, translated or tunnelled one:
     a gateway puts all of them into one network.
     """
     if address.ipv4_mapped is not None:

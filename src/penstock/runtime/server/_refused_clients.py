@@ -11,7 +11,7 @@ Rules of this file:
 * Each has `SECONDS` for all of it: the handshake of the transport, the first bytes, the answer,
   and the time to read it.
 * At most one chunk of the transport more than the first bytes that tell the protocol is read before
-  the answer, and `READ_AFTER` bytes behind it. No session and no service sees any of it.
+  the answer, and `READ_AFTER` bytes after it. No session and no service sees any of it.
 """
 
 from collections.abc import Sequence

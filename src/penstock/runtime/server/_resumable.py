@@ -5,8 +5,8 @@ Rules of this file:
 * A token has 256 bits and one use. It names a connection while that is open or suspended, and only
   for the principal that it was given to.
 * A server gives the next token with each answer. All tokens since the last link that worked are
-  good until the client has sent something behind the answer: the answer may be lost with its
-  transport. After that one token is good, the one that the client got there.
+  good until the client has sent something after the answer: the answer may be lost with its
+  transport. After that only one token is good: the client got it there.
 * A client may be back before the server knows of the loss.
   Then the transport that the server still has is ended.
 * If two clients come with the same token, the later one goes on,
@@ -103,7 +103,7 @@ class ServerResumption(Resumption):
     async def find_link(self, lost: Exception) -> tuple[Connection, int]:
         found = self._found = trio.Event()
         self._report(is_suspended=True)
-        self._set_link_over()  # from now on the count of what was received stands
+        self._set_link_over()  # from now on the count of the received bytes stands
         try:
             with trio.move_on_after(self._limits.resume_timeout):
                 await found.wait()
@@ -179,7 +179,7 @@ class ServerResumption(Resumption):
         return self._link_over
 
     def fail(self, wrong: ProtocolError) -> None:
-        """End the connection: what the client says does not fit."""
+        """End the connection: the question of the client does not fit."""
         if self._links is not None:
             self._links.fail(
                 wrong.reason,
@@ -223,8 +223,7 @@ class ServerHandover(Handover):
             resumption.fail(wrong)
             raise ConnectionLost(f"a client came back, and {wrong}") from None
         self._found = resumption, number, position
-        # Before the answer: the bytes that the client sends behind it belong to the lost
-        # connection.
+        # Before the answer: the bytes that the client sends after it belong to the lost connection.
         stop_reading()
         self.takeover.answer(following, received)
 

@@ -142,8 +142,7 @@ async def serve_until_signal(
                 with program.draining:
                     await server.drain(on_waiting=on_waiting)
             program.stop()  # now, and not after the goodbyes
-    # Outside of every nursery: the exception of `main` leaves as it was raised,
-    # and not inside a group.
+    # Outside of every nursery: the exception of `main` leaves alone, and not inside a group.
     if program.failure is not None:
         raise program.failure
     return 0

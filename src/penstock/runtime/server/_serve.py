@@ -311,7 +311,7 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     @property
     def peers(self) -> tuple[Peer, ...]:
-        """The peers that are connected and have said hello: subscribe to what they offer."""
+        """The peers that are connected and have said hello: subscribe to their publishers."""
         return tuple(self._connections.peers)
 
     @property
@@ -322,7 +322,8 @@ class Server(AbstractAsyncContextManager["Server"]):
         return self._refusals.counts
 
     def statistics(self) -> ServerStatistics:
-        """Return what the server has done since it began to listen, and what it holds now.
+        """Return the counts of the server since it began to listen, and the bytes that it holds
+        now.
 
         It looks at each connection and each open stream once, and is exact for the time of the
         call. Call it in the run of trio.
@@ -438,7 +439,8 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._refusals.flush()
 
     async def _close_listeners(self) -> None:
-        # First: a connection that is accepted during the shutdown would not be told to leave.
+        # Accepting ends first: a connection that is accepted during the shutdown would not be told
+        # to leave.
         is_closed = self._accepting.cancel_called  # by a drain
         self._accepting.cancel()
         if not is_closed:
@@ -497,10 +499,10 @@ class Server(AbstractAsyncContextManager["Server"]):
     async def _accept_some(
         self, listener: Listener, door: ListeningAddress, refusing: trio.Nursery
     ) -> float:
-        """Admit or refuse the next client and those that wait behind it.
+        """Admit or refuse the next client and those that wait after it.
         Return the seconds to wait before the next one.
         """
-        # A function of its own, whose local names do not keep a connection alive until the next one
+        # A separate function, whose local names do not keep a connection alive until the next one
         # is accepted.
         unanswered: list[Connection] = []
         try:
@@ -550,7 +552,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         else:
             unanswered.append(connection)
         # A refusal costs no pace: a flood from one address, which is refused,
-        # must not delay the clients behind it.
+        # must not delay the clients after it.
         return 0.0
 
     async def _abort(self, unanswered: Sequence[Connection]) -> None:

@@ -87,7 +87,7 @@ class StopSignals(AbstractContextManager["StopSignals"]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        # First: a signal that comes from here on is for the handlers of the program.
+        # The handlers come back first: a signal from here on is for the program.
         for number, handler in self._handlers.items():
             # None is a handler that was not set from Python, which cannot set it again.
             signal.signal(number, signal.SIG_DFL if handler is None else handler)

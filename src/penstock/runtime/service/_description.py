@@ -39,7 +39,7 @@ _QUALIFIER: Final = re.compile(r"(?:[\w<>]+\.)+(?=\w)")
 
 
 class Described(Protocol):
-    """A service, as it is described."""
+    """The part of a service that is described."""
 
     router: Router
     named: dict[Route, NamedHandler]
@@ -59,7 +59,7 @@ def offer_description(service: Described) -> None:
         """List the publishers and requests of this service."""
         return describe(service, peer)
 
-    # As every other publisher, so that `authorize` and `may_open` are asked about this one, too.
+    # Published like every other one, so that `authorize` and `may_open` are also asked about it.
     service.publisher(DESCRIPTION, serializer="json")(description)
 
 

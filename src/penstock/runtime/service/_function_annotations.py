@@ -93,7 +93,7 @@ class Annotations:
     def __init__(self, function: Callable[..., Any], where: str) -> None:
         """`where` begins the messages: the name of the publisher, for example."""
         self._where = where
-        # A decorator that keeps `__wrapped__` has no annotations of its own.
+        # A decorator that keeps `__wrapped__` has no annotations itself.
         self._function = inspect.unwrap(called_function(function))
         self._raw: dict[str, Any] = getattr(self._function, "__annotations__", None) or {}
 
@@ -108,7 +108,7 @@ class Annotations:
             if name == "return"
             else f"the annotation of the parameter {name!r}"
         )
-        # A bound method has its globals on the function behind it.
+        # A bound method has its globals on its function.
         function = getattr(self._function, "__func__", self._function)
         parameters = {each.__name__: each for each in getattr(function, "__type_params__", ())}
         known = {**getattr(function, "__globals__", {}), **parameters}
@@ -197,5 +197,5 @@ def _item_type(returned: Any) -> Any:
     if not is_stream or issubclass(origin, collections.abc.Mapping):
         return None
     found = arguments[0]
-    # A generic function says only that some type comes out: its elements stay as they are.
+    # A generic function says only that some type comes out: its elements are not converted.
     return None if isinstance(found, typing.TypeVar) else found

@@ -32,8 +32,8 @@ class Handler:
         self._takes_peer = [
             name for name, hint in hints.items() if without_none(hint) is PeerIdentity
         ]
-        # Tried once, here: a signature that does not fit would otherwise fail each request,
-        # in front of a peer.
+        # Tried once, here: a signature that does not fit would otherwise fail each request of a
+        # peer.
         signature = inspect.signature(function)
         try:
             signature.bind(b"", **dict.fromkeys(self._takes_peer))
@@ -53,7 +53,7 @@ class Handler:
         self.is_generator: bool = inspect.isasyncgenfunction(called)
 
     def __call__(self, data: bytes, peer: PeerIdentity) -> Any:
-        # By keyword: a parameter behind a `*` may take the identity, too.
+        # By keyword: a parameter after a `*` may also take the identity.
         return (
             self._function(data, **dict.fromkeys(self._takes_peer, peer))
             if self._takes_peer

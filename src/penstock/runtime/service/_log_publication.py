@@ -64,8 +64,8 @@ class LogPublication:
     def __init__(
         self, name: str, log: Any, addresses: Iterable[str], others: Iterable[object] = ()
     ) -> None:
-        """Raises UsageError for a log that is none, for addresses that are no texts, and if one
-        of the options `others` is set.
+        """Raises UsageError for an object that is not a log, for addresses that are not texts, and
+        if one of the options `others` is set.
         """
         if any(others):
             raise UsageError(
@@ -239,7 +239,7 @@ class LogPublication:
             seconds = float(text) if len(text) <= MOST_DIGITS else -1.0
         except ValueError:
             seconds = -1.0
-        # Written so that a NaN is refused, too.
+        # Written so that a NaN is also refused.
         if not 0 <= seconds <= MOST_WAIT:
             raise self._unfit(f"timeout={shown(text)}; give seconds from 0 to {MOST_WAIT:g}")
         return seconds

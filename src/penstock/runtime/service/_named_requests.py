@@ -66,7 +66,7 @@ class NamedHandler:
         that cannot answer.
         """
         where = f"the request {pattern.text!r}"
-        # First: a wrong serializer is the same mistake for every function.
+        # Checked first: a wrong serializer is the same mistake for every function.
         check_serializer_argument(serializer)
         # A generator function would stream, and a plain function would hold up the connection while
         # it works.

@@ -10,8 +10,8 @@ from penstock.core import ElementRelay
 
 
 class ElementsOfPieces(ElementRelay[Any]):
-    """Delivers the elements of each piece as they are requested. It asks for one piece at a
-    time, and keeps no more than one.
+    """Delivers the requested elements of each piece. It asks for one piece at a time, and keeps no
+    more than one.
     """
 
     __slots__ = ("_asked", "_completed", "_demand", "_elements", "_size", "_taken")

@@ -1,5 +1,5 @@
 """The publishers of a service, opened for one peer:
-look-up, authorisation, places and serialising behind one call, `open`.
+look-up, authorisation, places and serialising in one call, `open`.
 
 Rules of this file:
 
@@ -67,7 +67,7 @@ class FoundStream:
     ) -> None:
         self.publication: Publication = publication
         self.serializer: Serializer | None = serializer
-        """None for bytes, which are sent as they are."""
+        """None for bytes, which are sent unchanged."""
         self.pattern: str = publication.pattern
         """Its name or pattern; empty for a request whose data is no name."""
         self.is_single: bool = is_single
@@ -82,7 +82,7 @@ class FoundStream:
         """Attach the publisher to `subscriber`, which takes bytes."""
         if self.serializer is not None:
             subscriber = Serializing(subscriber, self.serializer, self.publication.type_place)
-        # In front of the serializer: what follows the first element is dropped before it is
+        # Before the serializer: elements after the first one are dropped before they are
         # serialized.
         if self.is_single:
             subscriber = FirstElementOnly(subscriber, self.publication.element_size)
@@ -233,8 +233,8 @@ def is_shutdown(error: BaseException) -> bool:
 def report_publisher_failure(on_violation: Report, error: BaseException, target: object) -> None:
     """Report the full error of a publisher; the peer gets less of it."""
     # The mistake of a peer is told to that peer alone: it must not be able to fill a log. And a
-    # denied name is no failure. A reader of a log that is so slow that the log drops what it has
-    # not read is such a mistake.
+    # denied name is not a failure. A reader of a log that is so slow that the log drops elements
+    # that it has not read is such a mistake.
     if (
         isinstance(error, Exception)
         and not is_shutdown(error)
@@ -244,7 +244,7 @@ def report_publisher_failure(on_violation: Report, error: BaseException, target:
 
 
 def _do_nothing(_outcome: Outcome, _error: BaseException | None) -> None:
-    """Do nothing at the end of a stream that nobody counts."""
+    """Do nothing at the end of a stream that is not counted."""
 
 
 class _ScopeRunner:
@@ -263,14 +263,14 @@ class _ScopeRunner:
         self._scope.spawn(partial(function, *args), name=name)
 
     def start_call(self, call: HandlerCall, /) -> None:
-        # In a task from the beginning: without a connection there is no reader task
-        # that could run the first steps.
+        # In a task from the beginning: without a connection no reader task could run the first
+        # steps.
         call.on_blocked(self._scope.spawn(call.run, name=call.name))
 
 
 class _ForPeer(Relay[Any]):
-    """In front of a subscriber that sends what it gets to a peer.
-    The observers behind it see the whole error.
+    """Stands before a subscriber that sends its signals to a peer. The observers after it see the
+    whole error.
     """
 
     __slots__ = ()
@@ -316,7 +316,7 @@ class _StreamEnd(Relay[Any]):
         subscriber = self._detach()
         if subscriber is not None:
             try:
-                # As in on_error: the place is freed also if the subscriber raises.
+                # Like in on_error, the place is freed also if the subscriber raises.
                 subscriber.on_complete()
             finally:
                 self.on_end(Outcome.COMPLETED, None)

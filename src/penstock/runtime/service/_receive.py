@@ -89,7 +89,7 @@ class Abort:
 
 
 class Offers(Protocol):
-    """A service, as far as it is used here."""
+    """The part of a service that is used here."""
 
     def request(self, name: str, *, serializer: Any = ...) -> Callable[[Any], Any]:
         """Answer requests with this name by the decorated function."""
@@ -120,7 +120,7 @@ def receive(
     Raises UsageError for a target that is neither, and for a name that is taken.
     """
     check_bytes(max_staged_bytes)
-    # Written so that a NaN is refused, too.
+    # Written so that a NaN is also refused.
     if not max_staged_seconds > 0:
         raise UsageError(
             f"max_staged_seconds={shown(max_staged_seconds)}; give a positive number of seconds"
@@ -261,7 +261,7 @@ class FunctionReceiver:
                 "option partition out"
             )
         of, count = _batch_id(query, batch, run, attempt), 0
-        # As above: a function that does not return holds the writer up.
+        # Here too a function that does not return holds the writer up.
         async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
             async for elements in stream.batches():
                 await self._function(Received(of.query, of.batch, partition, count, elements))
@@ -294,7 +294,7 @@ def pieces(elements: list[bytes]) -> Iterator[Sequence[bytes]]:
 
 
 def check_bytes(size: object) -> None:
-    """Raise UsageError if `size` is no number of bytes from 1."""
+    """Raise UsageError if `size` is not a number of bytes from 1."""
     # True is an int for Python, and would be a bound of one byte.
     if isinstance(size, bool) or not isinstance(size, int) or size < 1:
         raise UsageError(f"max_staged_bytes={shown(size)}; give a number of bytes, at least 1")

@@ -50,8 +50,8 @@ class RequestHandlers:
         self._may_open = may_open
 
     def find(self, request: Request, peer: PeerIdentity) -> Handler | None:
-        """Return the handler of all requests for one value, or None if there is none, or if the
-        data may begin with a name.
+        """Return the handler of all requests for one value, or None without one, or if the data may
+        begin with a name.
 
         Raises Forbidden.
         """
@@ -80,7 +80,7 @@ class TaskRunner(Protocol):
     def start_soon(
         self, function: Callable[..., Coroutine[Any, Any, None]], /, *args: Any, name: str
     ) -> None:
-        """Run `function` soon. Raises RuntimeError if the nursery behind it has closed."""
+        """Run `function` soon. Raises RuntimeError if its nursery has closed."""
 
     def start_call(self, call: "HandlerCall", /) -> None:
         """Run `call` soon. Its `on_blocked` gets the cancel scope around it, at the latest when
@@ -162,8 +162,8 @@ class HandlerCall(Subscription):
 
     def cancel(self, /) -> None:
         if self._subscriber is None:
-            return  # behind the answer, or a second cancel
-        # First: from now on the value of the handler is dropped (rule 3.12).
+            return  # after the answer, or a second cancel
+        # From now on the value of the handler is dropped (rule 3.12).
         self._subscriber = self._taker = None
         if self._is_running:
             # StreamSlots are for handlers that run:

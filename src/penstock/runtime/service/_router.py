@@ -6,7 +6,7 @@ Rules of this file:
 * A name without a publisher and a parameter that cannot be converted have one answer (`NoMatch`).
   Its text is for the log of this side.
 * A parameter of a pattern matches one segment.
-  Further parameters stand behind a ``?``, by name, as in a URL.
+  Further parameters follow a ``?``, by name, as in a URL.
 * The pattern with the earliest literal segment wins. Two patterns that match the same names are a
   UsageError when the second is added.
 * `_text_parameters` turns the texts into values.

@@ -58,10 +58,10 @@ class Serializing(ElementRelay[Any]):
                 )
         except Exception as error:  # boundary: as in on_next
             failure = error
-        # Also after a failure: the elements before the one that failed are delivered,
-        # as with single calls of on_next.
+        # After a failure the elements before the failed one are also delivered, as with single
+        # calls of on_next.
         on_next_many = on_next_many_of(self._subscriber)
-        # Not for an empty list: the first element may be the one that failed.
+        # Not for an empty list: the first element may have failed.
         if on_next_many is not None and dumped:
             on_next_many(dumped)
         else:

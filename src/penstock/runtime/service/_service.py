@@ -110,8 +110,8 @@ class Service:
         `authenticate` examines the credentials of each client, over every protocol, before anything
         is answered. It is called with the scheme (``bearer``, ``basic``, ``mtls``, ``unix``, or
         ``""`` for a client without credentials), the credentials as bytes, and the identity of the
-        client; it may be async. What it returns is the principal of the client,
-        `PeerIdentity.principal`. None and False refuse, and so does an exception.
+        client; it may be async. It returns the principal of the client, `PeerIdentity.principal`.
+        None and False refuse, and so does an exception.
         All refusals are the same for the client.
 
         `authorize` decides what a principal may open. It is called with the principal and the name,
@@ -122,7 +122,7 @@ class Service:
         and the identity of the peer, before any publisher or handler runs, and must be a plain
         function. If it does not return True, or raises, the peer gets the answer to a name that
         does not exist. A name is given in one spelling: ``a%62c`` as ``abc``.
-        Data that is no name is given as the `Request`.
+        Data that is not a name is given as the `Request`.
 
         With `describe` peers can list what is offered: the publisher ``penstock/describe`` has an
         entry for each publisher and request that `authorize` and `may_open` grant. They get the
@@ -186,11 +186,11 @@ class Service:
         The function is called for each subscription and returns a publisher, a source or an
         iterable; most are async generator functions.
         A segment of `name` like ``{symbol}`` becomes the parameter of that name, converted to its
-        annotation; parameters may also stand behind a ``?``, as in a URL. A parameter annotated
+        annotation; parameters may also follow a ``?``, as in a URL. A parameter annotated
         `penstock.spi.PeerIdentity` gets the identity of the peer that subscribes.
 
         The return annotation gives the type of the elements: those of ``AsyncIterator[Quote]`` are
-        sent as JSON, those of ``AsyncIterator[str]`` as text, and bytes as they are. `type` says it
+        sent as JSON, those of ``AsyncIterator[str]`` as text, and bytes unchanged. `type` says it
         for a function without an annotation. `serializer` is a name like ``"json"`` or an object,
         and is used in place of the annotation.
         With `element_size` every element has that number of bytes; the function may then yield
@@ -221,13 +221,13 @@ class Service:
                 self.router.add(route)
                 self.logs[route] = published
                 return function
-            # Checked here: otherwise the first subscriber would find out, in front of a peer.
+            # Checked here: otherwise the first subscription of a peer would find out.
             if inspect.iscoroutinefunction(called_function(function)):
                 raise UsageError(
                     f"{name!r}: its function is a coroutine function, it returns one value; to "
                     "stream, `yield` the elements instead"
                 )
-            # A serializer that is named is taken as it is; the annotation counts without one.
+            # A named serializer is taken unchanged; the annotation counts without one.
             kind, place = type, "" if type is None else f"the type= of {name!r}"
             if type is serializer is None and not element_size:
                 kind, place = (
@@ -288,11 +288,11 @@ class Service:
         """Answer requests with this name by the decorated ``async def`` function,
         which returns one value.
 
-        Segments of `name`, parameters behind a ``?`` and parameters annotated
+        Segments of `name`, parameters after a ``?`` and parameters annotated
         `penstock.spi.PeerIdentity` are given as for `publisher`.
         A parameter called ``payload`` gets what was sent with the name, converted to its
         annotation; if it has a default, a request may leave the payload out. The return annotation
-        gives the type of the answer. Types are sent as JSON, ``str`` as text, bytes as they are;
+        gives the type of the answer. Types are sent as JSON, ``str`` as text, bytes unchanged;
         `serializer` names another format for both, or is an object.
         Raises UsageError for a name that is taken or malformed, and for a function with
         which no request could be answered.
@@ -393,7 +393,7 @@ class Service:
         self, name: str, peer: PeerIdentity, payload: bytes | None = None
     ) -> Publication | NamedCall:
         """Return what `name` leads to for `peer`. Raises NoSuchPublisher, UnfitPayload,
-        UnfitPosition, and what the function raises.
+        UnfitPosition, and the exceptions of the function.
         """
         try:
             route, given, query = self.router.find(name)
@@ -456,8 +456,8 @@ class Service:
         """
         if isinstance(target, str):
             return canonical_name(target)
-        # `may_open` gets the name alone: with the payload behind it,
-        # the name would be in no list of names.
+        # `may_open` gets the name alone: with the payload after it, the name would be in no list of
+        # names.
         parts = (
             decode_named_request(target.data)
             if self.named and target.model is Model.RESPONSE
@@ -498,11 +498,11 @@ class Service:
         """Return what a request leads to for `peer`:
         a publication, or a handler of requests with one answer.
 
-        Raises NoSuchPublisher, UnfitPayload, and what the user's function raises.
+        Raises NoSuchPublisher, UnfitPayload, and the exceptions of the user's function.
         """
         if self.named and request.model is Model.RESPONSE and request.data[:1] == FIRST_BYTE:
             parts = decode_named_request(request.data)
-            # No handler of other data: it could not tell a misspelt name from data of its own.
+            # No handler of other data: it could not tell a misspelt name from other data.
             if parts is not None:
                 if len(parts[0]) > LONGEST_NAME:
                     raise NoSuchPublisher(f"the name has more than {LONGEST_NAME:,} characters")

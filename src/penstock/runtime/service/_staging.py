@@ -5,7 +5,7 @@ Rules of this file:
 
 * An attempt is what one task of a writer has published. It counts once it is whole;
   a part of one is never committed.
-* All attempts together are bounded in bytes. If there is no room, attempts go that no commit will
+* All attempts together are bounded in bytes. If room is missing, attempts go that no commit will
   name: those of an earlier run of the same batch first, then those that are older than
   `max_seconds`.
 * In memory, because a writer repeats a batch whose commit failed.
@@ -78,15 +78,15 @@ class Staging:
         """Bytes of all attempts."""
 
     def begin(self, attempt: Attempt) -> None:
-        """Add an attempt. Raises LimitExceeded if there is no room."""
+        """Add an attempt. Raises LimitExceeded if room is missing."""
         # An attempt has a price beside its elements, or empty ones would not be bounded.
         self._make_room(attempt, attempt.size)
         self._attempts[attempt] = None
         self.size += attempt.size
 
     def add(self, attempt: Attempt, elements: Sequence[bytes]) -> None:
-        """Add elements to an attempt. Raises LimitExceeded if there is no room, and PublicError
-        if the attempt was dropped.
+        """Add elements to an attempt. Raises LimitExceeded if room is missing, and PublicError if
+        the attempt was dropped.
         """
         if attempt not in self._attempts:
             raise PublicError(

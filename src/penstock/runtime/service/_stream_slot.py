@@ -23,7 +23,7 @@ class StreamSlots(Protocol):
 
     def keep(self, size: int, /) -> None:
         """Keep the place of a stream that has ended while its tasks run; `free_kept` follows.
-        They hold `size` bytes of the peer's.
+        They hold `size` bytes that count for the peer.
         """
 
     def free_kept(self, size: int, /) -> None:
@@ -110,5 +110,6 @@ class StreamSlot:
         if self._was_kept:
             self._was_kept = False  # a scope may start tasks again, and would report their end too
             self._places.free_kept(self._size)
-        # Also if no place was kept: the owner may have to send what the tasks have queued last.
+        # Told even if no place was kept: the owner may have to send what the tasks have queued
+        # last.
         self._places.tasks_stopped()

@@ -3,7 +3,7 @@
 Rules of this file:
 
 * A value has one spelling, as far as its type allows: ``1_0``, ``+1``, blanks and digits of other
-  scripts are no numbers. So names can be compared, and no text that surprises reaches a function.
+  scripts are not numbers. So names can be compared, and no text that surprises reaches a function.
 * A list takes a query's key that is given several times. Every other parameter is given once.
 * A parameter that no text could ever fill is a UsageError when the publisher is added,
   and not an answer to each subscribe.
@@ -28,8 +28,8 @@ from penstock.api import UsageError, shown
 from penstock.spi import bare_type
 
 ReadTexts: TypeAlias = Callable[[list[str]], Any]
-"""Returns the value of a parameter, of every text that was given for it. Raises ValueError, or
-what a class of the user raises.
+"""Returns the value of a parameter, of every text that was given for it. Raises ValueError, or the
+exception of a class of the user.
 """
 
 _YES: Final = frozenset({"1", "true", "yes", "on"})
@@ -37,7 +37,7 @@ _NO: Final = frozenset({"0", "false", "no", "off"})
 
 # 40 digits bound the work: int() of n digits takes time in the order of n squared.
 _INTEGER: Final = re.compile(r"-?[0-9]{1,40}")
-# An exponent of 3 digits bounds it, too: int(Decimal("1e999999")) has a million digits.
+# An exponent of 3 digits also bounds it: int(Decimal("1e999999")) has a million digits.
 _NUMBER: Final = re.compile(
     r"-?(?:[0-9]{1,40}(?:\.[0-9]{0,40})?|\.[0-9]{1,40})(?:[eE][+-]?[0-9]{1,3})?"
 )
