@@ -38,7 +38,10 @@ def test_any_message_restarts_the_interval() -> None:
     raw.session.tick(20.0)
     raw.now = 25.0
     raw.send(rsio.Cancel(subscriber=1))
-    assert raw.session.tick(26.0) == 45.0
+    # It is asked at the time at which the ping would have been unanswered for too long.
+    assert raw.session.tick(26.0) == 30.0
+    assert raw.session.tick(30.0) == 45.0
+    assert raw.session.state is ConnectionState.OPEN
 
 
 def test_a_pong_repeats_the_body_of_its_ping() -> None:

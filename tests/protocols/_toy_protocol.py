@@ -27,6 +27,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable, Iterable
+from math import inf
 from typing import Any, ClassVar, Final
 
 from penstock.api import (
@@ -133,6 +134,8 @@ class ToyDialect:
         subscribe to the second half.
         """
         self._received_at = self._pinged_at = session.channel.now
+        self.due = inf
+        session.channel.deadlines.add(self)
         self._receivers: dict[int, Callable[[int, bytes], None]] = {
             HELLO: self._receive_hello,
             STREAM: self._receive_stream,
@@ -229,7 +232,7 @@ class ToyDialect:
             yield view[start + LENGTH : end]
             start = end
 
-    def tick(self, now: float) -> float | None:
+    def look(self, now: float, /) -> float | None:
         if now >= self._received_at + self.ping_timeout:
             self._session.close_protocol_error(
                 ProtocolError(f"nothing came for {self.ping_timeout} s", reason="limit:keepalive")

@@ -528,7 +528,7 @@ def test_a_connection_lost_at_any_byte_ends_each_stream_once() -> None:
 
 
 def test_the_keepalive_pings_answers_and_ends_a_silent_connection() -> None:
-    """The session calls `tick` at the times that the dialect returns."""
+    """The session asks the dialect at the times that it returns."""
     pair = ToyPair()
     pair.settle()
     due = pair.client.session.tick(0.0)

@@ -84,12 +84,6 @@ class _Masking:
             self._link.change_elements(outgoing=self._mask)
             self._link.resume_elements()
 
-    def heard(self, now: float, /) -> None:
-        pass
-
-    def tick(self, now: float, /) -> float | None:
-        return None
-
     def _mask(self, element: bytes) -> bytes:
         return bytes(letter ^ self._key for letter in element)
 

@@ -46,12 +46,6 @@ class Outsider:
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the wire's word
         self.note("received", body)
 
-    def heard(self, now: float, /) -> None:
-        pass
-
-    def tick(self, now: float, /) -> float | None:
-        return None
-
     def check_subscribe(self, stream_id: int, target: Any, /) -> str | Hold | None:
         self.note("check_subscribe", stream_id, str(target))
         return self.answer

@@ -6,7 +6,13 @@ from typing import Any
 
 import pytest
 
-from penstock.api import ActiveExtension, ConnectionLost, ExtensionLink, UsageError
+from penstock.api import (
+    ActiveExtension,
+    ConnectionLost,
+    ExtensionLink,
+    ProtocolError,
+    UsageError,
+)
 from penstock.session import ConnectionState
 from tests.session._pair import Pair, limits_with
 
@@ -31,12 +37,6 @@ class Echo:
         if self.raises:
             raise RuntimeError("broken")
         self.bodies.append(body)
-
-    def heard(self, now: float, /) -> None:
-        pass
-
-    def tick(self, now: float, /) -> float | None:
-        return None
 
 
 def echoing(**server_options: Any) -> tuple[Pair, Echo, Echo]:
@@ -113,32 +113,49 @@ def test_an_end_by_an_extension_names_the_extension_and_the_reason() -> None:
     assert "'keepalive'" in str(pair.server.ended[0])
 
 
-@pytest.mark.parametrize("is_passive", [False, True])
-def test_a_passive_extension_is_not_called_for_bytes_and_time(is_passive: bool) -> None:
-    """The option saves two calls for each chunk.
-    Messages of such an extension arrive as those of other extensions do.
-    """
-    calls: list[str] = []
+def test_an_extension_is_called_for_bytes_and_when_it_is_due() -> None:
+    """Both methods are optional. It is first asked when the connection is open."""
+    calls: list[tuple[str, float]] = []
 
     class Watching(Echo):
         def heard(self, now: float, /) -> None:
-            calls.append("heard")
+            calls.append(("heard", now))
 
         def tick(self, now: float, /) -> float | None:
-            calls.append("tick")
-            return None
+            calls.append(("tick", now))
+            return 9.0
 
-    there = Watching()
-    there.is_passive = is_passive  # type: ignore[attr-defined]  # an optional member of ActiveExtension
-    here = Echo()
+    there, here = Watching(), Echo()
     pair = Pair(extensions=[here], server_extensions=[there])
     pair.settle()
+    session = pair.server.session
     calls.clear()
+    assert session.tick(1.0) == 9.0
     here.links[0].send(0x60, b"hello")
+    pair.now = 2.0
+    pair.settle()
+    assert there.links[0].heard_at == 2.0
+    session.tick(3.0)
+    there.links[0].wake_at(5.0)
+    there.links[0].wake_at(7.0)
+    assert session.tick(4.0) == 5.0
+    session.tick(5.0)
+    session.tick(6.0)
+    assert calls == [("tick", 1.0), ("heard", 2.0), ("tick", 5.0)]
+    assert there.bodies == [b"hello"]
+
+
+def test_an_extension_that_finds_a_fault_when_it_is_due_ends_the_connection() -> None:
+    """As if it had found it in a message."""
+
+    class Strict(Echo):
+        def tick(self, now: float, /) -> float | None:
+            raise ProtocolError("too slow", reason="limit:echo")
+
+    pair = Pair(extensions=[Echo()], server_extensions=[Strict()])
     pair.settle()
     pair.server.session.tick(1.0)
-    assert calls == ([] if is_passive else ["heard", "tick"])
-    assert there.bodies == [b"hello"]
+    assert pair.server.session.close_reason[0] == "limit:echo"
 
 
 @pytest.mark.parametrize(

@@ -241,6 +241,7 @@ def test_data_that_does_not_come_ends_its_request() -> None:
 
     def at(now: float) -> None:
         arriving.channel.now = arriving.channel.last_input_at = now
+        arriving.raw.session._element_age.note(now)
 
     at(1.0)
     arriving.data.receive(0, 500, b"")

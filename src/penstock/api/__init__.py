@@ -60,10 +60,11 @@ from penstock.api._extension import (
     ChecksSubscribes as ChecksSubscribes,
     GoesWithStreams as GoesWithStreams,
     Introduces as Introduces,
-    IsPassive as IsPassive,
     MeetsPeers as MeetsPeers,
     SeesEnd as SeesEnd,
+    SeesInput as SeesInput,
     SeesStreams as SeesStreams,
+    SeesTime as SeesTime,
     SpeaksFirst as SpeaksFirst,
     check_length_of as check_length_of,
 )

@@ -128,6 +128,13 @@ class ExtensionLink(Protocol):
         The end of the connection cancels the task, and `then` is not called.
         """
 
+    def wake_at(self, when: float) -> None:
+        """Let `SeesTime.tick` be called at the time `when`, unless it is called before."""
+
+    @property
+    def heard_at(self) -> float:
+        """When the peer last sent something. The bytes that are being decoded do not count yet."""
+
     def report(self, error: Exception) -> None:
         """Report a failure of the program's code, which the peer must not see,
         to `on_violation`.
@@ -178,19 +185,23 @@ class ActiveExtension(Protocol):
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the wire's word
         """Receive one of the extension's messages."""
 
-    def heard(self, now: float, /) -> None:
-        """Called when bytes of any kind have arrived from the peer."""
+
+class SeesTime(Protocol):
+    """An active extension may do something at a time."""
 
     def tick(self, now: float, /) -> float | None:
-        """Do what is due at the time `now`, and return the time of the next call, or None."""
+        """Do what is due at the time `now`, and return the time of the next call, or None.
+
+        Called once when the extension has begun and the connection is open. Then it is called at
+        the time that was returned, or at that of `ExtensionLink.wake_at` if it is earlier.
+        """
 
 
-class IsPassive(Protocol):
-    """An active extension may say that its `heard` and `tick` do nothing. Then they are not
-    called, which saves a call for each chunk.
-    """
+class SeesInput(Protocol):
+    """An active extension may see that bytes arrive. It costs a call for each chunk."""
 
-    is_passive: bool
+    def heard(self, now: float, /) -> None:
+        """Called when bytes of any kind have arrived, before they are decoded."""
 
 
 class GoesWithStreams(Protocol):

@@ -111,8 +111,6 @@ class Auth:
 class _ActiveAuth:
     """Authentication on one connection."""
 
-    is_passive = True
-
     def __init__(
         self,
         link: ExtensionLink,
@@ -146,13 +144,6 @@ class _ActiveAuth:
         most = self._link.limits.preauth_bytes
         if length > most:
             self._link.break_off(f"limit:auth {length} > {most}")
-
-    def heard(self, now: float, /) -> None:
-        """Do nothing: the handshake has its deadline."""
-
-    def tick(self, now: float, /) -> float | None:
-        """Do nothing, and ask for no further call."""
-        return None
 
     def examine(self, scheme: bytes, data: bytes, now: float) -> None:
         """Let the program's function examine credentials that came at the time `now`."""

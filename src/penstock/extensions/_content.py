@@ -46,7 +46,6 @@ class _ActiveContent:
 
     __slots__ = ("_link",)
 
-    is_passive = True
     goes_with_streams = True
 
     def __init__(self, link: ExtensionLink) -> None:
@@ -74,13 +73,6 @@ class _ActiveContent:
         most = 2 * self._link.limits.max_name + HEADERS
         if length > most:
             self._link.break_off(f"limit:name {length} > {most}")
-
-    def heard(self, now: float, /) -> None:
-        """Do nothing."""
-
-    def tick(self, now: float, /) -> float | None:
-        """Do nothing, and ask for no further call."""
-        return None
 
 
 @lru_cache(maxsize=KEPT)

@@ -37,8 +37,6 @@ class _ActiveDrain:
 
     __slots__ = ("_link",)
 
-    is_passive = True
-
     def __init__(self, link: ExtensionLink) -> None:
         self._link = link
 
@@ -60,10 +58,3 @@ class _ActiveDrain:
     def on_draining(self, seconds: float, /) -> None:
         """Tell the peer."""
         self._link.send(DRAIN, encode_number(int(seconds * 1000)))
-
-    def heard(self, now: float, /) -> None:
-        """Do nothing."""
-
-    def tick(self, now: float, /) -> float | None:
-        """Do nothing, and ask for no further call."""
-        return None

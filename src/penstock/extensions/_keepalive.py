@@ -6,6 +6,8 @@ connection sends no pings. Intervals vary by 15 %, so that a thousand connection
 together do not all ping at the same time.
 """
 
+from math import inf
+
 from penstock.api import ActiveExtension, ExtensionLink
 
 PING = 0x40
@@ -31,8 +33,8 @@ class _ActiveKeepalive:
 
     def __init__(self, link: ExtensionLink, now: float) -> None:
         self._link = link
-        self._last_received = now
-        self._pinged_at: float | None = None  # the time of an unanswered ping
+        self._began_at = now
+        self._pinged_at = -inf  # a ping is unanswered if nothing has come since then
         self._pings_sent = 0
         self._has_pong = True  # the last ping was answered
         self._last_ping_received: float | None = None
@@ -40,7 +42,7 @@ class _ActiveKeepalive:
         self._interval = self._next_interval()
 
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
-        """Answer a ping, or note a pong. `heard` is called for every message."""
+        """Answer a ping, or note a pong. Any other byte is as good a sign of life as that."""
         if len(body) > MAX_BODY:
             self._link.break_off("protocol:ping")
         elif type == PING:
@@ -73,36 +75,34 @@ class _ActiveKeepalive:
         if self._early_pings > limits.keepalive_strikes:
             self._link.break_off("limit:pings")
 
-    def heard(self, now: float, /) -> None:
-        """Restart the interval."""
-        self._last_received = now
-        self._pinged_at = None
-
     def tick(self, now: float, /) -> float | None:
-        """Ping after an interval of silence;
-        end the connection if `Limits.keepalive_timeout` passes without an answer.
+        """Ping after an interval of silence, and end the connection if `Limits.keepalive_timeout`
+        passes without a byte. A byte before that moves no deadline: it is seen here, in time.
         """
-        limits = self._link.limits
-        if self._pinged_at is not None:
-            due = self._pinged_at + limits.keepalive_timeout
+        timeout, heard_at = (
+            self._link.limits.keepalive_timeout,
+            max(self._link.heard_at, self._began_at),
+        )
+        if heard_at < self._pinged_at:
+            due = self._pinged_at + timeout
             if now < due:
                 return due
             self._link.break_off("keepalive")
-            return None
-        due = self._last_received + self._interval
+            # If the connection goes on over another transport, so does this.
+            return now + self._interval
+        due = heard_at + self._interval
         if now < due:
             return due
         self._pinged_at = now
         self._interval = self._next_interval()
-        # A ping without its pong is still under way: behind other bytes, or to be sent again over
+        # A ping without its pong is still under way: after other bytes, or to be sent again over
         # the next transport (resume). Further ones would arrive together with it, as a flood; so it
         # is the question this time as well.
-        if not self._has_pong:
-            return now + limits.keepalive_timeout
-        self._has_pong = False
-        self._pings_sent += 1
-        self._link.send(PING, self._pings_sent.to_bytes(8, "big"))
-        return now + limits.keepalive_timeout
+        if self._has_pong:
+            self._has_pong = False
+            self._pings_sent += 1
+            self._link.send(PING, self._pings_sent.to_bytes(8, "big"))
+        return now + timeout
 
     def _next_interval(self) -> float:
         return self._link.limits.keepalive * (1 + JITTER * (2 * self._link.chance() - 1))

@@ -91,13 +91,6 @@ class _ActivePosition:
         if length > LONGEST_BODY:
             self._link.break_off("protocol:position")
 
-    def heard(self, now: float, /) -> None:
-        """Do nothing: the messages of this extension belong to streams."""
-
-    def tick(self, now: float, /) -> float | None:
-        """Do nothing, and ask for no further call."""
-        return None
-
     # --- streams
 
     def before_subscribe(self, stream_id: int, target: Any, /) -> Any:

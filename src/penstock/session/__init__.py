@@ -9,6 +9,7 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 # The watchers, the outbox and the tables of moves stay private.
 from penstock.session._cancelled_streams import CancelledStream
 from penstock.session._channel import Channel, Outbox
+from penstock.session._deadlines import Deadlines, Watcher
 from penstock.session._detect_protocol import protocol_detector, refusal_for
 from penstock.session._dialect import Dialect, Fault
 from penstock.session._dialect_host import DialectHost
@@ -89,6 +90,7 @@ __all__ = [
     "Channel",
     "ChooseDialect",
     "ConnectionState",
+    "Deadlines",
     "Dialect",
     "DialectFactory",
     "DialectHost",
@@ -115,6 +117,7 @@ __all__ = [
     "Takeover",
     "TokenBucket",
     "TooMuchDataError",
+    "Watcher",
     "WhenOver",
     "check_length",
     "connection_reason",

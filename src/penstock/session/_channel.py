@@ -9,6 +9,7 @@ from collections.abc import Callable
 from typing import Any, Final, Protocol
 
 from penstock.api import Limits, ProtocolError, Role, SharedBytes
+from penstock.session._deadlines import Deadlines
 from penstock.session._dialect import Dialect
 from penstock.session._fair_turns import LargeElementSender, RoundRobin
 from penstock.session._reassembly import PartialElements
@@ -389,6 +390,7 @@ class Channel:
         "_fail",
         "budgets",
         "buffering_streams",
+        "deadlines",
         "dialect",
         "incoming",
         "is_receiving",
@@ -437,6 +439,7 @@ class Channel:
         """
         self.outbox: Outbox = Outbox(limits, wake)
         self.budgets: PeerBudgets = PeerBudgets(limits)
+        self.deadlines: Deadlines = Deadlines()
         # A dict as an ordered set: streams are weighed in the order in
         # which they began to hold bytes.
         self.buffering_streams: dict[Any, None] = {}

@@ -1,35 +1,36 @@
-"""Tells whether a connection without a stream is in use: by its traffic since the last look, or
-because a side of it publishes.
+"""Tells whether a connection without a stream is in use: something was done lately, or a side of it
+publishes.
 
 Requests and short streams begin and end between two looks at the clock, so a look at the tables
-alone takes a busy connection for an idle one. The numbers here only grow, and each costs an
-addition for a request.
+alone takes a busy connection for an idle one.
 """
 
 from collections.abc import Callable
+from typing import Final
 
 from penstock.api import ActiveExtension, Role
-from penstock.session._request_ratio import RequestRatio
+from penstock.session._deadlines import Deadlines, Watcher
+
+NOTED_WITHIN: Final = 1.0
+"""Seconds after a use at which the clock is looked at, at the latest."""
 
 
 class ConnectionUse:
-    """Counts what the two programs of a connection do on it. Pings are not counted: they show
-    that a peer lives, not that it is needed.
+    """What the two programs of a connection do on it. Pings are no use: they show that a peer
+    lives, and not that it is needed.
     """
 
-    __slots__ = ("_requests", "_role", "asked", "keepalive", "messages", "publishes")
+    __slots__ = ("_deadlines", "_role", "asked", "is_noted", "keepalive", "publishes", "watcher")
 
-    def __init__(self, role: Role, requests: RequestRatio) -> None:
+    def __init__(self, role: Role, deadlines: Deadlines) -> None:
         self._role = role
-        # Streams of the peer are counted there already:
-        # a second counter would cost each request one more addition.
-        self._requests = requests
+        self._deadlines = deadlines
         self.asked: int = 0
         """Streams and requests that this side has begun."""
-        self.messages: int = 0
-        """The peer's requests without an answer, and messages of extensions in both directions,
-        without those of the keepalive.
-        """
+        self.is_noted: bool = True
+        """Something was done since the last look at the clock. Then `note` need not be called."""
+        self.watcher: Watcher | None = None
+        """Asked soon after a use."""
         self.keepalive: ActiveExtension | None = None
         """The extension that notices a dead peer, if both sides have it."""
         # A call and not a value: a service may get its first publisher while the connection is
@@ -37,17 +38,19 @@ class ConnectionUse:
         self.publishes: Callable[[], bool] = bool  # False
         """Returns whether this side offers anything to the peer."""
 
-    @property
-    def traffic(self) -> int:
-        """A number that has grown if the application has used the connection since the last
-        look.
+    def note(self, now: float) -> None:
+        """Note a use: the end of a stream or a request, or a message of an extension.
+
+        `now` is the session's time. The true time is later if nothing has arrived for a while.
         """
-        return self.asked + self.messages + self._requests.streams
+        self.is_noted = True
+        if self.watcher is not None:
+            self._deadlines.hasten(self.watcher, now + NOTED_WITHIN)
 
     @property
     def keeps_open(self) -> bool:
-        """Whether the connection is kept without any traffic:
-        a side of it publishes, and a stream may begin at any time.
+        """Whether the connection is kept without any traffic: a side of it publishes, and a stream
+        may begin at any time.
 
         This side publishes; or the peer does, which is a server or was asked before. Without a
         keepalive this is not enough: the connection of a dead peer would never be closed.

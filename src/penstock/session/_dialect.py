@@ -76,9 +76,6 @@ class Dialect(Protocol):
     def held(self) -> int:
         """Return how many received bytes are not decoded yet."""
 
-    def tick(self, now: float, /) -> float | None:
-        """Do what is due, and return when to be called again, or None."""
-
     def overdue(self) -> None:
         """React to the end of the handshake's time in a session that is not open."""
 

@@ -1,6 +1,7 @@
 """The calls of an active extension to its connection: the `ExtensionLink` of `penstock.api`."""
 
 from collections.abc import Awaitable, Callable
+from math import inf
 from typing import Any, Final, Protocol
 
 from penstock.api import ConnectionLost, Extension, Limits, PluginError, ProtocolError, UsageError
@@ -39,6 +40,9 @@ class LinkHost(Protocol):
     def release(self, holder: int) -> None:
         """Send the requests that were held back."""
 
+    def tick(self, extension_id: int, now: float) -> float | None:
+        """Let an extension do what is due."""
+
     def await_result(
         self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None]
     ) -> None:
@@ -48,12 +52,14 @@ class LinkHost(Protocol):
 class ExtensionHandle:
     """The link of one extension to one connection."""
 
-    __slots__ = ("_extension", "_host", "_session", "chance", "limits", "role")
+    __slots__ = ("_extension", "_host", "_session", "chance", "due", "limits", "role")
 
     def __init__(self, host: LinkHost, session: DialectHost, extension: Extension) -> None:
         self._host = host
         self._session = session
         self._extension = extension
+        self.due: float = inf
+        """When its extension is to be asked: see `Watcher`."""
         self.role = session.channel.role
         self.limits: Limits = session.channel.limits
         self.chance: Callable[[], float] = session.channel.random
@@ -78,7 +84,8 @@ class ExtensionHandle:
                 "codes"
             )
         # A keepalive or an acknowledgement is not a use: it must not keep an idle connection open.
-        self._session.streams.use.messages += self._extension.id not in (KEEPALIVE, RESUME_ID)
+        if self._extension.id not in (KEEPALIVE, RESUME_ID):
+            self._session.streams.use.note(self._session.channel.now)
         # answer() and not send(): most of these messages answer the peer, as a pong does,
         # and answers are bounded.
         self._session.channel.answer(self._host.encode(self._extension, type, body))
@@ -145,6 +152,19 @@ class ExtensionHandle:
     ) -> None:
         """Await in a task of the connection."""
         self._host.await_result(awaitable, then)
+
+    def wake_at(self, when: float) -> None:
+        """Let the extension's `tick` be called at that time."""
+        self._session.channel.deadlines.hasten(self, when)
+
+    @property
+    def heard_at(self) -> float:
+        """When the peer last sent something."""
+        return self._session.channel.last_input_at
+
+    def look(self, now: float, /) -> float | None:
+        """Let the extension do what is due."""
+        return self._host.tick(self._extension.id, now)
 
     def report(self, error: Exception) -> None:
         """Report a failure of the program's code."""

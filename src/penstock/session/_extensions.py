@@ -54,9 +54,9 @@ class ExtensionHost:
         """Clients of the protocol introduce themselves."""
         self.active: dict[int, ActiveExtension] = {}
         """The extensions that run, by id."""
-        # A separate tuple: `heard` is called for each chunk, and most extensions do nothing there.
-        self.watching: tuple[ActiveExtension, ...] = ()
-        """Those of them whose `heard` and `tick` do something."""
+        # A separate tuple: it is looked at for each chunk, and most extensions have no such method.
+        self.hearing: tuple[Callable[[float], None], ...] = ()
+        """The methods `heard` of those that have one."""
 
     @property
     def known(self) -> dict[int, Extension]:
@@ -117,12 +117,16 @@ class ExtensionHost:
         self, extension: Extension, function: Callable[..., ActiveExtension | None], *arguments: Any
     ) -> ActiveExtension | None:
         # Each connection gets a separate link: an extension object serves many connections.
-        active = self.call(function, ExtensionHandle(self, self._session, extension), *arguments)
+        handle = ExtensionHandle(self, self._session, extension)
+        active = self.call(function, handle, *arguments)
         # An extension whose open() raised gets no messages.
         if active is not None:
             self.active[extension.id] = active
-            if not getattr(active, "is_passive", False):
-                self.watching += (active,)
+            heard: Callable[[float], None] | None = getattr(active, "heard", None)
+            if heard is not None:
+                self.hearing += (heard,)
+            if hasattr(active, "tick"):
+                self._session.channel.deadlines.add(handle)
             if extension.id == KEEPALIVE:
                 self._session.streams.use.keepalive = active
             self._observe(active)
@@ -140,8 +144,7 @@ class ExtensionHost:
 
     def forget(self, extension_id: int) -> None:
         """Call an extension no more: its dialect does."""
-        active = self.active.pop(extension_id)
-        self.watching = tuple(each for each in self.watching if each is not active)
+        del self.active[extension_id]
 
     def settle(self) -> None:
         """Forget the extensions that have not begun:
@@ -151,15 +154,15 @@ class ExtensionHost:
 
     def end(self) -> None:
         """Forget the extensions: the connection is over."""
-        self.active, self.watching = {}, ()
+        self.active, self.hearing = {}, ()
         self._on_admitted = self._withheld = None
 
     # --- while it runs
 
     def heard(self) -> None:
         """Tell the extensions that bytes have arrived."""
-        for active in self.watching:
-            self.call(active.heard, self._session.channel.now)
+        for heard in self.hearing:
+            self.call(heard, self._session.channel.now)
 
     def received(self, active: ActiveExtension, code: int, body: bytes) -> None:
         """Pass a message to its extension."""
@@ -175,7 +178,8 @@ class ExtensionHost:
             or self._session.channel.spend_control_token()
         ):
             use = self._session.streams.use
-            use.messages += active is not use.keepalive
+            if active is not use.keepalive and not use.is_noted:
+                use.note(self._session.channel.now)
             self.call(active.received, code, body, self._session.channel.now)
 
     def check_length(self, active: ActiveExtension, code: int, length: int) -> None:
@@ -184,10 +188,15 @@ class ExtensionHost:
         if check is not None and not self._session.channel.state.is_closing:
             self.call(check, code, length)
 
-    def tick(self, now: float) -> float | None:
-        """Let the extensions do what is due. Return when to call again, or None."""
-        dues = [self.call(active.tick, now) for active in self.watching]
-        return min((due for due in dues if due is not None), default=None)
+    def tick(self, extension_id: int, now: float) -> float | None:
+        """Let an extension do what is due. Return when to call again, or None."""
+        active: Any = self.active.get(extension_id)
+        try:
+            due: float | None = None if active is None else self.call(active.tick, now)
+        except ProtocolError as error:
+            self._session.close_protocol_error(error)
+            return None
+        return due
 
     def call(self, function: Callable[..., T], *arguments: Any) -> T | None:
         """Call a function of an extension.

@@ -54,7 +54,7 @@ class PartialElements:
     their number, their bytes, and the streams that have them.
     """
 
-    __slots__ = ("_age", "bytes", "count", "streams")
+    __slots__ = ("_age", "awaits_byte", "bytes", "count", "streams")
 
     def __init__(self, limits: Limits) -> None:
         # Counted here, over all streams: one stream within its own bounds could be one of a
@@ -63,6 +63,8 @@ class PartialElements:
         self.count: int = 0
         self.bytes: int = 0
         self.streams: dict[StreamWithParts, None] = {}
+        self.awaits_byte: bool = False
+        """An element is too old. The next byte of any kind tells that its peer is not silent."""
 
     def overdue(
         self, now: float, last_input_at: float
@@ -77,6 +79,7 @@ class PartialElements:
         """
         earliest: float | None = None
         found: list[tuple[StreamWithParts, bool]] = []
+        self.awaits_byte = False
         for stream in tuple(self.streams):
             # A stream is noted with its first part and taken out here or at its end, so that
             # finishing an element costs nothing.
@@ -89,6 +92,7 @@ class PartialElements:
             # that Reconnect did not apply.
             is_silent = last_input_at < due
             if is_silent:
+                self.awaits_byte = self.awaits_byte or now >= due
                 due = max(due, last_input_at + self._age * SILENCE_SHARE)
             if now >= due:
                 found.append((stream, is_silent))

@@ -14,7 +14,8 @@ def release_session(session: Session) -> None:
     session.end_of_input()
     # Only now: `end_of_input` has called the delegate.
     session.delegate = session.streams.delegate = RELEASED
-    session.streams.use.keepalive = session.streams.observers = None
+    session.streams.use.keepalive = session.streams.use.watcher = None
+    session.streams.observers = None
     session.streams.drain.release()
     session.channel.release(RELEASED)
     release_dialect(session.channel.dialect)

@@ -181,6 +181,7 @@ class ActiveResume:
         # else the bytes of one would call for the next, without end.
         elif self._due is None and new > _LONGEST_MESSAGE * self._acknowledgements:
             self._due = now + ACKNOWLEDGE_SECONDS
+            self._link.wake_at(self._due)
 
     def tick(self, now: float, /) -> float | None:
         """Send an acknowledgement if it is due."""
@@ -330,10 +331,3 @@ class ActiveResuming:
     def check_subscribe(self, _stream_id: int, _target: object, /) -> str:
         """Refuse every stream: this connection never has one."""
         return NOT_RESUMED
-
-    def heard(self, now: float, /) -> None:
-        """Do nothing."""
-
-    def tick(self, _now: float, /) -> float | None:
-        """Do nothing."""
-        return None

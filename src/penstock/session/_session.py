@@ -28,13 +28,12 @@ from penstock.session._dialect import Dialect
 from penstock.session._dialect_host import DialectHost
 from penstock.session._ended import release_dialect
 from penstock.session._handshake_guard import ChooseDialect, HandshakeGuard
-from penstock.session._message_age import MessageAge
-from penstock.session._reasons import DEAD, IDLE, explain_connection_end
+from penstock.session._reasons import DEAD, explain_connection_end
 from penstock.session._receiving_stream import ReceivingStream
 from penstock.session._session_delegate import SessionDelegate
 from penstock.session._states import ConnectionEvent, ConnectionState
 from penstock.session._stream_tables import StreamTables
-from penstock.session._watchers import Watchers
+from penstock.session._watchers import ElementAge, IdleStreams, MessageAge, UnusedConnection
 
 CUT = "the connection ended without a goodbye: the peer's process or the network is gone"
 """The text of the error that streams get if only the end of the transport is known."""
@@ -104,8 +103,12 @@ class Session:
         # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
         self._handshake: HandshakeGuard[DialectHost] = HandshakeGuard(limits, choose)
-        self._message_age = MessageAge(limits)
-        self._watchers = Watchers(self.channel, self.streams, self._message_age)
+        # Elements first: a silent peer is a lost connection, which a client may make again, rather
+        # than a protocol error.
+        self._element_age = ElementAge(self.channel)
+        self._message_age = MessageAge(self.channel)
+        UnusedConnection(self, self.channel)
+        IdleStreams(self.channel, self.streams)
         # Last, because the dialect's constructor reads the channel and the tables. With `choose` it
         # is the dialect that says goodbye if the peer's first bytes never choose one.
         self.channel.dialect = make_dialect(self)
@@ -172,6 +175,8 @@ class Session:
         undecoded = channel.dialect.held()
         if undecoded or self._message_age.began_at is not None:
             self._message_age.note(size, undecoded, now)
+        if channel.budgets.partials.streams:
+            self._element_age.note(now)
         channel.last_input_at = now
         return more if was_open else not self._fail_long_handshake() and more
 
@@ -218,7 +223,10 @@ class Session:
             return None
         if state.is_closing:
             return self._tick_goodbye(now)
-        due = self._tick_open(now) if state is _OPEN else self._tick_handshake(now)
+        due = self.channel.deadlines.run(now)
+        if state is not _OPEN:
+            handshake_due = self._tick_handshake(now)
+            due = handshake_due if due is None or handshake_due is None else min(due, handshake_due)
         # If something due has closed the connection, its goodbye has a deadline from now on.
         return self.tick(now) if self.channel.state is not state else due
 
@@ -243,6 +251,7 @@ class Session:
         if at is not None and at > channel.now and channel.state is not _OPEN:
             if self._refusal is None or at < self._refusal[0]:
                 self._refusal = at, reason, error
+                channel.deadlines.change_phase()
             return
         # The first reason stays: later ones are often its consequences.
         if channel.state.is_closing:
@@ -262,6 +271,8 @@ class Session:
             if is_unanswered
             else ConnectionEvent.GOODBYE_SENT
         )
+        # The goodbye has a deadline of its own, from the next tick on.
+        channel.deadlines.clear()
         # Streams end before the goodbye is queued: their last messages go out before it, and no
         # message of a stream after it.
         self.streams.end_all(
@@ -323,6 +334,7 @@ class Session:
     def receive_hello(self) -> None:
         """Open the session: the peer's hello has come and is accepted."""
         self.channel.move(ConnectionEvent.HELLO_RECEIVED)
+        self.channel.deadlines.open()
         self.delegate.on_open()
 
     def receive_goodbye(self, reason: str, error: Exception | None = None) -> None:
@@ -401,17 +413,6 @@ class Session:
             self.channel.dialect.overdue()
         return due
 
-    def _tick_open(self, now: float) -> float | None:
-        found = self._watchers.look(now)
-        if found.error is not None:
-            self.close_protocol_error(found.error)
-        elif found.is_idle:
-            self.close(IDLE)
-        if found.warning is not None:
-            self.delegate.on_warning(found.warning)
-        dialect_due = self.channel.dialect.tick(now)
-        return min((due for due in (found.due, dialect_due) if due is not None), default=None)
-
     def _tick_goodbye(self, now: float) -> float | None:
         # Counted from the first tick after the goodbye: close() is called between two readings of
         # the clock, and `channel.now` may be old.
@@ -429,6 +430,7 @@ class Session:
     def _end(self, event: ConnectionEvent, error: Exception, *, answer: bytes = b"") -> None:
         # The state moves first, so that nothing that the streams' ends cause can be sent.
         self.channel.move(event)
+        self.channel.deadlines.clear()
         self.streams.end_all(error)
         # Streams that ended have put their gathered elements into the buffer.
         # After the end only the answer is sent.

@@ -117,7 +117,7 @@ class StreamTables:
         self.observers: Observers | None = None
         """The extensions that have to do with streams; None without such an extension."""
         self._end_error: Exception | None = None
-        self.use: ConnectionUse = ConnectionUse(channel.role, channel.budgets.requests)
+        self.use: ConnectionUse = ConnectionUse(channel.role, channel.deadlines)
         """Tells whether a connection without a stream is in use."""
 
     # --- for the delegate
@@ -172,6 +172,7 @@ class StreamTables:
         dialect = self._channel.dialect
         self._channel.send(dialect.fire(dialect.next_id(target), target))
         self.use.asked += 1
+        self._note_use()
 
     def has_streams(self) -> bool:
         """Return whether a stream is open that neither side has ended or cancelled."""
@@ -258,6 +259,8 @@ class StreamTables:
         """Free the id of a stream that the peer had opened."""
         if self.serving.get(stream.id) is stream:
             del self.serving[stream.id]
+            if not self.use.is_noted:
+                self.use.note(self._channel.now)
             if self.observers is not None:
                 self.observers.on_ended(stream.id, is_served=True)
 
@@ -266,6 +269,7 @@ class StreamTables:
         if self.opened.get(stream.id) is not stream:
             return  # all streams have ended with the connection
         self.cancelled.add(stream, unfinished)
+        self._note_use()
         if self.observers is not None:
             self.observers.on_ended(stream.id, is_served=False)
         self._channel.send(self._channel.dialect.cancel(stream.id))
@@ -326,7 +330,7 @@ class StreamTables:
         """Pass on a request that has no answer. Without room it is dropped:
         it cannot be refused.
         """
-        self.use.messages += 1
+        self._note_use()
         # Below the limit and not at it: a subscribe is in the table when it is counted,
         # and this request is in no table.
         if (
@@ -402,6 +406,7 @@ class StreamTables:
         if isinstance(stream, CancelledStream):
             self.cancelled.count -= 1
             return
+        self._note_use()
         if self.observers is not None:
             self.observers.on_ended(stream_id, is_served=False)
         if error is None:
@@ -410,6 +415,10 @@ class StreamTables:
             stream.receive_error(error)
 
     # --- inside
+
+    def _note_use(self) -> None:
+        if not self.use.is_noted:
+            self.use.note(self._channel.now)
 
     def _open(self, stream: ReceivingStream, target: Any) -> None:
         if self._channel.state.is_closing:

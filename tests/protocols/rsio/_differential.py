@@ -322,12 +322,6 @@ class _Extension:
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the wire's word
         assert type == CODE
 
-    def heard(self, now: float, /) -> None:
-        pass
-
-    def tick(self, now: float, /) -> float | None:
-        return None
-
 
 class Penstock(Subscription):
     """A session of penstock, and its delegate with one publisher, which emits nothing."""

@@ -110,11 +110,6 @@ class Reversed:
                 self._link.change_elements(outgoing=lambda element: element[::-1])
                 self._link.resume_elements()
 
-        def heard(self, now: float, /) -> None: ...
-
-        def tick(self, now: float, /) -> float | None:
-            return None
-
 
 def test_elements_wait_until_an_extension_that_changes_them_is_acknowledged() -> None:
     """The server declares it, the client acknowledges it. The publisher gets no demand before

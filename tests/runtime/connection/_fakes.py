@@ -14,7 +14,7 @@ from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
 from penstock.runtime.connection._timer import SessionTimer
-from penstock.session import ConnectionState
+from penstock.session import ConnectionState, Deadlines
 from penstock.spi import Bytes, Connection
 
 
@@ -46,6 +46,7 @@ class FakeSession:
         self.channel = SimpleNamespace(
             state=ConnectionState.OPEN,
             limits=Limits(),
+            deadlines=Deadlines(),
             dialect=SimpleNamespace(answers_goodbye=True),
         )
         self.streams: Any = SimpleNamespace(serving={}, stopping_publishers=0)
@@ -69,7 +70,8 @@ class FakeSession:
 
     def tick(self, now: float) -> float | None:
         self.ticks.append(now)
-        return self.due
+        watched = self.channel.deadlines.run(now)
+        return self.due if watched is None or self.due is not None else watched
 
 
 class FakeConnection(Connection):

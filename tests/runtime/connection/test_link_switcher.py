@@ -11,7 +11,7 @@ import trio
 import trio.testing
 
 from penstock.runtime import Service, connect, serve
-from penstock.runtime.connection._timer import REST_SECONDS
+from penstock.runtime.connection._writer import REST_SECONDS
 
 
 def _tasks_below(task: trio.lowlevel.Task) -> Iterator[trio.lowlevel.Task]:

@@ -1,13 +1,10 @@
-"""The timer of a connection ticks when something is due,
-and once in 50 ms while messages arrive.
-"""
+"""The timer of a connection ticks when something is due, and at no other time."""
 
 from typing import Any
 
 import trio
 import trio.testing
 
-from penstock.runtime.connection._timer import TIMER_GRANULARITY
 from penstock.session import ConnectionState
 from tests.runtime.connection._fakes import FakeSession, make_parts
 
@@ -26,36 +23,37 @@ async def test_it_ticks_at_the_deadline_and_sets_the_next_one(
     assert session.ticks == [0.0, 5.0]
 
 
-async def test_messages_cost_one_tick_in_fifty_milliseconds(
+async def test_an_earlier_deadline_moves_the_tick(autojump_clock: trio.testing.MockClock) -> None:
+    """That of a watcher, while the task waits. Messages that move none cost nothing."""
+    session: Any = FakeSession()
+    session.due = 50.0
+    timer = make_parts(session).timer
+    timer.reschedule()
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(timer.wait_until, lambda: False)
+        await trio.sleep(1)
+        deadlines = session.channel.deadlines
+        deadlines.on_earlier(60.0)
+        deadlines.on_earlier(5.0)
+        await trio.sleep(10)
+        nursery.cancel_scope.cancel()
+    assert session.ticks == [0.0, 5.0]
+
+
+async def test_a_change_of_the_phase_ticks_at_once(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """All other messages are covered by it, and need no call."""
+    """The handshake, the open connection and the goodbye have deadlines of their own."""
     session: Any = FakeSession()
     timer = make_parts(session).timer
     timer.reschedule()
     async with trio.open_nursery() as nursery:
         nursery.start_soon(timer.wait_until, lambda: False)
-        calls = 0
-        for _ in range(100):
-            now = trio.current_time()
-            if now >= timer.covered_until:
-                timer.reschedule_soon(now)
-                calls += 1
-            await trio.sleep(0.001)
+        await trio.sleep(1)
+        session.channel.deadlines.change_phase()
+        await trio.sleep(1)
         nursery.cancel_scope.cancel()
-    assert calls <= 4
-    assert session.ticks == [0.0, TIMER_GRANULARITY, 2 * TIMER_GRANULARITY]
-
-
-async def test_before_the_session_is_open_each_batch_ticks() -> None:
-    """The deadlines of a handshake move with it."""
-    session: Any = FakeSession()
-    session.channel.state = ConnectionState.GREETING
-    timer = make_parts(session).timer
-    for _ in range(3):
-        assert trio.current_time() >= timer.covered_until
-        timer.reschedule_soon(trio.current_time())
-    assert len(session.ticks) == 3
+    assert session.ticks == [0.0, 1.0]
 
 
 async def test_a_goodbye_without_an_answer_lets_the_connection_leave() -> None:

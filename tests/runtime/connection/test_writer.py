@@ -6,8 +6,7 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.runtime.connection._timer import REST_SECONDS
-from penstock.runtime.connection._writer import MAX_INLINE_SEND, Writer
+from penstock.runtime.connection._writer import MAX_INLINE_SEND, REST_SECONDS, Writer
 from tests.runtime.connection._fakes import FakeConnection, FakeSession, make_parts
 
 
@@ -20,7 +19,6 @@ class WriterHarness:
         self.parts = make_parts(self.session)
         self.failures: list[Exception] = []
         self.writer = Writer(self.connection, self.parts, self.failures.append)
-        self.parts.timer.has_idle_task = self.writer.has_idle_task
 
     def queue(self, data: bytes) -> None:
         self.session.outbox.buffer += data
@@ -183,8 +181,8 @@ async def test_work_that_comes_while_the_task_is_ended_is_done() -> None:
         harness.queue(b"ab")
         harness.writer.on_queued()
         await trio.testing.wait_all_tasks_blocked()
-        assert harness.writer.has_idle_task()
-        assert not harness.writer.has_idle_task()
+        assert harness.writer.look(1.0) == 1.0 + REST_SECONDS
+        assert harness.writer.look(2.0) is None
         harness.queue(b"cd")
         harness.writer.on_queued()
         await trio.testing.wait_all_tasks_blocked()

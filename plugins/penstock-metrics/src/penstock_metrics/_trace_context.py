@@ -81,7 +81,6 @@ class ActiveTraceContext:
 
     __slots__ = ("_link", "_spans", "_waiting", "connection")
 
-    is_passive = True
     # Each message goes with a stream that the peer opens, so the streams are its rate.
     goes_with_streams = True
 
@@ -139,13 +138,6 @@ class ActiveTraceContext:
         """Forget everything."""
         self._waiting.clear()
         self._spans.remove_link(self)
-
-    def heard(self, now: float, /) -> None:
-        """Do nothing."""
-
-    def tick(self, now: float, /) -> float | None:
-        """Do nothing, and ask for no further call."""
-        return None
 
 
 def encode_context(stream_id: int, span: Span) -> bytes:

@@ -250,6 +250,8 @@ class ReceivedFrames:
         ):
             single.discard(stream_id)
             opened.pop(stream_id, None)  # unless the subscriber has ended everything
+            if not self._streams.use.is_noted:
+                self._streams.use.note(self._channel.now)
             if self._streams.observers is not None:
                 self._streams.observers.on_ended(stream_id, is_served=False)
             return
@@ -457,8 +459,8 @@ class ReactiveSocketDialect:
         self._shapes = RequestShapes()
         # Each request needs these two.
         self._streams, self._single = session.streams, self._shapes.single
-        self._probe = SilenceProbe(session)
-        self._heard_at = float("-inf")
+        if session.channel.role is Role.CLIENT:
+            SilenceProbe(session)
         self._is_framed = settings.framed
         self._received = ReceivedFrames(session, self._shapes, self._extensions)
         self._decoder = ReactiveSocketDecoder(
@@ -510,7 +512,6 @@ class ReactiveSocketDialect:
         del (
             self._decoder,
             self._received,
-            self._probe,
             self._session,
             self._channel,
             self._streams,
@@ -652,6 +653,8 @@ class ReactiveSocketDialect:
         Frames behind the SETUP wait until the service has examined it.
         """
         state = self._channel.state
+        if data and self._extensions.hearing:
+            self._extensions.heard()
         if state is _EXAMINING:
             self._decoder.feed(data, max_messages=0)
             return False
@@ -670,16 +673,6 @@ class ReactiveSocketDialect:
     def held(self) -> int:
         """Return how many bytes of an incomplete frame wait."""
         return self._decoder.held
-
-    def tick(self, now: float) -> float | None:
-        """Let the extensions do what is due, and probe a server without the keepalive."""
-        # Here and not in `feed`: a tick follows each chunk within 50 ms,
-        # and a call for each chunk passes two more files.
-        if self._extensions.watching and self._channel.last_input_at > self._heard_at:
-            self._heard_at = self._channel.last_input_at
-            self._extensions.heard()
-        due, probe_due = self._extensions.tick(now), self._probe.tick(now)
-        return probe_due if due is None else due if probe_due is None else min(due, probe_due)
 
     # --- inside
 

@@ -13,10 +13,11 @@ Rules of this file:
   answers it; both are an answer.
 """
 
+from math import inf
 from typing import Any, Final
 
-from penstock.api import ConnectionLost, Model, Request, Role, Subscriber, Subscription
-from penstock.session import ConnectionState, DialectHost, ReceivingStream, explain_own
+from penstock.api import ConnectionLost, Model, Request, Subscriber, Subscription
+from penstock.session import DialectHost, ReceivingStream, explain_own
 
 JITTER: Final = 0.15
 """The jitter of the keepalive: clients that connected together must not probe together."""
@@ -25,7 +26,7 @@ PROBE: Final = Request(Model.RESPONSE, b"")
 
 
 class SilenceProbe:
-    """Watches the silence of one server."""
+    """Watches the silence of one server, from the time on at which the connection is open."""
 
     __slots__ = (
         "_channel",
@@ -35,6 +36,7 @@ class SilenceProbe:
         "_session",
         "_started_at",
         "_streams",
+        "due",
     )
 
     def __init__(self, session: DialectHost) -> None:
@@ -48,15 +50,15 @@ class SilenceProbe:
         self._started_at: float | None = None
         self._probed_at = float("-inf")
         self._probe: ReceivingStream | None = None
+        self.due: float = inf
+        self._channel.deadlines.add(self)
 
-    def tick(self, now: float) -> float | None:
+    def look(self, now: float, /) -> float | None:
         """Probe a silent server, or end the connection to one that stays silent.
         Return when to call again, or None.
         """
         # With the keepalive pings do the same for less, and both sides notice.
-        if self._channel.role is Role.SERVER or self._streams.use.keepalive is not None:
-            return None
-        if self._channel.state is not ConnectionState.OPEN:
+        if self._streams.use.keepalive is not None:
             return None
         if self._started_at is None:
             self._started_at = now
@@ -66,7 +68,7 @@ class SilenceProbe:
         due = heard_at + self._interval
         if now < due:
             return due
-        # The interval again: a stream may begin now, and nothing calls this when it does.
+        # The interval again: a stream may begin now, and nothing asks this when it does.
         return self._send_probe(now) if self._is_awaited() else now + self._interval
 
     def _send_probe(self, now: float) -> float:

@@ -307,7 +307,7 @@ class RsioDialect:
                 # the bytes are cut.
                 self._check_first_byte(data)
             # Any bytes show that the peer lives, also those of an incomplete message.
-            if self._extensions.watching:
+            if self._extensions.hearing:
                 self._extensions.heard()
         decoder = self._decoder
         more = decoder.feed(data, max_messages=most)
@@ -318,15 +318,12 @@ class RsioDialect:
         """Tell the extensions that the peer lives:
         the connection goes on over another transport.
         """
+        self._channel.last_input_at = self._channel.now
         self._extensions.heard()
 
     def held(self) -> int:
         """Return how many bytes of an incomplete message wait."""
         return self._decoder.held
-
-    def tick(self, now: float) -> float | None:
-        """Let the extensions do what is due."""
-        return self._extensions.tick(now)
 
     def receive_request(self, subscriber: int, demand: int) -> None:
         """Add demand."""

@@ -105,13 +105,6 @@ class ActiveRequests:
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
         """Ignore a message: ReactiveSocket has frames for requests."""
 
-    def heard(self, now: float, /) -> None:
-        """Do nothing: data in parts has its own deadline."""
-
-    def tick(self, now: float, /) -> float | None:
-        """Do nothing, and ask for no further call."""
-        return None
-
     def _part_header(self, stream_id: int, size: int) -> bytes:
         # The body is the same in every encoding; only what stands before it differs.
         encoded = encode_varint(stream_id)

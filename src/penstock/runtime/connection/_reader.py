@@ -134,9 +134,6 @@ class Reader:
         # Something has arrived: the tasks that made their first requests will be woken,
         # and can be batched again.
         self._parts.requests.batcher.unbatched = 0
-        # In the middle of a chunk the next turn follows at once, and looks at the clock itself.
-        if not self._has_more and now >= self._timer.covered_until:
-            self._timer.reschedule_soon(now)
         budget = self._parts.budget
         if budget is not None:
             budget.moved += len(data)
@@ -202,9 +199,6 @@ class Reader:
             # The deadline for that is the one of the handshake.
             # `preauth_bytes` is what a client may send before it is accepted, in the transport
             # or here.
-            # No tick follows this chunk otherwise, and an extension may have set the time of a
-            # refusal.
-            self._timer.reschedule()
             # Without reading, a client that left would be noticed only at the deadline, and its
             # setup function would run on.
             self._read_ahead = ReadAheadBuffer(self._receive, self._parts.limits.preauth_bytes)

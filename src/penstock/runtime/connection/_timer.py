@@ -14,21 +14,7 @@ import trio
 from penstock.core import WOKEN
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._requests import SendBatcher
-from penstock.session import ConnectionState, Session
-
-# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
-_OPEN: Final = ConnectionState.OPEN
-
-TIMER_GRANULARITY: Final = 0.05
-"""The most seconds between two ticks while messages arrive.
-No deadline of a session needs to be met more exactly.
-"""
-
-REST_SECONDS: Final = 1.0
-"""The most seconds between two ticks while the writer has a task. A tick ends a task that had
-nothing to do since the last one.
-"""
-
+from penstock.session import Session, Watcher
 
 ROUNDING: Final = 1e-6
 """Seconds, more than the sum and the difference of two times differ from exact ones."""
@@ -40,14 +26,11 @@ class SessionTimer:
     __slots__ = (
         "_batcher",
         "_due",
-        "_last_tick",
         "_leaving",
         "_paused_at",
         "_scope",
         "_session",
         "_task",
-        "covered_until",
-        "has_idle_task",
         "stood_still",
     )
 
@@ -61,20 +44,12 @@ class SessionTimer:
         self._due = inf  # the time of the next tick
         # around the wait, with that deadline; between two waits it is that of the last one.
         self._scope = trio.CancelScope()
-        self._last_tick = -inf
-        self.covered_until: float = -inf
-        """Messages that arrive before this time need no `reschedule_soon`:
-        a tick comes then anyway.
-        """
         self._paused_at: float | None = None
         self.stood_still: float = 0.0
         """Seconds for which the session's clock has stood still: no deadline of the session
         passes while its connection is suspended.
         """
-        self.has_idle_task: Callable[[], bool] = _has_none
-        """Called in each tick. Returns whether a tick must come within `REST_SECONDS`. The
-        writer of each link sets it.
-        """
+        session.channel.deadlines.on_earlier = self.hasten
 
     async def wait_until(self, is_reached: Callable[[], bool]) -> None:
         """Wait until `is_reached()` is true, and tick whenever something is due. Call `wake`
@@ -111,10 +86,7 @@ class SessionTimer:
                 self._leaving.set()
                 self.wake()
             return
-        self._last_tick = trio.current_time()
-        # No tick is planned yet for messages that come from now on.
-        self.covered_until = -inf
-        due = self._tick(self._last_tick)
+        due = self._tick(trio.current_time())
         # Whatever closed the session, it does so in a tick or before one:
         # so this is the one place that looks.
         if self._session.state.is_closing and not self._session.channel.dialect.answers_goodbye:
@@ -123,26 +95,21 @@ class SessionTimer:
         # A deadline that moves away is left where it is: a tick too early costs little, and a move
         # would cost something per message.
         if due is not None:
-            self._tick_before(due)
-        if self.has_idle_task():
-            self.tick_soon()
+            self._tick_before(self._real(due))
 
-    def reschedule_soon(self, now: float) -> None:
-        """Note that messages have arrived, at `now`.
-        One tick within `TIMER_GRANULARITY` serves all of them.
-        """
-        # The deadlines were once computed after each receive, which a round trip paid for.
-        due = self._last_tick + TIMER_GRANULARITY
-        # During the handshake every message may move a deadline.
-        if now >= due or self._session.state is not _OPEN:
-            self.reschedule()
-        else:
-            self.covered_until = due
-            self._tick_before(due)
+    def hasten(self, due: float) -> None:
+        """Let the next tick come when the session's clock shows `due`, or earlier."""
+        self._tick_before(self._real(due))
 
-    def tick_soon(self) -> None:
-        """Let a tick come within `REST_SECONDS`."""
-        self._tick_before(trio.current_time() + REST_SECONDS)
+    def watch(self, watcher: Watcher, seconds: float) -> None:
+        """Ask `watcher` in that time, beside the watchers of the session."""
+        self._session.channel.deadlines.add(
+            watcher, trio.current_time() - self.stood_still + seconds
+        )
+
+    def unwatch(self, watcher: Watcher) -> None:
+        """Ask it no more."""
+        self._session.channel.deadlines.remove(watcher)
 
     def pause(self) -> None:
         """Let the clock of the session stand still: its connection is suspended."""
@@ -159,7 +126,7 @@ class SessionTimer:
 
     def release(self) -> None:
         """Refer to the writer no longer: the connection is over."""
-        self.has_idle_task = _has_none
+        self._session.channel.deadlines.on_earlier = None
 
     # --- inside
 
@@ -177,22 +144,18 @@ class SessionTimer:
         """
         outbox, batcher = self._session.outbox, self._batcher
         if not outbox.is_empty:  # something else is about to send
-            return self._real(self._session.tick(now - self.stood_still))
+            return self._session.tick(now - self.stood_still)
         # The writer need not be woken for messages of the tick: they are sent below.
         batcher.is_requesting = True
         try:
             # May close the session: a handshake, a keepalive or a goodbye may be overdue.
-            return self._real(self._session.tick(now - self.stood_still))
+            return self._session.tick(now - self.stood_still)
         finally:
             batcher.is_requesting = False
             batcher.writer.flush()
 
-    def _real(self, due: float | None) -> float | None:
+    def _real(self, due: float) -> float:
         """Return the time at which the session's clock shows `due`."""
         # A little later: rounded down, the session would find that it is not due yet,
         # and this would never end.
-        return due if due is None or not self.stood_still else due + self.stood_still + ROUNDING
-
-
-def _has_none() -> bool:
-    return False
+        return due + self.stood_still + ROUNDING if self.stood_still else due

@@ -44,7 +44,6 @@ class TransportLink:
         # The delegate's `wake` is replaced too:
         # one call less for each first message in an empty outbox.
         parts.session.outbox.wake = self.writer.on_queued
-        parts.timer.has_idle_task = self.writer.has_idle_task
 
     def cancel(self) -> None:
         """End the tasks of the link, also in the middle of a send."""

@@ -5,8 +5,8 @@ Rules of this file:
 * There is one writer per link, and no cancellation but the link's own end reaches it: a send that
   is cut short leaves half a message.
 * The writer has a task only while there is something to wait for. It is started for the first bytes
-  that the transport does not take at once, and the timer ends it when it had nothing to do for a
-  while (`has_idle_task`). Most connections never have one.
+  that the transport does not take at once, and ends when it had nothing to do for a while (`look`).
+  Most connections never have one.
 * Any task may try one non-blocking send (`flush`) while the writer has nothing in flight; the
   writer sends the remainder. That saves one hand-over between tasks: 1.6 to 1.95 times as fast with
   one request in flight.
@@ -14,6 +14,7 @@ Rules of this file:
 """
 
 from collections.abc import Callable
+from math import inf
 from typing import Any, Final
 
 import trio
@@ -34,8 +35,11 @@ FAST_SECONDS: Final = 1.0
 """A peer that takes a send within this time counts as fast."""
 
 
+REST_SECONDS: Final = 1.0
+"""Seconds between two looks at the task of a writer."""
+
 MAX_IDLE_TICKS: Final = 2
-"""The writer's task ends if it has had nothing to do between two ticks of the session."""
+"""The writer's task ends if it has had nothing to do between two looks."""
 
 
 class DeadlineSender:
@@ -101,6 +105,7 @@ class Writer:
         "_sender",
         "_unsent",
         "can_send",
+        "due",
         "has_lost_bytes",
         "in_flight",
     )
@@ -125,6 +130,7 @@ class Writer:
         # ticks since the task was woken; with two it ends when there is nothing to do.
         self._idle_ticks = 0
         # Before that nothing is sent: the connection has no nursery for the task.
+        self.due: float = inf
         self._is_started = False
         self._flushed: trio.Event | None = None
         self.in_flight: int = 0
@@ -149,7 +155,7 @@ class Writer:
             # Not needed while a task runs: it looks by itself whether there is more.
             self._scope, self._idle_ticks = trio.CancelScope(), 0
             self._parts.nursery.start_soon(self._run, self._scope, name="penstock writer")
-            self._parts.timer.tick_soon()
+            self._parts.timer.watch(self, REST_SECONDS)
 
     def on_queued(self) -> None:
         """Wake the writer task, unless the caller sends by itself: the reader after its batch, or
@@ -180,18 +186,14 @@ class Writer:
         if not is_sent or not outbox.is_empty or outbox.needs_turn:
             self.wake()
 
-    def has_idle_task(self) -> bool:
-        """Return whether there is a task.
-        One that had nothing to do since the last call is ended.
-        """
-        if self._scope is None:
-            return False
+    def look(self, now: float, /) -> float | None:
+        """End the task if it had nothing to do since the last look: a `Watcher` of its task."""
         self._idle_ticks += 1
         if self._parked is None or self._idle_ticks < MAX_IDLE_TICKS:
-            return True
+            return now + REST_SECONDS
         writer, self._parked = self._parked, None
         trio.lowlevel.reschedule(writer)
-        return False
+        return None
 
     def stop(self) -> None:
         """Send nothing more on this link. Queued messages stay in the session."""
@@ -230,6 +232,7 @@ class Writer:
                 await self._send_all()
         finally:
             self._scope = None
+            self._parts.timer.unwatch(self)
             self._let_flushed_go()
 
     async def _send_all(self) -> None:
