@@ -6,8 +6,8 @@ import pytest
 import trio
 import trio.testing
 
-from penstock.api import NotAvailable, PublicError
-from penstock.core import LimitedLog, limited_log, log_violation, place_of, printable, text_of
+from penstock.api import NotAvailable, PublicError, printable, text_of
+from penstock.core import LimitedLog, limited_log, log_violation, place_of
 from penstock.core._limited_log import BYTES_AT_ONCE, MAX_KINDS
 
 LOGGER = logging.getLogger("penstock.test.limited")

@@ -20,7 +20,9 @@ class GuardHarness:
         self.reports = Reports(nursery)
         self.recorder = Recorder(**hooks)
         self.publisher = ScriptedPublisher(subscribe)
-        PublisherGuard.insert_between(self.publisher, self.recorder, self.reports.scope)
+        PublisherGuard.insert_between(
+            self.publisher, self.recorder, self.reports.scope.on_violation
+        )
 
     @property
     def guard(self) -> PublisherGuard[int]:
@@ -61,7 +63,7 @@ def test_early_demand_waits_for_the_publishers_on_subscribe() -> None:
         ScriptedPublisher(),
         CallRecorder(),
     )
-    PublisherGuard.insert_between(publisher, recorder, Reports(None).scope)
+    PublisherGuard.insert_between(publisher, recorder, Reports(None).scope.on_violation)
     recorder.subscription.request(4)
     publisher.subscriber.on_subscribe(calls)
     assert calls.log == [("request", 7)]
@@ -73,7 +75,7 @@ def test_cancel_inside_on_subscribe_never_calls_the_publisher() -> None:
     """Its elements are not wanted."""
     recorder = Recorder(on_subscribe=lambda *_: recorder.subscription.cancel())
     publisher = ScriptedPublisher()
-    PublisherGuard.insert_between(publisher, recorder, Reports(None).scope)
+    PublisherGuard.insert_between(publisher, recorder, Reports(None).scope.on_violation)
     assert publisher.subscriber is None
 
 
@@ -155,7 +157,7 @@ def test_an_element_before_on_subscribe_ends_the_stream() -> None:
 def test_a_publisher_may_signal_inside_request() -> None:
     """Rule 3.10; also inside the request for early demand."""
     recorder = Recorder(on_subscribe=lambda: recorder.subscription.request(5))
-    PublisherGuard.insert_between(CountingPublisher(3), recorder, Reports(None).scope)
+    PublisherGuard.insert_between(CountingPublisher(3), recorder, Reports(None).scope.on_violation)
     assert recorder.log == [
         ("on_subscribe",),
         ("on_next", 0),
@@ -344,7 +346,7 @@ def test_a_publisher_that_keeps_the_guard_keeps_no_subscriber(how: str) -> None:
         weakref.ref(recorder),
         ScriptedPublisher(lambda subscriber: subscriber.on_subscribe(CallRecorder())),
     )
-    PublisherGuard.insert_between(publisher, recorder, Reports(None).scope)
+    PublisherGuard.insert_between(publisher, recorder, Reports(None).scope.on_violation)
     guard = publisher.subscriber
     if how == "violation":
         guard.on_next(1)

@@ -313,7 +313,7 @@ async def test_a_violation_and_a_failure_go_to_their_hooks(nursery) -> None:
     """A broken rule goes to one hook, a failure of cleanup to the other."""
     reports = Reports(nursery)
     violation, failure = RuleViolation("broken", rule="1.1"), ValueError("boom")
-    reports.scope.report_violation(violation)
+    report(reports.scope.on_violation, violation)
     reports.scope.report_failure(failure)
     assert (reports.violations, reports.failures) == ([violation], [failure])
 

@@ -5,7 +5,6 @@ May import `penstock.api` and trio. `penstock.streams` has the sources, the sink
 this layer imports none of them.
 """
 
-from penstock.api import printable, text_of
 from penstock.core._arguments import (
     check_count,
     check_function,
@@ -18,7 +17,7 @@ from penstock.core._iterator_lease import IteratorLease, already_subscribed, tak
 from penstock.core._limited_log import LimitedLog, limited_log, place_of
 from penstock.core._parked_task import WOKEN, ParkedTask
 from penstock.core._positioned_stream import PositionedStream
-from penstock.core._publisher_guard import PublisherGuard, ViolationSink
+from penstock.core._publisher_guard import PublisherGuard
 from penstock.core._pump import Pump
 from penstock.core._relay import CountingRelay, ElementRelay, EndedSubscription, Relay
 from penstock.core._scope import (
@@ -63,7 +62,6 @@ __all__ = [
     "SubscriberGuard",
     "TappedRelay",
     "Taps",
-    "ViolationSink",
     "already_subscribed",
     "check_cleanup_timeout",
     "check_count",
@@ -77,9 +75,7 @@ __all__ = [
     "log_violation",
     "name_of",
     "place_of",
-    "printable",
     "report",
     "size_of",
     "take_lease",
-    "text_of",
 ]

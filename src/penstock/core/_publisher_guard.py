@@ -12,19 +12,13 @@ Rules of this file:
 """
 
 from math import inf
-from typing import Protocol, TypeVar
+from typing import TypeVar
 
 from penstock.api import Publisher, RuleViolation, Subscriber, Subscription, add_demand, shown
 from penstock.core._relay import ElementRelay
+from penstock.core._scope import Report, report
 
 T = TypeVar("T")
-
-
-class ViolationSink(Protocol):
-    """Receives a violation when no subscriber is left to receive it; a `Scope` is one."""
-
-    def report_violation(self, error: RuleViolation) -> None:
-        """A foreign object broke a rule and was disconnected."""
 
 
 class PublisherGuard(ElementRelay[T]):
@@ -32,13 +26,13 @@ class PublisherGuard(ElementRelay[T]):
     its subscriber, and the subscription of the pipe.
     """
 
-    __slots__ = ("_outstanding", "_requested_early", "_sink", "max_hold_up")
+    __slots__ = ("_on_violation", "_outstanding", "_requested_early", "max_hold_up")
 
     def __init__(
-        self, subscriber: Subscriber[T], sink: ViolationSink, *, max_hold_up: float = inf
+        self, subscriber: Subscriber[T], on_violation: Report, *, max_hold_up: float = inf
     ) -> None:
         super().__init__(subscriber)
-        self._sink = sink
+        self._on_violation = on_violation
         self._requested_early = 0  # requested before the publisher called on_subscribe
         self._outstanding = 0  # requested of the publisher and not yet signalled
         self.max_hold_up: float = max_hold_up
@@ -49,12 +43,12 @@ class PublisherGuard(ElementRelay[T]):
         cls,
         publisher: Publisher[T],
         subscriber: Subscriber[T],
-        sink: ViolationSink,
+        on_violation: Report,
         *,
         max_hold_up: float = inf,
     ) -> None:
         """Subscribe to `publisher` with a guard before `subscriber`."""
-        guard = cls(subscriber, sink, max_hold_up=max_hold_up)
+        guard = cls(subscriber, on_violation, max_hold_up=max_hold_up)
         subscriber.on_subscribe(guard)
         if guard._subscriber is None:
             return  # cancelled inside on_subscribe: the publisher need not be called at all
@@ -142,7 +136,7 @@ class PublisherGuard(ElementRelay[T]):
         if subscriber is not None:
             subscriber.on_error(violation)
         else:
-            self._sink.report_violation(violation)
+            report(self._on_violation, violation)
 
     def _request(self, upstream: Subscription, n: int) -> None:
         # Counted before the call: the publisher may signal the elements inside request() (rule

@@ -26,7 +26,7 @@ from typing import Any, Final, Protocol, TypeAlias, cast
 
 import trio
 
-from penstock.api import NotAvailable, PublicError, RuleViolation, UsageError, text_of
+from penstock.api import NotAvailable, PublicError, UsageError, text_of
 from penstock.core._arguments import check_function, check_seconds
 from penstock.core._limited_log import limited_log, place_of
 
@@ -83,11 +83,11 @@ class Scope:
         "_nursery",
         "_on_drained",
         "_on_failure",
-        "_on_violation",
         "_tasks",
         "begun",
         "cleanup_timeout",
         "max_hold_up",
+        "on_violation",
         "reader",
     )
 
@@ -108,7 +108,10 @@ class Scope:
         """
         self._nursery = nursery
         self._on_drained = on_drained
-        self._on_violation = on_violation
+        self.on_violation: Report = on_violation
+        """The hook for a foreign object that broke a rule and was disconnected.
+        Give it to `report`.
+        """
         self._on_failure = on_failure or on_violation
         # Each running task, or scope inside this one that has running tasks, and the function
         # that stops it.
@@ -174,12 +177,6 @@ class Scope:
             if self._drained is None:
                 self._drained = trio.lowlevel.ParkingLot()
             await self._drained.park()
-
-    def report_violation(self, error: RuleViolation) -> None:
-        """Pass to the `on_violation` hook that a foreign object broke a rule
-        and was disconnected.
-        """
-        report(self._on_violation, error)
 
     def report_failure(self, error: Exception) -> None:
         """Pass on a failure that no subscriber can receive any more, such as one of cleanup."""

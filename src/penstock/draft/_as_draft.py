@@ -102,7 +102,7 @@ class _DraftPublisherAdapter(DraftPublisher[T]):
             subscriber, self._subscriptions, self._ahead, self._on_violation
         )
         self._subscriptions[id(subscriber)] = adapter
-        PublisherGuard.insert_between(self._publisher, adapter, adapter)
+        PublisherGuard.insert_between(self._publisher, adapter, self._on_violation)
         adapter.accept()
 
     def __repr__(self) -> str:
@@ -256,10 +256,6 @@ class _DraftSubscriptionAdapter(Subscriber[T], DraftSubscription, Generic[T]):
         self._has_ended = True
         if self._is_accepted and self._held_back is None:
             self._finish()
-
-    def report_violation(self, error: RuleViolation) -> None:
-        """Report that the publisher broke a rule after the end; the guard calls it."""
-        report(self._on_violation, error)
 
     # --- the end
 

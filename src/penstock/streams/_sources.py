@@ -322,7 +322,7 @@ class _PublisherSource(Source[T]):
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         scope.begun += 1  # its tasks belong to another scope
         PublisherGuard.insert_between(
-            self._publisher, subscriber, scope, max_hold_up=scope.max_hold_up
+            self._publisher, subscriber, scope.on_violation, max_hold_up=scope.max_hold_up
         )
 
     def __repr__(self) -> str:

@@ -152,7 +152,7 @@ class _Entrance(Source[Any]):
 
     def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
         if self.guard is None:
-            self.guard = PublisherGuard(subscriber, scope)
+            self.guard = PublisherGuard(subscriber, scope.on_violation)
             subscriber.on_subscribe(self.guard)
         else:
             # `retry`, for example. A processor is subscribed by its publisher,
