@@ -107,9 +107,13 @@ class EverydayNames(SphinxDirective):
     def run(self) -> list[nodes.Node]:
         """Called by Sphinx."""
         root, *layers = _packages(self.arguments[0])
-        lines = []
+        # Last: a layer above it may pass on a name of `core`, and is the one that programs import.
+        layers.sort(key=lambda layer: layer.__name__ == f"{root.__name__}.core")
+        lines: list[str] = []
+        listed: set[str] = set()
         for layer in layers:
-            shared = _passed_on(root, layer)
+            shared = [name for name in _passed_on(root, layer) if name not in listed]
+            listed.update(shared)
             if shared:
                 lines += ["", f"From `{layer.__name__}`:", ""]
                 lines += [

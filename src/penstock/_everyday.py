@@ -5,7 +5,6 @@ An everyday name is written once: here, or in the root package if it needs no tr
 type checkers that a name is passed on (PEP 484). At run time each name here is passed on.
 """
 
-from penstock.core import Stream as Stream
 from penstock.draft import MailboxPolicy as MailboxPolicy
 from penstock.draft import as_draft as as_draft
 from penstock.draft import as_modern as as_modern
@@ -32,6 +31,7 @@ from penstock.streams import CallbackSubscriber as CallbackSubscriber
 from penstock.streams import MailboxSubscriber as MailboxSubscriber
 from penstock.streams import SlowPolicy as SlowPolicy
 from penstock.streams import Source as Source
+from penstock.streams import Stream as Stream
 from penstock.streams import Streamable as Streamable
 from penstock.streams import Topic as Topic
 from penstock.streams import TopicStatistics as TopicStatistics
