@@ -12,6 +12,7 @@ from campaigns.bench import (
     _amounts,
     _clients,
     _inprocess,
+    _installed,
     _logs,
     _mixed,
     _network,
@@ -32,6 +33,7 @@ GROUPS = (
     *_observed.GROUPS,
     *_recorded.GROUPS,
     *_plugins.GROUPS,
+    *_installed.GROUPS,
     *_reactivesocket.GROUPS,
     *_logs.GROUPS,
 )

@@ -214,6 +214,31 @@ def penstock_observed(size: int, count: int) -> None:
     _serve_penstock(size, count, raised_limits(), registry=build_registry([Observer()]))
 
 
+def penstock_deployed(size: int, count: int, mode: str) -> None:
+    """Serve with raised limits: `bare`, with all plugins `installed`, or `collecting` metrics."""
+    from _raised import bare_registry, raised_limits
+
+    _serve_penstock(
+        size,
+        count,
+        raised_limits(),
+        registry=bare_registry() if mode == "bare" else None,
+        beside=_collect if mode == "collecting" else None,
+    )
+
+
+async def _collect(server: Any) -> None:
+    """Make a page of metrics each second, as Prometheus asks for one now and then."""
+    import penstock_metrics
+    from prometheus_client import CollectorRegistry, generate_latest
+
+    registry = CollectorRegistry()
+    with penstock_metrics.collect(server, registry=registry):
+        while True:
+            await trio.to_thread.run_sync(generate_latest, registry)
+            await trio.sleep(1)
+
+
 def penstock_recorded(size: int, count: int, detail: str) -> None:
     """Serve with a recorder."""
     from tempfile import TemporaryDirectory
@@ -349,6 +374,7 @@ def _serve_penstock(
     *,
     busy_poll: float | None = None,
     registry: Any = None,
+    beside: Any = None,
 ) -> None:
     from _raised import allocated_bytes, resident_bytes
 
@@ -390,16 +416,23 @@ def _serve_penstock(
         tls=Tls(certificate=certificate) if certificate else None, busy_poll=busy_poll
     )
     _serve(
-        service, "tls" if certificate else "tcp", limits=limits, options=options, registry=registry
+        service,
+        "tls" if certificate else "tcp",
+        beside,
+        limits=limits,
+        options=options,
+        registry=registry,
     )
 
 
-def _serve(service: Any, transport: str = "tcp", **settings: Any) -> None:
+def _serve(service: Any, transport: str = "tcp", beside: Any = None, **settings: Any) -> None:
     from penstock.runtime import serve
 
     async def main() -> None:
         async with serve(service, f"{transport}://127.0.0.1:0", **settings) as server:
             print_ports(int(server.addresses[0].rsplit(":", 1)[1]))
+            if beside is not None:
+                await beside(server)
             await trio.sleep_forever()
 
     trio.run(main)

@@ -9,6 +9,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from penstock.api import Limits
+from penstock.spi import DISABLE, Registry, build_registry
 
 MANY = 1 << 30
 
@@ -37,6 +38,11 @@ def raised_limits() -> Limits:
         control_burst=MANY,
         glitch_burst=MANY,
     )
+
+
+def bare_registry() -> Registry:
+    """Return what penstock offers by itself, without the plugins that are installed."""
+    return build_registry(environ={DISABLE: "all"})
 
 
 def allocated_bytes() -> int:

@@ -7,6 +7,9 @@ from campaigns.bench import _amounts, _pages
 from tests.repo._tree import refuse, text_of
 
 DOCS = Path("docs/explanation")
+NOT_RECORDED = {"deployed-requests", "deployed-streams", "deployed-bulk"}
+"""Tables whose first figures wait for a machine on which nothing else runs."""
+
 RECORDED = _pages.Run.from_json(text_of(DOCS / _pages.FIGURES))
 
 
@@ -23,7 +26,9 @@ def test_the_pages_and_the_plot_are_made_from_the_recorded_figures() -> None:
 
 def test_every_contender_and_every_amount_is_among_the_figures() -> None:
     """A table that lacks a contender could hide the fastest one."""
-    assert {group.key: set(group.contenders(False)) for group in bench.GROUPS} == {
-        key: set(measured.costs) for key, measured in RECORDED.measured.items()
-    }
+    found = {group.key: set(group.contenders(False)) for group in bench.GROUPS}
+    recorded = {key: set(measured.costs) for key, measured in RECORDED.measured.items()}
+    # As a whole table or not at all, and no longer than until its figures are there.
+    assert NOT_RECORDED.isdisjoint(recorded)
+    assert recorded == {key: names for key, names in found.items() if key not in NOT_RECORDED}
     assert set(RECORDED.amounts) == {each.name for each in _amounts.CEILINGS}

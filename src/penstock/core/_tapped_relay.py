@@ -54,13 +54,16 @@ class Taps:
         self._second = second
 
     def elements(self, n: int, size: int, /) -> int:
+        """Let both see elements."""
         self._first.elements(n, size)
         return self._second.elements(n, size)
 
     def returned(self, began: int, /) -> None:
+        """Tell the second one."""
         self._second.returned(began)
 
     def signal(self, kind: SignalKind, n: int = 0, error: BaseException | None = None, /) -> int:
+        """Let both see another signal."""
         self._first.signal(kind, n, error)
         return self._second.signal(kind, n, error)
 
