@@ -25,7 +25,6 @@ from penstock.session import (
 )
 from penstock.session._cancelled_streams import CancelledStreams
 from penstock.session._channel import Outbox
-from penstock.session._demand_ledger import DemandLedger
 from penstock.session._resume import TOKEN
 from penstock.session._states import SendingEvent
 
@@ -58,7 +57,7 @@ def _forget_early_demand(right: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def _replace_demand(_right: Callable[..., Any]) -> Callable[..., Any]:
-    def grant(self: DemandLedger, n: int) -> None:
+    def grant(self: SendingStream, n: int) -> None:
         self.available = n
 
     return grant
@@ -199,7 +198,7 @@ FAULTS: Final = {
         SendingStream, "receive_request", "a late decision", _forget_early_demand
     ),
     "a request replaces what is outstanding": Fault(
-        DemandLedger, "grant", "three requests", _replace_demand
+        SendingStream, "grant", "three requests", _replace_demand
     ),
     "the demand of on_subscribe is sent twice": Fault(
         StreamTables, "_open", "a request inside on_subscribe", _send_demand_twice

@@ -131,11 +131,11 @@ REACHED: dict[str, tuple[str, str]] = {
     ),
     "churn_rate": (IN_SESSION, RATE),
     "idle_subscription_age": (
-        "tests/session/test_idle_timeouts.py",
+        "tests/session/test_watchers.py",
         "test_an_idle_stream_ends_after_idle_subscription_age",
     ),
     "idle_connection": (
-        "tests/session/test_idle_timeouts.py",
+        "tests/session/test_watchers.py",
         "test_a_connection_without_streams_ends_after_idle_connection",
     ),
     "max_hold_up": (
@@ -150,7 +150,7 @@ REACHED: dict[str, tuple[str, str]] = {
     "control_burst": ("tests/session/test_session.py", "test_control_messages_have_a_rate"),
     "control_rate": (IN_SESSION, RATE),
     "outbound_high": (
-        "tests/session/test_element_sender.py",
+        "tests/session/test_sending_elements.py",
         "test_a_peer_that_never_reads_costs_a_fixed_number_of_bytes",
     ),
     "outbound_control": (

@@ -13,8 +13,8 @@ from hypothesis import strategies as st
 from penstock.api import BytesList
 from penstock.core import Scope
 from penstock.session import SendingStream
-from penstock.session._element_sender import longest_and_sum, longest_beside
 from penstock.session._prices import OBJECT_BYTES
+from penstock.session._sending_stream import longest_and_sum, longest_beside
 from penstock.streams import generate
 from penstock.testing import run_virtual
 from tests.session._pair import Pair, ScriptedPublisher, limits_with, open_stream

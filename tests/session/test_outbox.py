@@ -3,7 +3,7 @@ when publishers are asked again.
 """
 
 from penstock.session._channel import Outbox
-from penstock.session._element_sender import share
+from penstock.session._sending_stream import share
 from tests.session._pair import limits_with
 
 

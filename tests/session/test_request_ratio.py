@@ -5,8 +5,7 @@ and each one more costs a token.
 import pytest
 
 from penstock.protocols import rsio
-from penstock.session import ConnectionState
-from penstock.session._demand_ledger import DemandLedger
+from penstock.session import ConnectionState, SendingStream
 from penstock.session._request_ratio import RequestClass, RequestRatio
 from tests.session._pair import RawPeer, ScriptedPublisher, limits_with
 
@@ -18,7 +17,7 @@ def test_a_request_is_paid_free_or_excess_by_the_formula() -> None:
     ratio = RequestRatio()
     ratio.streams = 3
     ratio.requested = 10
-    live = DemandLedger()
+    live = SendingStream(RawPeer().session.channel, 0, "s", 0)
     live.reserved = 8
     weights = [ratio.classify([live]) for _ in range(200)]
     assert weights.count(RequestClass.PAID) == 5 + 2 * 3 + 2

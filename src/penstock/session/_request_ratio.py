@@ -13,15 +13,21 @@
 
 from collections.abc import Iterable
 from enum import Enum
-from typing import Final
-
-from penstock.session._demand_ledger import DemandLedger
+from typing import Final, Protocol
 
 FREE_AT_START: Final = 5
 FREE_PER_STREAM: Final = 2
 # Ten requests for each element are wasteful, and no attack. A test does that 200 times;
 # the bound is twice as high.
 FREE_PER_ELEMENT: Final = 20
+
+
+class HasOutstanding(Protocol):
+    """A sent stream."""
+
+    @property
+    def outstanding(self) -> int:
+        """How many elements are reserved and have not arrived from the publisher."""
 
 
 class RequestClass(Enum):
@@ -50,7 +56,7 @@ class RequestRatio:
         self._late_cancels = 0
         self._paid = self._free = FREE_AT_START
 
-    def classify(self, live: Iterable[DemandLedger]) -> RequestClass:
+    def classify(self, live: Iterable[HasOutstanding]) -> RequestClass:
         """Count a request and return its class.
         `live` are the streams whose reserved elements have not come yet.
         """
