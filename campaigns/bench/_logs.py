@@ -25,7 +25,7 @@ AT_ONCE: Final = 4_000
 GROUP_OF: Final = 64
 TASKS: Final = 64
 """Tasks that append at the same time, 16 elements at a time:
-the rate with group commit as it comes.
+the rate with group commit, of groups of any size.
 """
 
 PLENTY: Final = Retention(max_bytes=2**30)

@@ -201,7 +201,7 @@ def penstock_observed(size: int, count: int) -> None:
 
     from penstock.spi import StreamEnded, StreamOpened, build_registry, hookimpl
 
-    # As in `_observed.py`, whose module this process cannot import.
+    # The same class as in `_observed.py`, whose module this process cannot import.
     class Observer:
         @hookimpl
         def penstock_stream_opened(self, event: StreamOpened) -> None:

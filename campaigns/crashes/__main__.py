@@ -30,7 +30,7 @@ BATCH = 1_000
 """Changes between two reads of the files."""
 
 REST = 97
-"""Of the bits outside of the last group, each one of this many is changed."""
+"""One of this number of bits outside of the last group is changed."""
 
 
 async def kills(folder: Path, times: int, seed: int) -> bool:

@@ -171,7 +171,7 @@ class _Run:
         NETWORK.set(network)
         started = trio.current_time()
         with recording_signals(self._recorders), _recording_logs(self.report.faults):
-            # A run that never ends is a fault, too; the longest scenario takes 120 s.
+            # A run that never ends is also a fault; the longest scenario takes 120 s.
             with trio.move_on_after(1000) as timeout:
                 await self._run_both_sides()
         report = self.report

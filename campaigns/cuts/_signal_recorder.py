@@ -56,7 +56,7 @@ class SignalRecorder(Subscriber[Any], Subscription):
 
     def on_content(self, serializer: str | None, schema: str, /) -> "SignalRecorder":
         """Let the subscriber choose how its elements are read,
-        and stay in front of the chosen subscriber.
+        and stay before the chosen subscriber.
         """
         choose = getattr(self._inner, "on_content", None)
         if choose is not None:

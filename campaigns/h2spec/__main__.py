@@ -54,7 +54,7 @@ SOURCE: Final = "github.com/summerwind/h2spec/cmd/h2spec@latest"
 
 
 def h2spec_in(folder: str) -> str:
-    """Return the path of h2spec; if the machine has none, Go builds it in a folder."""
+    """Return the path of h2spec; if it is not installed, Go builds it in a folder."""
     found = shutil.which("h2spec")
     if found is None:
         environment = {**os.environ, "GOBIN": folder}

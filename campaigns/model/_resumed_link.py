@@ -1,13 +1,13 @@
-"""A link that is lost and resumed: what the runtime does between two links, in steps.
+"""A link that is lost and resumed: the acts of the runtime between two links, in steps.
 
 Rules of this file, which are those of the runtime:
 
 * A loss takes the bytes under way with it; a chunk may have arrived by half. Each side decodes all
   that had arrived before the next link.
 * The server sends on the next link only when the client's first bytes have come.
-  Until then that link may be lost, too.
-* Programs act while there is no link. If a program has closed its session then, no link comes, and
-  the other session ends, too.
+  Until then that link may also be lost.
+* Programs act between two links. If a program has closed its session then, no link comes, and the
+  other session also ends.
 """
 
 from typing import TYPE_CHECKING, Final

@@ -47,7 +47,7 @@ class Script:
     cancels: bool = False
     """The subscriber may cancel, at any time."""
     cancels_inside: int = 0
-    """The number of the element in whose on_next the subscriber cancels; 0 is none."""
+    """The number of the element in whose on_next the subscriber cancels; 0 if it does not."""
     elements: int = 2
     ending: Ending = Ending.COMPLETES
     size: int = 1
@@ -83,7 +83,7 @@ class Scenario:
     resume_bytes: int = 1 << 20
     """Bytes that may be sent and not acknowledged before publishers are held back."""
     from_hello: bool = False
-    """Begins before the handshake; if not, behind it."""
+    """Begins before the handshake; if not, after it."""
     by_message: bool = False
     """A side acts on one message at a time, and calls come between the messages of one chunk."""
     limits: Limits = DEFAULTS

@@ -41,7 +41,7 @@ BEGINNINGS: Final = {"subscribe", "request", "cancel", "close", "cut", "lose"}
 EVERY_MESSAGE: Final = 1 << 62
 
 END: Final = b""
-"""On the link: the peer has closed the transport behind its last bytes."""
+"""On the link: the peer has closed the transport after its last bytes."""
 
 
 class Side:

@@ -70,7 +70,8 @@ STATUS = {
     152: "timeout",
     255: "timeout",
 }
-"""What the exit code of a mutant's tests says. Other codes are those of a worker that crashed."""
+"""The meaning of the exit code of a mutant's tests. Other codes are those of a worker that crashed.
+"""
 
 FOUND = ("killed", "timeout", "crash")
 
@@ -102,7 +103,7 @@ def copy_tree(folder: Path, sources: list[str], tests: list[str]) -> None:
 def mutmut(folder: Path, *arguments: str, seconds: float | None = None) -> str:
     """Run mutmut in `folder`, for at most `seconds`. Return what it prints."""
     command = [sys.executable, "-m", "mutmut", *arguments]
-    # A session of its own: its workers are forks, and all of them end when the time is over.
+    # A new session: its workers are forks, and all of them end when the time is over.
     process = subprocess.Popen(
         command,
         cwd=folder,

@@ -68,7 +68,7 @@ def tls_options(folder: Path) -> TransportOptions:
 
 @attrs.define
 class Figures:
-    """What a run has shown."""
+    """The results of a run."""
 
     kills: int = 0
     stalls: int = 0
@@ -203,7 +203,7 @@ async def _disturb(
 ) -> None:
     for number in range(disturbances):
         # Each second one hits a connection that carries elements again, and the other one hits the
-        # next connection as it comes: often while it is being resumed.
+        # next connection at any time: often while it is being resumed.
         before, connections = dict(figures.elements), proxy.connections
         if number % 2 == 0:
             await _until(

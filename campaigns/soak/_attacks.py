@@ -171,9 +171,7 @@ class Attacks:
 
     @asynccontextmanager
     async def _open(self, source: str) -> AsyncIterator[trio.socket.SocketType]:
-        """Connect without a buffer for what the server sends,
-        and reset the connection at the end.
-        """
+        """Connect without a buffer for the server's bytes, and reset the connection at the end."""
         host, _, port = self.addresses["tcp"].rpartition("//")[2].rpartition(":")
         with trio.socket.socket() as sock:
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)

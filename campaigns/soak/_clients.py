@@ -39,7 +39,7 @@ HANGS_AFTER = 120.0
 
 @dataclass
 class Clients:
-    """The honest clients, by what they do in a round."""
+    """The honest clients, by their acts in a round."""
 
     addresses: list[str]
     files: Certificates

@@ -67,7 +67,7 @@ class Figures(logging.Handler):
 
     def report(self, error: Exception) -> None:
         """Take a call of `on_violation`.
-        A connection that was cut because of the memory budget is no fault of the server.
+        A connection that was cut because of the memory budget is not a fault of the server.
         """
         if isinstance(error, penstock.LimitExceeded):
             return

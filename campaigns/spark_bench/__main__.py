@@ -83,14 +83,14 @@ class _Null:
 
 
 class NullReader(_Null, DataSourceReader):
-    """Of a batch query."""
+    """The reader of a batch query."""
 
     def partitions(self) -> list[InputPartition]:
         return [InputPartition(self._rows // 2)] * 2
 
 
 class NullStreamReader(_Null, DataSourceStreamReader):
-    """Of a streaming query."""
+    """The reader of a streaming query."""
 
     def initialOffset(self) -> dict[str, int]:
         return {"at": 0}

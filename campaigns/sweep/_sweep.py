@@ -90,7 +90,7 @@ def sweep(combination: Combination, seeds: Iterable[int], *, at_most: int | None
 
 def all_pairs() -> Iterator[Combination]:
     """Return combinations of every source with every sink, and of every operator with every sink
-    behind a source that waits.
+    after a source that waits.
     """
     for sink in SINKS:
         yield from (Combination(source, None, sink) for source in SOURCES)

@@ -134,7 +134,7 @@ def test_what_waits_is_called_when_there_is_a_connection() -> None:
 def test_a_client_that_has_given_up_does_not_begin_again(
     end: Callable[[Reconnector], object],
 ) -> None:
-    """What waits is called, and it and all that follows gets the error."""
+    """Waiting calls are made, and they and all later ones get the error."""
     made, seen = reconnector()
     called: list[bool] = []
     made.on_away()
@@ -161,7 +161,7 @@ def test_the_first_attempt_is_made_now() -> None:
 
 
 def test_a_loss_may_be_mended_and_so_may_a_lack_of_room() -> None:
-    """A refusal and a fault are met by the next connection, too."""
+    """The next connection would also meet a refusal and a fault."""
     assert may_reconnect(LOST)
     assert may_reconnect(FULL)
     assert not may_reconnect(REFUSED)

@@ -186,7 +186,7 @@ class Offering(PackedRecorder):
 
 
 def test_a_relay_passes_on_every_optional_method() -> None:
-    """A subscriber behind a relay gets what it would get without one."""
+    """A subscriber gets from a relay what it would get without one."""
     relay, _ = connected(Relay, recorder := Offering())
     relay.on_content("json", "Price")
     relay.on_element_size(2)
@@ -217,7 +217,7 @@ def test_a_subscriber_may_take_its_own_place() -> None:
 
 
 def test_a_subscriber_that_cannot_read_the_elements_may_cancel() -> None:
-    """Then the relay is over, and keeps nobody."""
+    """Then the relay is over, and keeps neither neighbour."""
     relay, calls = connected(Relay, recorder := Offering())
 
     def refuse(serializer: str | None, schema: str) -> Any:
@@ -231,7 +231,7 @@ def test_a_subscriber_that_cannot_read_the_elements_may_cancel() -> None:
 
 
 def test_a_relay_for_each_element_gets_all_of_them_alone() -> None:
-    """In whatever form they come, and none passes by it."""
+    """They may come in any form, and none passes by it."""
     relay, _ = connected(ElementRelay, recorder := Offering())
     relay.on_next_sized([b"ab"], 2)
     relay.on_next_many([b"cd"])

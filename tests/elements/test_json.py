@@ -154,7 +154,7 @@ def test_a_number_is_written_without_plus_and_zeros_in_its_exponent(number: floa
 
 
 def test_a_text_that_looks_like_a_number_is_not_changed() -> None:
-    """Only the number behind it is."""
+    """Only the number after it is."""
     assert SERIALIZER.dumps(['1e+16 \\" 1e-05', 1e16]) == b'["1e+16 \\\\\\" 1e-05",1e16]'
 
 

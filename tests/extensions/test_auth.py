@@ -104,7 +104,7 @@ def test_a_function_that_raises_refuses_and_its_exception_stays_here(error: Exce
     ],
 )
 def test_credentials_that_cannot_be_read_break_the_protocol(body: bytes) -> None:
-    """Cut, too long, with bytes behind them, or with a length that is not the shortest."""
+    """They are cut, too long, followed by bytes, or have a length that is not the shortest."""
     raw = server()
     raw.send(rsio.ExtensionMessage(type=0x42, body=body))
     assert raw.goodbye_reason() == "protocol:auth"
@@ -128,7 +128,7 @@ def test_a_verdict_that_nothing_asked_for_breaks_the_protocol() -> None:
 
 @pytest.mark.parametrize("arrived", ["head", "all"])
 def test_huge_credentials_are_refused_on_their_length(arrived: str) -> None:
-    """Before the body is there, too."""
+    """They are refused also before the body is there."""
     raw = server(preauth_bytes=100)
     whole = rsio.encode(message(Credentials.bearer("x" * 200)))
     raw.send(whole[:4] if arrived == "head" else whole)
@@ -294,7 +294,7 @@ def test_long_credentials_have_a_length_of_two_bytes() -> None:
     assert raw.delegate.principal == 300
 
 
-# --- the server shows credentials, too
+# --- the server also shows credentials
 
 OF_SERVER = Credentials.bearer("lighthouse")
 
@@ -401,7 +401,7 @@ def test_a_client_leaves_a_server_that_shows_no_credentials_in_time() -> None:
 def test_a_server_without_the_extension_is_examined_by_what_the_transport_knows(
     certificate: Any, is_accepted: bool
 ) -> None:
-    """Its certificate, for example; the client has no credentials of its own."""
+    """Its certificate, for example; the client has no credentials itself."""
 
     def by_certificate(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
         return "server" if scheme == "mtls" and peer.certificate is not None and not data else None

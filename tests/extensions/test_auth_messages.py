@@ -28,6 +28,6 @@ def test_golden_bytes(credentials: Credentials, body: str) -> None:
     "body", ["", "01", "01 78", "01 78 01", "01 78 00 00", "81 00 78 00", "ff ff ff ff 7f", "00"]
 )
 def test_a_broken_body_is_told_from_an_empty_field(body: str) -> None:
-    """Cut, with bytes behind it, with a length that is not the shortest, or that is too long."""
+    """It is cut, followed by bytes, or has a length that is not the shortest or is too long."""
     assert decode_credentials(bytes.fromhex(body)) is None
     assert decode_credentials(b"\0\0") == (b"", b"")

@@ -69,7 +69,7 @@ def test_nothing_is_announced_before_a_refusal_and_of_what_is_not_known() -> Non
 
 
 def test_the_subscriber_is_told_before_the_stream_is_accepted() -> None:
-    """And, without an announcement, that there is none."""
+    """Without an announcement it is told that none comes."""
     raw, subscriber = client(streams=2)
     raw.send(content(), rsio.OnSubscribe(subscriber=0), rsio.OnSubscribe(subscriber=1))
     assert subscriber.contents == [("json", "Quote"), (None, ""), (None, "")]
@@ -140,8 +140,8 @@ def test_names_have_the_limit_of_names() -> None:
 
 
 def test_as_many_streams_as_a_connection_has_are_announced_at_once() -> None:
-    """The announcements are no answers that pile up: their number is that of the streams. And
-    they cost the subscriber no token.
+    """The announcements are not answers that pile up: their number is that of the streams. And they
+    cost the subscriber no token.
     """
     pair = Pair(
         limits=limits_with(outbound_control_count=10, control_burst=10, control_rate=1),

@@ -107,7 +107,7 @@ def test_the_owner_of_a_client_is_called_once() -> None:
 
 @pytest.mark.parametrize("body", ["", "80", "8000", "0000", "ffffffffffffffff7f00"])
 def test_a_message_that_cannot_be_read_breaks_the_protocol(body: str) -> None:
-    """Empty, cut, not the shortest, with bytes behind it, or too long."""
+    """The body is empty, cut, not the shortest, followed by bytes, or too long."""
     raw, _ = client()
     raw.send(rsio.ExtensionMessage(type=0x45, body=bytes.fromhex(body)))
     assert raw.goodbye_reason() == "protocol:drain"

@@ -305,7 +305,7 @@ class SeesEnd(Protocol):
 
 
 def check_length_of(active: ActiveExtension) -> Callable[[int, int], None] | None:
-    """Return the `check_length` of `active`, or None if it has none."""
+    """Return the `check_length` of `active`, or None without that method."""
     method: Callable[[int, int], None] | None = getattr(active, "check_length", None)
     return method
 

@@ -146,55 +146,55 @@ class ConvertingSubscriber(BatchingSubscriber, Protocol[T_contra]):
 
 
 def on_next_many_of(subscriber: object) -> Callable[[Sequence[Any]], None] | None:
-    """Return the `on_next_many` of `subscriber`, or None if it has none."""
+    """Return the `on_next_many` of `subscriber`, or None without that method."""
     method: Callable[[Sequence[Any]], None] | None = getattr(subscriber, "on_next_many", None)
     return method
 
 
 def on_next_sized_of(subscriber: object) -> Callable[[Sequence[Any], int], None] | None:
-    """Return the `on_next_sized` of `subscriber`, or None if it has none."""
+    """Return the `on_next_sized` of `subscriber`, or None without that method."""
     method: Callable[[Sequence[Any], int], None] | None = getattr(subscriber, "on_next_sized", None)
     return method
 
 
 def on_element_size_of(subscriber: object) -> Callable[[int], None] | None:
-    """Return the `on_element_size` of `subscriber`, or None if it has none."""
+    """Return the `on_element_size` of `subscriber`, or None without that method."""
     method: Callable[[int], None] | None = getattr(subscriber, "on_element_size", None)
     return method
 
 
 def on_next_packed_of(subscriber: object) -> Callable[[int, bytes], None] | None:
-    """Return the `on_next_packed` of `subscriber`, or None if it has none."""
+    """Return the `on_next_packed` of `subscriber`, or None without that method."""
     method: Callable[[int, bytes], None] | None = getattr(subscriber, "on_next_packed", None)
     return method
 
 
 def takes_runs_of(subscriber: object) -> bool:
-    """Return whether `subscriber` takes runs of elements that are no objects yet."""
+    """Return whether `subscriber` takes runs of elements that are not objects yet."""
     takes_runs: bool = getattr(subscriber, "takes_runs", False)
     return takes_runs
 
 
 def on_content_of(subscriber: object) -> Callable[[str | None, str], Any] | None:
-    """Return the `on_content` of `subscriber`, or None if it has none."""
+    """Return the `on_content` of `subscriber`, or None without that method."""
     method: Callable[[str | None, str], Any] | None = getattr(subscriber, "on_content", None)
     return method
 
 
 def on_fact_of(subscriber: object) -> Callable[[object], None] | None:
-    """Return the `on_fact` of `subscriber`, or None if it has none."""
+    """Return the `on_fact` of `subscriber`, or None without that method."""
     method: Callable[[object], None] | None = getattr(subscriber, "on_fact", None)
     return method
 
 
 def held_of(subscriber: object) -> Callable[[], int] | None:
-    """Return the `held` of `subscriber`, or None if it has none."""
+    """Return the `held` of `subscriber`, or None without that method."""
     method: Callable[[], int] | None = getattr(subscriber, "held", None)
     return method
 
 
 def lender_of(subscriber: object) -> BatchingSubscriber | None:
-    """Return the object that lends its open batch for `subscriber`, or None if there is none."""
+    """Return the object that lends its open batch for `subscriber`, or None without one."""
     lender: BatchingSubscriber | None = getattr(subscriber, "lender", None)
     return lender
 

@@ -185,7 +185,7 @@ def open_wire(settings: EndpointSettings) -> Wire:
         raise ConnectionLost(
             f"the peer disconnected immediately after the connection was opened: {error}"
         ) from error
-    except BaseException:  # an interrupt, too: it is raised again when the socket is closed
+    except BaseException:  # also an interrupt: it is raised again when the socket is closed
         sock.close()
         raise
     return wire
@@ -209,7 +209,7 @@ def _open_tcp(url: Url, deadline: float) -> socket.socket:
         except OSError as error:
             sock.close()
             failures.append(error)
-        except BaseException:  # an interrupt, too: it is raised again when the socket is closed
+        except BaseException:  # also an interrupt: it is raised again when the socket is closed
             sock.close()
             raise
         else:
@@ -225,7 +225,7 @@ def _open_unix(url: Url, options: TransportOptions, deadline: float) -> Wire:
     except OSError as error:
         sock.close()
         raise unreachable(url, error) from error
-    except BaseException:  # an interrupt, too: it is raised again when the socket is closed
+    except BaseException:  # also an interrupt: it is raised again when the socket is closed
         sock.close()
         raise
 

@@ -95,7 +95,7 @@ def _declare(offered: Command, command: argparse.ArgumentParser) -> None:
 
 
 def _no_command(name: str, registry: Registry) -> str:
-    """Return why there is no such command. The plugin that was meant may have been left out."""
+    """Return why the command is unknown. The intended plugin may have been left out."""
     available = ", ".join([*COMMANDS, *registry.commands])
     rivals = registry.contested.get(("command", name))
     why = f"{' and '.join(rivals)} both claim it" if rivals else f"there are: {available}"

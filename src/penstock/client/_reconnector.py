@@ -82,7 +82,7 @@ class Reconnector:
         self._error: Exception | None = None  # set when it has given up
         self._waiting: list[Callable[[], None]] = []
         self.is_away: bool = False
-        """There is no connection for new streams and requests, and one may come."""
+        """New streams and requests have no connection, and one may come."""
 
     # --- events
 
@@ -129,7 +129,7 @@ class Reconnector:
             self._report(ReconnectStage.GIVEN_UP, error=error)
             return self._given_up(error)
         self.on_away()
-        # One more: the attempt that the wait leads to, and not the one that failed.
+        # One more: the attempt that the wait leads to, and not the failed one.
         self._report(ReconnectStage.RETRYING, more=1, wait=seconds, error=error)
         return TryAfter(seconds)
 
@@ -151,7 +151,7 @@ class Reconnector:
             act()
 
     def failure(self) -> Exception | None:
-        """Return the error for what is asked for after the last attempt, None before that."""
+        """Return the error for requests after the last attempt, None before that."""
         if self._error is None:
             return None
         # Any number of tasks may raise it, and an exception that is raised twice collects the

@@ -111,7 +111,7 @@ class Relay(Subscriber[T], Subscription, Generic[T]):
             on_element_size(size)
 
     def on_next_packed(self, count: int, elements: bytes, /) -> None:
-        """Pass packed elements on as they are if the subscriber accepts that, else as a list."""
+        """Pass packed elements on unchanged if the subscriber accepts that, else as a list."""
         on_next_packed = on_next_packed_of(self._subscriber)
         if on_next_packed is None:
             # The elements are bytes: only streams of fixed size are packed, and have no serializer.
@@ -121,7 +121,7 @@ class Relay(Subscriber[T], Subscription, Generic[T]):
 
     @property
     def takes_runs(self) -> bool:
-        """Whether the subscriber takes elements that are no objects yet."""
+        """Whether the subscriber takes elements that are not objects yet."""
         return takes_runs_of(self._subscriber)
 
     def on_content(self, serializer: str | None, schema: str, /) -> Subscriber[Any]:
@@ -232,7 +232,7 @@ class CountingRelay(Relay[T]):
         super().on_next_sized(elements, size)  # without that method they come to `on_next_many`
 
     def on_next_packed(self, count: int, elements: bytes, /) -> None:
-        """Pass packed elements on as they are if the subscriber accepts that, else as a list."""
+        """Pass packed elements on unchanged if the subscriber accepts that, else as a list."""
         if on_next_packed_of(self._subscriber) is not None:
             self._on_elements(count)
         super().on_next_packed(count, elements)

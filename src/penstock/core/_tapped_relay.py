@@ -1,7 +1,7 @@
 """A relay that shows the signals of its stream to a tap: a count, a recorder's rows, or both.
 
 It stands in both directions, so the tap sees requests and the cancel as well. Batches pass whole.
-A stream whose signals nobody reads needs no relay: who makes one asks first.
+A stream whose signals are not read needs no relay: the maker of one asks first.
 """
 
 from collections.abc import Sequence
@@ -69,7 +69,7 @@ class Taps:
 
 
 class TappedRelay(Relay[Any]):
-    """The relay. Its tap may be replaced: who reads a stream may be known only after it began."""
+    """The relay. Its tap may be replaced: a reader may be known only after the stream began."""
 
     __slots__ = ("_early", "_tap")
 
@@ -87,7 +87,7 @@ class TappedRelay(Relay[Any]):
             tap.signal(_REQUEST, self._early)
 
     def pass_by(self) -> Subscriber[Any] | None:
-        """Return the subscriber, to which signals go from now on: nobody reads them.
+        """Return the subscriber, to which signals go from now on: no tap reads them.
 
         This object stays its subscription, and no longer refers to it. None if the stream is over.
         """

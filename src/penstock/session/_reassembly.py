@@ -41,7 +41,7 @@ class StreamWithParts(Protocol):
 
     @property
     def oldest_part_at(self) -> float | None:
-        """When the oldest unfinished element began, or None if there is none."""
+        """When the oldest unfinished element began, or None if every element is finished."""
 
     def on_partial_timeout(self, *, is_silent: bool) -> None:
         """End because an element was unfinished for too long.
@@ -121,7 +121,7 @@ class Reassembly:
 
     @property
     def oldest_at(self) -> float | None:
-        """When the oldest unfinished element began, or None if there is none."""
+        """When the oldest unfinished element began, or None if every element is finished."""
         return min((element.began_at for element in self._elements.values()), default=None)
 
     def begin(self, number: int, now: float, *, is_single_part: bool) -> None:

@@ -369,7 +369,7 @@ class ReceivingStream(Subscription):
 
     @property
     def oldest_part_at(self) -> float | None:
-        """When the oldest unfinished element began, or None if there is none."""
+        """When the oldest unfinished element began, or None if every element is finished."""
         return None if self._parts is None else self._parts.oldest_at
 
     # --- inside

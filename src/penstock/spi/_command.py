@@ -24,7 +24,7 @@ class Command:
     """For ``penstock NAME --help``."""
 
     arguments: Callable[[argparse.ArgumentParser], None]
-    """Declares the arguments. Called only if this command is the one that the user runs."""
+    """Declares the arguments. Called only if the user runs this command."""
 
     run: Callable[[argparse.Namespace], Awaitable[int]]
     """Runs the command on trio, and returns the exit status. SIGINT and SIGTERM cancel it."""

@@ -47,7 +47,7 @@ _CLASSES: Final[dict[type, tuple[type, ...]]] = {
     kinds.TypedDictType: (dict,),
     kinds.RawType: (msgspec.Raw,),
 }
-"""The classes of the elements of a type. A type that is not here has the class of its own."""
+"""The classes of the elements of a type. A type that is not here is its own class."""
 
 _QUALIFIERS: Final = {typing.Required, typing.NotRequired, typing.Final, typing.ClassVar}
 
@@ -113,7 +113,7 @@ def element_type(kind: Any) -> ElementType:
 
 
 def bare_type(kind: Any) -> Any:
-    """Return the type behind a NewType, a ``type X = ...`` statement, or Required and Final."""
+    """Return the type that a NewType, a ``type X = ...`` statement, or Required and Final wrap."""
     while True:
         if get_origin(kind) in _QUALIFIERS:
             kind = get_args(kind)[0]

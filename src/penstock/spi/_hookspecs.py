@@ -125,8 +125,8 @@ def penstock_commands() -> Iterable[Command]:  # type: ignore[empty-body]  # a s
 def penstock_reads() -> Iterable[Fact]:  # type: ignore[empty-body]  # a specification
     """Facts that the plugin reads from statistics, and that are kept for it only. Since 0.1.
 
-    Called once for each registry. A fact is kept from then on, also while nobody asks for it: so
-    it is right when it is asked for the first time.
+    Called once for each registry. A fact is kept from then on, also before the plugin asks for it:
+    so it is right when it is asked for the first time.
     """
 
 

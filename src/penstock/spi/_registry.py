@@ -120,7 +120,7 @@ class Registry:
     """Reports to the observers among the plugins."""
 
     reads: frozenset[Fact] = frozenset()
-    """The facts that a plugin reads: what nobody reads is not kept."""
+    """The facts that a plugin reads. Other facts are not kept."""
 
     plugins: tuple[PluginReport, ...]
     """Every plugin that was found, penstock's own first."""

@@ -107,7 +107,7 @@ class PublisherStatistics:
 
     seconds: float = 0.0
     """The durations of those that have ended since `statistics()` was called for the first time,
-    added up: before that nobody reads them, and a clock costs more than all the other numbers.
+    added up: before that they are not read, and a clock costs more than all the other numbers.
     """
 
 
@@ -244,5 +244,6 @@ class ServerStatistics:
 
     publishers: Mapping[str, PublisherStatistics] = attrs.field(factory=dict)
     """What each publisher of the service has done, by the name or pattern under which it is
-    offered; requests whose data is no name are under "". Empty if no plugin has `Fact.PUBLISHERS`.
+    offered; requests whose data is not a name are under "". Empty if no plugin has
+    `Fact.PUBLISHERS`.
     """

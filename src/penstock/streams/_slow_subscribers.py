@@ -2,9 +2,9 @@
 bound on how long one of them may hold up the others.
 
 A subscriber that requests nothing stops a publisher that goes at the pace of the slowest. Inside
-one process that is the program's own choice: there is no bound unless the publisher sets one. A
-subscriber at the other end of a network is a stranger: if the publisher sets no bound, it has that
-of its scope, `Scope.max_hold_up`.
+one process that is the program's own choice: the publisher waits without a bound unless it sets
+one. A subscriber at the other end of a network is a stranger: if the publisher sets no bound, it
+has that of its scope, `Scope.max_hold_up`.
 """
 
 import enum

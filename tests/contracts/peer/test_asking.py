@@ -89,7 +89,7 @@ async def test_a_stream_is_opened_once(shell: Shell, served: Served) -> None:
 async def test_failures_of_the_peer_are_raised_where_the_program_waits(
     shell: Shell, served: Served
 ) -> None:
-    """An unknown name is a refusal; the publisher's error comes behind its elements."""
+    """An unknown name is a refusal; the publisher's error comes after its elements."""
     async with shell.connect(served.url) as peer:
         async with peer.subscribe("nowhere") as stream:
             with pytest.raises(Rejected, match="no such publisher"):
@@ -115,7 +115,7 @@ async def test_a_request_that_is_given_up_is_cancelled_there(shell: Shell, serve
 
 @over_each_shell
 async def test_leaving_a_stream_stops_its_publisher(shell: Shell, served: Served) -> None:
-    """Also if the body raises."""
+    """The body may leave it by raising."""
     served.stopped.clear()
     async with shell.connect(served.url) as peer:
         async with peer.subscribe("forever") as stream:

@@ -293,8 +293,8 @@ async def test_a_refusal_is_raised_from_the_block_too(shell: Shell, served: Serv
 
 @over_each_shell
 async def test_nothing_is_left_of_a_block(shell: Shell, served: Served) -> None:
-    """An exception of the body leaves it as it is; the server has no peer any more, and a peer that
-    was left is over.
+    """An exception of the body leaves it unchanged; the server has no peer any more, and a peer
+    that was left is over.
     """
     async with shell.connect(served.url) as peer:
         await peer.wait_accepted()

@@ -135,7 +135,7 @@ async def test_after_the_last_attempt_all_that_is_asked_for_fails(shell: Shell) 
 
 @over_each_shell
 async def test_leaving_ends_the_attempts_to_reconnect(shell: Shell) -> None:
-    """The server is gone for good: the block is left at once, and nothing is tried again behind it."""
+    """The server is gone for good: the block is left at once, and nothing is tried again after it."""
     slowly = Reconnect(first=60.0, most=60.0, chance=lambda: 1.0)
     with serving() as served:
         async with shell.connect(served.url, reconnect=slowly) as peer:

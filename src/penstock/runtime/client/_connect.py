@@ -50,7 +50,7 @@ def connect(url: str, **options: Unpack[ConnectOptions]) -> AbstractAsyncContext
     # All checks are made at the call, and not when the block is entered:
     # the traceback shows the line of the mistake.
     parsed = parse_url(url)
-    # First: the registry may import many plugins.
+    # Checked first: the registry may import many plugins.
     check_permitted(parsed, options.get("transports"))
     check_whole(parsed, url)
     service = options.pop("service", None)

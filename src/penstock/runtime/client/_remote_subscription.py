@@ -1,4 +1,4 @@
-"""One subscription to a publisher behind a URL, over one connection after another.
+"""One subscription to the publisher of a URL, over one connection after another.
 
 Rules of this file:
 
@@ -63,7 +63,7 @@ class RemotePublisher(Protocol):
 
 
 class RemoteSubscription(CountingRelay[Any]):
-    """One subscription to a publisher behind a URL, over one connection after another."""
+    """One subscription to the publisher of a URL, over one connection after another."""
 
     __slots__ = (
         "_outstanding",

@@ -52,7 +52,7 @@ class Watched(Protocol):
         """True if the stream has ended."""
 
     def show(self, tap: StreamTap | None, /) -> None:
-        """Show the signals to `tap` from now on, or to nobody."""
+        """Show the signals to `tap` from now on, or to no tap."""
 
 
 class ConnectionEvents:
@@ -355,7 +355,7 @@ class StreamReport:
 
 
 class ObservedStream(TappedRelay):
-    """The relay of a stream of the peer. If nobody reads the stream, signals pass by it."""
+    """The relay of a stream of the peer. If no tap reads the stream, signals pass by it."""
 
     __slots__ = ()
 

@@ -99,7 +99,7 @@ class IncomingRequests:
         publishers: PublisherTable | None,
         on_violation: Report,
     ) -> None:
-        """`publishers` counts the streams of each publisher; None if nobody reads that."""
+        """`publishers` counts the streams of each publisher; None if no plugin reads that."""
         places = SessionSlots(session, batcher)
         self._service = service
         self._session = session

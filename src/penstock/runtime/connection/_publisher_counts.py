@@ -1,12 +1,13 @@
-"""Streams by publisher: plain numbers, kept as streams begin and end, and read when somebody asks.
+"""Streams by publisher: plain numbers, kept while streams begin and end, and read when a plugin
+asks.
 
 Rules of this file:
 
 * The numbers are kept only if a plugin of the registry reads them (`penstock.spi.Fact.PUBLISHERS`).
-  Without such a plugin there is no object of this file.
+  Without such a plugin no object of this file exists.
 * A stream has no object here: the streams of one publisher share one. An end costs one call.
 * A duration needs a clock, which costs as much as all the rest. So durations are added up from the
-  first time on that somebody reads.
+  first time on that a plugin reads.
 * A label is the name or pattern under which the service offers a publisher, and never a name that
   a peer has chosen. So there are as many labels as the service has names, and one for requests
   without a name.
@@ -90,7 +91,7 @@ class PublisherCounts:
 
 
 class _Timing:
-    """Whether durations are added up. An object of its own: else a circle of references."""
+    """Whether durations are added up. It is a separate object: else a circle of references."""
 
     __slots__ = ("now",)
 

@@ -358,7 +358,7 @@ class ObservedAnswer(AnswerStream):
         self, batcher: SendBatcher, channel: Channel, stream_id: int, tap: StreamTap
     ) -> None:
         super().__init__(batcher, channel, stream_id)
-        self._tap: StreamTap | None = tap  # None after the end, and if nobody reads
+        self._tap: StreamTap | None = tap  # None after the end, and without a reader
 
     @property
     def is_over(self) -> bool:

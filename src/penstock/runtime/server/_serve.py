@@ -566,7 +566,7 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     def _adopt(self, connection: Connection, *, door: ListeningAddress) -> str | None:
         """Serve a connection that is part of an attended one.
-        Return the reason if there is no place for it.
+        Return the reason if it is refused.
         """
         if self._accepting.cancel_called:
             return SHUTDOWN

@@ -52,7 +52,8 @@ OnEnd: TypeAlias = Callable[[Outcome, BaseException | None], None]
 
 Observe: TypeAlias = Callable[[str], OnEnd | None]
 """Called for each stream that is opened, with the name or pattern of its publisher; returns what is
-called when it has ended, or None if nobody wants to know."""
+called when it has ended, or None if no plugin wants to know.
+"""
 
 
 class FoundStream:
@@ -69,7 +70,7 @@ class FoundStream:
         self.serializer: Serializer | None = serializer
         """None for bytes, which are sent unchanged."""
         self.pattern: str = publication.pattern
-        """Its name or pattern; empty for a request whose data is no name."""
+        """Its name or pattern; empty for a request whose data is not a name."""
         self.is_single: bool = is_single
         """True if the first element is the whole answer."""
 

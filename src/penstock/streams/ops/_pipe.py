@@ -62,7 +62,7 @@ def pipe(source: Streamable[Any], /, *operators: Operator[Any, Any]) -> Source[A
     the first operator first.
 
     An operator is any function from a source to a source. Those of penstock are also methods of a
-    source. Inside `pipe` mypy takes the parameter of a lambda for Any, and the elements behind it
+    source. Inside `pipe` mypy takes the parameter of a lambda for Any, and the elements after it
     too: it infers each argument by itself. In a chain of methods, ``as_source(numbers).map(lambda
     n: n + 1)``, mypy and pyright know both. A named function with annotations is known in both
     forms.
