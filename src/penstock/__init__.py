@@ -3,6 +3,7 @@
 The layers, from the lowest up; each folder is a layer and is imported through its ``__init__``:
 
 * `penstock.api`: the vocabulary: the four interfaces, demand, every exception.
+* `penstock.reader`: the reader's end of a stream, without I/O and without trio.
 * `penstock.core`: what streams rest on: scopes own tasks, a pump pulls an iterator, guards.
 * `penstock.streams`: streams inside one process: sources, `subscribe`, sinks, topics. The operators
   are `penstock.streams.ops`.

@@ -2,9 +2,22 @@
 
 import pytest
 
-from penstock.api import NoElement
+from penstock.api import NoElement, Subscription
 from penstock.client import AnswerBuffer
-from tests.client.test_stream_buffer import Requests
+
+
+class Requests(Subscription):
+    """Records what is requested."""
+
+    def __init__(self) -> None:
+        self.requested: list[int] = []
+        self.is_cancelled = False
+
+    def request(self, n: int, /) -> None:
+        self.requested.append(n)
+
+    def cancel(self, /) -> None:
+        self.is_cancelled = True
 
 
 def test_one_element_is_requested_and_kept() -> None:

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import pytest
 
 from penstock.api import ConnectionLost, Limits, Rejected
-from penstock.client import AnswerBuffer, StreamBuffer
+from penstock.client import AnswerBuffer
+from penstock.reader import StreamBuffer
 from tests.client._settings import HELLO, endpoint
 
 FOREVER = b"\xff" * 8 + b"\x7f"
@@ -37,7 +38,7 @@ def test_most_messages_of_a_chunk_are_left_for_the_next_call() -> None:
         rounds += 1
         more = made.receive(b"", 0.0, most=1)
     assert rounds >= 2
-    assert buffer.take_batch() == [b"a", b"a"]
+    assert buffer._take_batch() == [b"a", b"a"]
 
 
 def test_a_goodbye_that_is_not_answered_ends_at_its_deadline() -> None:

@@ -5,7 +5,7 @@ from typing import Any
 import pytest
 
 from penstock.api import UsageError
-from penstock.client import AnswerBuffer, request_opening, stream_opening
+from penstock.client import AnswerBuffer, ClientStream, request_opening, stream_opening
 from tests.client._settings import HELLO, endpoint, settings
 
 
@@ -34,7 +34,7 @@ def test_a_stream_is_opened_with_its_first_demand() -> None:
     opening = stream_opening(
         settings(), "a", kind=None, demand=100, serializer=None, window_bytes=None
     )
-    opening.open(made, opening.buffer(settings().limits))
+    ClientStream(opening, settings().limits)._subscribe_to(made)
     assert bytes(made.take()) == bytes.fromhex("1001610008")
 
 
@@ -44,7 +44,7 @@ def test_places_stand_in_the_name_until_the_peer_has_the_extension() -> None:
     after.receive(bytes.fromhex("02000104"), 0.0)
     for made in (before, after):
         opening = stream_opening(settings(), "a", demand=1, start=500, stop="latest")
-        opening.open(made, opening.buffer(settings().limits))
+        ClientStream(opening, settings().limits)._subscribe_to(made)
     assert b"a?start=500&stop=latest" in before.take()
     assert bytes(after.take()) == bytes.fromhex("46 05 00 03 f4 03 02 10 01 61 00 01")
 

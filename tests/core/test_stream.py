@@ -17,6 +17,7 @@ from penstock.api import (
 )
 from penstock.core import DEFAULT_DEMAND, Stream
 from penstock.core import _stream as module
+from penstock.reader import _stream_buffer
 from penstock.testing import ManualPublisher, run_virtual
 from tests.core._foreign import CallRecorder, boom
 from tests.core._helpers import quiet, raised_by
@@ -27,7 +28,8 @@ class Clock:
 
     def __init__(self, monkeypatch) -> None:
         self.now = 100.0
-        monkeypatch.setattr(module, "_now", lambda: self.now)
+        for each in (module, _stream_buffer):
+            monkeypatch.setattr(each, "_now", lambda: self.now)
 
 
 @pytest.fixture
@@ -403,7 +405,7 @@ async def test_a_stream_without_waiting_elements_is_asked_cheaply(monkeypatch) -
         raise AssertionError("an iterator was copied")
 
     stream, publisher = opened()
-    monkeypatch.setattr(module, "copy", refuse)
+    monkeypatch.setattr(_stream_buffer, "copy", refuse)
     assert stream.held() == 0
     publisher.emit(1, 2)
     assert [await anext(stream), await anext(stream)] == [1, 2]

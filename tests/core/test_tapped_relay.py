@@ -6,8 +6,8 @@ from typing import Any
 from penstock.api import Positions, SignalKind, Subscriber, Subscription
 from penstock.core import (
     EndedSubscription,
-    PositionedStream,
     SignalCounter,
+    Stream,
     TappedRelay,
     Taps,
     size_of,
@@ -229,7 +229,7 @@ def test_only_bytes_have_a_size() -> None:
 
 def test_a_fact_passes_and_is_no_signal() -> None:
     """The subscriber learns it, if it takes facts; the tap does not see it."""
-    stream: PositionedStream[bytes] = PositionedStream()
+    stream: Stream[bytes] = Stream()
     stage, rows, _ = _tapped(stream)
     stage.on_fact(Positions(500))
     assert stream.position == 500

@@ -42,7 +42,7 @@ AIO = "aio starts no thread"
 API = "api imports the standard library only"
 BLOCKING = "blocking runs no event loop"
 CIRCLES = "No circles of imports"
-CLIENT = "client does no I/O"
+CLIENT = "client and reader do no I/O"
 IN_PROCESS = "core, streams and logs import nothing of the network"
 NO_TRIO = "The clients without trio import nothing that runs on it"
 KIT = "penstock does not depend on the test kit"
@@ -74,6 +74,9 @@ FAULTS = [
     Fault("penstock/client", "from penstock.logs import RingLog", NO_TRIO),
     Fault("penstock/client", "from penstock.aio import connect", LAYERS),
     Fault("penstock/client", "import socket", CLIENT),
+    Fault("penstock/reader", "import trio", NO_TRIO),
+    Fault("penstock/reader", "import asyncio", CLIENT),
+    Fault("penstock/reader", "from penstock.spi import Serializer", LAYERS),
     Fault("penstock/client", "import asyncio", CLIENT),
     Fault("penstock/client", "from penstock.runtime import connect", LAYERS),
     Fault("penstock/api", "import trio", API),

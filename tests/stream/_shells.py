@@ -17,11 +17,12 @@ import trio
 from trio.testing import wait_all_tasks_blocked
 
 from penstock import aio, blocking
-from penstock.api import UNBOUNDED, Limits, Positions, StreamTimeout
+from penstock.api import Limits, Positions, StreamTimeout
 from penstock.client import StreamOpening
-from penstock.core import PositionedStream, Stream
+from penstock.core import Stream
+from penstock.reader import StreamBuffer
 from penstock.runtime.connection import RemoteOpening
-from penstock.spi import Serializer
+from penstock.spi import Serializer, load_elements
 from penstock.streams import Source, open_into
 from penstock.testing import ManualPublisher, run_virtual
 
@@ -116,11 +117,16 @@ async def _ended(read: Callable[[], Awaitable[Any]]) -> Any:
 class _Attached(Source[Any]):
     """A source that subscribes to a publisher without guards."""
 
-    def __init__(self, publisher: ManualPublisher, window: int | None) -> None:
+    def __init__(
+        self, publisher: ManualPublisher, loader: Serializer | None, window: int | None
+    ) -> None:
         self._publisher = publisher
+        self._loader = loader
         self._window = window
 
     def attach(self, subscriber: Any, scope: Any = None) -> None:
+        if self._loader is not None:
+            subscriber.load_with(partial(load_elements, self._loader))
         if self._window is not None:
             subscriber.count_bytes(self._window, LARGEST)
         self._publisher.subscribe(subscriber)
@@ -138,8 +144,7 @@ class OnTrio(Shell):
     def block(
         self, publisher: ManualPublisher, demand: int, loader: Serializer | None, window: int | None
     ) -> Any:
-        stream: Stream[Any] = PositionedStream(demand=demand)
-        return open_into(stream, _Attached(publisher, window))
+        return open_into(Stream[Any](demand=demand), _Attached(publisher, loader, window))
 
     async def attempt(self, read: Callable[[], Any], meanwhile: Act | None) -> Any:
         result: list[Any] = []
@@ -172,7 +177,7 @@ class RemoteOnTrio(OnTrio):
     def block(
         self, publisher: ManualPublisher, demand: int, loader: Serializer | None, window: int | None
     ) -> Any:
-        source: Any = _Attached(publisher, window)
+        source: Any = _Attached(publisher, loader, window)
         return RemoteOpening(source, demand)
 
 
@@ -209,27 +214,28 @@ class _AioHost(_Host):
         """Do nothing."""
 
 
-class _Opening(StreamOpening):
-    """A subscription. Its stream has no window if none is given."""
-
-    def buffer(self, limits: Limits) -> Any:
-        buffer: Any = super().buffer(limits)
-        if not self.window_bytes:
-            buffer.window, buffer._spare, buffer._unrenewed = None, 0, 0
-            buffer._slice_size = max(1, buffer._demand // 2) if buffer._demand else UNBOUNDED
-        return buffer
-
-
 def _opening(demand: int, loader: Serializer | None, window: int | None) -> StreamOpening:
-    return _Opening("name", demand, loader, window or 0, goes_on=False)
+    return StreamOpening("name", demand, loader, window or 0, goes_on=False)
 
 
-class _OfClient(Shell):
-    def window_of(self, stream: Any) -> Any:
-        return stream._buffer.window
+class _MayCountBytes(StreamBuffer[Any]):
+    """A stream that has a window of bytes only if its opening has one."""
+
+    __slots__ = ()
+
+    def count_bytes(self, most: int, largest: int) -> Any:
+        return super().count_bytes(most, largest) if most else None
 
 
-class OnAsyncio(_OfClient):
+class _AioStream(_MayCountBytes, aio.Stream[Any]):
+    """As a program gets it."""
+
+
+class _BlockingStream(_MayCountBytes, blocking.Stream[Any]):
+    """As a program gets it."""
+
+
+class OnAsyncio(Shell):
     """A stream of `penstock.aio`."""
 
     name = "aio"
@@ -243,7 +249,7 @@ class OnAsyncio(_OfClient):
     def block(
         self, publisher: ManualPublisher, demand: int, loader: Serializer | None, window: int | None
     ) -> Any:
-        return aio.Stream(_AioHost(publisher), _opening(demand, loader, window))
+        return _AioStream(_AioHost(publisher), _opening(demand, loader, window))
 
     async def attempt(self, read: Callable[[], Any], meanwhile: Act | None) -> Any:
         task = asyncio.ensure_future(_ended(read))
@@ -273,17 +279,20 @@ class _BlockingHost(_Host):
 
     meanwhile: Act | None = None
 
-    def open_stream(self, opening: StreamOpening, buffer: Any, timeout: float | None) -> None:
-        opening.open(self.endpoint, buffer)  # type: ignore[arg-type]  # it subscribes
+    def open_stream(self, subscribe_to: Callable[[Any], None], timeout: float | None) -> None:
+        subscribe_to(self.endpoint)
 
     def take(
         self, take: Callable[[], Any], is_readable: Callable[[], bool], timeout: float | None
     ) -> Any:
-        while (taken := take()) is None:
+        taken = take()
+        if taken is None and not is_readable():
             meanwhile, self.meanwhile = self.meanwhile, None
-            if meanwhile is None:
+            if meanwhile is not None:
+                meanwhile()
+            if not is_readable():
                 raise StreamTimeout("an element did not come in time")
-            meanwhile()
+            taken = take()
         return taken
 
     def attend(self, act: Callable[..., Any], *arguments: Any, **options: Any) -> Any:
@@ -303,7 +312,7 @@ class AwaitedBlock:
         self._block.__exit__(*error)
 
 
-class Blocking(_OfClient):
+class Blocking(Shell):
     """A stream of `penstock.blocking`."""
 
     name = "blocking"
@@ -318,7 +327,7 @@ class Blocking(_OfClient):
         self, publisher: ManualPublisher, demand: int, loader: Serializer | None, window: int | None
     ) -> Any:
         self._host = _BlockingHost(publisher)
-        return AwaitedBlock(blocking.Stream(self._host, _opening(demand, loader, window), None))
+        return AwaitedBlock(_BlockingStream(self._host, _opening(demand, loader, window), None))
 
     async def attempt(self, read: Callable[[], Any], meanwhile: Act | None) -> Any:
         self._host.meanwhile = meanwhile

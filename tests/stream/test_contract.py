@@ -4,6 +4,7 @@ that of `penstock.aio`, that of `penstock.blocking`.
 
 import gc
 import weakref
+from collections.abc import Sequence
 from typing import Any
 
 import pytest
@@ -13,10 +14,15 @@ from hypothesis import strategies as st
 from penstock.api import (
     UNBOUNDED,
     IllegalDemand,
+    PluginError,
+    ProtocolError,
     RuleViolation,
     StreamState,
     UsageError,
 )
+from penstock.reader import StreamBuffer
+from penstock.reader._stream_buffer import FEW_WAITING, LOADED_BYTES, MOST_LOADED
+from penstock.spi import Serializer
 from penstock.testing import ManualPublisher
 from tests.stream._shells import (
     END,
@@ -447,10 +453,7 @@ async def test_a_batch_continues_where_reading_by_element_stopped(shell: Shell) 
     async with shell.open(publisher, demand=8) as stream:
         arrive(publisher, range(8))
         assert await shell.next(stream) == 0  # a slice of 4 is being read, and 3 of it are left
-        got = []
-        while len(got) < 7:
-            got += await shell.batch(stream)
-        assert got == [1, 2, 3, 4, 5, 6, 7]
+        assert await shell.batch(stream) == [1, 2, 3, 4, 5, 6, 7]
         publisher.emit(8)
         assert await shell.next(stream) == 8
 
@@ -812,6 +815,146 @@ async def test_a_failure_that_was_raised_is_not_kept(shell: Shell) -> None:
         assert failure() is None
 
 
+# --- elements that a serializer loads
+
+
+class Spy(Serializer):
+    """Loads texts, and notes how many at a time. It refuses "bad", and returns None for "none"."""
+
+    name = "spy"
+
+    def __init__(self) -> None:
+        self.loaded: list[int] = []
+
+    def dumps(self, element: object, /) -> bytes:
+        return str(element).encode()
+
+    def loads(self, data: bytes, /) -> object:
+        if data == b"bad":
+            raise ProtocolError("this is bad")
+        return None if data == b"none" else data.decode()
+
+    def loads_many(self, elements: Sequence[bytes], /) -> list[Any]:
+        self.loaded.append(len(elements))
+        return super().loads_many(elements)
+
+
+@of_each_stream
+async def test_elements_are_loaded_when_the_reader_takes_them(shell: Shell) -> None:
+    """As bytes they cost the collector nothing. A batch has at most MOST_LOADED elements."""
+    publisher, spy = ManualPublisher(), Spy()
+    async with shell.open(publisher, demand=1024, loader=spy) as stream:
+        arrive(publisher, [b"x"] * 600)
+        publisher.emit(b"y")
+        assert (spy.loaded, stream.statistics().buffered, stream.held()) == ([], 601, 601)
+        publisher.complete()
+        sizes = [len(await shell.batch(stream)) for _ in range(3)]
+        assert sizes == spy.loaded == [MOST_LOADED, MOST_LOADED, 601 - 2 * MOST_LOADED]
+        assert await shell.batch(stream) is END
+        assert stream.statistics().taken == 601
+
+
+@of_each_stream
+async def test_elements_are_loaded_for_a_reader_by_element(shell: Shell) -> None:
+    """In order, and at most half of the demand at a time."""
+    publisher, spy = ManualPublisher(), Spy()
+    async with shell.open(publisher, demand=100, loader=spy) as stream:
+        arrive(publisher, [str(number).encode() for number in range(100)])
+        publisher.complete()
+        assert await shell.all(stream) == [str(number) for number in range(100)]
+        assert spy.loaded == [50, 50]
+
+
+@of_each_stream
+async def test_few_long_elements_are_loaded_at_a_time(shell: Shell) -> None:
+    """The bytes bound how long other tasks wait. The first element that exceeds them is loaded."""
+    publisher = ManualPublisher()
+    async with shell.open(publisher, loader=Spy()) as stream:
+        long, longer = b"x" * (LOADED_BYTES // 4), b"y" * (2 * LOADED_BYTES)
+        arrive(publisher, [long] * 11 + [longer] * 2)
+        publisher.complete()
+        assert [len(await shell.batch(stream)) for _ in range(4)] == [5, 5, 2, 1]
+
+
+@pytest.mark.parametrize(("bad", "failure"), [(b"bad", ProtocolError), (b"none", PluginError)])
+@pytest.mark.parametrize("completes", [False, True])
+@of_each_stream
+async def test_an_element_that_is_not_loaded_ends_the_stream(
+    shell: Shell, *, bad: bytes, failure: type[Exception], completes: bool
+) -> None:
+    """After those before it, with its position and length.
+    The peer is told, unless it has ended the stream.
+    """
+    publisher = ManualPublisher()
+    async with shell.open(publisher, demand=1024, loader=Spy()) as stream:
+        arrive(publisher, [b"a"] * 300 + [bad] + [b"b"] * 300)
+        if completes:
+            publisher.complete()
+        got: list[str] = await shell.batch(stream)
+        got += await shell.batch(stream)
+        with pytest.raises(failure, match=rf"element 300 \({len(bad)} bytes\)"):
+            await shell.batch(stream)
+        publisher.misbehave("on_next", b"c")
+        now = stream.statistics()
+        assert (got, now.taken, now.buffered) == (["a"] * 300, 300, 0)
+        assert now.state is StreamState.FAILED
+        assert publisher.subscription.cancels == (not completes)
+        assert await shell.next(stream) is END
+
+
+@of_each_stream
+async def test_elements_of_the_slice_are_read_before_the_first_of_a_list_fails(
+    shell: Shell,
+) -> None:
+    """A reader that goes over from elements to batches loses none."""
+    publisher = ManualPublisher()
+    async with shell.open(publisher, demand=8, loader=Spy()) as stream:
+        arrive(publisher, [b"1", b"2", b"3", b"4", b"bad"])
+        assert await shell.next(stream) == "1"
+        assert await shell.batch(stream) == ["2", "3", "4"]
+        with pytest.raises(ProtocolError, match="element 4"):
+            await shell.batch(stream)
+
+
+@of_each_stream
+async def test_a_cancel_while_elements_are_loaded_drops_them(shell: Shell) -> None:
+    """Code of the program may run in `loads`."""
+
+    class Cancels(Spy):
+        def loads(self, data: bytes, /) -> object:
+            StreamBuffer.cancel(stream)
+            return 1
+
+    publisher = ManualPublisher()
+    async with shell.open(publisher, loader=Cancels()) as stream:
+        arrive(publisher, [b"1", b"2"])
+        assert await shell.next(stream) is END
+        now = stream.statistics()
+        assert (publisher.subscription.cancels, now.taken, now.buffered) == (1, 0, 0)
+
+
+@of_each_stream
+async def test_a_reader_that_is_far_behind_gets_all_elements_in_order(shell: Shell) -> None:
+    """More than `FEW_WAITING` wait in a deque:
+    what is left is not copied each time that some of them are loaded.
+    """
+    publisher = ManualPublisher()
+    async with shell.open(publisher, demand=10 * FEW_WAITING, loader=Spy()) as stream:
+        expected = [str(number) for number in range(3 * FEW_WAITING)]
+        arrive(publisher, [each.encode() for each in expected])
+        got = [*await shell.batch(stream)]
+        waiting = stream._arrived
+        got += await shell.batch(stream)
+        assert stream._arrived is waiting
+        arrive(publisher, [b"more"])
+        publisher.complete()
+        now = stream.statistics()
+        assert (now.taken, now.buffered) == (len(got), len(expected) + 1 - len(got))
+        while (batch := await shell.batch(stream)) is not END:
+            got += batch
+        assert got == [*expected, "more"]
+
+
 # --- over a connection: memory and types
 
 
@@ -844,4 +987,19 @@ async def test_memory_of_a_stream_without_a_size_is_refused(shell: Shell) -> Non
         with pytest.raises(
             UsageError, match=r"no fixed size: read it by element, or by batches\(\)"
         ):
+            await shell.buffer(stream)
+
+
+@of_remote_streams
+async def test_packed_elements_are_loaded_with_the_serializer(shell: Shell) -> None:
+    """Their size is that of the bytes, so there is no memory of them to read."""
+    publisher = ManualPublisher()
+    async with shell.open(publisher, loader=Spy()) as stream:
+        publisher.subscription.signal("on_element_size", 2)
+        publisher.subscription.signal("on_next_packed", 2, b"aabb")
+        assert stream.element_size == 0
+        assert await shell.batch(stream) == ["aa", "bb"]
+        assert await shell.buffer(stream) is WAITS
+        publisher.subscription.signal("on_next_packed", 2, b"aabb")
+        with pytest.raises(UsageError, match="no fixed size"):
             await shell.buffer(stream)

@@ -18,7 +18,8 @@ from penstock_tck import SubscriberVerification
 
 import penstock
 from penstock.api import Subscriber, Subscription
-from penstock.client import Endpoint, StreamBuffer, StreamEnd, endpoint_settings
+from penstock.client import Endpoint, endpoint_settings
+from penstock.reader import StreamBuffer
 from penstock.spi import parse_url
 
 # The module is imported: the kit would also collect its class here.
@@ -130,22 +131,29 @@ class _ReadBuffer(SubscriberVerification):
         self.env.nursery.start_soon(self.read, self.buffer)
         return self.buffer
 
-    async def taken(self, buffer, take):
+    async def readable(self, buffer):
+        """Wait. Return whether there is an element; raise the failure of the stream."""
         while True:
             await trio.lowlevel.checkpoint()
-            part = take()
-            if part is not None:
-                return part
+            if not buffer._arrived:
+                buffer._renew()
+            if buffer._arrived:
+                return True
+            if buffer._is_readable:
+                failure = buffer._take_failure()
+                if failure is not None:
+                    raise failure
+                return False
             woken = trio.Event()
-            buffer.wake = woken.set
+            buffer._reader = woken.set
             await woken.wait()
 
     async def read(self, buffer):
         try:
-            while True:
-                for element in await self.taken(buffer, buffer.take_slice):
+            while await self.readable(buffer):
+                buffer._take_slice()
+                for element in buffer._slice:
                     self.saw_next(element)
-        except StreamEnd:
             if buffer.statistics().state is not penstock.StreamState.CANCELLED:
                 self.saw_complete()
         except (ValueError, penstock.RuleViolation) as error:
@@ -182,10 +190,9 @@ class BufferReadInBatches(_ReadBuffer):
 
     async def read(self, buffer):
         try:
-            while True:
-                for element in await self.taken(buffer, buffer.take_batch):
+            while await self.readable(buffer):
+                for element in buffer._take_batch():
                     self.saw_next(element)
-        except StreamEnd:
             if buffer.statistics().state is not penstock.StreamState.CANCELLED:
                 self.saw_complete()
         except (ValueError, penstock.RuleViolation) as error:

@@ -9,7 +9,7 @@
             print(element)
 
 It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.client`, `penstock.session`,
-`penstock.spi` and `penstock.api`.
+`penstock.reader`, `penstock.spi` and `penstock.api`.
 """
 
 from penstock.aio._connect import connect

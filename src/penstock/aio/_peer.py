@@ -20,7 +20,6 @@ from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, PenstockError, UsageError
 from penstock.client import (
-    DEFAULT_DEMAND,
     NOW,
     AnswerBuffer,
     EndpointSettings,
@@ -33,6 +32,7 @@ from penstock.client import (
     request_opening,
     stream_opening,
 )
+from penstock.reader import DEFAULT_DEMAND
 from penstock.session import own_copy
 from penstock.spi import PeerIdentity, PeerStatistics
 

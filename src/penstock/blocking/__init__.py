@@ -10,7 +10,7 @@ no trio, no asyncio, no thread.
             print(batch)
 
 It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.client`, `penstock.session`,
-`penstock.spi` and `penstock.api`.
+`penstock.reader`, `penstock.spi` and `penstock.api`.
 """
 
 from penstock.blocking._connect import connect

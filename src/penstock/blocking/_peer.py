@@ -11,9 +11,8 @@ from typing import Any, ParamSpec, TypeVar, Unpack, overload
 from penstock.api import ConnectionLost
 from penstock.blocking._connection import Connection, connect_once
 from penstock.blocking._guard import OneThread
-from penstock.blocking._stream import Stream, read_batches
+from penstock.blocking._stream import RunStream, Stream, read_batches
 from penstock.client import (
-    DEFAULT_DEMAND,
     NOW,
     AnswerBuffer,
     Endpoint,
@@ -22,8 +21,6 @@ from penstock.client import (
     Reconnector,
     RunOptions,
     SerializerOrName,
-    StreamBuffer,
-    StreamOpening,
     StreamOptions,
     TryAfter,
     raise_refusal,
@@ -31,6 +28,7 @@ from penstock.client import (
     request_opening,
     stream_opening,
 )
+from penstock.reader import DEFAULT_DEMAND
 from penstock.session import own_copy
 from penstock.spi import PeerIdentity, PeerStatistics
 
@@ -201,9 +199,9 @@ class Peer:
         of `subscribe`.
         """
         refuse_unknown("runs()", options, {"demand", "timeout", *RunOptions.__annotations__})
-        opening = stream_opening(self.settings, publisher, demand=demand, in_runs=True, **options)
+        opening = stream_opening(self.settings, publisher, demand=demand, **options)
         # Not a generator function itself: a mistake in the arguments is raised at the call.
-        return read_batches(Stream(self, opening, timeout))
+        return read_batches(RunStream(self, opening, timeout))
 
     # --- requests
 
@@ -275,32 +273,32 @@ class Peer:
 
     # --- for streams and for the block
 
-    def open_stream(
-        self, opening: StreamOpening, buffer: StreamBuffer, timeout: float | None
-    ) -> None:
-        """Open a stream as soon as the connection is there and has room."""
+    def open_stream(self, subscribe_to: Callable[[Endpoint], None], timeout: float | None) -> None:
+        """Subscribe as soon as the connection is there and has room."""
         with self._guard:
             connection = self._current()
             connection.wait_until(
                 lambda: connection.endpoint.has_room, _deadline(timeout), "room to subscribe"
             )
-            connection.attend(opening.open, connection.endpoint, buffer)
+            connection.attend(subscribe_to, connection.endpoint)
             connection.attend(connection.flush)
 
     def take(
         self, take: Callable[[], T | None], is_readable: Callable[[], bool], timeout: float | None
-    ) -> T:
-        """Return what `take` returns, as soon as that is not None. Raises what `take` raises."""
+    ) -> T | None:
+        """Return what `take` returns. If that is None, wait until the stream is readable, and
+        call `take` again.
+        """
         with self._guard:
             connection = self._connection
-            deadline = _deadline(timeout)
-            while True:
-                # Before the wait and after it: to take may request more elements.
+            taken = connection.attend(take)
+            # Also after the second call: to take may request more elements.
+            connection.attend(connection.flush)
+            if taken is None and not is_readable():
+                connection.wait_until(is_readable, _deadline(timeout), "an element")
                 taken = connection.attend(take)
                 connection.attend(connection.flush)
-                if taken is not None:
-                    return taken
-                connection.wait_until(is_readable, deadline, "an element")
+            return taken
 
     def attend(self, act: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
         """Call `act`, which changes the connection, and send what it has queued."""

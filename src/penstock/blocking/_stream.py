@@ -1,12 +1,14 @@
 """The elements of one subscription, for a program that blocks while it waits for them."""
 
-from collections.abc import Callable, Generator, Iterator
+from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from types import TracebackType
-from typing import Any, Generic, ParamSpec, Protocol, TypeVar
+from typing import Any, ParamSpec, Protocol, TypeVar
 
-from penstock.api import ConnectionLost, StreamStatistics, UsageError
-from penstock.client import EndpointSettings, StreamBuffer, StreamCut, StreamEnd, StreamOpening
+from penstock.api import ConnectionLost, UsageError
+from penstock.client import ClientStream, Endpoint, EndpointSettings, StreamOpening
+from penstock.reader import RunBuffer
 from penstock.session import own_copy
 
 T = TypeVar("T")
@@ -19,34 +21,33 @@ class StreamHost(Protocol):
 
     settings: EndpointSettings
 
-    def open_stream(
-        self, opening: StreamOpening, buffer: StreamBuffer, timeout: float | None
-    ) -> None:
-        """Open a stream."""
+    def open_stream(self, subscribe_to: Callable[[Endpoint], None], timeout: float | None) -> None:
+        """Subscribe as soon as the connection is there and has room."""
 
     def take(
         self, take: Callable[[], R | None], is_readable: Callable[[], bool], timeout: float | None
-    ) -> R:
-        """Return what `take` returns, as soon as that is not None."""
+    ) -> R | None:
+        """Return what `take` returns.
+        If that is None, wait until the stream is readable, and call `take` again.
+        """
 
     def attend(self, act: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
         """Call `act`, which changes the connection."""
 
 
-class Stream(AbstractContextManager["Stream[T]"], Generic[T]):
-    """A stream of the peer: a ``with`` block, in which it is iterated by element, by `batches`
-    or by `buffers`.
+class Stream(ClientStream[T], AbstractContextManager["Stream[T]"]):
+    """A stream of the peer: a ``with`` block, in which it is iterated by element, by `batches` or
+    by `buffers`.
 
-    A failure of the publisher is raised from the iteration, and completion ends the loop.
-    Leaving the block cancels.
+    A failure of the publisher is raised from the iteration, and completion ends the loop. Leaving
+    the block cancels.
     """
 
     def __init__(self, peer: StreamHost, opening: StreamOpening, timeout: float | None) -> None:
+        super().__init__(opening, peer.settings.limits)
         self._peer = peer
-        self._opening = opening
         self._timeout = timeout
         self._is_opened = False
-        self._buffer = opening.buffer(peer.settings.limits)
 
     def __enter__(self) -> "Stream[T]":
         if self._is_opened:
@@ -54,7 +55,7 @@ class Stream(AbstractContextManager["Stream[T]"], Generic[T]):
                 "this subscription was opened before; call subscribe() again for another one"
             )
         self._is_opened = True
-        self._peer.open_stream(self._opening, self._buffer, self._timeout)
+        self._open()
         return self
 
     def __exit__(
@@ -68,102 +69,74 @@ class Stream(AbstractContextManager["Stream[T]"], Generic[T]):
     # --- reading
 
     def __iter__(self) -> Generator[T, None, None]:
-        """Iterate over the elements. A wait that is longer than `timeout` raises StreamTimeout;
-        then you may iterate again.
+        """Iterate over the elements.
+        A wait that is longer than `timeout` raises StreamTimeout; then you may iterate again.
         """
-        buffer = self._buffer
-        while True:
-            yield from buffer.current  # first what an earlier loop has left
-            part = self._take(buffer.take_slice)
-            if part is None:
-                return
-            buffer.current = iter(part)
+        yield from self._slice  # first what an earlier loop has left
+        while self._read(self._take_slice):
+            yield from self._slice
 
     def batches(self) -> Iterator[list[T]]:
-        """Iterate over lists of all elements that have arrived, never empty.
-        The fastest way to read.
+        """Iterate over lists of all elements that have arrived, never empty. The fastest way to
+        read.
+
+        With a serializer a list has up to 256 elements: they are loaded when they are taken.
         """
-        left = [*self._buffer.current]
-        if left:
-            yield left
-        while (batch := self._take(self._buffer.take_batch)) is not None:
+        while (batch := self._read(self._take_batch)) is not None:
             yield batch
 
     def buffers(self) -> Iterator[bytes]:
-        """Iterate over packed elements as memory:
-        each time all that has arrived, a whole number of elements, and never empty.
+        """Iterate over packed elements as memory: each time all that has arrived, a whole number of
+        elements, and never empty.
 
         For publishers with a fixed ``element_size``; others raise UsageError from the iteration.
         """
-        while (piece := self._take(self._buffer.take_buffer)) is not None:
+        self._in_pieces = True
+        while (piece := self._read(self._take_buffer)) is not None:
             yield piece
 
     # --- steering
 
     def request(self, n: int) -> None:
-        """Request `n` more elements, on a stream with ``demand=0``. Raises IllegalDemand; or
-        UsageError if the demand is automatic.
-        """
-        self._peer.attend(self._buffer.request, n)
+        self._peer.attend(super().request, n)
 
     def cancel(self) -> None:
-        """Stop the stream now: buffered elements are dropped and iteration ends.
-        Leaving the block does the same.
-        """
-        self._peer.attend(self._buffer.cancel)
-
-    # --- facts
-
-    @property
-    def position(self) -> int | None:
-        """The position of the element that the reader gets next; None if the publisher has no
-        positions, or they are not known yet.
-
-        Store it with the results of the elements before,
-        and subscribe with it as ``start`` to go on.
-        """
-        return self._buffer.position
-
-    @property
-    def element_size(self) -> int:
-        """The size of every element in bytes, or 0 if sizes differ;
-        known after the publisher has accepted.
-        """
-        return self._buffer.element_size
-
-    def statistics(self) -> StreamStatistics:
-        """Return the state, the counts, and whether the stream is starved of demand."""
-        return self._buffer.statistics()
-
-    def __repr__(self) -> str:
-        return repr(self._buffer)
+        self._peer.attend(super().cancel)
 
     # --- inside
 
-    def _take(self, take: Callable[[], R | None]) -> R | None:
+    def _read(self, take: Callable[[], R]) -> R | None:
         """Return what `take` returns once it need not wait; None at the end of the stream."""
         if not self._is_opened:
             raise UsageError(
-                "this stream is not open; read it inside of its block: with peer.subscribe(…) as "
-                "stream"
+                "this stream is not open; read it inside of its block: "
+                "with peer.subscribe(…) as stream"
             )
         while True:
-            try:
-                return self._peer.take(take, lambda: self._buffer.is_readable, self._timeout)
-            except StreamEnd:
-                return None
-            except StreamCut:
+            taken = self._peer.take(
+                partial(self._try, take), lambda: self._is_readable, self._timeout
+            )
+            if taken is not None or self._has_ended():
+                return taken
+            if self._is_cut and not self._arrived:
                 self._go_on()
+
+    def _open(self) -> None:
+        self._peer.open_stream(self._subscribe_to, self._timeout)
 
     def _go_on(self) -> None:
         """Subscribe over the next connection."""
         try:
-            self._peer.open_stream(self._opening, self._buffer, self._timeout)
+            self._open()
         except ConnectionLost as error:  # no further attempt is made
-            self._buffer.fail(own_copy(error))
+            self._fail(own_copy(error))
 
 
-def read_batches(stream: Stream[Any]) -> Generator[list[Any], None, None]:
+class RunStream(RunBuffer, Stream[Sequence[Any]]):
+    """A stream of the peer that is read in runs, by `batches`."""
+
+
+def read_batches(stream: Stream[T]) -> Generator[list[T], None, None]:
     """Open `stream`, and yield its batches. Closing the generator cancels."""
     with stream:
         yield from stream.batches()

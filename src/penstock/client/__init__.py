@@ -2,14 +2,15 @@
 
 The options and settings of `connect`, what a side offers to its peer (a server asks these as well),
 and when a client connects again. For `penstock.blocking` and `penstock.aio` one connection: a
-session with its deadlines and its output, the consumer's end of a stream, the publishers of the
-client. The owner of an `Endpoint` reads and writes the transport and reads the clock.
+session with its deadlines and its output, the streams and the publishers of the client. The owner
+of an `Endpoint` reads and writes the transport and reads the clock.
 
 May import `penstock.protocols`, `penstock.elements`, `penstock.extensions` and the layers below
 them, attrs and the standard library. It imports no trio, and neither sockets nor asyncio.
 """
 
 from penstock.client._answer import AnswerBuffer
+from penstock.client._client_stream import ClientStream
 from penstock.client._dialects import (
     check_resume,
     check_transport,
@@ -53,7 +54,6 @@ from penstock.client._own_registry import own_registry
 from penstock.client._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
 from penstock.client._reconnector import NOW, GiveUp, Reconnector, TryAfter, may_reconnect
 from penstock.client._reports import Report, log_failure, report
-from penstock.client._run_buffer import RunBuffer
 from penstock.client._settings import (
     ClientSettings,
     EndpointSettings,
@@ -62,18 +62,16 @@ from penstock.client._settings import (
     endpoint_settings,
     registry_of,
 )
-from penstock.client._stream_buffer import DEFAULT_DEMAND, StreamBuffer, StreamCut, StreamEnd
-from penstock.client._stream_place import StreamPlace
 from penstock.client._unknown_options import NoOptions, refuse_unknown
 
 __all__ = [
     "BURST",
-    "DEFAULT_DEMAND",
     "NOW",
     "TURN_SECONDS",
     "AnswerBuffer",
     "Authenticate",
     "ClientSettings",
+    "ClientStream",
     "ConnectOptions",
     "ConnectionOptions",
     "Endpoint",
@@ -87,15 +85,10 @@ __all__ = [
     "Reconnector",
     "Report",
     "RequestOpening",
-    "RunBuffer",
     "RunOptions",
     "SerializerOrName",
-    "StreamBuffer",
-    "StreamCut",
-    "StreamEnd",
     "StreamOpening",
     "StreamOptions",
-    "StreamPlace",
     "Then",
     "TrioOptions",
     "TryAfter",

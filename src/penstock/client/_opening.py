@@ -6,14 +6,11 @@ from typing import Any, Final, Unpack
 
 import attrs
 
-from penstock.api import ByteWindow, Limits, Model, PositionedName, UsageError, shown
+from penstock.api import Limits, Model, PositionedName, UsageError, shown
 from penstock.client._answer import AnswerBuffer
 from penstock.client._endpoint import Endpoint
 from penstock.client._options import StreamOptions
-from penstock.client._run_buffer import RunBuffer
 from penstock.client._settings import EndpointSettings
-from penstock.client._stream_buffer import StreamBuffer
-from penstock.client._stream_place import StreamPlace
 from penstock.client._unknown_options import refuse_unknown
 from penstock.session import target_of
 from penstock.spi import Serializer, encode_payload, load_answer, resolve_serializer
@@ -31,25 +28,7 @@ class StreamOpening:
     loader: Serializer | None
     window_bytes: int
     goes_on: bool
-    in_runs: bool = False
-    """The stream is read in runs."""
-
-    def open(self, endpoint: Endpoint, buffer: StreamBuffer) -> None:
-        """Subscribe over a connection, or go on over the next one.
-        Call it when the outbox has room.
-        """
-        endpoint.subscribe(
-            buffer.place.next_name(buffer.statistics().received), buffer, buffer.window
-        )
-
-    def buffer(self, limits: Limits) -> StreamBuffer:
-        """Return the consumer's end."""
-        window, place = (
-            ByteWindow(self.window_bytes, limits.max_element),
-            StreamPlace(self.name, goes_on=self.goes_on),
-        )
-        kind = RunBuffer if self.in_runs else StreamBuffer
-        return kind(demand=self.demand, loader=self.loader, window=window, place=place)
+    """The stream goes on over the next connection, if its publisher has positions."""
 
 
 @attrs.frozen
@@ -87,22 +66,14 @@ def stream_opening(
     *,
     kind: Any = None,
     demand: int,
-    in_runs: bool = False,
     **options: Unpack[StreamOptions],
 ) -> StreamOpening:
     """Check the arguments of `subscribe`. Raises UsageError."""
     target, window_bytes = checked_stream(name, settings.limits, options)
     loader = resolve_serializer(settings.registry, options.get("serializer"), kind)
-    opening = StreamOpening(
-        target,
-        demand,
-        loader,
-        window_bytes,
-        goes_on=settings.reconnect is not None,
-        in_runs=in_runs,
+    return StreamOpening(
+        target, demand, loader, window_bytes, goes_on=settings.reconnect is not None
     )
-    opening.buffer(settings.limits)  # refuses a demand that is not a number
-    return opening
 
 
 def checked_stream(

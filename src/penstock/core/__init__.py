@@ -1,8 +1,8 @@
 """What streams rest on: scopes own tasks, a pump pulls an iterator, a `Stream` is read, relays and
 guards pass signals on.
 
-May import `penstock.api` and trio. `penstock.streams` has the sources, the sinks and the operators;
-this layer imports none of them.
+May import `penstock.reader`, `penstock.api` and trio. `penstock.streams` has the sources, the sinks
+and the operators; this layer imports none of them.
 """
 
 from penstock.core._arguments import (
@@ -16,7 +16,6 @@ from penstock.core._in_trio import check_in_trio
 from penstock.core._iterator_lease import IteratorLease, already_subscribed, take_lease
 from penstock.core._limited_log import LimitedLog, limited_log, place_of
 from penstock.core._parked_task import WOKEN, ParkedTask
-from penstock.core._positioned_stream import PositionedStream
 from penstock.core._publisher_guard import PublisherGuard
 from penstock.core._pump import Pump
 from penstock.core._relay import CountingRelay, ElementRelay, EndedSubscription, Relay
@@ -33,9 +32,10 @@ from penstock.core._scope import (
     report,
 )
 from penstock.core._signal_counter import SignalCounter
-from penstock.core._stream import DEFAULT_DEMAND, TURN_SECONDS, Stream
+from penstock.core._stream import Stream
 from penstock.core._subscriber_guard import SubscriberGuard
 from penstock.core._tapped_relay import StreamTap, TappedRelay, Taps, size_of
+from penstock.reader import DEFAULT_DEMAND, TURN_SECONDS
 
 __all__ = [
     "CLEANUP_SECONDS",
@@ -50,7 +50,6 @@ __all__ = [
     "IteratorLease",
     "LimitedLog",
     "ParkedTask",
-    "PositionedStream",
     "PublisherGuard",
     "Pump",
     "Relay",

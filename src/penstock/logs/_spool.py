@@ -25,7 +25,7 @@ from penstock.api import (
     UsageError,
     shown,
 )
-from penstock.core import PositionedStream
+from penstock.core import Stream
 from penstock.logs._log import Log
 from penstock.logs._positions import (
     DEFAULT_PARTITION,
@@ -152,7 +152,7 @@ class Spool:
             and latest[self._marks] > self._log.earliest()[self._marks]
         ):
             last = self._log.source(self._marks, latest[self._marks] - 1, latest[self._marks])
-            async with open_into(PositionedStream[bytes](demand=1), last) as stream:
+            async with open_into(Stream[bytes](demand=1), last) as stream:
                 mark = json.loads(await anext(stream))
             self._mark = mark["position"], mark["upstream"]
         if self._mark is not None:
@@ -173,7 +173,7 @@ class Spool:
     async def _write(self, source: Source[bytes], instead_of: Exception | None = None) -> None:
         # Without automatic demand, which is renewed when elements are taken, and not
         # when they are in the log.
-        stream: PositionedStream[bytes] = PositionedStream(demand=0)
+        stream: Stream[bytes] = Stream(demand=0)
         async with open_into(stream, source) as stream:
             stream.request(self._demand)
             async for batch in stream.batches():
@@ -215,7 +215,7 @@ class Spool:
         return f"<Spool of {self._source!r}: {self.appended:,} appended{missed}>"
 
 
-class _FirstSignal(PositionedStream[bytes]):
+class _FirstSignal(Stream[bytes]):
     """A stream that tells when anything has come: where it begins, an element, or its end."""
 
     __slots__ = ("came",)

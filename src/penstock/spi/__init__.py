@@ -71,11 +71,10 @@ from penstock.spi._url_source import ElementSink, SourceOptions, UrlSource
 
 # For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
 # isort: off
-from penstock.spi._element_errors import (
+from penstock.spi._elements import (
     dump_error as dump_error,
     dumped_bytes as dumped_bytes,
-    load_error as load_error,
-    loaded_none as loaded_none,
+    load_elements as load_elements,
 )
 from penstock.spi._payloads import (
     encode_payload as encode_payload,

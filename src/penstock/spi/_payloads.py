@@ -3,7 +3,7 @@
 from typing import Any, Final
 
 from penstock.api import PenstockError, PluginError, ProtocolError, UsageError, shown
-from penstock.spi._element_errors import dumped_bytes
+from penstock.spi._elements import dumped_bytes
 from penstock.spi._registry import Registry
 from penstock.spi._resolve_serializer import resolve_serializer
 from penstock.spi._serializer import Serializer

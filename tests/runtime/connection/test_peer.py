@@ -12,8 +12,7 @@ from penstock.api import ConnectionLost, ProtocolError, StreamState, Subscriptio
 from penstock.core import Stream
 from penstock.elements import JsonSerializer
 from penstock.runtime import Service, connect, serve
-from penstock.runtime.connection import _remote_stream
-from penstock.runtime.connection._peer import Decoder
+from penstock.runtime.connection._decoder import Decoder
 from penstock.testing import ManualSubscriber
 from tests.runtime._services import numbers_service
 
@@ -189,7 +188,7 @@ async def test_leaving_a_stream_checkpoints_unless_its_reader_has_just_waited(
     """Other tasks ran then; a stream with one element should not pay for another pass."""
     now, turns = monotonic(), 0
     monkeypatch.setattr("penstock.core._stream._now", lambda: now)
-    monkeypatch.setattr(_remote_stream, "monotonic", lambda: now + seconds)
+    monkeypatch.setattr("penstock.reader._stream_buffer._now", lambda: now)
 
     class RoundRobin(trio.abc.Instrument):
         def before_task_step(self, task: trio.lowlevel.Task) -> None:
@@ -207,6 +206,7 @@ async def test_leaving_a_stream_checkpoints_unless_its_reader_has_just_waited(
         if to_the_end:
             with pytest.raises(StopAsyncIteration):
                 await anext(stream)
+        now += seconds
         instrument = RoundRobin()
         trio.lowlevel.add_instrument(instrument)
         turns = 0

@@ -33,7 +33,6 @@ from penstock.client import (
 from penstock.core import (
     CLEANUP_SECONDS,
     DEFAULT_DEMAND,
-    PositionedStream,
     Report,
     Scope,
     Stream,
@@ -189,7 +188,7 @@ def subscribe(
     demand: int | None = ...,
     on_violation: Report = ...,
     cleanup_timeout: float = ...,
-) -> AbstractAsyncContextManager[PositionedStream[bytes]]: ...
+) -> AbstractAsyncContextManager[Stream[bytes]]: ...
 @overload
 def subscribe(
     source: Streamable[T],
@@ -232,9 +231,7 @@ def subscribe(
             ("partition", "start", "stop", "demand", "on_violation", "cleanup_timeout"),
         )
         # With a position: `stream.position` is that of the next element of the log.
-        positioned: PositionedStream[bytes] = PositionedStream(
-            demand=DEFAULT_DEMAND if demand is None else demand
-        )
+        positioned: Stream[bytes] = Stream(demand=DEFAULT_DEMAND if demand is None else demand)
         return open_into(
             positioned,
             source.source(**remotely),

@@ -30,7 +30,7 @@ from penstock.api import (
 from penstock.client import check_window
 from penstock.core import Scope
 from penstock.runtime.client._options import RemoteOptions
-from penstock.runtime.connection import Decoder
+from penstock.runtime.connection import decoded
 from penstock.spi import (
     ElementSink,
     Registry,
@@ -124,7 +124,7 @@ class SourceAtUrl(Source[Any]):
         window = None
         if scope.reader is not None:
             window = scope.reader.count_bytes(self._window_bytes, self._options.limits.max_element)
-        decoding = subscriber if self._serializer is None else Decoder(subscriber, self._serializer)
+        decoding = subscriber if self._serializer is None else decoded(subscriber, self._serializer)
         _Sink(decoding, scope, window).start(self._scheme, self._text, self._options)
 
     def __repr__(self) -> str:

@@ -12,7 +12,7 @@ from penstock.runtime.connection._connection import (
     statistics_of,
 )
 from penstock.runtime.connection._context import MemoryHolder, SharedMemory
-from penstock.runtime.connection._decoder import AnnouncedSerializer, Decoder
+from penstock.runtime.connection._decoder import AnnouncedSerializer, decoded
 from penstock.runtime.connection._draining import drain_connection, is_quiet
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._exit_nursery import exit_nursery
@@ -33,7 +33,6 @@ __all__ = [
     "ConnectionEvents",
     "ConnectionSettings",
     "ConnectionTask",
-    "Decoder",
     "Handover",
     "MemoryBudget",
     "MemoryHolder",
@@ -45,6 +44,7 @@ __all__ = [
     "Resumption",
     "SharedMemory",
     "close",
+    "decoded",
     "drain_connection",
     "exit_nursery",
     "is_quiet",

@@ -1,23 +1,23 @@
 """From the bytes of a peer to elements: with the serializer that the program has chosen, or with
-the publisher's announced one.
+the one that the publisher announces.
 
 Rules of this file:
 
 * A publisher is announced before its stream begins, if both sides have the extension *content*. So
-  the choice is made once, before the first element, and a stream of bytes has no object of this
-  file after its acceptance.
+  the choice is made once, before the first element.
+* A stream loads its elements itself, when they are read. So no object of this file stands between
+  it and its peer after the choice.
 * A name that the peer announces selects one of the serializers that are installed here,
   and nothing else.
 """
 
 from collections.abc import Sequence
-from contextlib import suppress
-from types import NoneType
+from functools import partial
 from typing import Any, Final
 
 from penstock.api import Subscriber, Subscription, UsageError, on_next_many_of
 from penstock.core import ElementRelay, Relay
-from penstock.spi import Registry, Serializer, load_error, loaded_none
+from penstock.spi import Registry, Serializer, load_elements
 
 BYTES: Final = "bytes"
 """The serializer that changes nothing."""
@@ -29,6 +29,19 @@ SHOWN_CHARACTERS: Final = 60
 def _shown(name: str | None) -> str:
     # The peer's text: a terminal obeys control characters.
     return ascii((name or "")[:SHOWN_CHARACTERS])
+
+
+def check_announced(chosen: str, announced: str | None) -> None:
+    """Raise UsageError if the publisher announces another serializer than this side has chosen.
+    None: it announces none.
+    """
+    # Bytes may be anything. Only two formats that both are named can contradict each other.
+    if announced not in (None, BYTES, chosen):
+        raise UsageError(
+            f"this side reads the stream with the serializer {chosen!r}, and the publisher "
+            f"announces {_shown(announced)}; leave serializer= and type= out to take what is "
+            "announced, or give serializer='bytes' for the bytes as they are"
+        )
 
 
 class AnnouncedSerializer(Serializer):
@@ -58,7 +71,7 @@ class AnnouncedSerializer(Serializer):
         # Bytes say nothing about their format, so the program's own choice stays.
         if name is None or (name == BYTES and self.otherwise is not None):
             return self.otherwise
-        # `penstock cat` shows texts unchanged: its rules say which names stay bytes.
+        # `penstock cat` shows texts as they are: its rules say which names stay bytes.
         if name in self.raw:
             return None
         try:
@@ -78,29 +91,54 @@ class AnnouncedSerializer(Serializer):
         return data if self.otherwise is None else self.otherwise.loads(data)
 
 
+def decoded(
+    subscriber: Subscriber[Any], serializer: Serializer, upstream: Subscription | None = None
+) -> Subscriber[Any]:
+    """Return what takes the bytes of elements for `subscriber`: a stream itself, which loads them
+    when they are read, or a `Decoder`.
+
+    `upstream` is the subscription that the subscriber has already.
+    """
+    load_with = getattr(subscriber, "load_with", None)
+    if load_with is not None:
+        load_with(partial(load_elements, serializer))
+        return subscriber
+    return Decoder(subscriber, serializer, upstream)
+
+
 class AwaitingSerializer(Relay[Any]):
-    """Stands above a subscriber until the stream is announced, or begins without that."""
+    """Placeholder until the serializer is known.
+    Then the subscriber itself, or a `Decoder` above it, takes its place.
+    """
 
-    __slots__ = ("_announced",)
+    __slots__ = ("_serializer",)
 
-    def __init__(self, subscriber: Subscriber[Any], announced: AnnouncedSerializer) -> None:
+    def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
+        """`serializer` is the one that the program has chosen, or an `AnnouncedSerializer`."""
+        if not isinstance(serializer, AnnouncedSerializer):
+            subscriber = decoded(subscriber, serializer)
         super().__init__(subscriber)
-        self._announced = announced
+        self._serializer = serializer
 
     def on_content(self, serializer: str | None, _schema: str, /) -> Subscriber[Any]:
-        """Return the subscriber that takes the place of this one."""
+        """Learn the serializer of the publisher, None if it announces none.
+        Return the subscriber that takes the place of this one.
+        """
         # Forgotten: this object has done its work.
         upstream, subscriber = self._upstream, self._detach()
         if upstream is None or subscriber is None:
             return self  # cancelled meanwhile
+        chosen = self._serializer
         try:
-            found = self._announced.find(serializer)
+            if isinstance(chosen, AnnouncedSerializer):
+                found = chosen.find(serializer)
+                return subscriber if found is None else decoded(subscriber, found, upstream)
+            check_announced(chosen.name, serializer)
         except UsageError as error:
             # Upstream first: the peer is told to stop, and nothing that it sends could be read.
             upstream.cancel()
             subscriber.on_error(error)
-            return subscriber
-        return subscriber if found is None else Decoder.behind(upstream, subscriber, found)
+        return subscriber
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
@@ -111,47 +149,23 @@ class AwaitingSerializer(Relay[Any]):
 
 
 class Decoder(ElementRelay[bytes]):
-    """Turns bytes from the peer into elements. A subscriber with `load_with` gets the bytes, and
-    has them loaded when they are read.
+    """Turns bytes from the peer into elements when they arrive,
+    for a subscriber that does not load them when they are read.
     """
 
-    __slots__ = ("_is_late", "_position", "_serializer")
+    __slots__ = ("_position", "_serializer")
 
-    def __init__(self, subscriber: Subscriber[Any], serializer: Serializer) -> None:
+    def __init__(
+        self,
+        subscriber: Subscriber[Any],
+        serializer: Serializer,
+        upstream: Subscription | None = None,
+    ) -> None:
+        """`upstream` is the subscription that the subscriber has already."""
         super().__init__(subscriber)
+        self._upstream = upstream
         self._serializer = serializer
-        self._position = 0  # of the next element that is loaded
-        load_with = getattr(subscriber, "load_with", None)
-        self._is_late = load_with is not None
-        if load_with is not None:
-            load_with(self.load)
-
-    @classmethod
-    def behind(
-        cls, upstream: Subscription, subscriber: Subscriber[Any], serializer: Serializer
-    ) -> "Decoder":
-        """Return one for a subscriber that has its subscription already: it goes on with that."""
-        decoder = cls(subscriber, serializer)
-        decoder._upstream = upstream  # of this class
-        return decoder
-
-    def on_content(self, serializer: str | None, _schema: str, /) -> Subscriber[Any]:
-        """Compare the serializer of the program with that of the publisher; None if the
-        publisher announces none. Return this object.
-        """
-        subscriber, chosen = self._subscriber, self._serializer.name
-        # Bytes may be anything. Only two formats that both are named can contradict each other.
-        if serializer not in (None, BYTES, chosen) and subscriber is not None:
-            self.cancel()
-            subscriber.on_error(
-                UsageError(
-                    f"this side reads the stream with the serializer {chosen!r}, and the "
-                    f"publisher announces {_shown(serializer)}; leave "
-                    "serializer= and type= out to take what is announced, or give "
-                    "serializer='bytes' for the bytes as they are"
-                )
-            )
-        return self
+        self._position = 0  # of the next element
 
     def on_element_size(self, size: int, /) -> None:
         """Do nothing: it is the size of the bytes, and the subscriber gets other elements."""
@@ -161,10 +175,7 @@ class Decoder(ElementRelay[bytes]):
         subscriber = self._subscriber
         if subscriber is None:
             return
-        if self._is_late:
-            subscriber.on_next(element)
-            return
-        loaded, error = self._load_each((element,))
+        loaded, error = self._load((element,))
         if error is not None:
             subscriber.on_error(error)
         else:
@@ -172,62 +183,23 @@ class Decoder(ElementRelay[bytes]):
 
     def on_next_many(self, elements: Sequence[bytes], /) -> None:
         """Take elements that arrived together."""
-        # One call for the whole decoded run: single calls from here on would undo what the decoder
-        # saved.
-        on_next_many = on_next_many_of(self._subscriber)
-        if on_next_many is None:
+        # One call for the whole run, as it was decoded:
+        # single calls from here on would undo what the decoder saved.
+        subscriber, on_next_many = self._subscriber, on_next_many_of(self._subscriber)
+        if on_next_many is None or subscriber is None:
             for element in elements:
                 self.on_next(element)
             return
-        if self._is_late:
-            on_next_many(elements)
-            return
-        subscriber = self._subscriber
-        loaded, error = self.load(elements)
-        # If one failed, the elements before it are delivered, as with single calls of on_next.
+        loaded, error = self._load(elements)
+        # The elements before one that fails are delivered, as with single calls of on_next.
         if loaded:
             on_next_many(loaded)
-        if error is not None and subscriber is not None:
+        if error is not None:
             subscriber.on_error(error)
 
-    def load(self, elements: Sequence[bytes], /) -> tuple[list[Any], Exception | None]:
-        """Return the loaded elements, and None. If one cannot be loaded, cancel, and return those
-        before it, and its error.
-        """
-        loaded: Any = None
-        # boundary: the serializer may be a plugin. If it raises, or returns no list, or not one
-        # value for each element, the elements are loaded one by one, to find the failing one.
-        with suppress(Exception):
-            loaded = self._serializer.loads_many(elements)
-            # A copy, because an object of a subclass may change behind this call.
-            if type(loaded) is not list and isinstance(loaded, list):
-                loaded = list(loaded)
-        # Types and not `None in loaded`: that compares each element,
-        # and the comparison of a dataclass takes 0.2 us.
-        if (
-            type(loaded) is not list
-            or len(loaded) != len(elements)
-            or NoneType in set(map(type, loaded))
-        ):
-            return self._load_each(elements)
+    def _load(self, elements: Sequence[bytes]) -> tuple[list[Any], Exception | None]:
+        loaded, error = load_elements(self._serializer, elements, self._position)
         self._position += len(loaded)
-        return loaded, None
-
-    def _load_each(self, elements: Sequence[bytes]) -> tuple[list[Any], Exception | None]:
-        loads, loaded, error = self._serializer.loads, [], None
-        for element in elements:
-            try:
-                value = loads(element)
-            except Exception as failure:  # boundary: the serializer may be a plugin
-                error = load_error(failure, self._serializer, self._position, len(element))
-                break
-            # A value that is read as None would break rule 2.13 at the subscriber. So the stream
-            # fails, and names the element.
-            if value is None:
-                error = loaded_none(self._serializer, self._position, len(element))
-                break
-            self._position += 1
-            loaded.append(value)
         if error is not None:
             # The peer is told to stop first: nothing that follows could be read either.
             self.cancel()

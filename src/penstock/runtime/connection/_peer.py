@@ -21,7 +21,7 @@ from penstock.api import (
 from penstock.client import SerializerOrName, StreamOptions, check_name, checked_stream
 from penstock.core import DEFAULT_DEMAND, Scope, Stream, check_in_trio
 from penstock.runtime.connection._connection import ConnectionTask, statistics_of
-from penstock.runtime.connection._decoder import AnnouncedSerializer, AwaitingSerializer, Decoder
+from penstock.runtime.connection._decoder import AnnouncedSerializer, AwaitingSerializer
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._requests import AnswerSubscriber
 from penstock.session import DEMAND_SIZE, check_length, own_copy, target_of, why_unsupported
@@ -446,10 +446,8 @@ class RemoteSource(Source[Any]):
                 self._window_bytes, self._connection.session.channel.limits.max_element
             )
         serializer = self._serializer
-        if isinstance(serializer, AnnouncedSerializer):
+        if serializer is not None:
             subscriber = AwaitingSerializer(subscriber, serializer)
-        elif serializer is not None:
-            subscriber = Decoder(subscriber, serializer)
         self._connection.requests.subscribe(self._publisher, subscriber, window)
 
     def __repr__(self) -> str:

@@ -2,14 +2,14 @@
 reason, and the connection goes on.
 """
 
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Sequence
 from typing import Any
 
 import pytest
 
 from penstock.api import PenstockError, PluginError, ProtocolError, PublisherFailed, UsageError
 from penstock.runtime import Service, connect, serve
-from penstock.spi import Serializer, dumped_bytes, load_error, loaded_none
+from penstock.spi import Serializer, dumped_bytes, load_elements
 
 
 class Broken(Serializer):
@@ -160,10 +160,63 @@ def test_what_dumps_returns_may_be_any_bytes() -> None:
 
 
 def test_the_error_has_the_serializers_own_as_its_cause() -> None:
-    """For a traceback that shows where it was raised."""
+    """For a traceback that shows where it was raised. The elements before it are loaded."""
     cause = ProtocolError("no", reason="limit")
-    error = load_error(cause, Broken(), 7, 100)
-    assert error.__cause__ is cause
+    loaded, error = load_elements(Broken(loads=cause), [b"a", b"b"], 7)
     assert isinstance(error, ProtocolError)
+    assert error.__cause__ is cause
     assert error.reason == "limit"
-    assert isinstance(loaded_none(Broken(), 7, 100), PenstockError)
+    assert (loaded, str(error).startswith("element 7 (1 bytes): ")) == ([], True)
+    loaded, error = load_elements(Broken(loads=None), [b"a"], 7)
+    assert isinstance(error, PenstockError)
+
+
+class Texts(Serializer):
+    """Loads texts."""
+
+    name = "texts"
+
+    def dumps(self, element: object, /) -> bytes:
+        return str(element).encode()
+
+    def loads(self, data: bytes, /) -> object:
+        return data.decode()
+
+
+NO_LISTS_OF_ALL: list[Any] = [
+    [],
+    ["1"],
+    None,
+    5,
+    ("1", "2"),
+    iter(["1", "2"]),
+    ["1", "2", "3"],
+    ["1", None],
+]
+
+
+@pytest.mark.parametrize("returned", NO_LISTS_OF_ALL, ids=lambda each: type(each).__name__)
+def test_a_serializer_that_does_not_return_a_list_of_all_is_asked_for_each_element(
+    returned: Any,
+) -> None:
+    """Its elements must not be lost, and the connection must not end."""
+
+    class Wrong(Texts):
+        def loads_many(self, elements: Sequence[bytes], /) -> list[Any]:
+            return returned  # type: ignore[no-any-return]  # a mistake on purpose
+
+    assert load_elements(Wrong(), [b"1", b"2"], 0) == (["1", "2"], None)
+
+
+def test_a_list_of_a_subclass_is_taken_as_a_list() -> None:
+    """A serializer that loads into a list of its own is not called for each element."""
+
+    class Own(list[Any]):
+        pass
+
+    class Loader(Texts):
+        def loads_many(self, elements: Sequence[bytes], /) -> list[Any]:
+            return Own(["one", "two"])
+
+    loaded, error = load_elements(Loader(), [b"1", b"2"], 0)
+    assert (loaded, type(loaded), error) == (["one", "two"], list, None)
