@@ -11,12 +11,12 @@ import trio
 import trio.testing
 
 from penstock.api import ConnectionLost, Limits, Role, UsageError
+from penstock.client import dialects_at
 from penstock.runtime import Peer, Service
 from penstock.runtime.connection import (
     ConnectionEvents,
     ConnectionSettings,
     ConnectionTask,
-    dialect_factory,
     new_connection,
 )
 from penstock.session import DialectSettings
@@ -33,7 +33,7 @@ class LinkHarness:
     def __init__(self, nursery: trio.Nursery, dialect: str) -> None:
         self.nursery = nursery
         self.registry = build_registry()
-        self.factory = dialect_factory(self.registry, dialect)
+        self.factory = dialects_at(self.registry, parse_url(f"{dialect}+{URL}"))[0]
         self.transport = MemoryTransport()
         self.ends: list[str] = []
         self.told: list[Exception] = []
