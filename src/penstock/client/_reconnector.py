@@ -16,7 +16,7 @@ The policy (`penstock.spi.Reconnect`) has the figures: how often, and how long t
 Rules of this file:
 
 * What ran on a lost connection is not repeated: the peer may have acted on it. It ends with its
-  own error. (A stream whose publisher has positions goes on at its next element: `StreamPlace`.)
+  own error. (A stream whose publisher has positions goes on at its next element: `ClientStream`.)
 * A refusal for good and a fault of a plugin are final at once: the next connection meets them.
 * Only a connection that was open for `Reconnect.healthy` seconds sets the count of attempts back.
 * A client that has given up does not begin again.
