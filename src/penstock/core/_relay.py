@@ -120,6 +120,14 @@ class Relay(Subscriber[T], Subscription, Generic[T]):
             on_next_packed(count, elements)
 
     @property
+    def takes_lists(self) -> bool:
+        """Whether the subscriber gets a list in one call, and not each element by itself."""
+        subscriber = self._subscriber
+        if isinstance(subscriber, Relay):
+            return subscriber.takes_lists
+        return on_next_many_of(subscriber) is not None
+
+    @property
     def takes_runs(self) -> bool:
         """Whether the subscriber takes elements that are not objects yet."""
         return takes_runs_of(self._subscriber)
@@ -180,6 +188,10 @@ class ElementRelay(Relay[T]):
     """A relay whose subclass looks at each element: all of them come through `on_next`."""
 
     __slots__ = ()
+
+    @property
+    def takes_lists(self) -> bool:
+        return False
 
     def on_next_many(self, elements: Sequence[T], /) -> None:
         """Take the elements one by one."""

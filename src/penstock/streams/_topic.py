@@ -16,7 +16,7 @@ Rules of this file:
 """
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from math import inf
 from typing import Any, Final, Generic, TypeVar
@@ -37,6 +37,7 @@ from penstock.api import (
 )
 from penstock.core import (
     DEFAULT_DEMAND,
+    Relay,
     Report,
     Scope,
     SubscriberGuard,
@@ -560,7 +561,7 @@ class _TopicSubscription(Subscription, Generic[T]):
             ):
                 waiting = self._retained or self._buffered
                 count = min(self._demand, len(waiting))
-                on_next_many = on_next_many_of(self._subscriber) if count > 1 else None
+                on_next_many = _list_method(self._subscriber) if count > 1 else None
                 if on_next_many is None:
                     self._spend(1)
                     self._subscriber.on_next(waiting.popleft())
@@ -592,6 +593,14 @@ class _TopicSubscription(Subscription, Generic[T]):
         self._retained = self._buffered = _EMPTY
         self._topic.remove(self)
         return subscriber
+
+
+def _list_method(subscriber: Subscriber[T]) -> Callable[[Sequence[T]], None] | None:
+    # A guard would divide a list. The elements must wait in the topic instead: the subscriber may
+    # end the topic with an error inside one of them, and an error overtakes those that wait.
+    if isinstance(subscriber, Relay) and not subscriber.takes_lists:
+        return None
+    return on_next_many_of(subscriber)
 
 
 def _too_slow(buffer: int) -> SlowSubscriber:
