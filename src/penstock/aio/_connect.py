@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import AbstractAsyncContextManager
 from typing import Any, Unpack
 
-from penstock.aio._peer import OpenConnection, Peer
+from penstock.aio._peer import AsyncioBlock, Peer
 from penstock.client import ConnectOptions, endpoint_settings
 
 
@@ -31,4 +31,4 @@ def connect(
     Raises UsageError for a malformed URL, and ConnectionLost from entering
     if no server answers there.
     """
-    return OpenConnection(endpoint_settings(url, publishers=publishers, **options))
+    return AsyncioBlock(endpoint_settings(url, publishers=publishers, **options))

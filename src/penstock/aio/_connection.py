@@ -36,7 +36,7 @@ _PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PE
 """Both sides have said goodbye."""
 
 
-class Connection(asyncio.Protocol):
+class AsyncioConnection(asyncio.Protocol):
     """One connection."""
 
     endpoint: Endpoint

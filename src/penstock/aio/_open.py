@@ -4,12 +4,12 @@ and the handshake.
 
 import asyncio
 
-from penstock.aio._connection import Connection
+from penstock.aio._connection import AsyncioConnection
 from penstock.client import EndpointSettings, late
 from penstock.spi import Tls, unreachable
 
 
-async def open_connection(settings: EndpointSettings) -> Connection:
+async def open_connection(settings: EndpointSettings) -> AsyncioConnection:
     """Return a new connection. Raises ConnectionLost if no server answers in time, and
     UsageError for bad certificates.
     """
@@ -17,7 +17,7 @@ async def open_connection(settings: EndpointSettings) -> Connection:
     url = settings.url.address
     try:
         async with asyncio.timeout(settings.limits.handshake_timeout):
-            return await _connected(settings, Connection(settings, loop), loop)
+            return await _connected(settings, AsyncioConnection(settings, loop), loop)
     except TimeoutError:
         raise late(settings) from None
     except (OSError, UnicodeError) as error:
@@ -25,8 +25,8 @@ async def open_connection(settings: EndpointSettings) -> Connection:
 
 
 async def _connected(
-    settings: EndpointSettings, connection: Connection, loop: asyncio.AbstractEventLoop
-) -> Connection:
+    settings: EndpointSettings, connection: AsyncioConnection, loop: asyncio.AbstractEventLoop
+) -> AsyncioConnection:
     url, options = settings.url, settings.options
     # Without `happy_eyeballs_delay`: if it is cancelled, asyncio leaves a task of it behind.
     host, port = url.host or "", url.port or 0

@@ -14,7 +14,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, TypeVar, Unpack, overload
 
-from penstock.aio._connection import Connection
+from penstock.aio._connection import AsyncioConnection
 from penstock.aio._open import open_connection
 from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
@@ -43,7 +43,7 @@ class Peer:
     """The other side of a connection. Use it in the event loop that has connected."""
 
     def __init__(
-        self, settings: EndpointSettings, connection: Connection, reconnector: Reconnector
+        self, settings: EndpointSettings, connection: AsyncioConnection, reconnector: Reconnector
     ) -> None:
         self.settings: EndpointSettings = settings
         """The settings of `connect`."""
@@ -181,13 +181,13 @@ class Peer:
 
     # --- for streams and for the block
 
-    async def connection_with_room(self) -> Connection:
+    async def connection_with_room(self) -> AsyncioConnection:
         """Return the connection when it is open and has room."""
         connection = await self._current()
         await connection.wait_until(lambda: connection.endpoint.has_room)
         return connection
 
-    def use(self, connection: Connection) -> None:
+    def use(self, connection: AsyncioConnection) -> None:
         """Go on over that connection."""
         # Replaced before the waiting tasks are woken: they use it at once.
         self._connection = connection
@@ -198,7 +198,7 @@ class Peer:
 
     # --- inside
 
-    async def _current(self) -> Connection:
+    async def _current(self) -> AsyncioConnection:
         if asyncio.get_running_loop() is not self._loop:
             raise UsageError(
                 "this peer belongs to another event loop; connect in the loop, and in the "
@@ -216,11 +216,11 @@ class Peer:
         return self._connection
 
 
-class OpenConnection(AbstractAsyncContextManager[Peer]):
+class AsyncioBlock(AbstractAsyncContextManager[Peer]):
     """The block around a connection."""
 
     _peer: Peer
-    _connection: Connection
+    _connection: AsyncioConnection
 
     def __init__(self, settings: EndpointSettings) -> None:
         self._settings = settings
@@ -260,7 +260,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
 
     # --- inside
 
-    async def _connect(self, decision: TryAfter | GiveUp) -> Connection:
+    async def _connect(self, decision: TryAfter | GiveUp) -> AsyncioConnection:
         """Return a connection, after as many attempts as the policy permits.
         Raises the error of the last one.
         """

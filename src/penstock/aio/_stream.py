@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, Protocol, TypeVar
 
-from penstock.aio._connection import Connection
+from penstock.aio._connection import AsyncioConnection
 from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, UsageError
 from penstock.client import ClientStream, EndpointSettings, StreamOpening
@@ -20,7 +20,7 @@ class StreamHost(Protocol):
 
     settings: EndpointSettings
 
-    async def connection_with_room(self) -> Connection:
+    async def connection_with_room(self) -> AsyncioConnection:
         """Return the connection when it is open and has room."""
 
 
@@ -37,7 +37,7 @@ class Stream(ClientStream[T], AbstractAsyncContextManager["Stream[T]"], AsyncIte
         super().__init__(opening, peer.settings.limits)
         self._peer = peer
         self._is_opened = False
-        self._connection: Connection | None = None
+        self._connection: AsyncioConnection | None = None
 
     async def __aenter__(self) -> "Stream[T]":
         if self._is_opened:

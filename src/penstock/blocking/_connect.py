@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import AbstractContextManager
 from typing import Any, Unpack
 
-from penstock.blocking._peer import OpenConnection, Peer
+from penstock.blocking._peer import BlockingBlock, Peer
 from penstock.client import ConnectOptions, endpoint_settings
 
 
@@ -29,4 +29,4 @@ def connect(
     Raises UsageError for a malformed URL, and ConnectionLost from entering
     if no server answers there.
     """
-    return OpenConnection(endpoint_settings(url, publishers=publishers, **options))
+    return BlockingBlock(endpoint_settings(url, publishers=publishers, **options))

@@ -22,7 +22,7 @@ T = TypeVar("T")
 P = ParamSpec("P")
 
 
-class Connection:
+class BlockingConnection:
     """One connection."""
 
     def __init__(self, settings: EndpointSettings) -> None:
@@ -135,9 +135,9 @@ class Connection:
         self.flush()
 
 
-def connect_once(settings: EndpointSettings) -> Connection:
+def connect_once(settings: EndpointSettings) -> BlockingConnection:
     """Return a new connection. Raises ConnectionLost if no server answers."""
     try:
-        return Connection(settings)
+        return BlockingConnection(settings)
     except TimeoutError:
         raise late(settings) from None

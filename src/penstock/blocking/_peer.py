@@ -9,7 +9,7 @@ from types import TracebackType
 from typing import Any, ParamSpec, TypeVar, Unpack, overload
 
 from penstock.api import ConnectionLost
-from penstock.blocking._connection import Connection, connect_once
+from penstock.blocking._connection import BlockingConnection, connect_once
 from penstock.blocking._guard import OneThread
 from penstock.blocking._stream import RunStream, Stream, read_batches
 from penstock.client import (
@@ -48,7 +48,7 @@ class Peer:
         self._reconnector = Reconnector(
             settings.reconnect, settings.registry.events, str(settings.url)
         )
-        self._connection: Connection = self._connect(NOW)
+        self._connection: BlockingConnection = self._connect(NOW)
 
     # --- facts
 
@@ -322,7 +322,7 @@ class Peer:
 
     # --- inside
 
-    def _current(self) -> Connection:
+    def _current(self) -> BlockingConnection:
         """Return the connection; make it again if it was lost and there is a policy for that.
         Raises the error of the last attempt if no further one is made.
         """
@@ -345,7 +345,7 @@ class Peer:
         reconnector.check()
         return self._connection
 
-    def _connect(self, decision: TryAfter | GiveUp) -> Connection:
+    def _connect(self, decision: TryAfter | GiveUp) -> BlockingConnection:
         """Return a connection, after as many attempts as the policy permits.
         Raises the error of the last one.
         """
@@ -368,7 +368,7 @@ class Peer:
             self._reconnector.on_open()
 
 
-class OpenConnection(AbstractContextManager[Peer]):
+class BlockingBlock(AbstractContextManager[Peer]):
     """The block around a connection."""
 
     def __init__(self, settings: EndpointSettings) -> None:

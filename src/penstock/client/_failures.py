@@ -1,18 +1,18 @@
 """The errors of a connection that was refused, or not opened in time."""
 
 from penstock.api import ConnectionLost, Rejected
-from penstock.client._settings import EndpointSettings
+from penstock.client._settings import ClientSettings
 from penstock.session import own_copy
 
 
-def late(settings: EndpointSettings) -> ConnectionLost:
+def late(settings: ClientSettings) -> ConnectionLost:
     """Return the error for a server that did not answer in time."""
     return ConnectionLost(
         f"{settings.url} did not answer within {settings.limits.handshake_timeout} s"
     )
 
 
-def raise_refusal(reason: Exception | None, settings: EndpointSettings) -> None:
+def raise_refusal(reason: Exception | None, settings: ClientSettings) -> None:
     """Raise a refusal of the peer at the end of a block:
     perhaps nothing was asked for, and no stream would tell.
     """

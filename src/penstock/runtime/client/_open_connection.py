@@ -18,8 +18,8 @@ from types import TracebackType
 import attrs
 import trio
 
-from penstock.api import ConnectionLost, PenstockError, PluginError, Rejected, Role, shown
-from penstock.client import ClientSettings, with_extensions
+from penstock.api import ConnectionLost, PenstockError, PluginError, Role, shown
+from penstock.client import ClientSettings, late, raise_refusal, with_extensions
 from penstock.core import check_in_trio
 from penstock.runtime.client._redial import (
     ClientHandover,
@@ -39,7 +39,7 @@ from penstock.runtime.connection import (
     new_connection,
 )
 from penstock.runtime.service import Service
-from penstock.session import Resume, Resuming, own_copy
+from penstock.session import Resume, Resuming
 from penstock.spi import Connection, Events
 
 
@@ -84,7 +84,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
             if isinstance(error, trio.TooSlowError):
                 # The error of trio would name neither the address nor the limit.
-                raise self._no_answer() from None
+                raise late(self._client) from None
             raise
         return peer
 
@@ -106,11 +106,6 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         # The hello of the protocol has its own, inside the session.
         with trio.fail_after(self._settings.limits.handshake_timeout):
             return await self._open_transport(nursery)
-
-    def _no_answer(self) -> ConnectionLost:
-        return ConnectionLost(
-            f"{self._url} did not answer within {self._settings.limits.handshake_timeout} s"
-        )
 
     async def _open_transport(self, nursery: trio.Nursery) -> Connection:
         transport = self._settings.registry.transport(self._url.transport)
@@ -181,7 +176,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
         except ConnectionLost as lost:
             raise NotNowError(str(lost)) from None
         except trio.TooSlowError:
-            raise NotNowError(str(self._no_answer())) from None
+            raise NotNowError(str(late(self._client))) from None
         # A fault of a plugin, or of the options: each further attempt would meet it.
         except PenstockError as error:
             raise ConnectionLost(str(error)) from error
@@ -236,13 +231,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
             await exit_nursery(self._nursery, raised, on_violation=self._settings.on_violation)
             raise
         await exit_nursery(self._nursery, error, on_violation=self._settings.on_violation)
-        # An exception of the body goes first:
-        # it is nearer to the mistake than the refusal of the connection.
-        reason = self._connection.reason
+        # An exception of the body goes first: it is nearer to the mistake than a refusal.
         # A block that reconnects has tried again. If it gave up, its streams have got the error.
-        if (
-            error is None
-            and isinstance(reason, Rejected)
-            and not (reason.temporary and self._client.reconnect is not None)
-        ):
-            raise own_copy(reason)  # `wait_accepted` may have raised it in a task before
+        if error is None:
+            raise_refusal(self._connection.reason, self._client)

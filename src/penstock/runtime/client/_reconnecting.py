@@ -23,7 +23,7 @@ from typing import Any, Final, cast
 import trio
 
 from penstock.api import ConnectionLost, PenstockError, Rejected
-from penstock.client import NOW, GiveUp, Reconnector, TryAfter
+from penstock.client import NOW, GiveUp, Reconnector, TryAfter, late
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._reopen_after_drain import ReopenAfterDrain, was_moved
 from penstock.runtime.connection import ConnectionTask, Peer, RemoteOpening, RemoteStream, is_quiet
@@ -279,7 +279,7 @@ class ReconnectingConnection(OpenConnection):
             try:
                 return await self._open_in_time(nursery)
             except trio.TooSlowError:
-                error = self._no_answer()
+                error = late(self._client)
             except ConnectionLost as lost:
                 error = lost
             decision = self._reconnector.on_lost(error, opened_at=None, now=trio.current_time())
