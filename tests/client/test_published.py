@@ -6,8 +6,9 @@ from typing import Any
 import pytest
 
 from penstock.api import PublisherFailed, UsageError
-from penstock.client import BURST, TURN_SECONDS, Published, bytes_of, own_registry
+from penstock.client import BURST, Published, bytes_of, own_registry
 from penstock.client._published import check_published, failed_publisher
+from penstock.reader import TURN_SECONDS
 from tests.client._settings import HELLO, endpoint
 
 

@@ -15,9 +15,9 @@ from penstock.api import (
     Subscriber,
     UsageError,
 )
-from penstock.core import DEFAULT_DEMAND, Stream
+from penstock.core import Stream
 from penstock.core import _stream as module
-from penstock.reader import _stream_buffer
+from penstock.reader import DEFAULT_DEMAND, _stream_buffer
 from penstock.testing import ManualPublisher, run_virtual
 from tests.core._foreign import CallRecorder, boom
 from tests.core._helpers import quiet, raised_by

@@ -135,7 +135,6 @@ class ToyDialect:
         """
         self._received_at = self._pinged_at = session.channel.now
         self.due = inf
-        session.channel.deadlines.add(self)
         self._receivers: dict[int, Callable[[int, bytes], None]] = {
             HELLO: self._receive_hello,
             STREAM: self._receive_stream,
@@ -156,6 +155,7 @@ class ToyDialect:
 
     def start(self, now: float) -> None:
         self._received_at = self._pinged_at = now
+        self._session.channel.deadlines.add(self)
         if self._session.channel.role is Role.CLIENT:
             self._greet()
 

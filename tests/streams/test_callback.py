@@ -10,7 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from penstock.api import UNBOUNDED, RuleViolation, Subscriber, UsageError, shown
-from penstock.core import DEFAULT_DEMAND
+from penstock.reader import DEFAULT_DEMAND
 from penstock.streams import CallbackSubscriber
 from penstock.testing import ManualPublisher
 from tests.core._foreign import CallRecorder, boom

@@ -13,7 +13,8 @@ import trio.testing
 from trio.testing import assert_checkpoints
 
 from penstock.api import CleanupTimeout, PublisherStopped, StreamState, Subscriber, UsageError
-from penstock.core import DEFAULT_DEMAND, Scope, Stream
+from penstock.core import Scope, Stream
+from penstock.reader import DEFAULT_DEMAND
 from penstock.streams import Source, generate, subscribe
 from penstock.streams import _open as module
 from penstock.testing import LeakCensus, ManualPublisher, cancel_at_step, run_virtual

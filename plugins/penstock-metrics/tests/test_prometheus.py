@@ -239,7 +239,11 @@ def _record(*patterns: str) -> ServerStatistics:
     and one that is open.
     """
     publisher = PublisherStatistics(
-        streams=1, ended={Outcome.FAILED: 1, Outcome.LOST: 0}, elements=3, bytes=5, seconds=2.0
+        streams=1,
+        ended={Outcome.FAILED: 1, Outcome.LOST: 0},
+        elements=3,
+        element_bytes=5,
+        seconds=2.0,
     )
     none = DirectionStatistics()
     return ServerStatistics(

@@ -18,7 +18,8 @@ from typing import Any, Final, cast
 import attrs
 
 from penstock.aio._publisher import TaskPublisher
-from penstock.client import TURN_SECONDS, Endpoint, EndpointSettings, Then
+from penstock.client import Endpoint, EndpointSettings, Then
+from penstock.reader import TURN_SECONDS
 from penstock.session import ConnectionState, SendingStream
 from penstock.spi import (
     PeerIdentity,

@@ -13,7 +13,8 @@ import asyncio
 from typing import Any
 
 from penstock.api import Subscription, add_demand
-from penstock.client import BURST, TURN_SECONDS, Published, Report, bytes_of, report
+from penstock.client import BURST, Published, Report, bytes_of, report
+from penstock.reader import TURN_SECONDS
 from penstock.session import SendingStream
 
 

@@ -27,7 +27,8 @@ from penstock.cli._screen import Screen
 from penstock.cli._standard_files import check_output
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.cli._transports import permitted_transports, transports_argument
-from penstock.core import DEFAULT_DEMAND, Stream
+from penstock.core import Stream
+from penstock.reader import DEFAULT_DEMAND
 from penstock.runtime import subscribe
 
 MOST_DIGITS: Final = 19

@@ -51,7 +51,7 @@ from penstock.client._options import (
 )
 from penstock.client._outcomes import Then
 from penstock.client._own_registry import own_registry
-from penstock.client._published import BURST, TURN_SECONDS, Published, PublishedIterator, bytes_of
+from penstock.client._published import BURST, Published, PublishedIterator, bytes_of
 from penstock.client._reconnector import NOW, GiveUp, Reconnector, TryAfter, may_reconnect
 from penstock.client._reports import Report, log_failure, report
 from penstock.client._settings import (
@@ -67,7 +67,6 @@ from penstock.client._unknown_options import NoOptions, refuse_unknown
 __all__ = [
     "BURST",
     "NOW",
-    "TURN_SECONDS",
     "AnswerBuffer",
     "Authenticate",
     "ClientSettings",

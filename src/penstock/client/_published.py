@@ -14,14 +14,12 @@ from typing import Any, Final, cast
 import attrs
 
 from penstock.api import PublisherFailed, Subscription, UsageError, add_demand, shown
+from penstock.reader import TURN_SECONDS
 from penstock.session import SendingStream
 from penstock.spi import Registry, Serializer, dumped_bytes, serializer_for
 
 BURST: Final = 1024
 """Elements that are pulled before other publishers get their turn, at most."""
-
-TURN_SECONDS: Final = 0.005
-"""Seconds after which other publishers and the connection get their turn."""
 
 
 @attrs.frozen

@@ -35,13 +35,10 @@ from penstock.core._signal_counter import SignalCounter
 from penstock.core._stream import Stream
 from penstock.core._subscriber_guard import SubscriberGuard
 from penstock.core._tapped_relay import StreamTap, TappedRelay, Taps, size_of
-from penstock.reader import DEFAULT_DEMAND, TURN_SECONDS
 
 __all__ = [
     "CLEANUP_SECONDS",
-    "DEFAULT_DEMAND",
     "LOG",
-    "TURN_SECONDS",
     "WOKEN",
     "ChildScope",
     "CountingRelay",

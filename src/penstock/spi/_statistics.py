@@ -102,7 +102,7 @@ class PublisherStatistics:
     elements: int = 0
     """The elements of those that have ended."""
 
-    bytes: int = 0
+    element_bytes: int = 0
     """Their bytes, without headers."""
 
     seconds: float = 0.0

@@ -7,15 +7,8 @@ from collections.abc import Callable
 from typing import Any, Generic, TypeVar
 
 from penstock.api import UNBOUNDED, RuleViolation, Subscriber, Subscription, UsageError, shown
-from penstock.core import (
-    DEFAULT_DEMAND,
-    Report,
-    check_function,
-    check_hook,
-    log_violation,
-    name_of,
-    report,
-)
+from penstock.core import Report, check_function, check_hook, log_violation, name_of, report
+from penstock.reader import DEFAULT_DEMAND
 
 T = TypeVar("T")
 F = TypeVar("F", bound=Callable[..., Any])

@@ -37,8 +37,6 @@ from penstock.api import (
     shown,
 )
 from penstock.core import (
-    DEFAULT_DEMAND,
-    TURN_SECONDS,
     ParkedTask,
     Report,
     Scope,
@@ -49,6 +47,7 @@ from penstock.core import (
     name_of,
     report,
 )
+from penstock.reader import DEFAULT_DEMAND, TURN_SECONDS
 
 T = TypeVar("T")
 

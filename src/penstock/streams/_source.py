@@ -28,7 +28,6 @@ import trio
 from penstock.api import MakesTaps, Publisher, Subscriber, UsageError, shown
 from penstock.core import (
     CLEANUP_SECONDS,
-    DEFAULT_DEMAND,
     Report,
     Scope,
     SubscriberGuard,
@@ -37,6 +36,7 @@ from penstock.core import (
     log_violation,
     name_of,
 )
+from penstock.reader import DEFAULT_DEMAND
 from penstock.streams._slow_subscribers import SlowPolicy, hold_up_bound_of
 
 A = TypeVar("A")

@@ -36,7 +36,6 @@ from penstock.api import (
     shown,
 )
 from penstock.core import (
-    DEFAULT_DEMAND,
     Relay,
     Report,
     Scope,
@@ -46,6 +45,7 @@ from penstock.core import (
     check_in_trio,
     log_violation,
 )
+from penstock.reader import DEFAULT_DEMAND
 from penstock.streams._slow_subscribers import SlowPolicy, check_hold_up, held_up, hold_up_bound_of
 from penstock.streams._source import Source
 

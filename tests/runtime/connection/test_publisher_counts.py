@@ -104,7 +104,7 @@ async def test_each_end_is_counted_under_the_name_of_its_publisher(
         "": (0, {Outcome.COMPLETED: 1}, 1),
         "endless": (0, {Outcome.CANCELLED: 2, Outcome.LOST: 1}, 2),
     }
-    assert found["two/{letter}"].bytes == len("a" + "second" + "b" + "second")
+    assert found["two/{letter}"].element_bytes == len("a" + "second" + "b" + "second")
 
 
 async def test_durations_are_added_up_from_the_first_look_on(

@@ -46,7 +46,7 @@ class PublisherCounts:
             if count:
                 self.ended[outcome] += count
         self.elements += statistics.elements
-        self.bytes += statistics.bytes
+        self.bytes += statistics.element_bytes
         self.seconds += statistics.seconds
 
 

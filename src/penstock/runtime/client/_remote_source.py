@@ -30,15 +30,9 @@ from penstock.client import (
     refuse_unknown,
     registry_of,
 )
-from penstock.core import (
-    CLEANUP_SECONDS,
-    DEFAULT_DEMAND,
-    Report,
-    Scope,
-    Stream,
-    log_violation,
-)
+from penstock.core import CLEANUP_SECONDS, Report, Scope, Stream, log_violation
 from penstock.logs import Log
+from penstock.reader import DEFAULT_DEMAND
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
 from penstock.runtime.client._remote_subscription import RemoteSubscription

@@ -19,7 +19,8 @@ from penstock.api import (
     on_fact_of,
 )
 from penstock.client import SerializerOrName, StreamOptions, check_name, checked_stream
-from penstock.core import DEFAULT_DEMAND, Scope, Stream, check_in_trio
+from penstock.core import Scope, Stream, check_in_trio
+from penstock.reader import DEFAULT_DEMAND
 from penstock.runtime.connection._connection import ConnectionTask, statistics_of
 from penstock.runtime.connection._decoder import AnnouncedSerializer, AwaitingSerializer
 from penstock.runtime.connection._remote_stream import RemoteStream

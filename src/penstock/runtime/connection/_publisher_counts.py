@@ -85,7 +85,7 @@ class PublisherCounts:
                 }
             ),
             elements=self.elements,
-            bytes=self.bytes,
+            element_bytes=self.bytes,
             seconds=self.seconds,
         )
 

@@ -14,7 +14,8 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 import trio
 
 from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand
-from penstock.core import DEFAULT_DEMAND, Scope, check_seconds
+from penstock.core import Scope, check_seconds
+from penstock.reader import DEFAULT_DEMAND
 from penstock.streams._source import Operator
 from penstock.streams.ops._holding_stage import HoldingStage
 from penstock.streams.ops._operator import ListOperator, SameTypeOperator

@@ -12,7 +12,8 @@ from typing import Final, TypeVar
 import trio
 
 from penstock.api import StreamTimeout, Subscriber, UsageError, add_demand
-from penstock.core import DEFAULT_DEMAND, Scope, check_seconds
+from penstock.core import Scope, check_seconds
+from penstock.reader import DEFAULT_DEMAND
 from penstock.streams.ops._holding_stage import HoldingStage
 from penstock.streams.ops._operator import SameTypeOperator
 from penstock.streams.ops._stage import Stage, StageOperator

@@ -5,7 +5,8 @@ from types import CoroutineType
 from typing import Any, Final, TypeVar, overload
 
 from penstock.api import UNBOUNDED, Subscriber, UsageError
-from penstock.core import DEFAULT_DEMAND, Scope
+from penstock.core import Scope
+from penstock.reader import DEFAULT_DEMAND
 from penstock.streams._source import Operator, Source
 from penstock.streams.ops._holding_stage import HoldingStage
 from penstock.streams.ops._operator import OperatorBase, PairOperator

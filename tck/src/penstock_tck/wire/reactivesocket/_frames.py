@@ -167,7 +167,7 @@ class FrameReader:
     def __init__(self, *, framed: bool) -> None:
         self._framed = framed
         self._buffer = b""
-        self.error = ""
+        self.error: str = ""
         """Why the bytes can no longer be decoded; empty while they can."""
 
     def feed(self, data: bytes) -> list[Frame]:

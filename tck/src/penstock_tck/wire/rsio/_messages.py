@@ -38,7 +38,7 @@ UNBOUNDED: Final = 2**63 - 1
 
 # The fields of each type. v: a varint; b: bytes with their length; 1: a byte; l: a list of varints;
 # n: an element; p: packed elements.
-FIELDS: Final = {
+FIELDS: Final[dict[int, tuple[str, str]]] = {
     CLIENT_HELLO: ("clientHello", "1l"),
     SERVER_HELLO: ("serverHello", "1l"),
     GOODBYE: ("goodbye", "b"),
