@@ -141,6 +141,21 @@ def _first_line(layer: ModuleType, name: str) -> str:
     return paragraph.removesuffix("::").strip()
 
 
+def _shown_by_others(
+    package: ModuleType, packages: list[ModuleType], entered: set[str]
+) -> set[str]:
+    """Return the names of `package` that stand on the page of another package, which passes
+    them on.
+    """
+    return {
+        name
+        for other in packages
+        if other is not package
+        for name in _passed_on(package, other)
+        if f"{other.__name__}.{name}" in entered
+    }
+
+
 def _check(app: Sphinx, exception: Exception | None) -> None:
     if exception is not None or app.builder.name != "html":
         return
@@ -149,7 +164,11 @@ def _check(app: Sphinx, exception: Exception | None) -> None:
         packages = list(_packages(root))
         in_layers = {name for layer in packages[1:] for name in _passed_on(packages[0], layer)}
         for package in packages:
-            known = in_layers if package is packages[0] else set()
+            known = (
+                in_layers
+                if package is packages[0]
+                else _shown_by_others(package, packages[1:], entered)
+            )
             for name, value in _offers(package).items():
                 if (
                     f"{package.__name__}.{name}" not in entered

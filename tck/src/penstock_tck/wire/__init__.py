@@ -6,7 +6,6 @@ codecs and the session of penstock, because these are under test. A plugin with 
 own brings its requirements as a `WireTable`.
 """
 
-from penstock_tck.wire import reactivesocket, rsio
 from penstock_tck.wire._check_context import CheckContext, Connect
 from penstock_tck.wire._command import add_arguments, run_command
 from penstock_tck.wire._large_elements import LARGE_BYTES, large_element
@@ -44,9 +43,7 @@ __all__ = [
     "join_tables",
     "large_element",
     "named_request",
-    "reactivesocket",
     "requirements",
-    "rsio",
     "run_command",
     "summary",
     "verify",
