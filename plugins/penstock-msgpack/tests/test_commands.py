@@ -7,7 +7,7 @@ import trio
 from penstock_msgpack import MsgpackEncoding
 
 import penstock
-from penstock.cli._main import parser
+from penstock.cli._main import parse
 
 
 def _service() -> penstock.Service:
@@ -17,7 +17,7 @@ def _service() -> penstock.Service:
 
 
 async def _run(*arguments: str) -> int:
-    options = parser().parse_args(arguments)
+    options = parse(arguments)
     return int(await options.run(options))
 
 
@@ -70,7 +70,7 @@ async def test_tck_checks_in_the_encoding(
     async with penstock.serve(
         _service(), f"rsio+tcp://127.0.0.1:0{at}", on_violation=lambda _: None
     ) as server:
-        options = parser().parse_args(
+        options = parse(
             [
                 "tck",
                 server.addresses[0],
