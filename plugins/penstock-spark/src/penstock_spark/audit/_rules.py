@@ -80,7 +80,7 @@ RULES: Final = (
     Rule(
         "3.4",
         "request returns quickly",
-        "the longest time of a signal is in the figures; it is no violation",
+        "the longest time of a signal is in the figures; it is not a violation",
         is_shown=True,
     ),
     Rule(
