@@ -29,11 +29,11 @@ class Watcher(Protocol):
 class Deadlines:
     """When the watchers of one connection are due."""
 
-    __slots__ = ("_is_open", "_is_over", "_watchers", "earliest", "on_earlier")
+    __slots__ = ("_is_over", "_watchers", "earliest", "is_open", "on_earlier")
 
     def __init__(self) -> None:
         self._watchers: tuple[Watcher, ...] = ()  # asked in the order in which they were added
-        self._is_open = self._is_over = False
+        self.is_open = self._is_over = False
         self.earliest: float = inf
         """When a watcher is due."""
         self.on_earlier: Callable[[float], object] | None = None
@@ -44,11 +44,11 @@ class Deadlines:
         watcher.due = inf
         if not self._is_over:
             self._watchers += (watcher,)
-            self.hasten(watcher, -inf if self._is_open and due == inf else due)
+            self.hasten(watcher, -inf if self.is_open and due == inf else due)
 
     def open(self) -> None:
         """Ask each watcher that has no time: the connection is open."""
-        self._is_open = True
+        self.is_open = True
         for watcher in self._watchers:
             if watcher.due == inf:
                 self.hasten(watcher, -inf)

@@ -46,7 +46,9 @@ class MessageAge:
         elif undecoded < self._undecoded + received or self.began_at is None:
             # Something was decoded, so what waits now is the beginning of another message.
             self.began_at = now
-            self._channel.deadlines.hasten(self, now + self._channel.limits.partial_age)
+            # Before the connection is open, the handshake has its own deadline and its own answer.
+            if self._channel.deadlines.is_open:
+                self._channel.deadlines.hasten(self, now + self._channel.limits.partial_age)
         self._undecoded = undecoded
 
     def look(self, now: float, /) -> float | None:
