@@ -33,7 +33,8 @@ class Deadlines:
 
     def __init__(self) -> None:
         self._watchers: tuple[Watcher, ...] = ()  # asked in the order in which they were added
-        self.is_open = self._is_over = False
+        self.is_open: bool = False
+        self._is_over = False
         self.earliest: float = inf
         """When a watcher is due."""
         self.on_earlier: Callable[[float], object] | None = None
