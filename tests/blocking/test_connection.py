@@ -68,18 +68,18 @@ with blocking.connect({served.url!r}) as peer:
     with peer.subscribe("silent") as stream:
         elements = iter(stream)
         assert next(elements) == b"first"
-        wait = peer._connection._wire.wait
+        wait = peer._keeper.connection._wire.wait
         def waiting(seconds, output):
             begun.set()
             wait(seconds, output=output)
-        peer._connection._wire.wait = waiting
+        peer._keeper.connection._wire.wait = waiting
         began = time.monotonic()
         try:
             next(elements)
         except KeyboardInterrupt:
             print("interrupted")
         assert time.monotonic() - began < 10
-        peer._connection._wire.wait = wait
+        peer._keeper.connection._wire.wait = wait
     assert peer.request("echo", timeout=20) == b"nothing"
 print("done")
 """

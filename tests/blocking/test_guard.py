@@ -43,8 +43,10 @@ def test_two_threads_at_once_are_refused(peer: blocking.Peer) -> None:
         assert next(elements) == b"first"
 
         def intrude() -> None:
-            while peer._guard._lock.acquire(blocking=False):  # the first thread does not wait yet
-                peer._guard._lock.release()
+            while peer._keeper.guard._lock.acquire(
+                blocking=False
+            ):  # the first thread does not wait yet
+                peer._keeper.guard._lock.release()
                 time.sleep(0)
             try:
                 peer.request("echo")

@@ -7,7 +7,6 @@ import pytest
 from penstock.api import (
     UNBOUNDED,
     ConnectionLost,
-    Limits,
     PositionedName,
     Positions,
     ProtocolError,
@@ -39,8 +38,8 @@ class Endpoint:
 def opened(
     name: str, *, demand: int = 6, goes_on: bool = True
 ) -> tuple[ClientStream[Any], Endpoint]:
-    opening = StreamOpening(name, demand, None, 1 << 30, goes_on=goes_on)
-    stream: ClientStream[Any] = ClientStream(opening, Limits())
+    opening = StreamOpening(name, demand, None, 1 << 30, 1 << 20, goes_on=goes_on)
+    stream: ClientStream[Any] = ClientStream(opening)
     return stream, subscribed(stream)
 
 

@@ -54,6 +54,24 @@ def test_a_goodbye_that_is_not_answered_ends_at_its_deadline() -> None:
     assert isinstance(made.reason, ConnectionLost)
 
 
+def test_a_deadline_that_comes_nearer_is_told() -> None:
+    """After the goodbye another deadline counts: an owner that waits for the last one ticks anew.
+    A connection that is released tells nothing.
+    """
+    made = endpoint(limits=Limits(keepalive=20.0, goodbye_timeout=2.0))
+    made.receive(HELLO, 0.0)
+    told: list[float] = []
+    made.on_earlier = told.append
+    assert made.tick(0.0) is not None
+    assert told == []
+    made.close()
+    assert told
+    assert max(told) < made.tick(1.0) == 3.0  # type: ignore[operator]  # it is due
+    told.clear()
+    made.release()
+    assert told == []
+
+
 def test_bytes_behind_the_goodbye_are_bounded() -> None:
     """A peer that goes on sending is not waited for."""
     made = endpoint()

@@ -34,7 +34,7 @@ def test_a_stream_is_opened_with_its_first_demand() -> None:
     opening = stream_opening(
         settings(), "a", kind=None, demand=100, serializer=None, window_bytes=None
     )
-    ClientStream(opening, settings().limits)._subscribe_to(made)
+    ClientStream(opening)._subscribe_to(made)
     assert bytes(made.take()) == bytes.fromhex("1001610008")
 
 
@@ -44,7 +44,7 @@ def test_places_stand_in_the_name_until_the_peer_has_the_extension() -> None:
     after.receive(bytes.fromhex("02000104"), 0.0)
     for made in (before, after):
         opening = stream_opening(settings(), "a", demand=1, start=500, stop="latest")
-        ClientStream(opening, settings().limits)._subscribe_to(made)
+        ClientStream(opening)._subscribe_to(made)
     assert b"a?start=500&stop=latest" in before.take()
     assert bytes(after.take()) == bytes.fromhex("46 05 00 03 f4 03 02 10 01 61 00 01")
 

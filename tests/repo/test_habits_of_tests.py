@@ -26,6 +26,7 @@ REAL_TIME = (
     "tests/contracts",
     "tests/hostile",
     "tests/campaigns",
+    "tests/_shells.py",
     "tests/stream/test_over_a_connection.py",
     "plugins/penstock-spark/tests/test_kills.py",
     "plugins/template-transport/tests/conftest.py",

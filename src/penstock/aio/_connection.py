@@ -55,10 +55,6 @@ class AsyncioConnection(asyncio.Protocol):
         self._publishers: set[TaskPublisher] = set()
         self._awaiting: set[asyncio.Task[None]] = set()
         self._closed: asyncio.Future[None] = loop.create_future()
-        self.on_over: Callable[[], None] = _ignore
-        """Called when the connection is over."""
-        self.on_open: Callable[[], None] = _ignore
-        """Called when both sides have said hello."""
 
     # --- for asyncio
 
@@ -76,6 +72,7 @@ class AsyncioConnection(asyncio.Protocol):
         )
         self.endpoint.wake = self._flush_soon
         self.endpoint.on_change = self._on_change
+        self.endpoint.on_earlier = self._tick_before
         self.flush()
         self._tick()
 
@@ -237,9 +234,6 @@ class AsyncioConnection(asyncio.Protocol):
                 self._transport.close()
             else:
                 self._transport.abort()
-            self.on_over()
-        else:
-            self.on_open()
         self._notify()
 
     def _notify(self) -> None:
@@ -284,7 +278,3 @@ def _identity(settings: EndpointSettings, transport: asyncio.BaseTransport) -> P
     peer = tcp_identity(transport.get_extra_info("peername") or ("", 0))
     tls = transport.get_extra_info("ssl_object")
     return peer if tls is None else attrs.evolve(peer, certificate=certificate_of(tls))
-
-
-def _ignore() -> None:
-    """Do nothing."""

@@ -1,27 +1,18 @@
 """The elements of one subscription, for a task of asyncio."""
 
-from collections.abc import AsyncIterator, Callable, Coroutine
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine
 from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from penstock.aio._connection import AsyncioConnection
 from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, UsageError
-from penstock.client import ClientStream, EndpointSettings, StreamOpening
+from penstock.client import ClientStream, StreamOpening
 from penstock.session import own_copy
 
 T = TypeVar("T")
 R = TypeVar("R")
-
-
-class StreamHost(Protocol):
-    """The peer as its streams see it: a protocol, because the peer makes the streams."""
-
-    settings: EndpointSettings
-
-    async def connection_with_room(self) -> AsyncioConnection:
-        """Return the connection when it is open and has room."""
 
 
 class Stream(ClientStream[T], AbstractAsyncContextManager["Stream[T]"], AsyncIterator[T]):
@@ -33,18 +24,18 @@ class Stream(ClientStream[T], AbstractAsyncContextManager["Stream[T]"], AsyncIte
     element is lost if the stream is read on.
     """
 
-    def __init__(self, peer: StreamHost, opening: StreamOpening) -> None:
-        super().__init__(opening, peer.settings.limits)
-        self._peer = peer
-        self._is_opened = False
+    def __init__(
+        self,
+        opening: StreamOpening,
+        connection_with_room: Callable[[], Awaitable[AsyncioConnection]],
+    ) -> None:
+        """`connection_with_room` returns the connection when it is open and has room."""
+        super().__init__(opening)
+        self._connection_with_room = connection_with_room
         self._connection: AsyncioConnection | None = None
 
     async def __aenter__(self) -> "Stream[T]":
-        if self._is_opened:
-            raise UsageError(
-                "this subscription was opened before; call subscribe() again for another one"
-            )
-        self._is_opened = True
+        self._enter()
         await self._open()
         return self
 
@@ -102,11 +93,7 @@ class Stream(ClientStream[T], AbstractAsyncContextManager["Stream[T]"], AsyncIte
         """Return what `take` returns once it need not wait.
         Raises StopAsyncIteration at the end of the stream.
         """
-        if self._connection is None:
-            raise UsageError(
-                "this stream is not open; read it inside of its block: "
-                "async with peer.subscribe(…) as stream"
-            )
+        self._check_open("async with")
         while True:
             taken = self._try(take)
             self._flush()
@@ -132,7 +119,7 @@ class Stream(ClientStream[T], AbstractAsyncContextManager["Stream[T]"], AsyncIte
             self._reader = None
 
     async def _open(self) -> None:
-        connection = await self._peer.connection_with_room()
+        connection = await self._connection_with_room()
         self._subscribe_to(connection.endpoint)
         self._connection = connection
         connection.flush()

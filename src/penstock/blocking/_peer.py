@@ -1,80 +1,43 @@
 """The peer as a program sees it that blocks while it waits, and the block around its connection."""
 
-import time
-from collections.abc import Callable, Generator, Sequence
-from contextlib import AbstractContextManager, suppress
-from functools import partial
+from collections.abc import Generator, Sequence
+from contextlib import AbstractContextManager
 from time import monotonic
 from types import TracebackType
-from typing import Any, ParamSpec, TypeVar, Unpack, overload
+from typing import Any, TypeVar, Unpack, overload
 
-from penstock.api import ConnectionLost
-from penstock.blocking._connection import BlockingConnection, connect_once
-from penstock.blocking._guard import OneThread
+from penstock.blocking._keeper import BlockingKeeper, deadline_of
 from penstock.blocking._stream import RunStream, Stream, read_batches
 from penstock.client import (
-    NOW,
     AnswerBuffer,
-    Endpoint,
+    ClientPeer,
     EndpointSettings,
-    GiveUp,
-    Reconnector,
     RunOptions,
     SerializerOrName,
     StreamOptions,
-    TryAfter,
-    raise_refusal,
     refuse_unknown,
     request_opening,
     stream_opening,
 )
 from penstock.reader import DEFAULT_DEMAND
-from penstock.session import own_copy
-from penstock.spi import PeerIdentity, PeerStatistics
+from penstock.spi import PeerStatistics
 
 T = TypeVar("T")
-P = ParamSpec("P")
 
 
-class Peer:
+class Peer(ClientPeer):
     """The other side of a connection. One thread at a time uses it; the program answers the peer
     while it waits in a call of it.
     """
 
-    def __init__(self, settings: EndpointSettings) -> None:
-        self.settings: EndpointSettings = settings
-        """The settings of `connect`."""
-        self._guard = OneThread()
-        self._reconnector = Reconnector(
-            settings.reconnect, settings.registry.events, str(settings.url)
-        )
-        self._connection: BlockingConnection = self._connect(NOW)
-
-    # --- facts
-
-    @property
-    def identity(self) -> PeerIdentity:
-        """The identity of the peer: its address, its certificate, its principal."""
-        return self._connection.endpoint.identity
-
-    @property
-    def is_connected(self) -> bool:
-        """True until the connection is over, as far as this side has heard:
-        it listens while it waits.
-        """
-        return self._connection.endpoint.reason is None
-
-    @property
-    def opened_at(self) -> float | None:
-        """When both sides had said hello, on the clock `time.monotonic`; None if they have not."""
-        return self._connection.endpoint.opened_at
+    _keeper: BlockingKeeper
 
     def statistics(self) -> PeerStatistics:
         """Return the counts of the connection, and the bytes that it holds now. With a policy to
         reconnect they are those of the last connection.
         """
-        with self._guard:
-            return self._connection.statistics()
+        with self._keeper.guard:
+            return self._keeper.connection.statistics()
 
     # --- waiting
 
@@ -82,11 +45,11 @@ class Peer:
         """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not;
         after `timeout` seconds StreamTimeout.
         """
-        with self._guard:
-            connection = self._current()
+        with self._keeper.guard:
+            connection = self._keeper.current()
             connection.wait_until(
                 lambda: connection.endpoint.opened_at is not None,
-                _deadline(timeout),
+                deadline_of(timeout),
                 "the hello of the peer",
             )
             connection.endpoint.raise_reason()
@@ -99,10 +62,11 @@ class Peer:
         `Limits.keepalive` between two other calls calls this one, because the connection would be
         taken for dead.
         """
-        with self._guard:
-            deadline = _deadline(seconds)
-            while not self._connection.endpoint.is_over:
-                self._connection.step(deadline)
+        with self._keeper.guard:
+            deadline = deadline_of(seconds)
+            connection = self._keeper.connection
+            while not connection.endpoint.is_over:
+                connection.step(deadline)
                 if deadline is not None and monotonic() >= deadline:
                     break
 
@@ -150,7 +114,7 @@ class Peer:
         ConnectionLost. Leaving the block cancels.
         """
         opening = stream_opening(self.settings, publisher, kind=type, demand=demand, **options)
-        return Stream(self, opening, timeout)
+        return Stream(self._keeper, opening, timeout)
 
     @overload
     def batches(
@@ -201,7 +165,7 @@ class Peer:
         refuse_unknown("runs()", options, {"demand", "timeout", *RunOptions.__annotations__})
         opening = stream_opening(self.settings, publisher, demand=demand, **options)
         # Not a generator function itself: a mistake in the arguments is raised at the call.
-        return read_batches(RunStream(self, opening, timeout))
+        return read_batches(RunStream(self._keeper, opening, timeout))
 
     # --- requests
 
@@ -255,8 +219,9 @@ class Peer:
         StreamTimeout after `timeout` seconds. Then, and if it is interrupted, it cancels.
         """
         opening = request_opening(self.settings, name, payload, kind=type, serializer=serializer)
-        with self._guard:
-            connection, deadline, answer = self._current(), _deadline(timeout), AnswerBuffer()
+        with self._keeper.guard:
+            connection, deadline = self._keeper.current(), deadline_of(timeout)
+            answer = AnswerBuffer()
             endpoint, what = connection.endpoint, f"the answer to request({name!r})"
             if opening.needs_hello(endpoint):
                 connection.wait_until(lambda: endpoint.opened_at is not None, deadline, what)
@@ -271,113 +236,17 @@ class Peer:
                 connection.attend(connection.flush)
             return opening.value(data)
 
-    # --- for streams and for the block
-
-    def open_stream(self, subscribe_to: Callable[[Endpoint], None], timeout: float | None) -> None:
-        """Subscribe as soon as the connection is there and has room."""
-        with self._guard:
-            connection = self._current()
-            connection.wait_until(
-                lambda: connection.endpoint.has_room, _deadline(timeout), "room to subscribe"
-            )
-            connection.attend(subscribe_to, connection.endpoint)
-            connection.attend(connection.flush)
-
-    def take(
-        self, take: Callable[[], T | None], is_readable: Callable[[], bool], timeout: float | None
-    ) -> T | None:
-        """Return what `take` returns. If that is None, wait until the stream is readable, and
-        call `take` again.
-        """
-        with self._guard:
-            connection = self._connection
-            taken = connection.attend(take)
-            # Also after the second call: to take may request more elements.
-            connection.attend(connection.flush)
-            if taken is None and not is_readable():
-                connection.wait_until(is_readable, _deadline(timeout), "an element")
-                taken = connection.attend(take)
-                connection.attend(connection.flush)
-            return taken
-
-    def attend(self, act: Callable[P, T], *arguments: P.args, **options: P.kwargs) -> T:
-        """Call `act`, which changes the connection, and send what it has queued."""
-        with self._guard:
-            result = self._connection.attend(act, *arguments, **options)
-            self._connection.attend(self._connection.flush)
-            return result
-
-    def leave(self) -> Exception | None:
-        """Say goodbye and close. Return why the connection was ending before, if it was."""
-        with self._guard:
-            self._reconnector.give_up(ConnectionLost("this side closed the connection"))
-            endpoint = self._connection.endpoint
-            # Its reason is known once both sides have said goodbye.
-            was_ending = endpoint.is_closing
-            self._connection.leave()
-            return endpoint.reason if was_ending else None
-
-    def __repr__(self) -> str:
-        return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
-
-    # --- inside
-
-    def _current(self) -> BlockingConnection:
-        """Return the connection; make it again if it was lost and there is a policy for that.
-        Raises the error of the last attempt if no further one is made.
-        """
-        connection, reconnector = self._connection, self._reconnector
-        if self.settings.reconnect is None:
-            return connection
-        reconnector.check()
-        endpoint = connection.endpoint
-        # A connection that ends takes no new stream: after the goodbyes the next one is made.
-        connection.wait_until(lambda: not endpoint.is_closing, None, "the end of the connection")
-        if not endpoint.is_over:
-            return connection
-        decision = reconnector.on_lost(
-            endpoint.reason, opened_at=endpoint.opened_at, now=monotonic()
-        )
-        if isinstance(decision, TryAfter):
-            connection.leave()
-            with suppress(ConnectionLost):
-                self._connection = self._connect(decision)
-        reconnector.check()
-        return self._connection
-
-    def _connect(self, decision: TryAfter | GiveUp) -> BlockingConnection:
-        """Return a connection, after as many attempts as the policy permits.
-        Raises the error of the last one.
-        """
-        while isinstance(decision, TryAfter):
-            time.sleep(decision.seconds)
-            self._reconnector.on_attempt()
-            try:
-                connection = connect_once(self.settings)
-            except ConnectionLost as error:
-                decision = self._reconnector.on_lost(error, opened_at=None, now=monotonic())
-            else:
-                endpoint = connection.endpoint
-                endpoint.on_change = partial(self._on_change, endpoint)
-                self._reconnector.on_connected()
-                return connection
-        raise own_copy(decision.error)
-
-    def _on_change(self, endpoint: Endpoint) -> None:
-        if not endpoint.is_over:
-            self._reconnector.on_open()
-
 
 class BlockingBlock(AbstractContextManager[Peer]):
     """The block around a connection."""
 
     def __init__(self, settings: EndpointSettings) -> None:
         self._settings = settings
-        self._peer: Peer | None = None
+        self._keeper: BlockingKeeper | None = None
 
     def __enter__(self) -> Peer:
-        self._peer = Peer(self._settings)
-        return self._peer
+        self._keeper = BlockingKeeper(self._settings)
+        return Peer(self._keeper)
 
     def __exit__(
         self,
@@ -385,12 +254,8 @@ class BlockingBlock(AbstractContextManager[Peer]):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        peer, self._peer = self._peer, None
-        if peer is not None:
-            reason = peer.leave()
+        keeper, self._keeper = self._keeper, None
+        if keeper is not None:
+            keeper.leave()
             if error is None:
-                raise_refusal(reason, self._settings)
-
-
-def _deadline(seconds: float | None) -> float | None:
-    return None if seconds is None else monotonic() + seconds
+                keeper.raise_refusal()

@@ -4,35 +4,16 @@ from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import AbstractContextManager
 from functools import partial
 from types import TracebackType
-from typing import Any, ParamSpec, Protocol, TypeVar
+from typing import Any, TypeVar
 
-from penstock.api import ConnectionLost, UsageError
-from penstock.client import ClientStream, Endpoint, EndpointSettings, StreamOpening
+from penstock.api import ConnectionLost
+from penstock.blocking._keeper import BlockingKeeper
+from penstock.client import ClientStream, StreamOpening
 from penstock.reader import RunBuffer
 from penstock.session import own_copy
 
 T = TypeVar("T")
 R = TypeVar("R")
-P = ParamSpec("P")
-
-
-class StreamHost(Protocol):
-    """The peer as its streams see it: a protocol, because the peer makes the streams."""
-
-    settings: EndpointSettings
-
-    def open_stream(self, subscribe_to: Callable[[Endpoint], None], timeout: float | None) -> None:
-        """Subscribe as soon as the connection is there and has room."""
-
-    def take(
-        self, take: Callable[[], R | None], is_readable: Callable[[], bool], timeout: float | None
-    ) -> R | None:
-        """Return what `take` returns.
-        If that is None, wait until the stream is readable, and call `take` again.
-        """
-
-    def attend(self, act: Callable[P, R], *arguments: P.args, **options: P.kwargs) -> R:
-        """Call `act`, which changes the connection."""
 
 
 class Stream(ClientStream[T], AbstractContextManager["Stream[T]"]):
@@ -43,18 +24,15 @@ class Stream(ClientStream[T], AbstractContextManager["Stream[T]"]):
     the block cancels.
     """
 
-    def __init__(self, peer: StreamHost, opening: StreamOpening, timeout: float | None) -> None:
-        super().__init__(opening, peer.settings.limits)
-        self._peer = peer
+    def __init__(
+        self, keeper: BlockingKeeper, opening: StreamOpening, timeout: float | None
+    ) -> None:
+        super().__init__(opening)
+        self._keeper = keeper
         self._timeout = timeout
-        self._is_opened = False
 
     def __enter__(self) -> "Stream[T]":
-        if self._is_opened:
-            raise UsageError(
-                "this subscription was opened before; call subscribe() again for another one"
-            )
-        self._is_opened = True
+        self._enter()
         self._open()
         return self
 
@@ -98,22 +76,18 @@ class Stream(ClientStream[T], AbstractContextManager["Stream[T]"]):
     # --- steering
 
     def request(self, n: int) -> None:
-        self._peer.attend(super().request, n)
+        self._keeper.attend(super().request, n)
 
     def cancel(self) -> None:
-        self._peer.attend(super().cancel)
+        self._keeper.attend(super().cancel)
 
     # --- inside
 
     def _read(self, take: Callable[[], R]) -> R | None:
         """Return what `take` returns once it need not wait; None at the end of the stream."""
-        if not self._is_opened:
-            raise UsageError(
-                "this stream is not open; read it inside of its block: "
-                "with peer.subscribe(…) as stream"
-            )
+        self._check_open("with")
         while True:
-            taken = self._peer.take(
+            taken = self._keeper.take(
                 partial(self._try, take), lambda: self._is_readable, self._timeout
             )
             if taken is not None or self._has_ended():
@@ -122,7 +96,7 @@ class Stream(ClientStream[T], AbstractContextManager["Stream[T]"]):
                 self._go_on()
 
     def _open(self) -> None:
-        self._peer.open_stream(self._subscribe_to, self._timeout)
+        self._keeper.open_stream(self._subscribe_to, self._timeout)
 
     def _go_on(self) -> None:
         """Subscribe over the next connection."""

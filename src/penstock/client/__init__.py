@@ -9,7 +9,8 @@ May import `penstock.protocols`, `penstock.elements`, `penstock.extensions` and 
 them, attrs and the standard library. It imports no trio, and neither sockets nor asyncio.
 """
 
-from penstock.client._answer import AnswerBuffer
+from penstock.client._answer import Answer, AnswerBuffer
+from penstock.client._client_peer import ClientPeer, ConnectionKeeper
 from penstock.client._client_stream import ClientStream
 from penstock.client._dialects import (
     check_resume,
@@ -62,16 +63,20 @@ from penstock.client._settings import (
     endpoint_settings,
     registry_of,
 )
+from penstock.client._stream_place import StreamPlace
 from penstock.client._unknown_options import NoOptions, refuse_unknown
 
 __all__ = [
     "BURST",
     "NOW",
+    "Answer",
     "AnswerBuffer",
     "Authenticate",
+    "ClientPeer",
     "ClientSettings",
     "ClientStream",
     "ConnectOptions",
+    "ConnectionKeeper",
     "ConnectionOptions",
     "Endpoint",
     "EndpointSettings",
@@ -88,6 +93,7 @@ __all__ = [
     "SerializerOrName",
     "StreamOpening",
     "StreamOptions",
+    "StreamPlace",
     "Then",
     "TrioOptions",
     "TryAfter",

@@ -1,15 +1,10 @@
-"""The stream of a client without trio: where it begins and stops, and where it goes on over the
-next connection.
+"""The stream of a client without trio, over one connection after another.
 
 Rules of this file:
 
-* The positions of elements are implied: the publisher tells that of the first one, and
-  `StreamBuffer` counts.
-* A stream goes on after a lost connection only if its position is known: without one elements would
-  be missing, or come twice. It stays open and is cut: its reader reads all that has arrived, and
-  then subscribes over the next connection.
-* The word ``latest`` as the place to stop is decided once: on a later connection it would mean a
-  later position.
+* A stream goes on after a lost connection only if its position is known (`StreamPlace`): without
+  one elements would be missing, or come twice. It stays open and is cut: its reader reads all that
+  has arrived, and then subscribes over the next connection.
 """
 
 from collections.abc import Callable
@@ -20,15 +15,14 @@ from typing import TypeVar
 from penstock.api import (
     UNBOUNDED,
     ConnectionLost,
-    Limits,
-    PositionedName,
     Positions,
-    ProtocolError,
     StreamState,
     Subscription,
+    UsageError,
 )
 from penstock.client._endpoint import Endpoint
 from penstock.client._opening import StreamOpening
+from penstock.client._stream_place import StreamPlace
 from penstock.reader import RemoteBuffer
 from penstock.spi import load_elements
 
@@ -39,22 +33,16 @@ R = TypeVar("R")
 class ClientStream(RemoteBuffer[T]):
     """The elements of one subscription, over one connection after another."""
 
-    def __init__(self, opening: StreamOpening, limits: Limits) -> None:
+    def __init__(self, opening: StreamOpening) -> None:
         super().__init__(demand=opening.demand)
-        name = opening.name
-        self._typed_name = name
-        # A later connection needs other places than the name was typed with.
-        self._name = name if isinstance(name, PositionedName) else PositionedName.parse(name)
-        self._stop = self._name.stop
-        if isinstance(name, PositionedName) and isinstance(name.start, int):
-            # Known without an answer: over a connection without the extension *position* none
-            # comes.
-            self._first = name.start
+        self._place = StreamPlace(opening.name)
+        self._first = self._place.first()
+        self._is_entered = self._is_opened = False
         self._goes_on = opening.goes_on
         self._is_cut = False  # the connection is lost, and the stream waits for the next one
         if opening.loader is not None:
             self.load_with(partial(load_elements, opening.loader))
-        self.count_bytes(opening.window_bytes, limits.max_element)
+        opening.bound_bytes(self)
 
     # --- the subscriber
 
@@ -74,17 +62,11 @@ class ClientStream(RemoteBuffer[T]):
     def on_fact(self, fact: object, /) -> None:
         if not isinstance(fact, Positions):
             return
-        asked = None if self._first is None else self._first + self._received
-        if asked is not None and fact.first != asked:
-            text = (
-                f"{self._name.bare!r} begins at position {fact.first:,}, "
-                f"and {asked:,} was asked for. The peer must act"
-            )
-            self._fail(ProtocolError(text, reason="protocol:position"))
-            return
-        if self._stop == "latest" and fact.latest is not None:
-            self._stop = fact.latest
-        super().on_fact(fact)
+        wrong = self._place.learn(fact, self._next_position)
+        if wrong is None:
+            super().on_fact(fact)
+        else:
+            self._fail(wrong)
 
     def on_error(self, error: BaseException, /) -> None:
         if (
@@ -98,16 +80,36 @@ class ClientStream(RemoteBuffer[T]):
         else:
             super().on_error(error)
 
-    # --- reading, for subclasses
+    # --- for subclasses
+
+    def _enter(self) -> None:
+        """Begin the block. Raises UsageError for a second time."""
+        if self._is_entered:
+            raise UsageError(
+                "this subscription was opened before; call subscribe() again for another one"
+            )
+        self._is_entered = True
+
+    def _check_open(self, block: str) -> None:
+        """Raise UsageError if the stream is read outside of its block."""
+        if not self._is_opened:
+            raise UsageError(
+                f"this stream is not open; read it inside of its block: {block} "
+                "peer.subscribe(…) as stream"
+            )
 
     def _subscribe_to(self, endpoint: Endpoint) -> None:
         """Subscribe over a connection, or go on over the next one.
         Call it when the outbox has room.
         """
-        name = self._typed_name
-        if self._is_cut and self._first is not None:
-            name = self._name.at(self._first + self._received, self._stop)
+        name = self._place.name_at(self._next_position if self._is_cut else None)
         endpoint.subscribe(name, self, self._window)
+        self._is_opened = True
+
+    @property
+    def _next_position(self) -> int | None:
+        """The position of the element that the peer sends next, if it is known."""
+        return None if self._first is None else self._first + self._received
 
     @property
     def _is_readable(self) -> bool:

@@ -32,10 +32,14 @@ class ClientDelegate:
         """Called when something is queued while nothing was."""
         self.on_change: Callable[[], None] = ignore
         """Called when the connection has opened, and when it is over."""
+        self.on_opened: Callable[[], None] = ignore
+        """Called when both sides have said hello."""
+        self.on_earlier: Callable[[float], object] = ignore
+        """Called with a time, if something is due then and `tick` has not returned that time."""
 
     def forget_owner(self) -> None:
         """Call the owner no more: the transport is closed."""
-        self.wake = self.on_change = ignore
+        self.wake = self.on_change = self.on_opened = self.on_earlier = ignore
 
     @abstractmethod
     def attach(self, stream: SendingStream, /) -> None:
@@ -52,6 +56,7 @@ class ClientDelegate:
     def on_open(self) -> None:
         """Both sides have said hello."""
         self.opened_at = self.session.channel.now
+        self.on_opened()
         self.on_change()
 
     def serve(self, stream: SendingStream) -> None:
@@ -89,5 +94,5 @@ class ClientDelegate:
         self.on_change()
 
 
-def ignore() -> None:
+def ignore(*_: object) -> None:
     """Do nothing."""

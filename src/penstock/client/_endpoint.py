@@ -10,7 +10,8 @@ Rules of this file:
   `end_of_input` ends the connection.
 * `take` returns the bytes to send. `check_stall` gets their count that the transport has not taken,
   and gives up a peer that takes none.
-* `tick` does what is due; call it again at the time that it returns, and after `receive`.
+* `tick` does what is due; call it again at the time that it returns, after `receive`, and at a time
+  that `on_earlier` gets. An owner that ticks before each wait need not set `on_earlier`.
 * Code of the program runs in `run_publishers` only: never while received bytes are acted on.
 """
 
@@ -39,9 +40,6 @@ LINGER_BYTES: Final = 1 << 20
 """Bytes that are still read after this side's goodbye. Elements that were asked for may be under
 way; more of them is an attack.
 """
-
-TIMER_GRANULARITY: Final = 0.05
-"""The most seconds between two ticks while bytes arrive."""
 
 PublishTo = Callable[["Endpoint", SendingStream], None]
 """Attaches the publisher that the program offers under the name of a stream."""
@@ -82,7 +80,6 @@ class Endpoint(ClientDelegate):
         self._lingered = 0
         self._is_released = False
         self._stall = _StallWatch(settings.limits.write_stall, settings.limits.min_drain)
-        self._due: float | None = now
         dialect, dialect_settings = settings.spoken(agreed)
         self.session: Session = Session(
             self,
@@ -95,6 +92,7 @@ class Endpoint(ClientDelegate):
         self.session.outbox.wake = self._wake_owner
         self.session.streams.use.publishes = lambda: bool(settings.publishers)
         self._counts = SessionCounts(self.session)
+        self.session.channel.deadlines.on_earlier = self._hasten_owner
         self.session.start(now)
 
     # --- facts
@@ -158,20 +156,11 @@ class Endpoint(ClientDelegate):
         """
         if self.session.state.is_closing:
             self._lingered += len(data)
-        more = (
+        return (
             self.session.receive(data, now)
             if most is None
             else self.session.receive(data, now, most=most)
         )
-        # During the handshake, and after a goodbye, a message may move a deadline. Else one tick
-        # serves all messages for a while.
-        soon = (
-            now
-            if self.opened_at is None or self.session.state.is_closing
-            else now + TIMER_GRANULARITY
-        )
-        self._due = soon if self._due is None else min(self._due, soon)
-        return more
 
     def end_of_input(self, cause: OSError | None = None, *, error: Exception | None = None) -> None:
         """End the connection: the transport has ended, with `cause` if it failed."""
@@ -186,9 +175,7 @@ class Endpoint(ClientDelegate):
 
     def tick(self, now: float) -> float | None:
         """Do what is due. Return when to call again, None for never."""
-        if self._due is None or now >= self._due or self.session.state.is_closing:
-            self._due = self.session.tick(now)
-        return self._due
+        return self.session.tick(now)
 
     def check_stall(self, sent: int, unsent: int, now: float) -> float | None:
         """Give up a peer that takes next to nothing. `sent` bytes have left this side in all, and
@@ -249,7 +236,6 @@ class Endpoint(ClientDelegate):
         def finish(result: Any, error: Exception | None) -> None:
             if not self.session.state.is_closing:
                 then(result, error)
-            self._due = None  # the outcome may have set a time
 
         self._await_with(awaitable, finish)
 
@@ -269,6 +255,7 @@ class Endpoint(ClientDelegate):
         # Forgotten before the signals of the end: the transport is closed, and they must not call
         # its owner.
         self.forget_owner()
+        self.session.channel.deadlines.on_earlier = None
         self._outcomes.close()
         if not self.session.state.is_over:
             self.session.end_of_input()
@@ -283,6 +270,9 @@ class Endpoint(ClientDelegate):
 
     def _wake_owner(self) -> None:
         self.wake()
+
+    def _hasten_owner(self, due: float) -> None:
+        self.on_earlier(due)
 
     def _run(self, publisher: PublishedIterator, clock: Callable[[], float]) -> None:
         try:

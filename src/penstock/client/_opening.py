@@ -10,8 +10,9 @@ from penstock.api import Limits, Model, PositionedName, UsageError, shown
 from penstock.client._answer import AnswerBuffer
 from penstock.client._endpoint import Endpoint
 from penstock.client._options import StreamOptions
-from penstock.client._settings import EndpointSettings
+from penstock.client._settings import ClientSettings, EndpointSettings
 from penstock.client._unknown_options import refuse_unknown
+from penstock.reader import StreamBuffer
 from penstock.session import target_of
 from penstock.spi import Serializer, encode_payload, load_answer, resolve_serializer
 
@@ -27,8 +28,17 @@ class StreamOpening:
     demand: int
     loader: Serializer | None
     window_bytes: int
+    max_element: int
     goes_on: bool
     """The stream goes on over the next connection, if its publisher has positions."""
+
+    def bound_bytes(self, reader: StreamBuffer[Any]) -> None:
+        """Let bytes bound the demand of `reader`.
+
+        Before on_subscribe, in which it requests its first elements: it asks for a few while it
+        knows no size.
+        """
+        reader.count_bytes(self.window_bytes, self.max_element)
 
 
 @attrs.frozen
@@ -61,7 +71,7 @@ class RequestOpening:
 
 
 def stream_opening(
-    settings: EndpointSettings,
+    settings: ClientSettings,
     name: str,
     *,
     kind: Any = None,
@@ -69,10 +79,16 @@ def stream_opening(
     **options: Unpack[StreamOptions],
 ) -> StreamOpening:
     """Check the arguments of `subscribe`. Raises UsageError."""
-    target, window_bytes = checked_stream(name, settings.limits, options)
+    limits = settings.limits
+    target, window_bytes = checked_stream(name, limits, options)
     loader = resolve_serializer(settings.registry, options.get("serializer"), kind)
     return StreamOpening(
-        target, demand, loader, window_bytes, goes_on=settings.reconnect is not None
+        target,
+        demand,
+        loader,
+        window_bytes,
+        limits.max_element,
+        goes_on=settings.reconnect is not None,
     )
 
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from tests.contracts._shells import SHELLS, Shell
+from tests._shells import SHELLS, Shell
 from tests.contracts._trio_server import Served, serving
 
 

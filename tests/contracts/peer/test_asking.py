@@ -6,7 +6,7 @@ from typing import Any
 import pytest
 
 from penstock.api import PublisherFailed, Rejected, UsageError
-from tests.contracts._shells import Shell, over_each_shell
+from tests._shells import Shell, over_each_shell
 from tests.contracts._trio_server import Quote, Served
 
 

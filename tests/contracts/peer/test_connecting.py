@@ -16,7 +16,7 @@ from penstock.api import AuthRefused, ConnectionLost, Credentials, Limits, Rejec
 from penstock.spi import PeerIdentity, Tls, TransportOptions
 from tests._free_port import free_port
 from tests._real_time import HANGS_AFTER
-from tests.contracts._shells import Shell, over_each_shell
+from tests._shells import Shell, over_each_shell
 from tests.contracts._trio_server import Served, examining_service, raw_server, read_hello, serving
 
 SERVER_HELLO = bytes.fromhex("020000")

@@ -4,14 +4,15 @@ and when it gives up.
 
 import socket
 from collections.abc import Callable
+from contextlib import suppress
 
 import pytest
 
 from penstock.api import ConnectionLost, Limits, ProtocolError, Rejected
 from penstock.spi import Reconnect, ReconnectEvent, build_registry, hookimpl
 from tests._free_port import free_port
+from tests._shells import Shell, over_each_shell
 from tests.contracts._positioned import cutting_server
-from tests.contracts._shells import Shell, over_each_shell
 from tests.contracts._trio_server import raw_server, read_hello, serving
 
 SERVER_HELLO = bytes.fromhex("020000")
@@ -144,6 +145,35 @@ async def test_leaving_ends_the_attempts_to_reconnect(shell: Shell) -> None:
             await shell.until(lambda: not peer.is_connected)
         with pytest.raises(ConnectionLost):
             await peer.request("echo")
+
+
+@over_each_shell
+async def test_leaving_closes_a_connection_that_has_just_opened(shell: Shell) -> None:
+    """The server has accepted the next connection, and neither side has said hello over it."""
+    connections: list[int] = []
+    closed: list[int] = []
+
+    def script(sock: socket.socket) -> None:
+        number = len(connections)
+        connections.append(number)
+        if number == 0:
+            read_hello(sock)
+            sock.sendall(SERVER_HELLO)
+            return
+        with suppress(OSError):  # a transport that is aborted is closed as well
+            while sock.recv(4096):
+                pass
+        closed.append(number)
+
+    with raw_server(script) as url:
+        async with shell.connect(url, reconnect=AT_ONCE, limits=LIMITS) as peer:
+            with pytest.raises(ConnectionLost):
+                await peer.request("a")
+            # One shell connects again by itself, another one when it is asked for something.
+            with suppress(TimeoutError):
+                await shell.within(0, peer.wait_accepted)
+            await shell.until(lambda: len(connections) == 2)
+    assert closed == [1]
 
 
 @over_each_shell

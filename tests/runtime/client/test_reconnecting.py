@@ -3,6 +3,7 @@ wait for the next connection.
 """
 
 from collections.abc import AsyncIterator
+from typing import ClassVar
 
 import pytest
 import trio
@@ -11,7 +12,18 @@ from trio.testing import MockClock
 import penstock
 from penstock.api import ConnectionLost, Rejected, UsageError
 from penstock.runtime import Service, connect, serve
-from penstock.spi import Reconnect, ReconnectEvent, build_registry, hookimpl
+from penstock.spi import (
+    Connection,
+    Reconnect,
+    ReconnectEvent,
+    Transport,
+    TransportOptions,
+    Url,
+    build_registry,
+    hookimpl,
+    parse_url,
+)
+from penstock.transports import MemoryTransport
 
 ADDRESS = "memory://again"
 PROTOCOLS = ("rsio", "reactivesocket")
@@ -181,6 +193,55 @@ async def test_leaving_the_block_ends_the_attempts(autojump_clock: MockClock) ->
         assert len(ended) == 1
         assert "no further attempt" in ended[0]
         nursery.cancel_scope.cancel()
+
+
+class _LateTransport(MemoryTransport):
+    """The handshake of its second connection succeeds although its task was cancelled."""
+
+    schemes: ClassVar[tuple[str, ...]] = ("late",)
+
+    def __init__(self) -> None:
+        self.opened = 0
+        self.is_late = trio.Event()
+
+    @hookimpl
+    def penstock_transports(self) -> list[Transport]:
+        return [self]
+
+    async def connect(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Connection:
+        connection = await super().connect(url, options=options, nursery=nursery)
+        self.opened += 1
+        if self.opened == 2:
+            connection.handshake = self._shake_hands  # type: ignore[method-assign]  # of this one
+        return connection
+
+    async def _shake_hands(self, _: trio.Nursery) -> None:
+        self.is_late.set()
+        with trio.CancelScope(shield=True):
+            await trio.sleep(1)
+
+
+async def test_leaving_closes_a_transport_that_has_just_opened(
+    autojump_clock: MockClock,
+) -> None:
+    """Nobody else knows of it: its server would keep it until it is idle for too long."""
+    transport = _LateTransport()
+    registry = build_registry(plugins=[transport])
+    async with trio.open_nursery() as nursery:
+        listener = await transport.listen(
+            parse_url("late://again"), options=TransportOptions(), nursery=nursery
+        )
+        async with connect("late://again", reconnect=POLICY, registry=registry):
+            await (await listener.accept()).abort()
+            await transport.is_late.wait()
+        assert transport.opened == 2
+        server_side = await listener.accept()
+        with trio.fail_after(60):
+            assert await server_side.receive() is None
+        await server_side.aclose()
+        await listener.aclose()
 
 
 async def test_a_refusal_is_not_tried_again(autojump_clock: MockClock) -> None:

@@ -3,179 +3,30 @@ a block with a peer whose connection is made again when it is lost.
 
 Rules of this file:
 
-* A stream that runs and a request that waits when the connection is lost end with its
-  `ConnectionLost`. They are not repeated: the peer may have acted on them.
-* A stream or a request that the program asks for while the connection is away waits for the next
-  one. It fails with the last error if the policy gives up.
-* A server that drains is left when it says so: later requests wait for the next connection, and
-  those that the server has refused also go over it. A running stream goes on over the old
-  connection until it ends.
-* A source looks for the connection each time that it is attached,
-  so a pipe with `retry` goes on over the next connection.
+* One task makes one connection after another. Each connection runs in a task of its own.
+* A server that drains is left when it says so: new streams and requests wait for the next
+  connection. A running stream goes on over the old connection until it ends.
+* A connection that has opened when the program leaves the block is closed.
 """
 
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager
 from functools import partial
 from types import TracebackType
-from typing import Any, Final, cast
+from typing import Any, Final
 
 import trio
 
-from penstock.api import ConnectionLost, PenstockError, Rejected
+from penstock.api import ConnectionLost, PenstockError
 from penstock.client import NOW, GiveUp, Reconnector, TryAfter, late
 from penstock.runtime.client._open_connection import OpenConnection
-from penstock.runtime.client._reopen_after_drain import ReopenAfterDrain, was_moved
-from penstock.runtime.connection import ConnectionTask, Peer, RemoteOpening, RemoteStream, is_quiet
+from penstock.runtime.client._reconnecting_peer import ReconnectingPeer
+from penstock.runtime.connection import ConnectionTask, Peer, is_quiet
 from penstock.session import own_copy
-from penstock.spi import Connection, Registry
-from penstock.streams import Source
-
-Block = AbstractAsyncContextManager[RemoteStream[Any]]
+from penstock.spi import Connection
 
 LOOK_SECONDS: Final = 0.05
 """Seconds between two looks at a connection to a server that drains:
 it is left when nothing runs on it any more.
 """
-
-
-class ReconnectingPeer(Peer):
-    """The peer of a connection that is made again."""
-
-    def __init__(
-        self, connection: ConnectionTask, registry: Registry, reconnector: Reconnector
-    ) -> None:
-        super().__init__(connection, registry)
-        self._reconnector = reconnector
-
-    # --- for the block around it
-
-    def use(self, connection: ConnectionTask) -> None:
-        """Go on over that connection."""
-        # Replaced before the waiting tasks are woken: they use it at once.
-        self._connection = connection
-        # Handlers find the peer that the program has, and not that of a lost connection.
-        connection.introduce(self)
-        self._reconnector.on_connected()
-
-    # --- for streams that move to the next connection
-
-    def current(self) -> ConnectionTask:
-        """Return the connection of this time."""
-        return self._connection
-
-    def when_connected(self, act: Callable[[Exception | None], None], /) -> None:
-        """Call `act` with None as soon as there is a connection for new streams,
-        or with an error if none comes.
-        """
-        self._reconnector.when_connected(lambda: act(self._reconnector.failure()))
-
-    # --- for the program
-
-    async def wait_connected(self) -> None:
-        """Wait while the connection is away. Raises the last error if no further attempt is
-        made. Checkpoints only if it waits.
-        """
-        reconnector = self._reconnector
-        if self._connection.reason is not None:
-            # Here, because the task that connects again has perhaps not had a turn yet.
-            reconnector.on_away()
-        # A loop: the next connection may be lost before this task runs.
-        while reconnector.is_away:
-            back = trio.Event()
-            reconnector.when_connected(back.set)
-            await back.wait()
-        reconnector.check()
-
-    async def wait_accepted(self) -> None:
-        """Wait until a peer has said hello, over this connection or the next one."""
-        await self.wait_connected()
-        await super().wait_accepted()
-
-    async def request(self, *arguments: Any, **options: Any) -> Any:
-        """Ask as `Peer.request` does, once the connection is there."""
-        return await self._ask(super().request, *arguments, **options)
-
-    async def request_response(self, *arguments: Any, **options: Any) -> Any:
-        """Ask as `Peer.request_response` does, once the connection is there."""
-        return await self._ask(super().request_response, *arguments, **options)
-
-    async def fire_and_forget(self, data: bytes | str) -> None:
-        """Send as `Peer.fire_and_forget` does, once the connection is there."""
-        await self.wait_connected()
-        await super().fire_and_forget(data)
-
-    def source(self, *arguments: Any, **options: Any) -> Source[Any]:
-        """Return a source that uses the connection of the time at which it is attached."""
-        make = super().source
-        make(*arguments, **options)  # a mistake in the arguments is raised here
-        return ReopenAfterDrain(self, lambda: make(*arguments, **options))
-
-    def subscribe(self, *arguments: Any, **options: Any) -> Block:
-        """Open a stream as `Peer.subscribe` does, once the connection is there."""
-        make = super().subscribe
-        return self._opening(lambda: make(*arguments, **options))
-
-    def request_stream(self, *arguments: Any, **options: Any) -> Block:
-        """Open a stream as `Peer.request_stream` does, once the connection is there."""
-        make = super().request_stream
-        return self._opening(lambda: make(*arguments, **options))
-
-    def request_subscription(self, *arguments: Any, **options: Any) -> Block:
-        """Open a stream as `Peer.request_subscription` does, once the connection is there."""
-        make = super().request_subscription
-        return self._opening(lambda: make(*arguments, **options))
-
-    def _opening(self, make: Callable[[], Block]) -> Block:
-        make()  # a mistake in the arguments is raised here
-        return _WaitingOpening(self, make)
-
-    async def _ask(
-        self, ask: Callable[..., Awaitable[Any]], *arguments: Any, **options: Any
-    ) -> Any:
-        """Ask over one connection after another, until one of them is not refused
-        because its server drains.
-        """
-        while True:
-            await self.wait_connected()
-            connection = self._connection
-            try:
-                return await ask(*arguments, **options)
-            except Rejected as refused:
-                if not was_moved(refused, connection):
-                    raise
-
-
-class _WaitingOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
-    """The block around a stream that begins when the connection is there."""
-
-    __slots__ = ("_block", "_make", "_peer")
-
-    _block: Block
-
-    def __init__(self, peer: ReconnectingPeer, make: Callable[[], Block]) -> None:
-        self._peer = peer
-        self._make = make
-
-    async def __aenter__(self) -> RemoteStream[Any]:
-        await self._peer.wait_connected()
-        # Made after the wait: made earlier it would belong to the connection that was lost,
-        # and fail at once.
-        self._block = block = self._make()
-        # The object behind the block is known: `Peer` has made it.
-        opening = cast("RemoteOpening", block)
-        opening.source = ReopenAfterDrain(
-            self._peer, lambda: cast("RemoteOpening", self._make()).source
-        )
-        return await self._block.__aenter__()
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        await self._block.__aexit__(kind, error, trace)
 
 
 class ReconnectingConnection(OpenConnection):
@@ -234,7 +85,13 @@ class ReconnectingConnection(OpenConnection):
             # Leaving the block of the program must end a wait between two attempts,
             # which may be 30 seconds long.
             with trio.CancelScope() as self._away:
-                await self._make_connection(await self._connect_after(decision, nursery))
+                transport = await self._connect_after(decision, nursery)
+                # The program may have left just when the transport had opened: then no cancel
+                # comes, and nothing else knows of it.
+                if self._left.is_set():
+                    await self._abort(transport)
+                    return
+                await self._make_connection(transport)
             if self._left.is_set():
                 return
             self._peer.use(self._connection)

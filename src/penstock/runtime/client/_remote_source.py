@@ -3,51 +3,31 @@ with it.
 
 Rules of this file:
 
-* A source is a blueprint: it checks its arguments,
-  and makes a `RemoteSubscription` for each subscriber.
+* All arguments are checked at the call: a `retry` behind the source would repeat a mistake again
+  and again.
 """
 
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, Unpack, overload
 
-import attrs
-
-from penstock.api import (
-    PlaceInStream,
-    PositionedName,
-    Subscriber,
-    UsageError,
-    shown,
-)
+from penstock.api import PlaceInStream, UsageError
 from penstock.client import (
-    ClientSettings,
-    Reconnector,
     StreamOptions,
     TrioOptions,
     check_transport,
-    check_window,
     client_settings,
     refuse_unknown,
     registry_of,
+    stream_opening,
 )
-from penstock.core import CLEANUP_SECONDS, Report, Scope, Stream, log_violation
+from penstock.core import CLEANUP_SECONDS, Report, Stream, log_violation
 from penstock.logs import Log
 from penstock.reader import DEFAULT_DEMAND
-from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._options import RemoteOptions
-from penstock.runtime.client._remote_subscription import RemoteSubscription
+from penstock.runtime.client._remote_subscription import RemoteUrl
 from penstock.runtime.client._url_sources import source_of_scheme
-from penstock.runtime.connection import Peer, RemoteStream
-from penstock.runtime.service import Service
-from penstock.spi import (
-    Registry,
-    Serializer,
-    Url,
-    build_registry,
-    check_permitted,
-    parse_url,
-    resolve_serializer,
-)
+from penstock.runtime.connection import RemoteStream
+from penstock.spi import Url, build_registry, check_permitted, parse_url
 from penstock.streams import Source, Streamable, open_into
 from penstock.streams import subscribe as subscribe_here
 
@@ -92,8 +72,6 @@ def remote(
     and for an unknown option.
     """
     refuse_unknown("remote()", options, {"type", *RemoteOptions.__annotations__})
-    # All of these checks are made at the call:
-    # a `retry` behind the source would repeat a mistake again and again.
     parsed = parse_url(url)
     check_permitted(parsed, options.get("transports"))
     publisher = options.pop("publisher", None)
@@ -107,49 +85,31 @@ def remote(
     for name, value in options.items():
         group = of_stream if name in StreamOptions.__annotations__ else of_connection
         group[name] = value  # type: ignore[literal-required]  # a name of that group
-    placed, typed = _names(parsed, publisher, of_stream.get("start"), of_stream.get("stop"))
-    # Looked up here, so that a missing serializer is an error of this call,
-    # and not of each subscription.
-    reading = _reading(registry, of_stream.get("serializer"), type)
     # Failures go to the log: a source has no `on_violation`.
     # Each of its subscriptions has one, and none exists yet.
     settings = client_settings(parsed.address, on_violation=log_violation, **of_connection)
-    window_bytes = check_window(of_stream.get("window_bytes"), settings.limits)
-    return _RemoteUrl(parsed, placed, typed, reading, settings, window_bytes)
-
-
-def _reading(
-    registry: Registry, serializer: str | Serializer | None, type: Any
-) -> str | Serializer | None:
-    """Return the serializer for elements, ``bytes`` if the program wants them unchanged, or None to
-    read them as announced.
-    """
-    loader = resolve_serializer(registry, serializer, type)
+    opening = stream_opening(
+        settings,
+        _name_in(parsed, publisher),
+        kind=type,
+        demand=DEFAULT_DEMAND,
+        **of_stream,
+    )
     # The program has asked for bytes: no announcement of the publisher may change that.
-    if loader is None and not serializer is type is None:
-        return "bytes"
-    return loader or serializer
+    asked_for_bytes = opening.loader is None and not of_stream.get("serializer") is type is None
+    return RemoteUrl(parsed, opening, "bytes" if asked_for_bytes else opening.loader, settings)
 
 
-def _names(
-    url: Url, publisher: str | None, start: PlaceInStream | None, stop: PlaceInStream | None
-) -> tuple[PositionedName, str | None]:
-    """Return the name with its places, and the typed name if no places were given beside it. Raises
-    UsageError.
-    """
+def _name_in(url: Url, publisher: str | None) -> str:
+    """Return the name of the publisher. Raises UsageError if there is none."""
     # `publisher=` wins over the URL: it may hold characters that a URL would have to escape.
     name = url.publisher if publisher is None else publisher
-    if not name:
-        found = f"{str(url)!r} names no publisher"
-        raise UsageError(
-            f"{found}; write it behind the authority (tcp://host:port/name), behind '#', or as "
-            "publisher="
-        )
-    if type(name) is not str:
-        raise UsageError(f"{shown(name)} cannot be a publisher's name: give a str")
-    if start is stop is None:
-        return PositionedName.parse(name), name
-    return PositionedName(name, start, stop), None
+    if name:
+        return name
+    raise UsageError(
+        f"{str(url)!r} names no publisher; write it behind the authority (tcp://host:port/name), "
+        "behind '#', or as publisher="
+    )
 
 
 @overload
@@ -256,78 +216,3 @@ def subscribe(
     return subscribe_here(
         source, demand=demand, on_violation=on_violation, cleanup_timeout=cleanup_timeout
     )
-
-
-class _RemoteUrl(Source[Any]):
-    """The publisher of a URL; each subscription has its own connection."""
-
-    __slots__ = ("_name", "_serializer", "_settings", "_typed", "_url", "_window_bytes")
-
-    def __init__(
-        self,
-        url: Url,
-        name: PositionedName,
-        typed: str | None,
-        serializer: str | Serializer | None,
-        settings: ClientSettings,
-        window_bytes: int,
-    ) -> None:
-        self._url = url
-        self._name = name
-        self._typed = typed
-        self._serializer = serializer
-        self._settings = settings
-        self._window_bytes = window_bytes
-
-    def open_connection(self, on_violation: Report) -> OpenConnection:
-        """Return the block of a new connection."""
-        # Without the policy: the subscription itself connects again.
-        settings = attrs.evolve(self._settings, on_violation=on_violation, reconnect=None)
-        # An empty service: the peer of such a connection can subscribe to nothing here.
-        return OpenConnection(settings, Service())
-
-    @property
-    def name(self) -> PositionedName:
-        """The name of the publisher, with the places that the program has given."""
-        return self._name
-
-    @property
-    def first_name(self) -> str:
-        """The name for the first connection. A typed one is sent unchanged: its words may be those
-        of a function, and not those of a log.
-        """
-        return self._name if self._typed is None else self._typed
-
-    def starting_at(self, start: PlaceInStream) -> "_RemoteUrl":
-        """Return the same publisher from another place on."""
-        # Another place than the typed name has, so the typed name is not sent any more.
-        name = self._name.at(start, self._name.stop)
-        return _RemoteUrl(
-            self._url, name, None, self._serializer, self._settings, self._window_bytes
-        )
-
-    def subscribe_at(
-        self, name: str, peer: Peer, subscriber: Subscriber[Any], scope: Scope
-    ) -> None:
-        """Subscribe over a connection that was made."""
-        # By the object: the registry was asked when the source was made,
-        # and its error reached the caller.
-        peer.source(name, serializer=self._serializer, window_bytes=self._window_bytes).attach(
-            subscriber, scope
-        )
-
-    def reconnector(self) -> Reconnector:
-        """Return what decides on the connections of a new subscription."""
-        settings = self._settings
-        return Reconnector(settings.reconnect, settings.registry.events, str(settings.url))
-
-    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
-        # Before on_subscribe, in which the stream requests its first elements:
-        # it asks for a few while it knows no size.
-        if scope.reader is not None:
-            scope.reader.count_bytes(self._window_bytes, self._settings.limits.max_element)
-        # A source is a blueprint. What changes belongs to the subscription.
-        RemoteSubscription(self, subscriber, scope).start()
-
-    def __repr__(self) -> str:
-        return f"<source {self._url}>"

@@ -1,4 +1,5 @@
-"""One subscription to the publisher of a URL, over one connection after another.
+"""The publisher of a URL as a source, and each subscription to it, over one connection after
+another.
 
 Rules of this file:
 
@@ -12,54 +13,107 @@ Rules of this file:
 
 import logging
 from contextlib import suppress
-from typing import Any, Final, Protocol
+from typing import Any, Final
 
+import attrs
 import trio
 
 from penstock.api import (
     UNBOUNDED,
     ConnectionLost,
     PenstockError,
+    PlaceInStream,
     PositionedName,
     Positions,
-    ProtocolError,
     Rejected,
     Subscriber,
     Subscription,
     UsageError,
     add_demand,
 )
-from penstock.client import Reconnector, TryAfter, may_reconnect
+from penstock.client import (
+    ClientSettings,
+    Reconnector,
+    StreamOpening,
+    StreamPlace,
+    TryAfter,
+    may_reconnect,
+)
 from penstock.core import CountingRelay, Report, Scope
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.connection import Peer, RemoteStream
+from penstock.runtime.service import Service
+from penstock.spi import Serializer, Url
+from penstock.streams import Source
 
 _log: Final = logging.getLogger("penstock")
 
 
-class RemotePublisher(Protocol):
-    """The source behind the URL, as a subscription sees it:
-    a protocol, because the source makes the subscriptions.
-    """
+class RemoteUrl(Source[Any]):
+    """The publisher of a URL; each subscription has its own connection."""
+
+    __slots__ = ("_opening", "_serializer", "_settings", "_url")
+
+    def __init__(
+        self,
+        url: Url,
+        opening: StreamOpening,
+        serializer: str | Serializer | None,
+        settings: ClientSettings,
+    ) -> None:
+        """`serializer` is that of the elements, ``"bytes"`` if the program wants them unchanged, or
+        None to read them as the publisher announces.
+        """
+        self._url = url
+        self._opening = opening
+        self._serializer = serializer
+        self._settings = settings
 
     @property
-    def name(self) -> PositionedName:
+    def name(self) -> str:
         """The name of the publisher, with the places that the program has given."""
+        return self._opening.name
 
-    @property
-    def first_name(self) -> str:
-        """The name for the first connection."""
+    def starting_at(self, start: PlaceInStream) -> "RemoteUrl":
+        """Return the same publisher from another place on."""
+        name = self.name
+        placed = name if isinstance(name, PositionedName) else PositionedName.parse(name)
+        opening = attrs.evolve(self._opening, name=placed.at(start, placed.stop))
+        return RemoteUrl(self._url, opening, self._serializer, self._settings)
+
+    def attach(self, subscriber: Subscriber[Any], scope: Scope) -> None:
+        if scope.reader is not None:
+            self._opening.bound_bytes(scope.reader)
+        # A source is a blueprint. What changes belongs to the subscription.
+        RemoteSubscription(self, subscriber, scope).start()
+
+    # --- for its subscriptions
+
+    def reconnector(self) -> Reconnector:
+        """Return what decides on the connections of a new subscription."""
+        settings = self._settings
+        return Reconnector(settings.reconnect, settings.registry.events, str(settings.url))
 
     def open_connection(self, on_violation: Report) -> OpenConnection:
         """Return the block of a new connection."""
+        # Without the policy: the subscription itself connects again.
+        settings = attrs.evolve(self._settings, on_violation=on_violation, reconnect=None)
+        # An empty service: the peer of such a connection can subscribe to nothing here.
+        return OpenConnection(settings, Service())
 
     def subscribe_at(
         self, name: str, peer: Peer, subscriber: Subscriber[Any], scope: Scope
     ) -> None:
         """Subscribe over a connection that was made."""
+        # The serializer as an object: the registry was asked when the source was made,
+        # and its error reached the caller.
+        source = peer.source(
+            name, serializer=self._serializer, window_bytes=self._opening.window_bytes
+        )
+        source.attach(subscriber, scope)
 
-    def reconnector(self) -> Reconnector:
-        """Return what decides on the connections of a new subscription."""
+    def __repr__(self) -> str:
+        return f"<source {self._url}>"
 
 
 class RemoteSubscription(CountingRelay[Any]):
@@ -69,25 +123,25 @@ class RemoteSubscription(CountingRelay[Any]):
         "_outstanding",
         "_pause",
         "_peer",
+        "_place",
         "_position",
         "_reconnector",
         "_scope",
         "_source",
         "_starts",
-        "_stop",
         "_stream_ended",
         "_task",
     )
 
-    def __init__(self, source: RemotePublisher, subscriber: Subscriber[Any], scope: Scope) -> None:
+    def __init__(self, source: RemoteUrl, subscriber: Subscriber[Any], scope: Scope) -> None:
         # `_upstream` is the stream of the current connection.
         super().__init__(subscriber)
         self._source = source
         self._scope = scope
         self._outstanding = 0
         self._reconnector = source.reconnector()
+        self._place = StreamPlace(source.name, called=repr(source))
         self._position: int | None = None  # of the next element, if the publisher has positions
-        self._stop = source.name.stop
         self._starts = 0  # connections on which the publisher was subscribed to
         self._peer: Peer | None = None  # of the current connection
         self._pause = 0.0
@@ -142,13 +196,15 @@ class RemoteSubscription(CountingRelay[Any]):
     def on_fact(self, fact: object, /) -> None:
         """Learn the position of the next element: a new connection goes on there."""
         if isinstance(fact, Positions):
-            if self._position is not None and fact.first != self._position:
-                self._refuse_position(self._position, fact.first)
+            wrong = self._place.learn(fact, self._position)
+            if wrong is not None:
+                subscriber = self._subscriber
+                # Cancelled first: no element from the wrong position may arrive.
+                self.cancel()
+                if subscriber is not None:
+                    subscriber.on_error(wrong)
                 return
             self._position = fact.first
-            if self._stop == "latest" and fact.latest is not None:
-                # decided once: on a later connection the word means a later position.
-                self._stop = fact.latest
         super().on_fact(fact)
 
     def on_error(self, error: BaseException, /) -> None:
@@ -209,34 +265,13 @@ class RemoteSubscription(CountingRelay[Any]):
                 # `restarts` counted.
                 self._say_restarted()
             self._starts += 1
-            self._source.subscribe_at(self._next_name(), peer, self, self._scope)
+            name = self._place.name_at(self._position)
+            self._source.subscribe_at(name, peer, self, self._scope)
             # Its error ends the stream as well, which is handled there.
             with suppress(PenstockError):
                 await peer.wait_accepted()
                 self._reconnector.on_open()
             await self._stream_ended.wait()
-
-    def _refuse_position(self, asked: int, first: int) -> None:
-        """End, because the publisher does not begin where this side has asked:
-        elements would be missing, or come twice.
-        """
-        subscriber = self._subscriber
-        # Cancelled first: no element from the wrong position may arrive.
-        self.cancel()
-        if subscriber is not None:
-            text = (
-                f"{self._source!r} begins at position {first:,}, and {asked:,} was asked for. The "
-                "peer must act"
-            )
-            subscriber.on_error(ProtocolError(text, reason="protocol:position"))
-
-    def _next_name(self) -> str:
-        """Return the name to subscribe to over the next connection."""
-        return (
-            self._source.first_name
-            if self._position is None
-            else self._source.name.at(self._position, self._stop)
-        )
 
     def _say_restarted(self) -> None:
         """Tell the stream, and once the log, that the publisher begins anew: nothing says where

@@ -9,7 +9,6 @@ as far as the outbox has room.
   at once, together with those of other tasks, or by the writer task.
 """
 
-from abc import abstractmethod
 from functools import partial
 from time import monotonic
 from typing import TYPE_CHECKING, Any, Final, Protocol
@@ -17,7 +16,8 @@ from typing import TYPE_CHECKING, Any, Final, Protocol
 import trio
 from trio.lowlevel import current_task, reschedule, wait_task_rescheduled
 
-from penstock.api import ByteWindow, NoElement, SignalKind, Subscriber, Subscription
+from penstock.api import ByteWindow, SignalKind, Subscriber, Subscription
+from penstock.client import Answer
 from penstock.core import WOKEN, StreamTap
 from penstock.runtime.connection._event_reporting import (
     ConnectionEvents,
@@ -199,7 +199,7 @@ class SendBatcher:
             self.writer.flush()
 
 
-class PendingAnswer(Subscriber[Any]):
+class PendingAnswer(Answer):
     """Takes one element, and wakes the task that waits for it."""
 
     if not TYPE_CHECKING:  # a type checker knows no slots that the subclasses have
@@ -207,15 +207,8 @@ class PendingAnswer(Subscriber[Any]):
 
     # The constructors of the subclasses set these.
     _batcher: SendBatcher
-    _value: Any
-    _error: BaseException | None
-    _is_over: bool
     # The task in `receive`; still set after it was woken, and None after a cancel.
     _task: trio.lowlevel.Task | None
-
-    @abstractmethod
-    def give_up(self) -> None:
-        """Cancel the stream, unless it has ended."""
 
     async def receive(self) -> Any:
         """Return the value. A cancel is passed on to the peer.
@@ -232,40 +225,17 @@ class PendingAnswer(Subscriber[Any]):
                 # Other requests wait until it is counted off.
                 if self._task is not None:
                     self._batcher.task_resumed()
-        # Taken out: the object must not keep the exception alive,
-        # which refers to this task's frames.
-        error, self._error = self._error, None
-        if error is None:
-            return self._value
-        try:
-            raise error
-        finally:
-            # It refers to this frame through its traceback, and the frame to all
-            # that the caller holds.
-            del error
+        if self._error is not None:
+            self._raise_error()
+        return self._value
 
-    def on_next(self, element: Any, /) -> None:
-        # One element was requested, so this is the only one.
-        self._value, self._is_over = element, True
-        if self._task is not None:
-            self._wake(self._task)
-
-    def on_error(self, error: BaseException, /) -> None:
-        if not self._is_over:
-            self._error, self._is_over = error, True
-            if self._task is not None:
-                self._wake(self._task)
-
-    def on_complete(self, /) -> None:
-        # After the value on_complete is expected, and changes nothing.
-        if not self._is_over:
-            self.on_error(NoElement("the peer ended the request without a value"))
-
-    def _wake(self, task: trio.lowlevel.Task) -> None:
-        self._batcher.woken += 1
-        # The task runs in the next scheduler pass, with all others
-        # that this batch of answers wakes.
-        reschedule(task, WOKEN)
+    def _wake(self) -> None:
+        task = self._task
+        if task is not None:
+            self._batcher.woken += 1
+            # The task runs in the next scheduler pass, with all others
+            # that this batch of answers wakes.
+            reschedule(task, WOKEN)
 
     def _abort(self, _: Any) -> trio.lowlevel.Abort:
         # None: this task was not woken by `_wake`, so it must not be counted off.

@@ -1,7 +1,9 @@
-"""The three shells of a client as a contract sees them: a program that is written once, with ``async``, runs over each of them.
+"""The three shells of a client as a contract sees them: a program that is written once, with
+``async``, runs over each of them.
 
-A shell is a way to wait: tasks of trio, tasks of asyncio, or calls that block. The methods of a `BlockingPeer` are async and never wait, so
-its program is a coroutine that runs to its end in one step.
+A shell is a way to wait: tasks of trio, tasks of asyncio, or calls that block. The methods of a
+`BlockingPeer` and of a `BlockingStream` are async and never wait, so their program is a coroutine
+that runs to its end in one step.
 """
 
 import asyncio
@@ -10,10 +12,11 @@ import gc
 import time
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Self, TypeVar
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
+from typing import Any, Final, Self, TypeVar
 
 import trio
+from trio.testing import wait_all_tasks_blocked
 
 import penstock
 from penstock import aio, blocking
@@ -24,6 +27,23 @@ T = TypeVar("T")
 
 LOOK_SECONDS = 0.002
 """Seconds between two looks at what another thread does."""
+
+
+class _Mark:
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+END: Final = _Mark("END")
+"""What a read returns if the stream has ended."""
+
+WAITS: Final = _Mark("WAITS")
+"""What a read returns if it had to wait, and was given up."""
+
+Act = Callable[[], object]
 
 
 class Shell(ABC):
@@ -58,6 +78,12 @@ class Shell(ABC):
     @abstractmethod
     async def within(self, seconds: float, ask: Callable[[], Awaitable[T]]) -> T:
         """Wait for `ask()`. Raises TimeoutError if it takes longer."""
+
+    @abstractmethod
+    async def attempt(self, read: Callable[[], Awaitable[Any]], meanwhile: Act | None) -> Any:
+        """Return what `read` returns, or END.
+        If it waits, `meanwhile` is called once; if it waits then, it is given up.
+        """
 
     @abstractmethod
     async def pause(self) -> None:
@@ -103,6 +129,27 @@ class TrioShell(Shell):
         except trio.TooSlowError:
             raise TimeoutError from None
 
+    async def attempt(self, read: Callable[[], Awaitable[Any]], meanwhile: Act | None) -> Any:
+        result: list[Any] = []
+        failure: list[BaseException] = []
+
+        async def run() -> None:
+            try:
+                result.append(await _ended(read))
+            except Exception as error:  # raised in the test
+                failure.append(error)
+
+        async with trio.open_nursery() as nursery:
+            nursery.start_soon(run)
+            await wait_all_tasks_blocked()
+            if not result and not failure and meanwhile is not None:
+                meanwhile()
+                await wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        if failure:
+            raise failure.pop()
+        return result[0] if result else WAITS
+
     async def pause(self) -> None:
         await trio.sleep(LOOK_SECONDS)
 
@@ -135,6 +182,26 @@ class AioShell(Shell):
         async with asyncio.timeout(seconds):
             return await ask()
 
+    async def attempt(self, read: Callable[[], Awaitable[Any]], meanwhile: Act | None) -> Any:
+        task = asyncio.ensure_future(_ended(read))
+        await self._settle()
+        if not task.done() and meanwhile is not None:
+            meanwhile()
+            await self._settle()
+        if not task.done():
+            task.cancel()
+        with suppress(asyncio.CancelledError):
+            return await task
+        return WAITS
+
+    @staticmethod
+    async def _settle() -> None:
+        loop = asyncio.get_running_loop()
+        for _ in range(5):
+            turn = loop.create_future()
+            loop.call_soon(turn.set_result, None)
+            await turn
+
     async def pause(self) -> None:
         await asyncio.sleep(LOOK_SECONDS)
 
@@ -147,6 +214,8 @@ class BlockingShell(Shell):
 
     def __init__(self) -> None:
         self.timeout = HANGS_AFTER
+        self.meanwhile: Act | None = None
+        """Called once in the next wait, by what stands for a connection."""
         self._peers: list[blocking.Peer] = []
 
     def run(self, program: Coroutine[Any, Any, T]) -> T:
@@ -178,6 +247,13 @@ class BlockingShell(Shell):
             raise TimeoutError from None
         finally:
             self.timeout = before
+
+    async def attempt(self, read: Callable[[], Awaitable[Any]], meanwhile: Act | None) -> Any:
+        self.meanwhile = meanwhile
+        try:
+            return await _ended(read)
+        except StreamTimeout:
+            return WAITS
 
     async def pause(self) -> None:
         for peer in self._peers:
@@ -218,6 +294,9 @@ class BlockingStream:
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
 
+    def __repr__(self) -> str:
+        return repr(self._stream)
+
     async def __aenter__(self) -> Self:
         self._stream.__enter__()
         return self
@@ -239,6 +318,13 @@ class BlockingStream:
 
     def buffers(self) -> AsyncIterator[bytes]:
         return _stepping(self._stream.buffers())
+
+
+async def _ended(read: Callable[[], Awaitable[Any]]) -> Any:
+    try:
+        return await read()
+    except StopAsyncIteration:
+        return END
 
 
 async def _stepping(pieces: Iterator[T]) -> AsyncIterator[T]:

@@ -6,7 +6,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from penstock.api import ConnectionLost, Rejected, Subscriber
-from penstock.runtime.client._reopen_after_drain import ReopenAfterDrain, was_moved
+from penstock.runtime.client._reconnecting_peer import ReopenAfterDrain, was_moved
 from penstock.testing import ManualSubscriber
 
 REFUSED = Rejected("draining", processed=False, temporary=True)
@@ -56,7 +56,8 @@ def opened(*, drains: bool = True) -> tuple[Peer, list[Made], ManualSubscriber]:
         made.append(Made())
         return made[-1]
 
-    ReopenAfterDrain(peer, make).attach(subscriber)
+    stands_for_one: Any = peer
+    ReopenAfterDrain(stands_for_one, make).attach(subscriber)
     return peer, made, subscriber
 
 

@@ -1,0 +1,99 @@
+"""Keeps the connection of a client on asyncio.
+
+Rules of this file:
+
+* A connection has no task. With a policy to reconnect one task makes the connection again;
+  it ends before the block is left.
+"""
+
+import asyncio
+
+from penstock.aio._connection import AsyncioConnection
+from penstock.aio._open import open_connection
+from penstock.aio._waiter import new_waiter
+from penstock.api import ConnectionLost, PenstockError, UsageError
+from penstock.client import NOW, ConnectionKeeper, EndpointSettings, GiveUp, TryAfter
+from penstock.session import own_copy
+
+
+class AsyncioKeeper(ConnectionKeeper[AsyncioConnection]):
+    """Keeps the connection of one client. It belongs to one event loop."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        super().__init__(settings)
+        self._loop = asyncio.get_running_loop()
+        self._task: asyncio.Task[None] | None = None
+
+    async def start(self) -> None:
+        """Connect, and let a task make the connection again if there is a policy for that.
+        Raises the error of the last attempt.
+        """
+        self.use(await self._connect(NOW))
+        if self.settings.reconnect is not None:
+            self._task = self._loop.create_task(
+                self._keep_connected(), name="penstock reconnecting"
+            )
+
+    async def current(self) -> AsyncioConnection:
+        """Wait while the connection is away, and return it. Raises the error of the last attempt
+        if no further one is made.
+        """
+        if asyncio.get_running_loop() is not self._loop:
+            raise UsageError(
+                "this peer belongs to another event loop; connect in the loop, and in the "
+                "thread, that uses it"
+            )
+        reconnector = self.reconnector
+        if self.endpoint.is_closing:
+            # Here, because the task that reconnects has perhaps not had a turn yet.
+            reconnector.on_away()
+        while reconnector.is_away:
+            waiter, resolve = new_waiter()
+            reconnector.when_connected(resolve)
+            await waiter
+        reconnector.check()
+        return self.connection
+
+    async def with_room(self) -> AsyncioConnection:
+        """Return the connection when it is open and has room."""
+        connection = await self.current()
+        await connection.wait_until(lambda: connection.endpoint.has_room)
+        return connection
+
+    async def leave(self) -> None:
+        """Say goodbye and close; a further connection is not made."""
+        self.stop()
+        try:
+            if self._task is not None:
+                self._task.cancel()
+                await asyncio.wait((self._task,))
+        finally:
+            await self.connection.leave()
+
+    # --- inside
+
+    async def _connect(self, decision: TryAfter | GiveUp) -> AsyncioConnection:
+        """Return a connection, after as many attempts as the policy permits.
+        Raises the error of the last one.
+        """
+        while isinstance(decision, TryAfter):
+            await asyncio.sleep(decision.seconds)
+            self.reconnector.on_attempt()
+            try:
+                return await open_connection(self.settings)
+            except ConnectionLost as error:
+                decision = self.reconnector.on_lost(error, opened_at=None, now=self._loop.time())
+        raise own_copy(decision.error)
+
+    async def _keep_connected(self) -> None:
+        """Make the connection again, each time that it is lost."""
+        try:
+            while True:
+                connection = self.connection
+                await connection.wait_until(lambda: False)
+                decision = self.after_loss(self._loop.time())
+                if isinstance(decision, TryAfter):
+                    await connection.leave()
+                self.use(await self._connect(decision))
+        except PenstockError as error:
+            self.reconnector.give_up(error)

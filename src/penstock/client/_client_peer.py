@@ -1,0 +1,114 @@
+"""The peer of a client without trio, and its connection, which is made again when it is lost.
+
+Each shell derives from both: a keeper opens connections in the way of its shell, and the peer adds
+the calls of a program. What follows a connection, and when, is decided here and in `Reconnector`.
+
+Rules of this file:
+
+* A stream that runs and a request that waits when the connection is lost end with ConnectionLost.
+  New ones wait for the next connection. With a policy to reconnect, a stream whose publisher has
+  positions goes on over that one: its reader subscribes again.
+"""
+
+from typing import Any, Generic, Protocol, TypeVar
+
+from penstock.api import ConnectionLost
+from penstock.client._endpoint import Endpoint
+from penstock.client._failures import raise_refusal
+from penstock.client._reconnector import GiveUp, Reconnector, TryAfter
+from penstock.client._settings import EndpointSettings
+from penstock.spi import PeerIdentity
+
+
+class HasEndpoint(Protocol):
+    """A transport connection of a shell."""
+
+    endpoint: Endpoint
+
+
+C = TypeVar("C", bound=HasEndpoint)
+
+
+class ConnectionKeeper(Generic[C]):
+    """Keeps the connection of one client."""
+
+    connection: C
+    """The connection of this time. With a policy to reconnect it may be over."""
+
+    def __init__(self, settings: EndpointSettings) -> None:
+        self.settings: EndpointSettings = settings
+        self.reconnector: Reconnector = Reconnector(
+            settings.reconnect, settings.registry.events, str(settings.url)
+        )
+        self._was_ending = False  # before this side has left
+
+    @property
+    def endpoint(self) -> Endpoint:
+        """The endpoint of the connection."""
+        return self.connection.endpoint
+
+    def use(self, connection: C) -> None:
+        """Go on over that connection."""
+        # Replaced before what waits is woken: it uses the connection at once.
+        self.connection = connection
+        endpoint = connection.endpoint
+        endpoint.on_opened = self.reconnector.on_open
+        if endpoint.opened_at is not None and not endpoint.is_over:
+            self.reconnector.on_open()  # its hello came first
+        self.reconnector.on_connected()
+
+    def after_loss(self, now: float) -> TryAfter | GiveUp:
+        """Decide what follows the connection, which is over."""
+        endpoint = self.endpoint
+        return self.reconnector.on_lost(endpoint.reason, opened_at=endpoint.opened_at, now=now)
+
+    def stop(self) -> None:
+        """Make no further connection: the program leaves the block."""
+        # The reason of an end is known once both sides have said goodbye.
+        self._was_ending = self.endpoint.is_closing
+        if self.settings.reconnect is not None:
+            # Streams and requests of other tasks may wait for a connection that does not come.
+            self.reconnector.give_up(ConnectionLost("this side closed the connection"))
+
+    def raise_refusal(self) -> None:
+        """Raise a refusal of the peer, if it has ended the connection. Call it after `stop`, when
+        the connection is closed.
+        """
+        if self._was_ending:
+            raise_refusal(self.endpoint.reason, self.settings)
+
+
+class ClientPeer:
+    """What a program can ask of the other side of a connection without waiting."""
+
+    _keeper: ConnectionKeeper[Any]
+
+    def __init__(self, keeper: ConnectionKeeper[Any]) -> None:
+        self._keeper = keeper
+
+    @property
+    def settings(self) -> EndpointSettings:
+        """The settings of `connect`."""
+        return self._keeper.settings
+
+    @property
+    def identity(self) -> PeerIdentity:
+        """The identity of the peer: its address, its certificate, its principal."""
+        return self._keeper.endpoint.identity
+
+    @property
+    def is_connected(self) -> bool:
+        """True until the connection is over, as far as this side has heard: a client that blocks
+        listens while it waits.
+        """
+        return self._keeper.endpoint.reason is None
+
+    @property
+    def opened_at(self) -> float | None:
+        """When both sides had said hello, on the clock of the event loop, or on `time.monotonic`
+        if there is none; None if they have not.
+        """
+        return self._keeper.endpoint.opened_at
+
+    def __repr__(self) -> str:
+        return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
