@@ -42,6 +42,21 @@ def test_no_trio_is_imported(statement: str) -> None:
     _run(f"{statement}; {_NO_TRIO}")
 
 
+def test_an_everyday_import_brings_no_plugin_of_penstock() -> None:
+    """Protocols, serializers, extensions and transports are imported when a registry is made, and
+    the command line when it runs.
+    """
+    later = {
+        *(f"penstock.{name}" for name in ("protocols", "elements", "extensions", "transports")),
+        *("penstock.cli", "penstock.aio", "penstock.blocking", "penstock.testing"),
+        *("argparse", "asyncio"),
+    }
+    _run(
+        "from penstock import connect; import sys; "
+        f"brought = {later} & sys.modules.keys(); assert not brought, sorted(brought)"
+    )
+
+
 @pytest.mark.parametrize("package", ["penstock", "penstock.spi"])
 def test_every_public_name_is_found(package: str) -> None:
     """In a new process `from package import *` brings each name of `__all__`,

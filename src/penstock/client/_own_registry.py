@@ -4,10 +4,6 @@ made without a look at other distributions.
 
 from types import MappingProxyType
 
-from penstock.elements import BytesSerializer, JsonSerializer, TextSerializer
-from penstock.extensions import penstock_extensions
-from penstock.protocols import penstock_dialects
-from penstock.protocols import penstock_extensions as protocol_extensions
 from penstock.spi import Events, Registry
 
 
@@ -17,15 +13,21 @@ def own_registry() -> Registry:
     `penstock.spi.build_registry` also finds those of other distributions.
     It imports all of them, and trio with them.
     """
-    serializers = (BytesSerializer(), JsonSerializer(), TextSerializer())
+    # Imported here: clients on trio and servers build another registry, and the protocols are a
+    # tenth of what `from penstock import connect` would import.
+    from penstock.elements import penstock_serializers  # noqa: PLC0415  # see above
+    from penstock.extensions import penstock_extensions  # noqa: PLC0415  # see above
+    from penstock.protocols import penstock_dialects  # noqa: PLC0415  # see above
+    from penstock.protocols import penstock_extensions as of_protocols  # noqa: PLC0415  # see above
+
     return Registry(
         transports=MappingProxyType({}),
         sources=MappingProxyType({}),
-        serializers=MappingProxyType({serializer.name: serializer for serializer in serializers}),
-        dialects=MappingProxyType({factory.name: factory for factory in penstock_dialects()}),
+        serializers=MappingProxyType({each.name: each for each in penstock_serializers()}),
+        dialects=MappingProxyType({each.name: each for each in penstock_dialects()}),
         encodings=MappingProxyType({}),
         extensions=MappingProxyType(
-            {factory.name: factory for factory in [*penstock_extensions(), *protocol_extensions()]}
+            {each.name: each for each in [*penstock_extensions(), *of_protocols()]}
         ),
         events=Events.of(()),
         plugins=(),

@@ -1,10 +1,13 @@
 """A command of the command line, as a plugin offers it: ``penstock NAME …``."""
 
-import argparse
 from collections.abc import Awaitable, Callable
-from typing import Final
+from typing import TYPE_CHECKING, Final
 
 import attrs
+
+if TYPE_CHECKING:
+    # Not at run time: only the command line reads arguments, and each program imports this file.
+    import argparse
 
 OWN_COMMANDS: Final = ("serve", "cat", "ls", "pub", "plugins", "record", "bench", "tck")
 """The names of penstock's own commands, which no plugin gets."""
@@ -23,8 +26,8 @@ class Command:
     description: str = ""
     """For ``penstock NAME --help``."""
 
-    arguments: Callable[[argparse.ArgumentParser], None]
+    arguments: Callable[["argparse.ArgumentParser"], None]
     """Declares the arguments. Called only if the user runs this command."""
 
-    run: Callable[[argparse.Namespace], Awaitable[int]]
+    run: Callable[["argparse.Namespace"], Awaitable[int]]
     """Runs the command on trio, and returns the exit status. SIGINT and SIGTERM cancel it."""
