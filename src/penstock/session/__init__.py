@@ -20,7 +20,7 @@ from penstock.session._handshake_guard import ChooseDialect
 from penstock.session._named_targets import DEMAND_SIZE, check_length, target_of, why_unsupported
 from penstock.session._outgoing_data import OutgoingData
 from penstock.session._own_copy import own_copy
-from penstock.session._prices import HANDLED, STREAM_BYTES, TASK_BYTES
+from penstock.session._prices import HANDLED, OBJECT_BYTES, STREAM_BYTES, TASK_BYTES
 from penstock.session._reasons import (
     AUTH,
     CONNECTION_REASONS,
@@ -54,7 +54,7 @@ from penstock.session._resume import (
     rewind,
 )
 from penstock.session._retained_bytes import RetainedBytes
-from penstock.session._sending_stream import SendingStream, WhenOver
+from penstock.session._sending_stream import SendingStream, WhenOver, longest_beside
 from penstock.session._session import CUT, CUT_EARLY, Session
 from penstock.session._session_counts import SessionCounts
 from penstock.session._session_delegate import SessionDelegate
@@ -77,6 +77,7 @@ __all__ = [
     "ILLEGAL_DEMAND",
     "KEEPALIVE",
     "NOT_RESUMED",
+    "OBJECT_BYTES",
     "PER_ADDRESS",
     "REFUSED",
     "STREAM_BYTES",
@@ -125,6 +126,7 @@ __all__ = [
     "explain_connection_end",
     "explain_own",
     "explain_stream_end",
+    "longest_beside",
     "longest_data",
     "no_room_refusal",
     "own_copy",

@@ -11,13 +11,27 @@ Rules of this file:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
 
-from penstock.api import Limits, Subscriber
+from penstock.api import Limits, Subscriber, Subscription
 from penstock.spi._peer_identity import PeerIdentity
 from penstock.spi._statistics import ServerStatistics
 from penstock.spi._transport import Connection, Transport
+
+
+class HostedSubscription(Subscription):
+    """The subscription of a stream that `ConnectionHost.open` has opened."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def collect(self) -> Sequence[bytes]:
+        """Return the elements that have come since the last signal, and that were not signalled.
+        They count as signalled now.
+
+        There are such elements only if the subscriber was opened with ``collects=True``.
+        """
 
 
 class ConnectionHost(ABC):
@@ -68,7 +82,13 @@ class ConnectionHost(ABC):
 
     @abstractmethod
     async def open(
-        self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str
+        self,
+        name: str,
+        peer: PeerIdentity,
+        subscriber: Subscriber[Any],
+        *,
+        protocol: str,
+        collects: bool = False,
     ) -> None:
         """Subscribe `subscriber`, which takes bytes, to the publisher `name` of the service.
         May checkpoint.
@@ -77,6 +97,11 @@ class ConnectionHost(ABC):
         connection, because it may outlive the one over which it was opened. If the subscriber has a
         method ``held()``, the bytes that it returns count against `Limits.memory_budget`. A
         publisher that fails is a PublisherFailed, whose text may be sent to the peer.
+
+        With `collects` an element is signalled, and those that follow wait until the subscriber
+        calls `HostedSubscription.collect`, until all that was requested has come, or until the
+        end: a call for each element costs more than all the other work on it. Such a subscriber
+        has `on_next_many`, and collects whenever it looks at what has come.
 
         Raises NotAvailable if `peer` may not open a publisher of that name, or none exists,
         LimitExceeded if `peer` has as many streams as `Limits.max_subscriptions`, and

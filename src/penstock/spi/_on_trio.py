@@ -2,7 +2,7 @@
 imports this file at their first use.
 """
 
-from penstock.spi._connection_host import ConnectionHost, RequestTransport
+from penstock.spi._connection_host import ConnectionHost, HostedSubscription, RequestTransport
 from penstock.spi._socket_connection import SocketConnection
 from penstock.spi._socket_listener import SocketListener
 from penstock.spi._tcp_sockets import listen_tcp, open_tcp
@@ -22,6 +22,7 @@ __all__ = [
     "Bytes",
     "Connection",
     "ConnectionHost",
+    "HostedSubscription",
     "Listener",
     "MessageConnection",
     "RequestTransport",

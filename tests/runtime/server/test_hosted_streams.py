@@ -2,7 +2,7 @@
 places, memory, elements that cannot be sent, observers, and the shutdown.
 """
 
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import pytest
@@ -13,9 +13,11 @@ from penstock.api import LimitExceeded, Limits, NotAvailable, PublicError, Publi
 from penstock.runtime import Service
 from penstock.runtime.connection import ConnectionSettings, MemoryBudget
 from penstock.runtime.server._hosted_streams import HostedStreams
+from penstock.session import OBJECT_BYTES
 from penstock.spi import (
     ConnectionClosed,
     ConnectionOpened,
+    HostedSubscription,
     PeerIdentity,
     StreamEnded,
     StreamOpened,
@@ -47,6 +49,22 @@ class Observer:
     @hookimpl
     def penstock_stream_ended(self, event: StreamEnded) -> None:
         self.events.append(event)
+
+
+class Collecting(PlainSubscriber):
+    """Collects elements that were not signalled, when it is told to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.signals: list[list[bytes]] = []
+
+    def on_next_many(self, elements: Sequence[bytes]) -> None:
+        self.signals.append(list(elements))
+        self.elements += elements
+
+    def collect(self) -> list[bytes]:
+        assert isinstance(self.subscription, HostedSubscription)
+        return list(self.subscription.collect())
 
 
 class Holding(PlainSubscriber):
@@ -82,7 +100,14 @@ class Fixture:
         self, name: str, subscriber: PlainSubscriber | None = None, peer: PeerIdentity = STRANGER
     ) -> PlainSubscriber:
         subscriber = subscriber or PlainSubscriber()
-        await self.streams.open(name, peer, subscriber, protocol="knock", address="knock://test")
+        await self.streams.open(
+            name,
+            peer,
+            subscriber,
+            protocol="knock",
+            address="knock://test",
+            collects=isinstance(subscriber, Collecting),
+        )
         return subscriber
 
 
@@ -280,3 +305,110 @@ async def test_elements_that_are_at_hand_come_in_batches(
             await trio.testing.wait_all_tasks_blocked()
             assert len(subscriber.elements) == 1000
             assert subscriber.calls < 40
+
+
+async def test_elements_wait_until_they_are_collected(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The first one is signalled, and so is the first one after each look. All of them are counted,
+    also those that wait at the end.
+    """
+    observer = Observer()
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, observer, max_element=100)
+        go_on = [trio.Event(), trio.Event()]
+
+        @fixture.service.publisher("bursts")
+        async def bursts() -> AsyncIterator[bytes]:
+            for number, size in ((0, 3), (1, 2)):
+                for _ in range(size):
+                    yield b"%d" % number
+                await go_on[number].wait()
+
+        subscriber = Collecting()
+        await fixture.open("bursts", subscriber)
+        subscriber.request(10)
+        before = fixture.budget.held()
+        await trio.testing.wait_all_tasks_blocked()
+        assert subscriber.signals == [[b"0"]]
+        assert fixture.budget.held() == before + 2 * (1 + OBJECT_BYTES)
+        assert subscriber.collect() == [b"0", b"0"]
+        assert subscriber.collect() == []
+        assert fixture.budget.held() == before
+        go_on[0].set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert subscriber.signals == [[b"0"], [b"1"]]
+        go_on[1].set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert (subscriber.signals, subscriber.is_completed) == ([[b"0"], [b"1"], [b"1"]], True)
+        assert subscriber.collect() == []
+    [ended] = [event for event in observer.events if isinstance(event, StreamEnded)]
+    assert (ended.elements, ended.bytes) == (5, 5)
+
+
+async def test_a_batch_is_signalled_when_all_that_was_requested_has_come(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Two signals for any number of small elements: the subscriber requests more inside the
+    second one.
+    """
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery)
+        subscriber = Collecting()
+        await fixture.open("endless", subscriber)
+        for signals in (2, 4):
+            subscriber.request(20)
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(subscriber.signals) == signals
+            assert len(subscriber.elements) == 10 * signals
+        fixture.streams.stop()
+
+
+@pytest.mark.parametrize("bad", ["text", b"x" * 101])
+async def test_an_element_that_cannot_be_sent_comes_after_those_in_the_batch(
+    bad: Any, autojump_clock: trio.testing.MockClock
+) -> None:
+    """One that is longer than usual is signalled in its order; one that is too long, or no bytes,
+    ends the stream.
+    """
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, max_element=100)
+
+        @fixture.service.publisher("mixed")
+        async def mixed() -> AsyncIterator[Any]:
+            for element in (b"1", b"2", b"3" * 90, bytearray(b"4"), b"5", bad, b"7"):
+                yield element
+
+        subscriber = Collecting()
+        await fixture.open("mixed", subscriber)
+        subscriber.request(10)
+        await trio.testing.wait_all_tasks_blocked()
+        assert subscriber.elements == [b"1", b"2", b"3" * 90, b"4", b"5"]
+        assert str(subscriber.error) == "the publisher failed"
+
+
+async def test_the_elements_of_a_batch_count_against_the_memory(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """A publisher that fills a batch, and waits then, is found when its stream is looked at."""
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, memory_budget=100_000)
+
+        @fixture.service.publisher("waits")
+        async def waits() -> AsyncIterator[bytes]:
+            for _ in range(30):  # fewer than a burst of the pump
+                yield b"x" * 3000
+            await trio.sleep_forever()
+
+        subscriber = Collecting()
+        await fixture.open("waits", subscriber)
+        subscriber.request(1)
+        await trio.testing.wait_all_tasks_blocked()
+        subscriber.request(1000)
+        await trio.testing.wait_all_tasks_blocked()
+        assert fixture.budget.held() > 80_000
+        fixture.budget.note_bytes(25_000)
+        assert str(subscriber.error) == "the memory of the server is full"
+        assert len(subscriber.elements) == 1
+        assert fixture.budget.held() == 0
+        fixture.streams.stop()

@@ -23,6 +23,7 @@ from penstock_http._engine import Exchange, Subscribe, Waiting, refused
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
 from penstock_http._heads import Head
 from penstock_http._messages import Outcome, Request, Response, answer, refusal
+from penstock_http._pages import PATHS
 from penstock_http._site import Site
 from penstock_http._subscription import FULL
 
@@ -71,12 +72,12 @@ class Outlet(ABC):
         """Write the head of an answer whose body grows."""
 
     @abstractmethod
-    async def write_part(self, part: bytes) -> None:
-        """Write a part of such a body."""
+    async def write_part(self, part: bytes, *, is_last: bool) -> None:
+        """Write a part of such a body, which is not empty; and its end, if it is the last one."""
 
     @abstractmethod
     async def end(self) -> None:
-        """End such a body."""
+        """End such a body after its last part, or without one."""
 
     def promise(self, path: str) -> AbstractContextManager["Outlet"]:
         """Promise the answer to a GET of `path`, behind `begin`, and return its outlet.
@@ -156,7 +157,7 @@ class Answering:
         response = self._site.judge(
             head, is_loopback=self._is_loopback, draining=self._host.is_draining
         )
-        if response is None:
+        if response is None and request.path in PATHS:
             response = await self._site.pages.answer(
                 request, engine.credentials_of(request), peer, self._host
             )
@@ -183,7 +184,9 @@ class Answering:
             release = self._host.reserve(
                 peer, subscription.kept_bytes, partial(subscription.cancel, FULL)
             )
-            await self._host.open(subscribe.name, peer, subscription, protocol="http")
+            await self._host.open(
+                subscribe.name, peer, subscription, protocol="http", collects=True
+            )
             response = self._site.engine.opened(subscribe, request, peer.principal, release)
             release = None
         except PenstockError as error:
@@ -237,7 +240,6 @@ class Answering:
         try:
             await outlet.begin(stream.head)
             if await self._write_parts(stream, outlet, wait):
-                await outlet.end()
                 outlet.on_written()
         finally:  # after a cancel too
             if not outlet.is_written:
@@ -248,14 +250,17 @@ class Answering:
     async def _write_parts(
         self, stream: StreamedBatch | Events, outlet: Outlet, wait: "_Wait"
     ) -> bool:
-        """Write the parts of a body; return False if the client has gone."""
+        """Write the parts of a body and its end; return False if the client has gone."""
         while not wait.is_gone:
             async with outlet.bodies:
                 part = stream.advance(trio.current_time(), draining=self._host.is_draining)
                 if part is None:
+                    await outlet.end()
                     return True
                 if part:
-                    await outlet.write_part(part)
+                    await outlet.write_part(part, is_last=stream.is_over)
+                    if stream.is_over:
+                        return True
             if not part:
                 await wait.until(stream.due)
         return False

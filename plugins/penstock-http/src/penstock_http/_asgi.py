@@ -230,8 +230,10 @@ class _Answer(Outlet):
     async def begin(self, response: Response) -> None:
         await self._start(response, ())
 
-    async def write_part(self, part: bytes) -> None:
-        await self._send({"type": "http.response.body", "body": part, "more_body": True})
+    async def write_part(self, part: bytes, *, is_last: bool) -> None:
+        if is_last:
+            self.on_written()  # before the send, as in `write`
+        await self._send({"type": "http.response.body", "body": part, "more_body": not is_last})
 
     async def end(self) -> None:
         self.on_written()

@@ -42,12 +42,13 @@ class LengthPrefixedReader:
         """Return the elements that are complete.
         Raises LimitExceeded for a longer one, before it has arrived.
         """
-        buffer = self._buffer
+        buffer, most, unpack = self._buffer, self._max_element, _LENGTH.unpack_from
         buffer += data
         elements, at, end = [], 0, len(buffer)
         while end - at >= SIZE:
-            (size,) = _LENGTH.unpack_from(buffer, at)
-            check_size(size, self._max_element)
+            (size,) = unpack(buffer, at)
+            if size > most:
+                check_size(size, most)
             if end - at - SIZE < size:
                 break
             elements.append(bytes(buffer[at + SIZE : at + SIZE + size]))

@@ -142,10 +142,10 @@ class ClientConnection:
         while True:
             event = await self._next()
             if isinstance(event, h11.Response):
-                pairs = (
-                    (name.decode("ascii"), value.decode("latin-1")) for name, value in event.headers
-                )
-                return Answer(event.status_code, dict(pairs))
+                found = {}
+                for name, value in event.headers:
+                    found[name.decode("ascii")] = value.decode("latin-1")
+                return Answer(event.status_code, found)
 
     async def body(self) -> AsyncIterator[bytes]:
         """Yield each part of the body when it comes, to the end."""

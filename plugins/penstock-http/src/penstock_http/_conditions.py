@@ -15,12 +15,8 @@ from penstock_http._messages import (
     Request,
 )
 
-CONDITIONAL: Final = (
-    "if-match",
-    "if-none-match",
-    "if-modified-since",
-    "if-unmodified-since",
-    "if-range",
+CONDITIONAL: Final = frozenset(
+    {"if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range"}
 )
 _NUMBER: Final = re.compile(r"[0-9]{1,19}", re.ASCII)
 _WAIT: Final = re.compile(r"\s*wait\s*=\s*\"?([0-9]{1,6})\"?\s*", re.ASCII | re.IGNORECASE)
@@ -28,7 +24,7 @@ _WAIT: Final = re.compile(r"\s*wait\s*=\s*\"?([0-9]{1,6})\"?\s*", re.ASCII | re.
 
 def is_conditional(request: Request) -> bool:
     """Return whether a request has an If-* header: the mapping answers it with 412."""
-    return any(name in request.headers for name in CONDITIONAL)
+    return not CONDITIONAL.isdisjoint(request.headers)
 
 
 def number(text: str, what: str, *, least: int = 0) -> int:
@@ -43,10 +39,13 @@ def demand_of(arguments: list[tuple[str, str]], name: str = "request", *, least:
     """Return the argument `name` of a query, 0 if it is missing.
     Raises Malformed if it is wrong, or given twice.
     """
-    values = [value for key, value in arguments if key == name]
-    if len(values) > 1:
-        raise Malformed(f"the query has {name!r} more than once")
-    return number(values[0], f"the argument {name!r}", least=least) if values else 0
+    given: str | None = None
+    for key, value in arguments:
+        if key == name:
+            if given is not None:
+                raise Malformed(f"the query has {name!r} more than once")
+            given = value
+    return 0 if given is None else number(given, f"the argument {name!r}", least=least)
 
 
 def position_of(request: Request) -> int | None:

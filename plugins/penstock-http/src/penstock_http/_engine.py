@@ -142,9 +142,11 @@ class Engine:
         """Return whether a request to a subscription has other credentials than those of its
         subscribe: they must be examined.
         """
-        entry = self._entry_of(request.path)
         given = self.credentials_of(request)
-        return entry is not None and given not in (NONE, entry.credentials)
+        if given == NONE:
+            return False
+        entry = self._entry_of(request.path)
+        return entry is not None and given != entry.credentials
 
     def belongs_to(self, request: Request, principal: object) -> bool:
         """Return whether the subscription of a request is that of `principal`."""
@@ -211,11 +213,11 @@ class Engine:
                 number(action.removeprefix(REQUEST_MORE), "requestMore", least=1),
                 now,
             )
-        if not action and any(key == "requestMore" for key, _ in arguments):
-            return self._request_more(
-                request, subscription, demand_of(arguments, "requestMore", least=1), now
-            )
         if not action:
+            if arguments and "requestMore" in dict(arguments):
+                return self._request_more(
+                    request, subscription, demand_of(arguments, "requestMore", least=1), now
+                )
             return self._poll(request, subscription, demand_of(arguments), now)
         if action == "/cancel":
             return self._cancel(subscription)
@@ -326,7 +328,7 @@ def _misplaced(request: Request, found: re.Match[str] | None) -> Response | None
     None for all others.
     """
     action = None if found is None else found[2] or ""
-    if not request.path.startswith("/p/") if action is None else not _is_action(action):
+    if not request.path.startswith("/p/") if action is None else action and not _is_action(action):
         return refusal(404, "nothing is served at this path")
     allowed = (
         ("GET",) if action is not None and action.startswith(("/events", ELEMENT)) else METHODS
@@ -342,7 +344,7 @@ def _misplaced(request: Request, found: re.Match[str] | None) -> Response | None
 
 
 def _is_action(action: str) -> bool:
-    return action in ("", "/cancel", "/events") or action.startswith((REQUEST_MORE, ELEMENT))
+    return action in ("/cancel", "/events") or action.startswith((REQUEST_MORE, ELEMENT))
 
 
 def _escaped(segment: str) -> str:

@@ -54,7 +54,7 @@ class _Exchange:
         """Let `wake` be called when there may be something new. An older request of the same
         subscription is called a last time.
         """
-        older, self._subscription.on_change = self._subscription.on_change, self._on_change
+        older, self._subscription.on_change = self._subscription.on_change, wake
         self._wake = wake
         self._is_current = True
         if older is not None:
@@ -70,10 +70,7 @@ class _Exchange:
     @property
     def is_current(self) -> bool:
         """Whether no newer request has come."""
-        return self._is_current and self._subscription.on_change == self._on_change
-
-    def _on_change(self) -> None:
-        self._wake()
+        return self._is_current and self._subscription.on_change is self._wake
 
     def _positions(self) -> tuple[tuple[str, str], ...]:
         return (POSITION, str(self._subscription.cursor)), (
@@ -106,6 +103,7 @@ class Poll(_Exchange):
     def advance(self, now: float, *, draining: bool = False) -> Response | None:
         """Return the answer, or None if it has to wait."""
         subscription = self._subscription
+        subscription.collect()
         if self._is_current and not self.is_current:
             return answer(204, *self._positions())
         if subscription.has_elements:
@@ -155,6 +153,7 @@ class Pushes(_Exchange):
     def advance(self, now: float, *, draining: bool = False) -> tuple[str, Response] | None:
         """Return the path and the answer to push, or None if nothing can be pushed now."""
         subscription = self._subscription
+        subscription.collect()
         path, positions = f"{self._path}/element/{subscription.cursor}", self._positions()
         # Elements that are to be sent again were in a push that the client has reset:
         # it may reset each.
@@ -200,11 +199,13 @@ class _Streaming(_Exchange, ABC):
         super().__init__(subscription, due)
         self.delivery: Delivery | None = None
         """The elements of the answer so far; None before the first."""
+        self.is_over: bool = False
+        """The last part is the end of the answer."""
 
     @abstractmethod
     def advance(self, now: float, *, draining: bool = False) -> bytes | None:
         """Return the next part of the body, an empty one if there is nothing now, or None
-        if the answer is over.
+        if the answer is over. It may be over with a part: see `is_over`.
         """
 
     def on_lost(self) -> None:
@@ -249,18 +250,28 @@ class StreamedBatch(_Streaming):
         subscription = self._subscription
         if not self.is_current:
             return None
+        subscription.collect()
         if subscription.has_elements and now < self._until:
             elements, self.delivery = subscription.take(
                 self._settings.max_elements, self._settings.max_bytes
             )
             self.due = min(now + self._hold, self._until)
+            # Found out now: the end of the body goes out with its last elements.
+            self.is_over = not self._may_grow(draining=draining)
             return length_prefixed(elements)
-        is_waiting = (
-            subscription.cursor < subscription.requested
-            and subscription.ended is None
-            and not subscription.is_full
+        return b"" if now < self.due and self._may_grow(draining=draining) else None
+
+    def _may_grow(self, *, draining: bool) -> bool:
+        """Return whether the answer may get another element."""
+        subscription = self._subscription
+        if subscription.has_elements:
+            return True
+        return not (
+            subscription.cursor >= subscription.requested
+            or subscription.ended is not None
+            or subscription.is_full
+            or draining
         )
-        return b"" if is_waiting and now < self.due and not draining else None
 
 
 class Events(_Streaming):
@@ -272,7 +283,6 @@ class Events(_Streaming):
         super().__init__(subscription, now)
         self._settings = settings
         self._text = text
-        self._is_over = False
         self._has_begun = False
         kind = ("Content-Type", "text/event-stream")
         self.head = Response(status=200, headers=(NO_STORE, UNBUFFERED, kind))
@@ -283,14 +293,15 @@ class Events(_Streaming):
 
     def advance(self, now: float, *, draining: bool = False) -> bytes | None:
         subscription = self._subscription
-        if self._is_over or not self.is_current or draining:
+        if self.is_over or not self.is_current or draining:
             return None
+        subscription.collect()
         if subscription.has_elements:
             self.due = now + HEARTBEAT
             return self._elements()
         ended = subscription.ended
         if ended is not None and subscription.is_over:
-            self._is_over = True
+            self.is_over = True
             return (
                 b"event: rsio-complete\ndata:\n\n"
                 if ended is COMPLETED
@@ -312,7 +323,7 @@ class Events(_Streaming):
         for number, element in enumerate(elements, position):
             data = self._data(element)
             if data is None:
-                self._is_over = True
+                self.is_over = True
                 parts.append(self._error(f"element {number} is no text; ask without text=1"))
                 break
             parts.append(b"id: %d\n%b\n" % (number, data))

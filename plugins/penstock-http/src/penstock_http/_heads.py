@@ -10,7 +10,7 @@ Rules of this file:
 """
 
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from http import HTTPStatus
 from typing import Final
 
@@ -24,6 +24,7 @@ MAX_HEADERS: Final = 100
 MAX_BODY: Final = 64 << 10
 
 _BARE_LF: Final = re.compile(rb"(?<!\r)\n")
+_NONE: Final = frozenset[str]()
 _ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
@@ -153,14 +154,7 @@ def _head_of(event: h11.Request) -> Head:
         raise BadRequest(400, "a request has one length: Content-Length or Transfer-Encoding")
     target = event.target.decode("ascii")
     path, _, query = _ABSOLUTE.sub("", target, count=1).partition("?")
-    connection = {
-        token.strip().lower()
-        for value in headers.get("connection", ())
-        for token in value.split(",")
-    }
-    upgrades = {
-        token.strip().lower() for value in headers.get("upgrade", ()) for token in value.split(",")
-    }
+    connection, upgrades = _tokens(headers, "connection"), _tokens(headers, "upgrade")
     has_body = (
         "transfer-encoding" in headers or headers.get("content-length", ("0",))[0].strip("0") != ""
     )
@@ -178,10 +172,18 @@ def _head_of(event: h11.Request) -> Head:
     )
 
 
+def _tokens(headers: Mapping[str, tuple[str, ...]], name: str) -> frozenset[str]:
+    """Return the words of a header that is a list."""
+    values = headers.get(name)
+    if values is None:
+        return _NONE
+    return frozenset(token.strip().lower() for value in values for token in value.split(","))
+
+
 def response_head(status: int, headers: Iterable[tuple[str, str]]) -> bytes:
     """Return the head of an answer."""
-    lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
-    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{lines}\r\n".encode("latin-1")
+    lines = "\r\n".join(map(": ".join, headers))
+    return f"HTTP/1.1 {status} {HTTPStatus(status).phrase}\r\n{lines}\r\n\r\n".encode("latin-1")
 
 
 def chunk(data: bytes) -> bytes:

@@ -228,8 +228,10 @@ class _Answer(Outlet):
             response_head(response.status, (*response.headers, *framing, *shared))
         )
 
-    async def write_part(self, part: bytes) -> None:
-        await self._connection.send(chunk(part) if self._head.is_chunkable else part)
+    async def write_part(self, part: bytes, *, is_last: bool) -> None:
+        if self._head.is_chunkable:
+            part = chunk(part) + LAST_CHUNK if is_last else chunk(part)
+        await self._connection.send(part)
 
     async def end(self) -> None:
         if self._head.is_chunkable:

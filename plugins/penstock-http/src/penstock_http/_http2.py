@@ -15,7 +15,6 @@ Rules of this file:
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from typing import Final
 
 import trio
@@ -175,8 +174,9 @@ class _Answer(Outlet):
         length = () if response.status == 204 else (("content-length", str(len(response.body))),)
         self._mux.streams.begin_answer(self._stream, self._fields(response, length), ends=not body)
         if body:
-            last = partial(self._mux.streams.send_last, self._stream, self.on_written)
-            await write_in_pieces(body, self._send, self._connection.stall, write_last=last)
+            await write_in_pieces(
+                body, self._send, self._connection.stall, write_last=self._send_last
+            )
         else:
             await trio.lowlevel.checkpoint()
 
@@ -185,11 +185,19 @@ class _Answer(Outlet):
         self._mux.streams.answer(self._stream, self._fields(response, ()))
         await trio.lowlevel.checkpoint()
 
-    async def write_part(self, part: bytes) -> None:
-        await write_in_pieces(part, self._send, self._connection.stall)
+    async def write_part(self, part: bytes, *, is_last: bool) -> None:
+        await write_in_pieces(
+            part,
+            self._send,
+            self._connection.stall,
+            write_last=self._send_last if is_last else None,
+        )
 
     async def _send(self, piece: memoryview) -> None:
         await self._mux.outgoing.send(self._stream, piece)
+
+    async def _send_last(self, piece: memoryview) -> None:
+        await self._mux.streams.send_last(self._stream, self.on_written, piece)
 
     async def end(self) -> None:
         self._stream.check_sendable()

@@ -34,6 +34,7 @@ from penstock_http._settings import Settings
 METRICS: Final = "/metrics"
 DESCRIPTION: Final = "penstock/describe"
 """The publisher by which a service describes itself."""
+PATHS: Final = frozenset({METRICS, PATH})
 MOST_ENTRIES: Final = 10_000
 DESCRIPTION_SECONDS: Final = 10.0
 
@@ -52,12 +53,8 @@ class Pages:
         credentials: tuple[str, bytes],
         client: PeerIdentity,
         host: ConnectionHost,
-    ) -> Response | None:
-        """Return the answer to a request for a page; None for a request that is for none.
-        May checkpoint.
-        """
-        if request.path not in (METRICS, PATH):
-            return None
+    ) -> Response:
+        """Return the answer to a request for one of `PATHS`. May checkpoint."""
         if request.method not in ("GET", "HEAD"):
             return answer(405, ("Allow", "GET, HEAD"), text="the method here is GET")
         if request.path == METRICS:

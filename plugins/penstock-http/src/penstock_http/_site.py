@@ -49,19 +49,23 @@ class Site:
         self.is_secure: bool = secure
         self._is_expiring = False
         self._date = (0, "")
+        self._known_host = ""
+        """The last Host that was good at an address of this machine: nearly every request of a
+        client has the same.
+        """
 
     def judge(self, head: Head, *, is_loopback: bool, draining: bool) -> Response | None:
         """Return the answer to a request that concerns no stream, or that may not be sent;
         None for all others.
         """
         request = head.request
-        host = _host_name(head.host)
-        if is_loopback and not (
-            host == "localhost" or _is_loopback(host) or host in self.settings.hosts
-        ):
-            return answer(
-                421, text="this host is not served here; name it with the option http.hosts"
-            )
+        if is_loopback and head.host != self._known_host:
+            host = _host_name(head.host)
+            if not (host == "localhost" or _is_loopback(host) or host in self.settings.hosts):
+                return answer(
+                    421, text="this host is not served here; name it with the option http.hosts"
+                )
+            self._known_host = head.host
         origin = self._origin(request)
         if origin is not None and not self._is_known(origin, head):
             return answer(
@@ -91,8 +95,8 @@ class Site:
         if self._date[0] != now:
             self._date = now, formatdate(now, usegmt=True)
         date = ("Date", self._date[1])
-        origin = self._origin(request)
-        if origin is None or origin not in self.settings.origins:
+        origins = self.settings.origins
+        if not origins or self._origin(request) not in origins:
             return (date,)
         return (
             date,
@@ -116,8 +120,9 @@ class Site:
             self._is_expiring = False
 
     def _origin(self, request: Request) -> str | None:
-        origin = request.header("origin")
-        return None if origin is None else normal_origin(origin)
+        if "origin" not in request.headers:
+            return None
+        return normal_origin(request.header("origin") or "")
 
     def _is_known(self, origin: str, head: Head) -> bool:
         scheme = head.scheme or ("https" if self.is_secure else "http")

@@ -144,6 +144,8 @@ class _Reading:
         self._open = open_at
         self._nursery = nursery
         self._publisher = url
+        self._given_origin = _origin_of(urlsplit(url))
+        """The origin of the URL: credentials go there alone."""
         self._authorization = authorization_of(options.credentials)
         self._stream: str | None = None
         """The URL of the subscription, while the server may have it."""
@@ -284,7 +286,7 @@ class _Reading:
             connection = self._connection = ClientConnection(below, _authority_of(parts))
             self._origin = origin
         target = parts.path + (f"?{parts.query}" if parts.query else "")
-        if origin == _origin_of(urlsplit(self._publisher)):
+        if origin == self._given_origin:
             headers = [*headers, *self._authorization]
         if proxy is not None and parts.scheme == "http":
             return await connection.ask(origin + target, [*headers, *proxy.headers])

@@ -11,6 +11,8 @@ Rules of this file:
 * Demand is counted in all, and not as a rest: an answer that is sent again uses up none.
 * No more is requested from the publisher than may be kept. So a client that requests much, and
   polls never, costs a bounded amount.
+* Most elements are not signalled: the stream of the server has them until `collect`, which each
+  request calls before it looks.
 """
 
 from collections.abc import Callable, Sequence
@@ -19,6 +21,7 @@ from typing import Final
 import attrs
 
 from penstock.api import Subscriber, Subscription, add_demand
+from penstock.spi import HostedSubscription
 
 FIRST: Final = 8
 """Elements that are requested while no size is known."""
@@ -79,6 +82,8 @@ class ClientSubscription(Subscriber[bytes]):
         self._max_elements = max_elements
         self._max_bytes = max_bytes
         self._upstream: Subscription | None = None
+        # The same, if elements may wait there.
+        self._collecting: HostedSubscription | None = None
         self._kept: list[bytes] = []
         self._bytes = 0
         self._all_bytes = 0  # of all elements that came
@@ -105,6 +110,8 @@ class ClientSubscription(Subscriber[bytes]):
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._upstream = subscription
+        if isinstance(subscription, HostedSubscription):
+            self._collecting = subscription
         self._ask()
 
     def on_next(self, element: bytes, /) -> None:
@@ -112,15 +119,16 @@ class ClientSubscription(Subscriber[bytes]):
 
     def on_next_many(self, elements: Sequence[bytes], /) -> None:
         """Keep elements that the publisher has at hand."""
-        if self.ended is not None:
-            return
-        self._kept += elements
-        size = sum(map(len, elements))
-        self._bytes += size
-        self._all_bytes += size
-        # The size of elements is known now, or another one: there may be room for more.
-        self._ask()
-        self.wake()
+        if self.ended is None:
+            self._keep(elements)
+            if self.on_change is not None:  # as `wake`
+                self.on_change()
+
+    def collect(self) -> None:
+        """Keep the elements that came without a signal."""
+        collecting = self._collecting
+        if collecting is not None and (elements := collecting.collect()):
+            self._keep(elements)
 
     def on_error(self, error: BaseException, /) -> None:
         self._end(Ended(500, str(error)))
@@ -144,12 +152,13 @@ class ClientSubscription(Subscriber[bytes]):
     @property
     def has_elements(self) -> bool:
         """Whether an element may be sent now."""
-        return self.cursor < min(self.end, self.requested)
+        cursor = self.cursor
+        return cursor < self.requested and cursor < self.base + len(self._kept)
 
     @property
     def is_over(self) -> bool:
         """Whether the stream has ended, and every element was sent."""
-        return self.ended is not None and self.cursor >= self.end
+        return self.ended is not None and self.cursor >= self.base + len(self._kept)
 
     @property
     def is_full(self) -> bool:
@@ -208,7 +217,7 @@ class ClientSubscription(Subscriber[bytes]):
         If `apart` is True, they are written, and lost, apart from those that were taken before.
         """
         start = self.cursor
-        upto = min(self.end, self.requested, start + most)
+        upto = min(self.base + len(self._kept), self.requested, start + most)
         first = start - self.base
         elements = self._kept[first : first + upto - start]
         if sum(map(len, elements)) > most_bytes:
@@ -247,7 +256,7 @@ class ClientSubscription(Subscriber[bytes]):
         """End the stream from this side. Nothing of it is kept."""
         self.ended = ended
         self._kept, self._bytes, self.base = [], 0, self.cursor
-        upstream, self._upstream = self._upstream, None
+        upstream, self._upstream, self._collecting = self._upstream, None, None
         if upstream is not None:
             upstream.cancel()
         self.wake()
@@ -255,10 +264,19 @@ class ClientSubscription(Subscriber[bytes]):
     # --- inside
 
     def _end(self, ended: Ended) -> None:
-        self._upstream = None
+        self._upstream = self._collecting = None
         if self.ended is None:
             self.ended = ended
             self.wake()
+
+    def _keep(self, elements: Sequence[bytes]) -> None:
+        self._kept += elements
+        size = sum(map(len, elements))
+        self._bytes += size
+        self._all_bytes += size
+        # The size of elements is known now, or another one: there may be room for more.
+        if self.requested > self._asked:
+            self._ask()
 
     def wake(self) -> None:
         """Let a request that waits look again."""
@@ -275,22 +293,23 @@ class ClientSubscription(Subscriber[bytes]):
 
     def _ask(self) -> None:
         upstream = self._upstream
-        wanted = min(self.requested - self._asked, self._room())
-        if upstream is not None and wanted > 0:
+        more = self.requested - self._asked
+        if more > 0 and upstream is not None and (wanted := min(more, self._room())) > 0:
             self._asked += wanted
             upstream.request(wanted)
 
     def _room(self) -> int:
         """Return how many more elements may be requested."""
-        under_way = self._asked - self.end
-        end = self.end
+        kept = len(self._kept)
+        end = self.base + kept
+        under_way = self._asked - end
         if not end:
             return FIRST - under_way
         size = max(1, self._all_bytes // end)
-        room = min(self._max_elements - len(self._kept), (self._max_bytes - self._bytes) // size)
+        room = min(self._max_elements - kept, (self._max_bytes - self._bytes) // size)
         # One at least if nothing is kept:
         # an element may be larger than everything that may be kept.
-        return (max(room, 1) if not self._kept else room) - under_way
+        return (room if kept else max(room, 1)) - under_way
 
 
 def _fitting(elements: list[bytes], most_bytes: int) -> list[bytes]:

@@ -45,6 +45,9 @@ REFUSAL_DELAY: Final = 0.25
 class HostedConnection(ConnectionHost):
     """The host of one connection."""
 
+    # A plain attribute: each request of HTTP looks at it several times.
+    is_draining: bool = False
+
     def __init__(
         self,
         place: Slot,
@@ -96,13 +99,9 @@ class HostedConnection(ConnectionHost):
         # `recognise` lifts it, and a shutdown sets the event first.
         if self._scope.cancelled_caught and not self.is_recognised and not self.is_draining:
             raise trio.TooSlowError
-        return None if self._draining.is_set() else result
+        return None if self.is_draining else result
 
     # --- for the transport
-
-    @property
-    def is_draining(self) -> bool:
-        return self._draining.is_set()
 
     async def wait_draining(self) -> None:
         await self._draining.wait()
@@ -138,9 +137,17 @@ class HostedConnection(ConnectionHost):
         return self._adopt(connection)
 
     async def open(
-        self, name: str, peer: PeerIdentity, subscriber: Subscriber[Any], *, protocol: str
+        self,
+        name: str,
+        peer: PeerIdentity,
+        subscriber: Subscriber[Any],
+        *,
+        protocol: str,
+        collects: bool = False,
     ) -> None:
-        await self._streams.open(name, peer, subscriber, protocol=protocol, address=self.address)
+        await self._streams.open(
+            name, peer, subscriber, protocol=protocol, address=self.address, collects=collects
+        )
 
     def reserve(
         self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]
@@ -170,6 +177,7 @@ class HostedConnection(ConnectionHost):
     # --- for the server
 
     def _start_draining(self) -> None:
+        self.is_draining = True
         self._draining.set()
         if self.is_recognised:
             self._scope.deadline = trio.current_time() + self.limits.drain

@@ -8,6 +8,9 @@ Rules of this file:
 * A stream keeps its place until its publisher has stopped.
 * The bytes that a subscriber holds count against `Limits.memory_budget`.
   The stream that holds most ends if that is used up.
+* A stream may lend a batch to its publisher, which appends elements without a call. They count when
+  the stream looks: `collect`, `on_reservation_used`, the next signal. Until then they are in
+  `held()`.
 * When the server stops, the streams end after the connections.
 """
 
@@ -20,14 +23,15 @@ import trio
 
 from penstock.api import (
     NO_SUCH,
+    BatchingSubscriber,
     LimitExceeded,
     Limits,
     NotAvailable,
     PublisherFailed,
+    SharedBatch,
     Subscriber,
     UsageError,
     held_of,
-    on_next_many_of,
     quoted_text,
     shown,
 )
@@ -47,8 +51,8 @@ from penstock.runtime.service import (
     StreamSlots,
     UnfitPayload,
 )
-from penstock.session import TASK_BYTES
-from penstock.spi import Outcome, PeerIdentity
+from penstock.session import OBJECT_BYTES, TASK_BYTES, longest_beside
+from penstock.spi import HostedSubscription, Outcome, PeerIdentity
 
 STOPPED: Final = "the server shuts down"
 _BYTES: Final = {bytes}
@@ -101,6 +105,7 @@ class HostedStreams:
         *,
         protocol: str,
         address: str,
+        collects: bool = False,
     ) -> None:
         """Do what `ConnectionHost.open` says."""
         events = ConnectionEvents(self.settings.registry.events, address=address, accepted=True)
@@ -109,7 +114,7 @@ class HostedStreams:
             if reason:
                 # In the words for a missing name: a client must not learn which names exist.
                 raise NotAvailable(NO_SUCH)
-            self._attach(name, peer, subscriber, protocol, events)
+            self._attach(name, peer, subscriber, protocol, events, collects=collects)
         except LimitExceeded as full:
             reason = str(full)
             raise
@@ -175,6 +180,8 @@ class HostedStreams:
         subscriber: Subscriber[Any],
         protocol: str,
         events: ConnectionEvents,
+        *,
+        collects: bool,
     ) -> None:
         settings, limits = self.settings, self.settings.limits
         client = _client_of(peer)
@@ -205,7 +212,9 @@ class HostedStreams:
         )
         # The stream is reported as ended before its connection is reported as closed,
         # and each of them once.
-        hosted = HostedStream(subscriber, self, None if events.wants_ends else events)
+        hosted = HostedStream(
+            subscriber, self, None if events.wants_ends else events, collects=collects
+        )
         # Before `open`, in which the stream may end and be forgotten.
         self._streams.add(hosted)
         if settings.budget is not None:
@@ -350,33 +359,73 @@ class _Reservation:
         self._on_full()
 
 
-class HostedStream(ElementRelay[Any]):
+class _Batch:
+    """The open batch of a stream. A `SharedBatch`."""
+
+    __slots__ = ("elements", "longest")
+
+    def __init__(self, longest: int) -> None:
+        self.elements: list[bytes] = []  # bounded by the demand, and by `longest` for each
+        self.longest: int = longest
+
+    def held(self) -> int:
+        """Return the bytes of the elements and of their objects."""
+        return sum(map(len, self.elements)) + OBJECT_BYTES * len(self.elements)
+
+
+class HostedStream(ElementRelay[Any], HostedSubscription):
     """One stream: it checks the elements, counts their bytes, and can be ended by the server.
-    A `MemoryHolder`.
+    A `MemoryHolder`, and a `BatchingSubscriber`.
     """
 
-    __slots__ = ("_events", "_owner", "_settings", "bytes", "elements")
+    __slots__ = (
+        "_batch",
+        "_collects",
+        "_events",
+        "_expected",
+        "_owner",
+        "_settings",
+        "bytes",
+        "elements",
+    )
 
     def __init__(
-        self, subscriber: Subscriber[Any], owner: "HostedStreams", events: ConnectionEvents | None
+        self,
+        subscriber: Subscriber[Any],
+        owner: "HostedStreams",
+        events: ConnectionEvents | None,
+        *,
+        collects: bool = False,
     ) -> None:
         """`events` are told at the end that the connection is closed;
-        None if the report of the stream's end tells them.
+        None if the report of the stream's end tells them. `collects`: the subscriber asks for
+        elements that were not signalled.
         """
         super().__init__(subscriber)
         self._owner: HostedStreams | None = owner
         self._events = events
         self._settings = owner.settings
+        self._collects = collects
+        self._batch: _Batch | None = None
+        self._expected = 0
+        """The usual length of an element; 0 before the first."""
         self.elements: int = 0
         """How many were passed on."""
         self.bytes: int = 0
         """Their bytes."""
 
+    # --- elements
+
     def on_next(self, element: Any, /) -> None:
         self.on_next_many((element,))
+        # Behind the signal, by which the subscriber knows that there is something to collect.
+        if self._collects and self._subscriber is not None:
+            self._batch = _Batch(longest_beside(self._expected, self._settings.limits.max_element))
 
     def on_next_many(self, elements: Sequence[Any], /) -> None:
         """Take elements that the publisher has at hand."""
+        if self._batch is not None:
+            self.on_reservation_used()  # they came before these
         if self._subscriber is None or not elements:
             return
         # Two passes in C for the usual case:
@@ -389,22 +438,60 @@ class HostedStream(ElementRelay[Any]):
             return
         self._pass_on_checked(elements)
 
+    @property
+    def lender(self) -> BatchingSubscriber | None:
+        """The stream itself, if its subscriber collects: publishers append to `run`."""
+        return self if self._collects else None
+
+    @property
+    def run(self) -> SharedBatch | None:
+        """The open batch."""
+        return self._batch
+
+    def on_reservation_used(self) -> None:
+        """Signal the batch: the publisher has made all that was requested."""
+        elements = self._close_batch()
+        if elements:
+            self._pass_on(elements)
+
+    def collect(self) -> Sequence[bytes]:
+        if self._batch is None:
+            return ()
+        elements = self._close_batch()
+        if elements:
+            self._count(elements)
+        # The measurement may have ended this stream.
+        return () if self._subscriber is None else elements
+
+    def _close_batch(self) -> Sequence[bytes]:
+        """Return the elements of the batch. From now on elements are signalled."""
+        batch, self._batch = self._batch, None
+        if batch is None:
+            return ()
+        # The publisher may still refer to it. It appends nothing to a closed one.
+        batch.longest = -1
+        return batch.elements
+
     def _pass_on(self, elements: Sequence[bytes]) -> None:
-        size = sum(map(len, elements))
-        self.elements += len(elements)
-        self.bytes += size
-        if self._settings.budget is not None:
-            self._settings.budget.note_bytes(size)
+        self._count(elements)
         # The measurement may have ended this stream.
         subscriber = self._subscriber
         if subscriber is None:
             return
-        many = on_next_many_of(subscriber)
+        many = getattr(subscriber, "on_next_many", None)  # as `on_next_many_of`, without its call
         if many is not None:
             many(elements)
             return
         for each in elements:
             subscriber.on_next(each)
+
+    def _count(self, elements: Sequence[bytes]) -> None:
+        count, size = len(elements), sum(map(len, elements))
+        self.elements += count
+        self.bytes += size
+        self._expected = self.bytes // self.elements
+        if self._settings.budget is not None:
+            self._settings.budget.note_bytes(size)
 
     def _pass_on_checked(self, elements: Sequence[Any]) -> None:
         sendable: list[bytes] = []
@@ -432,6 +519,25 @@ class HostedStream(ElementRelay[Any]):
             report(self._settings.on_violation, failure)
             self.end(PublisherFailed("the publisher failed"))
 
+    # --- the subscription
+
+    def request(self, n: int, /) -> None:
+        # The budget hears of elements before they are made, and again when they are counted: a
+        # publisher may fill the batch in part, and then wait for hours.
+        if self._expected and self._settings.budget is not None:
+            self._settings.budget.note_bytes(n * self._expected)
+        super().request(n)
+
+    # --- the end
+
+    def on_error(self, error: BaseException, /) -> None:
+        self.on_reservation_used()  # all elements come before it
+        super().on_error(error)
+
+    def on_complete(self, /) -> None:
+        self.on_reservation_used()
+        super().on_complete()
+
     def end(self, error: PublisherFailed) -> None:
         """Cancel the publisher, and signal `error`."""
         # Taken before `_detach`, which drops both sides.
@@ -444,9 +550,9 @@ class HostedStream(ElementRelay[Any]):
 
     def held(self) -> int:
         """Return the bytes that the client makes the server hold for this stream."""
-        held = held_of(self._subscriber)
+        held, batch = held_of(self._subscriber), self._batch
         # Also without an element: the publisher's task is held for this client.
-        return TASK_BYTES + (0 if held is None else held())
+        return TASK_BYTES + (0 if held is None else held()) + (0 if batch is None else batch.held())
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """End: this stream holds `held` bytes, and all connections
@@ -458,6 +564,7 @@ class HostedStream(ElementRelay[Any]):
     def _detach(self) -> Subscriber[Any] | None:
         # Moved out, because each kind of end comes here, and a stream ends once.
         owner, self._owner = self._owner, None
+        self._close_batch()
         subscriber = super()._detach()
         if owner is not None:
             owner.forget(self._events, self)
