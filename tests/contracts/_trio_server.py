@@ -85,11 +85,32 @@ def service(served: Served) -> penstock.Service:  # noqa: C901  # a list of publ
         finally:
             served.stopped.append("silent")
 
+    @made.publisher("burst")
+    async def burst(sizes: str = "", end: str = "") -> AsyncIterator[bytes]:
+        """Yield elements of the sizes that the text lists, and fail, or complete."""
+        for number, size in enumerate(filter(None, sizes.split("."))):
+            yield bytes([65 + number]) * int(size)
+        if end:
+            raise penstock.PublicError(end)
+
+    @made.publisher("burst of fives", element_size=5)
+    async def burst_of_fives(blocks: str = "", end: str = "") -> AsyncIterator[bytes]:
+        """Yield blocks of as many elements as the text lists, and fail, or complete."""
+        for number, count in enumerate(filter(None, blocks.split("."))):
+            yield bytes([65 + number]) * (5 * int(count))
+        if end:
+            raise penstock.PublicError(end)
+
     @made.publisher("failing")
     async def failing() -> AsyncIterator[bytes]:
         yield b"one"
         raise penstock.PublicError("out of paper")
 
+    _add_requests(made, served)
+    return made
+
+
+def _add_requests(made: penstock.Service, served: Served) -> None:
     @made.request("echo")
     async def echo(payload: bytes = b"nothing") -> bytes:
         return payload
@@ -109,14 +130,27 @@ def service(served: Served) -> penstock.Service:  # noqa: C901  # a list of publ
             got = [element async for element in stream]
         return b",".join(got)
 
+    @made.request("measure")
+    async def measure(name: str = "") -> bytes:
+        """Read a publisher of the client, and answer with the lengths of its elements, and with the
+        text of its failure.
+        """
+        (client,) = served.server.peers
+        got = []
+        try:
+            async with client.subscribe(name) as stream:
+                async for element in stream:
+                    got.append(str(len(element)))  # noqa: PERF401 (those before the failure count)
+        except penstock.PublisherFailed as error:
+            got.append(str(error))
+        return ",".join(got).encode()
+
     @made.request("hold")
     async def hold(name: str = "", demand: int = 4) -> bytes:
         """Ask a publisher of the client for some elements, and read none of them."""
         (client,) = served.server.peers
         async with client.subscribe(name, demand=demand):
             await trio.sleep_forever()
-
-    return made
 
 
 def examining_service(_served: Served) -> penstock.Service:

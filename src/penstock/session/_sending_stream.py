@@ -25,6 +25,24 @@ Rules of this file:
   The publisher's pump appends to the run without a call. The stream counts what that uses of the
   demand, and weighs it, when it looks at the run. Every move that elements must not pass closes the
   run first.
+* What becomes of the elements that wait depends on who ends the stream:
+
+  ==============================================  ============================================
+  end                                             elements that wait, and the peer
+  ==============================================  ============================================
+  the publisher completes                         are sent first, as demand and room permit,
+                                                  then the completion
+  the publisher fails: its code raises, gives     the same, then the error
+  what cannot be sent, or is stopped by a limit
+  of this side (`LimitExceeded`, `SlowSubscriber`)
+  or with its nursery (`PublisherStopped`)
+  this side refuses the stream                    none wait; the error goes out at once
+  the peer breaks the contract of the stream, or  a run and packed elements are sent, all others
+  leaves it idle for too long                     are dropped; the error goes out at once
+  the peer cancels, or the connection ends        the same, without an error
+  ==============================================  ============================================
+
+  Until the end is sent, the stream is FLUSHING or FAILING and keeps its place. A cancel ends that.
 """
 
 from collections.abc import Callable, Sequence
@@ -99,6 +117,7 @@ _AWAITING_DEMAND: Final = SendingState.AWAITING_DEMAND
 _UNANNOUNCED: Final = SendingState.UNANNOUNCED
 _LIVE: Final = SendingState.LIVE
 _FLUSHING: Final = SendingState.FLUSHING
+_FAILING: Final = SendingState.FAILING
 _ENDED: Final = SendingState.ENDED
 _EVENT_QUEUED: Final = SendingEvent.QUEUED
 _EVENT_ACCEPTED: Final = SendingEvent.ACCEPTED
@@ -106,6 +125,7 @@ _EVENT_DEFERRED: Final = SendingEvent.DEFERRED
 _EVENT_ANNOUNCED: Final = SendingEvent.ANNOUNCED
 _EVENT_ATTACHED: Final = SendingEvent.ATTACHED
 _EVENT_COMPLETED: Final = SendingEvent.COMPLETED
+_EVENT_FAILED: Final = SendingEvent.FAILED
 _EVENT_FLUSHED: Final = SendingEvent.FLUSHED
 
 # Moves of the table, looked up once: the path of a request for one value makes three moves at a
@@ -118,8 +138,8 @@ _ANSWERED: Final = SENDING_MOVES[
 
 
 WhenOver: TypeAlias = Callable[["SendingStream", SendingEvent], None]
-"""Called once for a stream that has ended: FLUSHED if its publisher had completed, else the event
-that ended it."""
+"""Called once for a stream that has ended: FLUSHED if its publisher had completed, FAILED if it had
+failed, else the event that ended it."""
 
 
 class SendingStream(Subscriber[bytes]):
@@ -133,6 +153,7 @@ class SendingStream(Subscriber[bytes]):
     __slots__ = (
         "_channel",
         "_expected_size",
+        "_failure",
         "_fixed",
         "_gathered",
         "_large",
@@ -177,6 +198,8 @@ class SendingStream(Subscriber[bytes]):
     """Bytes that the publisher was asked for, until all of them have come."""
     _large: LargeElements | None
     _fixed: FixedSizeElements | None
+    _failure: str | None
+    """The text of the error that follows the last element, once the publisher has failed."""
 
     def __init__(self, channel: Channel, stream_id: int, target: Any, demand: int) -> None:
         self.id = stream_id
@@ -196,6 +219,7 @@ class SendingStream(Subscriber[bytes]):
         self._expected_size = UNKNOWN_SIZE
         self._large = None
         self._fixed = None
+        self._failure = None
         self.began_at: float = channel.now
         self.idle_since: float | None = None
         """When the stream was first seen without demand and without anything to send.
@@ -262,7 +286,7 @@ class SendingStream(Subscriber[bytes]):
         # A refusal costs this side more than the peer's subscribe cost the peer:
         # opening refused streams fast is an attack.
         self._channel.budgets.churn.count(self.began_at)
-        self._end_with_text(SendingEvent.REFUSED, text, Fault.REFUSED)
+        self._cut(SendingEvent.REFUSED, text, Fault.REFUSED)
         self._channel.owner.on_sending_refused(self, reason or text)
 
     # --- what the peer sends
@@ -285,9 +309,11 @@ class SendingStream(Subscriber[bytes]):
                 upstream.cancel()
 
     def cancel_with_error(self, text: str) -> None:
-        """Cancel the publisher and send an error, because the peer broke the stream's contract."""
+        """Cancel the publisher and send an error at once, because the peer broke the stream's
+        contract.
+        """
         upstream = self._upstream
-        self._end_with_text(SendingEvent.CANCELLED, text, Fault.INVALID)
+        self._cut(SendingEvent.CANCELLED, text, Fault.INVALID)
         self._channel.owner.on_sending_refused(self, text)
         if upstream is not None:
             upstream.cancel()
@@ -332,6 +358,8 @@ class SendingStream(Subscriber[bytes]):
         self.pull()
 
     def on_error(self, error: BaseException, /) -> None:
+        if self.state is _FLUSHING or self.state is _FAILING:
+            return  # rule 1.7: the publisher has signalled its end before
         if isinstance(error, NotAvailable):
             self._deny(error)
             return
@@ -342,16 +370,13 @@ class SendingStream(Subscriber[bytes]):
         # The full error stays here. Its text may hold paths or secrets,
         # so only a PublicError's text crosses the wire.
         self._channel.owner.on_publisher_failed(self, error)
-        self._end_with_text(SendingEvent.FAILED, public_text(error), Fault.FAILED)
+        self._fail(public_text(error))
 
     def on_complete(self, /) -> None:
         if self.state is _UNANNOUNCED:
             self.announce()
-        if self.state is not _LIVE:
-            return  # the stream has ended, or has completed before
-        self.state = SENDING_MOVES[self.state, _EVENT_COMPLETED]
-        if not self._large and (self._fixed is None or self._fixed.unsent is None):
-            self._finish()
+        if self.state is _LIVE:  # if not, the stream has ended, or its publisher has
+            self._end_publisher(_EVENT_COMPLETED)
 
     # --- for its elements
 
@@ -375,15 +400,15 @@ class SendingStream(Subscriber[bytes]):
         self._channel.send(self._channel.dialect.begin(self.id, self.element_size))
 
     def on_drained(self) -> None:
-        """Go on: complete if the publisher has, else pull."""
-        if self.state is _FLUSHING:
+        """Go on: end if the publisher has ended, else pull."""
+        if self.state is _FLUSHING or self.state is _FAILING:
             self._finish()
         elif not self.reserved:
             self.pull()
 
     def on_written(self) -> None:
         """Go on, as `on_drained`, while the outbox is being taken."""
-        if self.state is _FLUSHING:
+        if self.state is _FLUSHING or self.state is _FAILING:
             self._finish()
         elif not self.reserved:
             # After the parts of this take: a publisher that signals at once could put a large
@@ -401,7 +426,7 @@ class SendingStream(Subscriber[bytes]):
 
     def _deny(self, error: NotAvailable) -> None:
         """Answer as if the name did not exist.
-        Behind the first element this is only the text of an error.
+        After the first element this is only the text of an error.
         """
         if self.state is _ENDED:
             return
@@ -411,23 +436,46 @@ class SendingStream(Subscriber[bytes]):
         if self.state is _UNANNOUNCED:
             self.refuse(NO_SUCH, reason)
         else:
-            self._end_with_text(SendingEvent.FAILED, NO_SUCH, Fault.FAILED)
+            self._fail(NO_SUCH)
             self._channel.owner.on_sending_refused(self, reason)
 
     def _attach(self) -> None:
         self.state = SENDING_MOVES[self.state, _EVENT_ATTACHED]
         self._channel.owner.attach_publisher(self)
 
-    def _finish(self) -> None:
-        """Send the completion, behind the last element."""
-        self._detach(_EVENT_FLUSHED)
-        self._channel.send(self._channel.dialect.complete(self.id))
+    def _fail(self, text: str) -> None:
+        """End with the error `text`, after the elements that the publisher gave before it."""
+        if self.state is not _ENDED:
+            self._failure = text
+            self._end_publisher(_EVENT_FAILED)
 
-    def _end_with_text(self, event: SendingEvent, text: str, fault: Fault) -> None:
+    def _end_publisher(self, event: SendingEvent) -> None:
+        """Note that the publisher has ended. The peer hears of it when the last element that it
+        gave is sent.
+        """
+        self.state = SENDING_MOVES[self.state, event]
+        self._upstream = None  # rule 2.4
+        if not self._large and (self._fixed is None or self._fixed.unsent is None):
+            self._finish()
+
+    def _finish(self) -> None:
+        """Send the end of the publisher, after its last element."""
+        failure = self._failure
+        self._detach(_EVENT_FLUSHED)
+        if failure is None:
+            self._channel.send(self._channel.dialect.complete(self.id))
+        else:
+            self._send_error(failure, Fault.FAILED)
+
+    def _cut(self, event: SendingEvent, text: str, fault: Fault) -> None:
+        """End with an error that does not wait: its cause is not the publisher."""
         if self.state is not _ENDED:
             self._detach(event)
-            most = self._channel.limits.max_error_text // TEXT_BYTES_PER_CHARACTER
-            self._channel.answer(self._channel.dialect.error(self.id, text[:most], fault))
+            self._send_error(text, fault)
+
+    def _send_error(self, text: str, fault: Fault) -> None:
+        most = self._channel.limits.max_error_text // TEXT_BYTES_PER_CHARACTER
+        self._channel.answer(self._channel.dialect.error(self.id, text[:most], fault))
 
     def _detach(self, event: SendingEvent) -> Subscription | None:
         """End: forget the publisher and all waiting elements, and free the id.
@@ -439,8 +487,13 @@ class SendingStream(Subscriber[bytes]):
             # The publisher signalled these elements before the end,
             # so they go out before it (rule 1.7 speaks of later ones).
             channel.outbox.buffer += self.flush()
-        # The publisher has completed: what is lost of it now does not change how it ended.
-        outcome = _EVENT_FLUSHED if self.state is _FLUSHING else event
+        # The publisher has ended: what is lost of it now does not change how it did.
+        if self.state is _FLUSHING:
+            outcome = _EVENT_FLUSHED
+        elif self.state is _FAILING:
+            outcome = _EVENT_FAILED
+        else:
+            outcome = event
         self.state = SENDING_MOVES[self.state, event]
         self._longest = CLOSED  # a late element takes the slow path, which drops it
         channel.budgets.requests.requested -= self.reserved
@@ -727,12 +780,11 @@ class SendingStream(Subscriber[bytes]):
         if type(element) is bytes and len(element) <= self._longest and self.run is None:
             self._begin_run(element)
             return
+        # The first element always comes here: no run is open before it.
+        if self.state is _UNANNOUNCED:
+            self.announce()
         if self.state is not _LIVE:
-            # The first element always comes here: no run is open before it.
-            if self.state is _UNANNOUNCED:
-                self.announce()
-            if self.state is _ENDED:
-                return
+            return  # the stream has ended, or its publisher has (rule 1.7)
         if not isinstance(element, bytes | bytearray | memoryview):
             self.on_bad_element(
                 f"an element of type {type(element).__name__} was published, and only bytes can "

@@ -97,6 +97,7 @@ class SendingState(State):
     UNANNOUNCED = "the publisher is attached; the acceptance goes out with its first signal"
     LIVE = "the publisher is attached, and the peer knows that the stream is accepted"
     FLUSHING = "the publisher has completed; elements that it gave are still being sent"
+    FAILING = "the publisher has failed; elements that it gave are still being sent, then its error"
     ENDED = "nothing more is sent"
 
 
@@ -110,7 +111,7 @@ class SendingEvent(State):
     DEFERRED = "the publisher is attached; the peer hears of the acceptance with its first signal"
     ANNOUNCED = "the acceptance is sent, because a signal of the publisher follows"
     COMPLETED = "the publisher completes"
-    FLUSHED = "the last element is handed to the outbox"
+    FLUSHED = "the last element is handed to the outbox, and the end after it"
     FAILED = "the publisher fails, or breaks its contract"
     CANCELLED = "the peer cancels or breaks the stream's contract, or the connection ends"
 
@@ -183,11 +184,11 @@ SENDING_MOVES: Final = Moves[SendingState, SendingEvent](
         (_S.REQUESTED, _SE.CANCELLED): _S.ENDED,
         (_S.AWAITING_DEMAND, _SE.ATTACHED): _S.LIVE,
         (_S.AWAITING_DEMAND, _SE.REFUSED): _S.ENDED,
-        (_S.AWAITING_DEMAND, _SE.FAILED): _S.ENDED,
+        (_S.AWAITING_DEMAND, _SE.FAILED): _S.FAILING,
         (_S.AWAITING_DEMAND, _SE.CANCELLED): _S.ENDED,
         (_S.AWAITING_ROOM, _SE.DEFERRED): _S.UNANNOUNCED,
         (_S.AWAITING_ROOM, _SE.REFUSED): _S.ENDED,
-        (_S.AWAITING_ROOM, _SE.FAILED): _S.ENDED,
+        (_S.AWAITING_ROOM, _SE.FAILED): _S.FAILING,
         (_S.AWAITING_ROOM, _SE.CANCELLED): _S.ENDED,
         (_S.UNANNOUNCED, _SE.ANNOUNCED): _S.LIVE,
         # The publisher raised NotAvailable:
@@ -197,12 +198,13 @@ SENDING_MOVES: Final = Moves[SendingState, SendingEvent](
         # An idle stream is looked up again at its first demand. By then its name may lead nowhere.
         (_S.LIVE, _SE.REFUSED): _S.ENDED,
         (_S.LIVE, _SE.COMPLETED): _S.FLUSHING,
-        (_S.LIVE, _SE.FAILED): _S.ENDED,
+        # The error of a publisher waits for the elements before it, as a completion does.
+        (_S.LIVE, _SE.FAILED): _S.FAILING,
         (_S.LIVE, _SE.CANCELLED): _S.ENDED,
         (_S.FLUSHING, _SE.FLUSHED): _S.ENDED,
-        # The publisher is done, but one of its last elements may turn out to be too large.
-        (_S.FLUSHING, _SE.FAILED): _S.ENDED,
         (_S.FLUSHING, _SE.CANCELLED): _S.ENDED,
+        (_S.FAILING, _SE.FLUSHED): _S.ENDED,
+        (_S.FAILING, _SE.CANCELLED): _S.ENDED,
     }
 )
 

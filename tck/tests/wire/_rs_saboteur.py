@@ -493,6 +493,8 @@ class RsServer:
             return
         if kind == ERROR:
             source.is_over, source.end = True, ERROR
+            if self.has_fault("error-overtakes"):
+                source.ready.clear()
             if self.has_fault("half-element-passed-on") and source.parts:
                 source.ready += source.parts
         else:
@@ -531,6 +533,8 @@ class RsServer:
 
     async def pass_on(self, source: RelaySource) -> None:
         served = source.served
+        if self.has_fault("error-overtakes") and self.buffer:
+            return  # what has arrived is read first
         while source.ready and served.demand and not served.is_over:
             if served.demand < UNBOUNDED:
                 served.demand -= 1

@@ -620,6 +620,8 @@ class RsioServer:
         if source.is_over:
             return
         source.is_over = True
+        if self.has_fault("error-overtakes") and how == "error":
+            source.ready.clear()
         if source.parts:
             if self.has_fault("half-passed-on"):
                 source.ready += source.parts.values()
@@ -640,6 +642,8 @@ class RsioServer:
 
     async def pass_on(self, source: RelaySource) -> None:
         served = source.served
+        if self.has_fault("error-overtakes") and self.buffer:
+            return  # what has arrived is read first
         while source.ready and served.demand and not served.is_over:
             if served.demand < UNBOUNDED:
                 served.demand -= 1

@@ -51,6 +51,19 @@ async def test_a_piece_that_has_no_whole_elements_fails_the_stream(
         nursery.cancel_scope.cancel()
 
 
+def test_a_failure_waits_for_the_elements_of_the_last_piece() -> None:
+    """As a completion does. After it the publisher gets no call (rule 2.4)."""
+    subscriber, publisher = PlainSubscriber(), ManualPublisher()
+    publisher.subscribe(ElementsOfPieces(subscriber, 1))
+    subscriber.request(2)
+    publisher.emit(b"abc")
+    publisher.fail(ValueError("broken"))
+    assert (subscriber.elements, subscriber.error) == ([b"a", b"b"], None)
+    subscriber.request(1)
+    assert subscriber.elements == [b"a", b"b", b"c"]
+    assert str(subscriber.error) == "broken"
+
+
 def test_a_cancel_reaches_the_publisher_and_silences_it() -> None:
     """Also inside an element: nothing of the piece follows."""
 

@@ -11,10 +11,10 @@ from penstock.core import ElementRelay
 
 class ElementsOfPieces(ElementRelay[Any]):
     """Delivers the requested elements of each piece. It asks for one piece at a time, and keeps no
-    more than one.
+    more than one. The end of the publisher waits for the elements that are kept.
     """
 
-    __slots__ = ("_asked", "_completed", "_demand", "_elements", "_size", "_taken")
+    __slots__ = ("_asked", "_demand", "_elements", "_error", "_has_ended", "_size", "_taken")
 
     def __init__(self, subscriber: Subscriber[Any], size: int) -> None:
         super().__init__(subscriber)
@@ -23,7 +23,8 @@ class ElementsOfPieces(ElementRelay[Any]):
         self._elements: Sequence[bytes] = ()  # of the last piece
         self._taken = 0  # of these, the elements that were delivered
         self._asked = False
-        self._completed = False
+        self._has_ended = False  # the publisher, and not yet the subscriber
+        self._error: BaseException | None = None  # with which it has ended
 
     def on_next(self, element: Any, /) -> None:
         if self._subscriber is None:
@@ -51,9 +52,13 @@ class ElementsOfPieces(ElementRelay[Any]):
         )
         self._deliver()
 
+    def on_error(self, error: BaseException, /) -> None:
+        # Elements that wait go first, as they would over a connection.
+        self._error = error
+        self.on_complete()
+
     def on_complete(self, /) -> None:
-        # Elements that wait go before the completion.
-        self._completed = True
+        self._has_ended, self._upstream = True, None
         self._deliver()
 
     def request(self, n: int, /) -> None:
@@ -79,9 +84,12 @@ class ElementsOfPieces(ElementRelay[Any]):
                         subscriber.on_next(element)
         if self._subscriber is None or self._taken < len(self._elements):
             return
-        if self._completed:
+        if self._has_ended:
             self._detach()
-            subscriber.on_complete()
+            if self._error is None:
+                subscriber.on_complete()
+            else:
+                subscriber.on_error(self._error)
         elif self._demand and not self._asked and self._upstream is not None:
             self._asked = True
             # One piece at a time: no more than one is kept.

@@ -11,6 +11,9 @@ from penstock_tck.wire._verdict import fail
 LARGE_BYTES: Final = 200_000
 """Bytes of each element."""
 
+SPLIT_BYTES: Final = 20_000
+"""Bytes of an element that may go whole or in parts."""
+
 _WORD: Final = 4
 _FIRST_BITS: Final = 24
 """The first number of element k is k · 2^24, above all numbers of element k - 1."""

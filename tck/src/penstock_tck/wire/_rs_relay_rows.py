@@ -4,7 +4,7 @@ side and passes on elements and the end.
 
 from penstock_tck.wire import reactivesocket as rs
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._large_elements import large_element
+from penstock_tck.wire._large_elements import SPLIT_BYTES, large_element
 from penstock_tck.wire._requirement import REACTIVESOCKET, Level, Table
 from penstock_tck.wire._rs_peer import RsPeer
 from penstock_tck.wire._target import RELAY_SOURCE
@@ -16,6 +16,7 @@ RELAY = Table(REACTIVESOCKET)
 WHOLE = rs.B | rs.E
 CANCELLED = "A stream is over for the requester when it has sent CANCEL."
 ENDED = "A stream is over for the requester when COMPLETE or ERROR has arrived."
+FAILED = "A stream may end with ERROR."
 JOINED = "A RESPONSE with both B and E is a whole element."
 HEADER = "The stream id of a frame has 64 bits."
 STREAM_REQUESTS = (rs.REQUEST_STREAM, rs.REQUEST_SUB)
@@ -376,6 +377,31 @@ async def requester_error(context: CheckContext) -> str:
     await relayed.peer.wait_end(1, well=False)
     verify(not relayed.peer.elements(1), "half an element was passed on")
     return await _expect_no_cancel(relayed)
+
+
+@RELAY.row("requester-error-last", 388, FAILED, level=Level.READING, needs=["relay"])
+async def requester_error_last(context: CheckContext) -> str:
+    """An ERROR comes right after elements of 20,000 bytes, as many as the target has requested,
+    four at most. The target passes all of them on before the error.
+    """
+    relayed = await _open_relay(context)
+    peer = relayed.peer
+    await peer.settle()
+    due = [large_element(number)[:SPLIT_BYTES] for number in range(min(relayed.demand, 4))]
+    await peer.send(
+        *(peer.frame_bytes(rs.RESPONSE, relayed.id, element, flags=WHOLE) for element in due),
+        peer.frame_bytes(rs.ERROR, relayed.id, b"boom"),
+    )
+    await peer.wait_end(1, well=False)
+    passed_on = peer.elements(1)
+    verify(
+        passed_on == due,
+        (
+            f"{len(due)} elements came before the error, and {len(passed_on)} were passed on; "
+            f"{peer.describe_received()}"
+        ),
+    )
+    return f"{len(due)} elements, then the error"
 
 
 @RELAY.row("requester-cancels", 406, CANCELLED, needs=["relay"])

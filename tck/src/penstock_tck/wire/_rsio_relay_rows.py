@@ -4,7 +4,7 @@ and passes on the elements and the end.
 
 from penstock_tck.wire import rsio as io
 from penstock_tck.wire._check_context import CheckContext
-from penstock_tck.wire._large_elements import large_element
+from penstock_tck.wire._large_elements import SPLIT_BYTES, large_element
 from penstock_tck.wire._requirement import RSIO, Level, Table
 from penstock_tck.wire._rsio_peer import RsioPeer
 from penstock_tck.wire._target import RELAY_SOURCE
@@ -401,6 +401,30 @@ async def subscriber_error(context: CheckContext) -> str:
         f"the target cancelled a stream that had ended; {relayed.peer.describe_received()}",
     )
     return "failed, without a cancel"
+
+
+@RELAY.row("subscriber-error-last", 47, SEMANTICS, level=Level.READING, needs=["relay"])
+async def subscriber_error_last(context: CheckContext) -> str:
+    """An onError comes right after elements of 20,000 bytes, as many as the target has requested,
+    four at most. The target passes all of them on before the error.
+    """
+    relayed = await _open_relay(context)
+    peer = relayed.peer
+    await peer.settle()
+    due = [large_element(number)[:SPLIT_BYTES] for number in range(min(relayed.demand, 4))]
+    await peer.send(
+        *(io.on_next(relayed.id, element) for element in due), io.on_error(relayed.id, "failed")
+    )
+    await peer.wait_end(1, io.ON_ERROR)
+    passed_on = peer.elements(1)
+    verify(
+        passed_on == due,
+        (
+            f"{len(due)} elements came before the error, and {len(passed_on)} were passed on; "
+            f"{peer.describe_received()}"
+        ),
+    )
+    return f"{len(due)} elements, then the error"
 
 
 @RELAY.row("subscriber-half", 47, SEMANTICS, level=Level.READING, needs=["relay"])
