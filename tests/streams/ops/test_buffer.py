@@ -132,7 +132,7 @@ async def test_batch_of_a_synchronous_source(seconds: float | None, demand: int)
 async def test_batch_refuses_a_wrong_count(count: Any) -> None:
     """The error names the operator and says what to give."""
     with pytest.raises(
-        UsageError, match=r"batch\(.*\): give how many elements, an integer of at least 1"
+        UsageError, match=r"^batch: count=.*; give how many elements, an integer of at least 1"
     ):
         ops.batch(count)
 
@@ -538,7 +538,7 @@ async def test_a_cancel_drops_held_elements_and_goes_upstream(make: Callable[[],
 async def test_buffer_refuses_a_wrong_size(size: Any) -> None:
     """The error names the operator and says what to give."""
     with pytest.raises(
-        UsageError, match=r"buffer\(.*\): give how many elements, an integer of at least 1"
+        UsageError, match=r"^buffer: size=.*; give how many elements, an integer of at least 1"
     ):
         ops.buffer(size)
 

@@ -363,7 +363,7 @@ async def test_windows_can_be_read_in_nested_blocks() -> None:
 def test_a_count_is_an_integer_of_at_least_1(count: Any) -> None:
     """The error names the operator."""
     with pytest.raises(
-        UsageError, match=r"window\(.*\): give how many elements, an integer of at least 1"
+        UsageError, match=r"^window: count=.*; give how many elements, an integer of at least 1"
     ):
         ops.window(count)
 

@@ -14,12 +14,11 @@ from typing import Any, Final, TypeAlias, TypeVar, overload
 import trio
 
 from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError, add_demand
-from penstock.core import Scope, check_seconds
+from penstock.core import Scope, check_count, check_seconds
 from penstock.reader import DEFAULT_DEMAND
 from penstock.streams._source import Operator
 from penstock.streams.ops._holding_stage import HoldingStage
 from penstock.streams.ops._operator import ListOperator, SameTypeOperator
-from penstock.streams.ops._select import check_count
 from penstock.streams.ops._stage import ENDED_UPSTREAM, Stage, StageOperator
 from penstock.streams.ops._step import is_async
 from penstock.streams.ops._timer import Timer
@@ -48,7 +47,7 @@ def batch(count: int, seconds: float | None = None) -> ListOperator:
     On completion the rest is passed on as a shorter list, once requested, then completion.
     An error passes at once, and the rest is dropped. A cancel drops it too.
     """
-    count = check_count(count, "batch")
+    count = check_count(count, "batch: count", least=1)
     if seconds is None:
         return StageOperator(
             f"batch({count})", lambda downstream, scope: _BatchStage(downstream, count)
@@ -68,7 +67,7 @@ def buffer(size: int) -> SameTypeOperator:
     Completion comes after the held elements. An error passes at once, and held elements are
     dropped. A cancel drops them too.
     """
-    size = check_count(size, "buffer")
+    size = check_count(size, "buffer: size", least=1)
     return StageOperator(
         f"buffer({size})",
         lambda downstream, scope: _BufferStage(downstream, size),

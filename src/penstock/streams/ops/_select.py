@@ -6,7 +6,8 @@ from collections.abc import Awaitable, Callable
 from types import CoroutineType
 from typing import Any, Final, TypeVar, overload
 
-from penstock.api import UNBOUNDED, Subscriber, Subscription, UsageError
+from penstock.api import UNBOUNDED, Subscriber, Subscription
+from penstock.core import check_count
 from penstock.streams._source import Operator
 from penstock.streams.ops._operator import SameTypeOperator
 from penstock.streams.ops._stage import Stage, StageOperator
@@ -37,7 +38,7 @@ def take(count: int) -> SameTypeOperator:
     Completes earlier if the source does; ``take(0)`` completes at once.
     Errors and cancellation pass straight through.
     """
-    count = check_count(count, "take", least=0)
+    count = check_count(count, "take: count")
     return StageOperator(f"take({count})", lambda downstream, scope: _TakeStage(downstream, count))
 
 
@@ -47,7 +48,7 @@ def skip(count: int) -> SameTypeOperator:
     Upstream demand: 1 per downstream demand, and `count` more with the first. Buffer: none.
     Completion, errors and cancellation pass straight through.
     """
-    count = check_count(count, "skip", least=0)
+    count = check_count(count, "skip: count")
     return StageOperator(f"skip({count})", lambda downstream, scope: _SkipStage(downstream, count))
 
 
@@ -102,17 +103,6 @@ def distinct_until_changed(key: Callable[[Any], Any] | None = None, /) -> Operat
     """
     function = _identity if key is None else key
     return step_operator("distinct_until_changed", function, lambda: _DistinctStep(function))
-
-
-def check_count(count: int, name: str, *, least: int = 1) -> int:
-    """Return `count` if it is an integer of at least `least`.
-    Otherwise raise UsageError, which names the operator.
-    """
-    if type(count) is not int or count < least:
-        raise UsageError(
-            f"{name}({count!r}): give how many elements, an integer of at least {least}"
-        )
-    return count
 
 
 def _identity(element: A) -> A:

@@ -4,14 +4,13 @@ from collections import deque
 from typing import Any, TypeVar
 
 from penstock.api import UNBOUNDED, Subscriber
-from penstock.core import Scope, check_seconds
+from penstock.core import Scope, check_count, check_seconds
 from penstock.streams._slow_subscribers import SlowPolicy
 from penstock.streams._source import Source
 from penstock.streams.ops._holding_stage import HoldingStage
 from penstock.streams.ops._inner_source import InnerSource
 from penstock.streams.ops._operator import WindowOperator
 from penstock.streams.ops._output_queue import End, OutputQueue, Overflow, QueueOwner
-from penstock.streams.ops._select import check_count
 from penstock.streams.ops._stage import ENDED_UPSTREAM, StageOperator
 from penstock.streams.ops._timer import Timer
 
@@ -38,7 +37,7 @@ def window(count: int, seconds: float | None = None) -> WindowOperator:
     After a cancel an open window with a subscriber goes on to its end,
     and upstream is cancelled then; otherwise at once.
     """
-    count = check_count(count, "window")
+    count = check_count(count, "window: count", least=1)
     if seconds is not None:
         seconds = check_seconds(seconds, "window(seconds=…)")
     label = f"window({count})" if seconds is None else f"window({count}, seconds={seconds:g})"
