@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 import trio
 
 import penstock
+from penstock.draft import MailboxPolicy, as_draft, as_modern
 
 
 async def letters() -> AsyncIterator[str]:
@@ -37,27 +38,25 @@ class _Listener:
 async def main() -> None:
     async with trio.open_nursery() as nursery:
         # D1.1: the end alone.
-        penstock.as_draft(penstock.empty().publisher(nursery)).subscribe(_Listener())
+        as_draft(penstock.empty().publisher(nursery)).subscribe(_Listener())
 
-        draft = penstock.as_draft(penstock.generate(letters).publisher(nursery))
+        draft = as_draft(penstock.generate(letters).publisher(nursery))
         draft.subscribe(listener := _Listener())
         # D4.5: exact demand, and the end comes with the last element.
         listener.subscription.request_more(3)
 
     try:
         listener.subscription.cancel()  # D3.1: in today's standard a second cancel does nothing
-    except penstock.InvalidStateError as error:
+    except penstock.api.InvalidStateError as error:
         print("refused:", str(error).split(";", maxsplit=1)[0])
 
     async with trio.open_nursery() as nursery:
-        draft = penstock.as_draft(penstock.generate(letters).publisher(nursery))
-        async with penstock.subscribe(penstock.as_modern(draft)) as stream:
+        draft = as_draft(penstock.generate(letters).publisher(nursery))
+        async with penstock.subscribe(as_modern(draft)) as stream:
             print("and back:", [letter async for letter in stream])
 
         draft.subscribe(
-            penstock.MailboxSubscriber(
-                nursery, print, demand=2, policy=penstock.MailboxPolicy.DRAFT
-            )
+            penstock.MailboxSubscriber(nursery, print, demand=2, policy=MailboxPolicy.DRAFT)
         )
 
 

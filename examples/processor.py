@@ -6,7 +6,7 @@ import trio
 
 import penstock
 from penstock import ops
-from penstock.draft import as_draft, draft_processor
+from penstock.draft import MailboxPolicy, as_draft, draft_processor
 
 
 class _Display:
@@ -40,9 +40,7 @@ async def main() -> None:
                 print("logged:", text)
 
         draft = draft_processor(nursery, penstock.processor(nursery, ops.map("{:.0f} °C".format)))
-        draft.subscribe(
-            penstock.MailboxSubscriber(nursery, print, policy=penstock.MailboxPolicy.DRAFT)
-        )
+        draft.subscribe(penstock.MailboxSubscriber(nursery, print, policy=MailboxPolicy.DRAFT))
         as_draft(readings).subscribe(draft)
 
 

@@ -5,9 +5,6 @@ An everyday name is written once: here, or in the root package if it needs no tr
 type checkers that a name is passed on (PEP 484). At run time each name here is passed on.
 """
 
-from penstock.draft import MailboxPolicy as MailboxPolicy
-from penstock.draft import as_draft as as_draft
-from penstock.draft import as_modern as as_modern
 from penstock.logs import DiskLog as DiskLog
 from penstock.logs import Log as Log
 from penstock.logs import Retention as Retention
@@ -34,7 +31,6 @@ from penstock.streams import Source as Source
 from penstock.streams import Stream as Stream
 from penstock.streams import Streamable as Streamable
 from penstock.streams import Topic as Topic
-from penstock.streams import TopicStatistics as TopicStatistics
 from penstock.streams import as_source as as_source
 from penstock.streams import collect as collect
 from penstock.streams import empty as empty

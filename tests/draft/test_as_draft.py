@@ -12,12 +12,9 @@ from trio.testing import wait_all_tasks_blocked
 
 from penstock import (
     UNBOUNDED,
-    IllegalDemand,
-    InvalidStateError,
     RuleViolation,
     Topic,
     UsageError,
-    as_draft,
     empty,
     failed,
     from_iterable,
@@ -25,6 +22,8 @@ from penstock import (
     generate,
     single,
 )
+from penstock.api import IllegalDemand, InvalidStateError
+from penstock.draft import as_draft
 from tests.core._foreign import CallRecorder, CountingPublisher, Recorder, ScriptedPublisher, boom
 
 

@@ -10,11 +10,8 @@ from trio.testing import wait_all_tasks_blocked
 
 from penstock import (
     UNBOUNDED,
-    IllegalDemand,
     RuleViolation,
     UsageError,
-    as_draft,
-    as_modern,
     collect,
     empty,
     failed,
@@ -23,6 +20,8 @@ from penstock import (
     pipe,
 )
 from penstock import ops as operators
+from penstock.api import IllegalDemand
+from penstock.draft import as_draft, as_modern
 from tests.core._foreign import CallRecorder, CountingPublisher, Recorder, ScriptedPublisher, boom
 
 

@@ -6,7 +6,7 @@ import pytest
 
 from penstock.api import InvalidStateError
 from penstock.draft import MailboxPolicy
-from penstock.streams import MailboxRules
+from penstock.streams._mailbox import MailboxRules
 from tests.core._foreign import CallRecorder
 
 

@@ -6,7 +6,7 @@ from itertools import count
 from pathlib import Path
 
 from penstock.logs import DiskLog, Log, Retention, RingLog
-from penstock.testing import OpenLog
+from penstock.testing._check_log import OpenLog
 
 PLENTY = Retention(max_count=1_000_000)
 NAMES = ("0",)

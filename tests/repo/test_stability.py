@@ -8,6 +8,7 @@ import importlib
 import re
 from pathlib import Path
 
+from penstock.spi import _hookspecs
 from tests.repo._tree import front_doors, product_files, python_files, refuse, text_of, tree_of
 
 PAGE = Path("docs/reference/stability.md")
@@ -30,7 +31,7 @@ def listed() -> dict[str, list[str]]:
     """The names on the page, by package."""
     sections = re.split(r"^### `([\w.]+)`\n", text_of(PAGE), flags=re.MULTILINE)[1:]
     return {
-        package: re.findall(r"`(\w+)`", text.partition("\n#")[0])
+        package: re.findall(r"`(\w+)`", text.partition("\n#")[0].partition("\n\n")[2])
         for package, text in zip(sections[::2], sections[1::2], strict=True)
     }
 
@@ -45,6 +46,13 @@ def test_the_page_lists_each_stable_name() -> None:
     ]
     refuse(sorted(differ), f"{PAGE} and the front doors differ by:")
     assert listed() == offered
+
+
+def test_the_page_lists_each_hook() -> None:
+    """A plugin defines a function of that name, and imports none."""
+    listed_hooks = re.findall(r"`(penstock_\w+)`", text_of(PAGE).partition("## The hooks\n")[2])
+    hooks = [name for name in dir(_hookspecs) if name.startswith("penstock_")]
+    assert listed_hooks == hooks
 
 
 def test_plugins_the_kit_and_examples_use_stable_names_only() -> None:

@@ -10,16 +10,14 @@ from trio.testing import wait_all_tasks_blocked
 
 from penstock import (
     UNBOUNDED,
-    IllegalDemand,
-    InvalidStateError,
-    MailboxPolicy,
     MailboxSubscriber,
     RuleViolation,
     UsageError,
-    as_draft,
     from_iterable,
     generate,
 )
+from penstock.api import IllegalDemand, InvalidStateError
+from penstock.draft import MailboxPolicy, as_draft
 from tests.core._foreign import CallRecorder, CountingPublisher, ScriptedPublisher, boom
 
 REQUEST = {MailboxPolicy.MODERN: "request", MailboxPolicy.DRAFT: "request_more"}

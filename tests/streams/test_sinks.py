@@ -8,7 +8,6 @@ from trio.testing import assert_checkpoints
 
 from penstock.api import LimitExceeded, NoElement, UsageError
 from penstock.streams import (
-    COLLECT_LIMIT,
     collect,
     empty,
     failed,
@@ -18,6 +17,7 @@ from penstock.streams import (
     single,
     to_channel,
 )
+from penstock.streams._sinks import COLLECT_LIMIT
 from penstock.testing import ManualPublisher
 from tests.core._helpers import numbers, our_tasks, quiet, raised_by
 

@@ -10,16 +10,9 @@ import trio
 from penstock_tck import DRAFT, CountingPublisher, PublisherVerification, SubscriberVerification
 
 import penstock
-from penstock import (
-    UNBOUNDED,
-    InvalidStateError,
-    MailboxPolicy,
-    MailboxSubscriber,
-    Topic,
-    as_draft,
-    as_modern,
-    ops,
-)
+from penstock import UNBOUNDED, MailboxSubscriber, Topic, ops
+from penstock.api import InvalidStateError
+from penstock.draft import MailboxPolicy, as_draft, as_modern
 
 
 async def _numbers(length):

@@ -11,8 +11,8 @@ import trio
 
 from penstock.api import UsageError
 from penstock.logs import Log, Retention, RingLog
-from penstock.testing import LogContractBroken, OpenLog, check_log
-from penstock.testing._check_log import CHECKS
+from penstock.testing import check_log
+from penstock.testing._check_log import CHECKS, LogContractBroken, OpenLog
 
 
 class SkipsPositions(RingLog):

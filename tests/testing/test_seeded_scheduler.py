@@ -5,7 +5,8 @@ import random
 import pytest
 import trio
 
-from penstock.testing import SEEDING_WORKS, _seeded_scheduler, reseed, run_virtual, seeded
+from penstock.testing import _seeded_scheduler, reseed, run_virtual, seeded
+from penstock.testing._seeded_scheduler import SEEDING_WORKS
 
 
 async def order() -> tuple[int, ...]:

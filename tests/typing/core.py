@@ -8,8 +8,8 @@ from typing import Any, assert_type
 import trio
 
 import penstock
-from penstock import Source, Stream, Topic, TopicStatistics
-from penstock.streams import as_source, generate
+from penstock import Source, Stream, Topic
+from penstock.streams import TopicStatistics, as_source, generate
 
 
 class Reading:

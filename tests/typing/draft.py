@@ -7,7 +7,13 @@ from typing import assert_type
 import trio
 
 import penstock
-from penstock.draft import DraftPublisher, DraftSubscriber, DraftSubscription
+from penstock.draft import (
+    DraftPublisher,
+    DraftSubscriber,
+    DraftSubscription,
+    as_draft,
+    as_modern,
+)
 
 
 class ForeignDraftSubscriber:
@@ -31,10 +37,10 @@ def adapters(nursery: trio.Nursery) -> None:
     """Each adapter keeps the type of the elements,
     and a mailbox is a subscriber of both generations.
     """
-    draft = penstock.as_draft(penstock.from_iterable([1, 2]).publisher(nursery))
+    draft = as_draft(penstock.from_iterable([1, 2]).publisher(nursery))
     assert_type(draft, DraftPublisher[int])
     draft.subscribe(ForeignDraftSubscriber())
-    modern = penstock.as_modern(draft)
+    modern = as_modern(draft)
     assert_type(modern, penstock.Publisher[int])
     mailbox: penstock.MailboxSubscriber[int] = penstock.MailboxSubscriber(nursery, print)
     draft_subscriber: DraftSubscriber[int] = mailbox

@@ -8,7 +8,8 @@ from typing import assert_type
 import trio
 
 import penstock
-from penstock import Source, Stream, StreamStatistics, ops
+from penstock import Source, Stream, ops
+from penstock.api import StreamStatistics
 
 
 async def numbers() -> AsyncIterator[int]:

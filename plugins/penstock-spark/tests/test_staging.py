@@ -157,7 +157,7 @@ def test_a_full_disk_is_told_and_the_batch_can_be_committed_later(tmp_path: Path
         stage(to, task(), iter([[b"1"]]))
 
         def full() -> None:
-            raise penstock.LogError("there is no room on the disk")
+            raise penstock.api.LogError("there is no room on the disk")
 
         receiver.log.before_publish = full
         with pytest.raises(

@@ -9,13 +9,17 @@ Imports `penstock.api`, `penstock.core`, `penstock.streams` and trio.
 
 from penstock.logs._disk_log import DiskLog
 from penstock.logs._log import Log, Transaction
-from penstock.logs._positions import DEFAULT_PARTITION, Position, not_retained
+from penstock.logs._positions import Position, not_retained
 from penstock.logs._retention import Retention
 from penstock.logs._ring_log import RingLog
 from penstock.logs._spool import Spool, StartsAnywhere
 
+# For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
+# isort: off
+from penstock.logs._positions import DEFAULT_PARTITION as DEFAULT_PARTITION
+# isort: on
+
 __all__ = [
-    "DEFAULT_PARTITION",
     "DiskLog",
     "Log",
     "Position",

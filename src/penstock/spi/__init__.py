@@ -28,28 +28,7 @@ from penstock.spi._events import (
     StreamOpened,
 )
 from penstock.spi._factory import Factory
-from penstock.spi._finding import DISABLE
-from penstock.spi._hookspecs import (
-    GROUP,
-    hookimpl,
-    penstock_commands,
-    penstock_connection_closed,
-    penstock_connection_opened,
-    penstock_connection_refused,
-    penstock_connection_resumed,
-    penstock_connection_suspended,
-    penstock_dialects,
-    penstock_encodings,
-    penstock_extensions,
-    penstock_reads,
-    penstock_reconnect,
-    penstock_serializers,
-    penstock_signals,
-    penstock_sources,
-    penstock_stream_ended,
-    penstock_stream_opened,
-    penstock_transports,
-)
+from penstock.spi._hookspecs import hookimpl
 from penstock.spi._options import TransportOptions
 from penstock.spi._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
 from penstock.spi._reconnect_policy import Reconnect
@@ -71,6 +50,7 @@ from penstock.spi._url_source import ElementSink, SourceOptions, UrlSource
 
 # For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
 # isort: off
+from penstock.spi._finding import DISABLE as DISABLE
 from penstock.spi._elements import (
     dump_error as dump_error,
     dumped_bytes as dumped_bytes,
@@ -119,8 +99,6 @@ if _typing.TYPE_CHECKING:
     )
 
 __all__ = [
-    "DISABLE",
-    "GROUP",
     "ByteConnection",
     "Bytes",
     "Certificate",
@@ -181,23 +159,6 @@ __all__ = [
     "open_tcp",
     "open_unix",
     "parse_url",
-    "penstock_commands",
-    "penstock_connection_closed",
-    "penstock_connection_opened",
-    "penstock_connection_refused",
-    "penstock_connection_resumed",
-    "penstock_connection_suspended",
-    "penstock_dialects",
-    "penstock_encodings",
-    "penstock_extensions",
-    "penstock_reads",
-    "penstock_reconnect",
-    "penstock_serializers",
-    "penstock_signals",
-    "penstock_sources",
-    "penstock_stream_ended",
-    "penstock_stream_opened",
-    "penstock_transports",
     "unreachable",
 ]
 

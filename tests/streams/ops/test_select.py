@@ -155,7 +155,8 @@ async def test_filter_refuses_a_coroutine() -> None:
 def test_a_count_is_a_non_negative_integer(operator: Any, count: Any) -> None:
     """The error names the operator, the argument, and its allowed values."""
     with pytest.raises(
-        UsageError, match=r"^(take|skip): count=.*; give how many elements, an integer of at least 0"
+        UsageError,
+        match=r"^(take|skip): count=.*; give how many elements, an integer of at least 0",
     ):
         operator(count)
 
