@@ -24,7 +24,7 @@ from penstock.session import (
     StreamTables,
 )
 from penstock.session._cancelled_streams import CancelledStreams
-from penstock.session._channel import Outbox
+from penstock.session._outbox import Outbox
 from penstock.session._resume import TOKEN
 from penstock.session._states import SendingEvent
 

@@ -84,7 +84,7 @@ REACHED: dict[str, tuple[str, str]] = {
         "test_a_peer_that_breaks_the_contract_of_a_stream_loses_it",
     ),
     "split_outbound_at": (
-        "tests/session/test_large_elements.py",
+        "tests/session/test_element_output.py",
         "test_large_elements_are_split_and_take_turns",
     ),
     "max_partials": (IN_SESSION, "test_unfinished_elements_of_one_stream_are_bounded"),
@@ -150,7 +150,7 @@ REACHED: dict[str, tuple[str, str]] = {
     "control_burst": ("tests/session/test_session.py", "test_control_messages_have_a_rate"),
     "control_rate": (IN_SESSION, RATE),
     "outbound_high": (
-        "tests/session/test_sending_elements.py",
+        "tests/session/test_sending_stream.py",
         "test_a_peer_that_never_reads_costs_a_fixed_number_of_bytes",
     ),
     "outbound_control": (

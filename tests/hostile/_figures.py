@@ -18,7 +18,7 @@ import trio
 
 from penstock.api import Limits
 from penstock.runtime import Server
-from penstock.session._ended import RELEASED
+from penstock.session._session import RELEASED
 from tests.hostile._loop_passes import HOLD_UP, LoopPasses
 
 KIB: Final = 1024

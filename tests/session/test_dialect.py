@@ -1,6 +1,4 @@
-"""The interface of a dialect: both dialects have all of it,
-and the session uses nothing else of them.
-"""
+"""The line between session and protocol: dialects, their host, their settings."""
 
 import ast
 import inspect
@@ -10,28 +8,28 @@ from typing import Any
 
 import pytest
 
+import penstock.protocols
 from penstock.api import Limits, PublicError, Role
 from penstock.protocols import rsio
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import RsioDialect
-from penstock.session import Dialect, Fault, Session
+from penstock.session import Dialect, DialectFactory, DialectHost, DialectSettings, Fault, Session
 from penstock.session import _dialect as module
+from tests.protocols import _toy_protocol
 from tests.session._pair import RecordingDelegate, RecordingSubscriber, ScriptedPublisher
 
+# --- dialects
+
+
 FOLDER = Path(module.__file__).parent
-NAMING_PROTOCOLS = {
-    "_detect_protocol.py",
-    "_named_targets.py",
-    "_reasons.py",
-    "_foreign_clients.py",
-}
+NAMING_PROTOCOLS = {"_handshake.py", "_request_data.py", "_reasons.py"}
 CORE = sorted(
     path.name
     for path in FOLDER.glob("_*.py")
     if path.name not in {"__init__.py", "_dialect.py", *NAMING_PROTOCOLS}
 )
-"""All files of the session except the interface, and except four files that name protocols:
-detection, targets, reasons, and refusals.
+"""All files of the session except the interface, and except three files that name protocols: the
+choice of one, the targets of requests, and the reasons.
 """
 METHODS = {
     name
@@ -166,3 +164,63 @@ def test_the_session_names_no_protocol_and_no_message_of_one(file: str) -> None:
     assert (
         re.findall(r"RS\.io|ReactiveSocket|\brsio\b|onSubscribe|onNext|SETUP|REQUEST_N", text) == []
     )
+
+
+# --- the session as a dialect sees it
+
+
+CODE = Path(penstock.protocols.__file__).parent  # in the installed wheel, too
+DIALECTS = [
+    CODE / "rsio/_dialect.py",
+    CODE / "reactivesocket/_dialect.py",
+    Path(inspect.getfile(_toy_protocol)),
+]
+
+
+def test_a_session_has_every_member_of_dialect_host() -> None:
+    """The type checker proves the same; this test is for dialects that are not type-checked."""
+    session: DialectHost = RecordingDelegate(Role.CLIENT).session
+    names = {
+        name
+        for name in [*vars(DialectHost), *DialectHost.__annotations__]
+        if not name.startswith("_")
+    }
+    assert [name for name in sorted(names) if not hasattr(session, name)] == []
+    assert isinstance(session, Session)
+
+
+def test_a_dialect_uses_nothing_else_of_its_session() -> None:
+    """True for the two dialects of penstock and for the toy dialect of the tests."""
+    allowed = {
+        name
+        for name in [*vars(DialectHost), *DialectHost.__annotations__]
+        if not name.startswith("_")
+    }
+    for path in DIALECTS:
+        tree = ast.parse(path.read_text(encoding="utf-8"))
+        used = {
+            node.attr
+            for node in ast.walk(tree)
+            if isinstance(node, ast.Attribute)
+            and ast.unparse(node.value) in {"session", "self._session"}
+        }
+        assert used <= allowed, path
+
+
+# --- settings
+
+
+def test_settings_have_defaults() -> None:
+    """No extensions, no introduction, a byte stream."""
+    assert DialectSettings() == DialectSettings(extensions=(), setup=b"", framed=False)
+
+
+@pytest.mark.parametrize("kind", [RsioDialect, ReactiveSocketDialect])
+def test_the_class_of_a_dialect_is_its_factory(kind: DialectFactory) -> None:
+    """A plugin may offer the class itself:
+    it makes dialects, and recognises a client by its first bytes.
+    """
+    assert isinstance(kind.takes_extensions, bool)
+    assert kind.alpn == f"{kind.name}/0"
+    assert kind.recognises(b"", False) is not True
+    assert kind.recognises(b"GET / HT", False) is False

@@ -1,6 +1,4 @@
-"""A receiving stream: demand is checked, parts are joined within their bounds,
-and nothing is delivered after the end.
-"""
+"""A receiving stream, and the copies of an error for its subscribers."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -9,7 +7,7 @@ import pytest
 
 from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Rejected, Role
 from penstock.protocols import rsio
-from penstock.session import ConnectionState
+from penstock.session import ConnectionState, own_copy
 from tests.session._pair import (
     Pair,
     RawPeer,
@@ -18,6 +16,8 @@ from tests.session._pair import (
     open_stream,
     subscribe_to,
 )
+
+# --- the stream
 
 
 def test_a_cancel_stops_the_publisher_and_late_elements_are_dropped() -> None:
@@ -357,3 +357,38 @@ def test_an_answer_that_needs_another_path_is_not_taken() -> None:
     raw.session.channel.incoming = bytes.upper
     assert not streams[2].receive_answer(b"value")
     assert [(each.elements, each.ends) for each in (none, parts, changed)] == [([], [])] * 3
+
+
+# --- copies of an error
+
+
+class Unlike(Exception):
+    """An exception whose constructor copy() cannot call."""
+
+    def __init__(self, one: int, two: int) -> None:
+        super().__init__(f"{one} and {two}")
+
+
+def _raise(error: Exception) -> Exception:
+    with pytest.raises(type(error)) as caught:
+        raise error
+    return caught.value
+
+
+def test_a_copy_has_the_facts_and_the_cause_and_no_traceback() -> None:
+    """The original has no traceback either, however often a copy is raised."""
+    error = Rejected("not you", processed=False)
+    error.__cause__ = KeyError("why")
+    raised = [_raise(own_copy(error)) for _ in range(2)]
+    assert [str(each) for each in raised] == ["not you"] * 2
+    assert [each.__cause__ for each in raised] == [error.__cause__] * 2
+    assert [each.processed for each in raised if isinstance(each, Rejected)] == [False, False]
+    assert error.__traceback__ is None
+
+
+def test_an_exception_that_cannot_be_copied_loses_the_frames_of_its_last_raise() -> None:
+    """It is the same object, so it is all that can be done."""
+    error = _raise(Unlike(1, 2))
+    assert error.__traceback__ is not None
+    assert own_copy(error) is error
+    assert error.__traceback__ is None

@@ -1,16 +1,31 @@
-"""The data of requests as it arrives. The conversations are in
-tests/protocols/rsio/test_requests.py and in tests/hostile.
-"""
+"""Requests with data: as it arrives, as it is written, and the targets of requests by name."""
 
 from typing import Any
 
 import pytest
 
-from penstock.api import Limits, Model, Request
+from penstock.api import Limits, Model, Request, Role, UsageError, encode_named_request
 from penstock.protocols import rsio
-from penstock.session import RequestData, TooMuchDataError, longest_data
+from penstock.protocols.reactivesocket import ReactiveSocketDialect
+from penstock.protocols.rsio import Requests
+from penstock.session import (
+    DEMAND_SIZE,
+    Channel,
+    DialectSettings,
+    OutgoingData,
+    RequestData,
+    Session,
+    TooMuchDataError,
+    check_length,
+    longest_data,
+    target_of,
+    why_unsupported,
+)
 from penstock.session._reasons import REFUSED
-from tests.session._pair import LIMITS, RawPeer, limits_with
+from penstock.session._request_data import LARGEST_PART
+from tests.session._pair import LIMITS, Pair, RawPeer, RecordingDelegate, limits_with
+
+# --- the data of the peer
 
 
 @pytest.mark.parametrize("size", [1, 100_000])
@@ -259,3 +274,157 @@ def test_data_that_does_not_come_ends_its_request() -> None:
     at(18.5)
     arriving.raw.session.tick(18.5)
     assert arriving.errors() == [(0, text)]
+
+
+# --- the data of this side
+
+
+def outgoing(limits: Limits) -> tuple[Channel, OutgoingData]:
+    """Return a channel, and the data of its requests; the header of a part is two bytes."""
+    channel = Channel(
+        role=Role.CLIENT, limits=limits, random=lambda: 0.5, wake=lambda: None, fail=lambda _: None
+    )
+    return channel, OutgoingData(channel, lambda stream_id, size: bytes([stream_id, size % 251]))
+
+
+def test_parts_of_two_requests_are_written_in_turn() -> None:
+    """Each of `split_outbound_at` bytes, with a header."""
+    channel, data = outgoing(Limits(split_outbound_at=1024))
+    data.add(1, b"a" * 2048)
+    data.add(2, b"b" * 1030)
+    assert channel.outbox.large == 3078
+    assert channel.outbox.take() == (
+        bytes([1, 1024 % 251]) + b"a" * 1024 + bytes([2, 1024 % 251]) + b"b" * 1024
+        + bytes([1, 1024 % 251]) + b"a" * 1024 + bytes([2, 6]) + b"b" * 6
+    )  # fmt: skip
+    assert channel.outbox.large == 0
+    assert not data.senders
+
+
+def test_a_part_is_never_longer_than_any_peer_takes() -> None:
+    """One request alone may have data, with large parts."""
+    channel, data = outgoing(Limits(split_outbound_at=100_000, outbound_high=1_000_000))
+    data.add(1, bytes(100_000))
+    assert len(channel.outbox.take()) == 100_000 + 2 * 2
+    assert LARGEST_PART + 10 < 65_536
+
+
+def test_nothing_is_held_for_a_request_that_has_ended() -> None:
+    """The rest of the data is dropped, whether its first part was sent or not."""
+    channel, data = outgoing(Limits(split_outbound_at=1024, outbound_high=1024))
+    data.add(1, bytes(2048))
+    data.add(2, bytes(2048))
+    channel.outbox.take()
+    for stream_id in (1, 2, 3):
+        data.forget(stream_id)
+    assert channel.outbox.large == 0
+    assert channel.outbox.take() == b""
+    assert not data.senders
+
+
+def test_the_memory_budget_hears_of_the_data_when_it_is_added() -> None:
+    """Its weight is the whole data until the last part is written."""
+    channel, data = outgoing(Limits(split_outbound_at=1024, outbound_high=1024))
+    heard: list[int] = []
+    channel.on_buffered = heard.append
+    data.add(1, bytes(2048))
+    assert (heard, channel.held_by_streams()) == ([2048], 2048)
+    channel.outbox.take()
+    assert channel.held_by_streams() == 2048
+    channel.outbox.take()
+    assert (heard, channel.held_by_streams()) == ([2048], 0)
+
+
+# --- targets of requests by name
+
+
+def reactivesocket_session() -> Session:
+    """Return the session of a client that speaks ReactiveSocket."""
+    return Session(
+        RecordingDelegate(Role.CLIENT),
+        lambda session: ReactiveSocketDialect(session, DialectSettings()),
+        role=Role.CLIENT,
+        limits=LIMITS,
+        random=lambda: 0.5,
+    )
+
+
+def test_a_name_alone_is_the_target_on_rsio() -> None:
+    """RS.io subscribes to the name."""
+    assert target_of(RecordingDelegate(Role.CLIENT).session.channel, "price", None) == "price"
+
+
+def test_a_payload_needs_the_extension() -> None:
+    """Without it the error says what to do, and names the request."""
+    with pytest.raises(
+        UsageError, match=r"request\('price'\) has a payload: .*extension 'requests'"
+    ):
+        target_of(RecordingDelegate(Role.CLIENT).session.channel, "price", b"x")
+
+
+def test_the_advice_for_another_protocol_names_it() -> None:
+    """The dialect has no such model, and no option changes that."""
+    assert "speaks other, which has no" in why_unsupported("other", Model.STREAM)
+
+
+def test_data_above_the_bound_is_refused() -> None:
+    """On RS.io the bound is that of an element with its name."""
+    channel = RecordingDelegate(Role.CLIENT).session.channel
+    check_length(channel, Model.RESPONSE, longest_data(Limits()))
+    with pytest.raises(UsageError, match=r"Limits\.max_element"):
+        check_length(channel, Model.RESPONSE, longest_data(Limits()) + 1)
+    assert DEMAND_SIZE == 8
+
+
+def test_a_name_alone_is_the_data_of_a_request_on_reactivesocket() -> None:
+    """A peer looks the name up in the data, which has no layout."""
+    assert target_of(reactivesocket_session().channel, "pr\u00e9cis", None) == Request(
+        Model.RESPONSE, "pr\u00e9cis".encode()
+    )
+
+
+def test_a_payload_goes_with_its_name() -> None:
+    """On both protocols, if RS.io has the extension. An empty payload is a payload."""
+    pair = Pair(extensions=[Requests()])
+    pair.settle()
+    for session in (pair.client.session, reactivesocket_session()):
+        for payload in (b"", b"x"):
+            assert target_of(session.channel, "price", payload) == Request(
+                Model.RESPONSE, encode_named_request("price", payload)
+            )
+
+
+def test_a_payload_above_max_element_is_refused_by_its_name() -> None:
+    """The longest one that is allowed is not."""
+    pair = Pair(limits=limits_with(max_element=100), extensions=[Requests()])
+    pair.settle()
+    target_of(pair.client.session.channel, "price", bytes(100))
+    with pytest.raises(
+        UsageError,
+        match=r"payload of request\('price'\) has 101 bytes; 100 is the most \(Limits\.max_element\)",
+    ):
+        target_of(pair.client.session.channel, "price", bytes(101))
+
+
+@pytest.mark.parametrize(
+    ("model", "room"),
+    [(Model.RESPONSE, 0), (Model.FIRE_AND_FORGET, 0), (Model.STREAM, 8), (Model.SUBSCRIPTION, 8)],
+)
+def test_a_frame_of_reactivesocket_bounds_the_data(model: Model, room: int) -> None:
+    """A request for a stream has its demand in the same frame."""
+    channel, most = reactivesocket_session().channel, LIMITS.max_frame - room
+    check_length(channel, model, most)
+    with pytest.raises(
+        UsageError,
+        match=rf"request data of {most + 1} bytes; {most} is the most, .*\(Limits\.max_frame\)",
+    ):
+        check_length(channel, model, most + 1)
+
+
+def test_the_advice_depends_on_what_the_program_can_change() -> None:
+    """Only request data on RS.io depends on an option. Other models need another protocol."""
+    assert "leave extensions= out there" in why_unsupported("rsio", Model.RESPONSE)
+    for protocol, model in (("rsio", Model.STREAM), ("other", Model.RESPONSE)):
+        advice = why_unsupported(protocol, model)
+        assert f"speaks {protocol}, which has no {model.value}" in advice
+        assert "connect with reactivesocket+" in advice

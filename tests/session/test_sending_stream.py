@@ -1,22 +1,33 @@
-"""A sending stream: its publisher, its failures and its end, seen from the publisher
-and on the wire.
-"""
+"""A sending stream: its publisher, its demand, its elements, its failures and its end, seen from the publisher and on the wire."""
 
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
-from penstock.api import PRIVATE, TAKEN, AlreadySubscribed, PublicError, PublisherFailed, Subscriber
+from penstock.api import (
+    PRIVATE,
+    TAKEN,
+    UNBOUNDED,
+    AlreadySubscribed,
+    PublicError,
+    PublisherFailed,
+    Subscriber,
+)
 from penstock.session import SendingEvent, SendingStream
-from penstock.session._channel import MAX_LARGE
+from penstock.session._outbox import MAX_LARGE
 from penstock.session._reasons import explain_stream_end
 from tests.session._pair import (
     Pair,
+    RawPeer,
     RecordingSubscriber,
     ScriptedPublisher,
     limits_with,
     open_stream,
 )
+
+# --- the publisher and the end
 
 
 def test_a_lazy_publisher_is_attached_with_the_first_demand() -> None:
@@ -211,3 +222,142 @@ def test_a_publisher_that_waits_for_demand_is_attached_when_there_is_room() -> N
     assert outbox.needs_turn
     outbox.take_turn()
     assert source.demand == 1
+
+
+# --- demand
+
+
+def stream_without_demand() -> SendingStream:
+    return SendingStream(RawPeer().session.channel, 0, "s", 0)
+
+
+def test_no_more_is_reserved_than_was_granted() -> None:
+    """Of 100 wanted elements, the five granted ones are reserved."""
+    ledger = stream_without_demand()
+    ledger.grant(5)
+    assert ledger.reserve(100) == 5
+    assert ledger.reserve(1) == 0
+    assert (ledger.available, ledger.reserved) == (0, 5)
+
+
+def test_rolled_back_elements_are_available_again() -> None:
+    """Five are reserved, two are sent, three are rolled back."""
+    ledger = stream_without_demand()
+    ledger.grant(5)
+    ledger.reserve(5)
+    ledger.commit(2)
+    ledger.roll_back(3)
+    assert (ledger.available, ledger.reserved) == (3, 0)
+
+
+def test_unbounded_demand_stays_unbounded() -> None:
+    """Rule 3.17: a reservation takes nothing from unbounded demand,
+    and a grant does not overflow it.
+    """
+    ledger = stream_without_demand()
+    ledger.grant(UNBOUNDED - 1)
+    ledger.grant(5)
+    assert ledger.available == UNBOUNDED
+    ledger.commit(ledger.reserve(1000))
+    assert ledger.available == UNBOUNDED
+    ledger.grant(UNBOUNDED)
+    assert ledger.available == UNBOUNDED
+
+
+@given(
+    moves=st.lists(
+        st.tuples(st.sampled_from(["grant", "reserve", "commit", "roll_back"]), st.integers(1, 9)),
+        max_size=60,
+    )
+)
+def test_nothing_is_sent_that_was_not_granted(moves: list[tuple[str, int]]) -> None:
+    """In every order of moves: granted = available + reserved + sent."""
+    ledger = stream_without_demand()
+    granted = sent = 0
+    for move, n in moves:
+        used = min(n, ledger.reserved)
+        if move == "grant":
+            ledger.grant(n)
+            granted += n
+        elif move == "reserve":
+            ledger.reserve(n)
+        elif move == "commit":
+            ledger.commit(used)
+            sent += used
+        else:
+            ledger.roll_back(used)
+        assert granted == ledger.available + ledger.reserved + sent
+        assert min(ledger.available, ledger.reserved) >= 0
+
+
+# --- elements
+
+
+def test_one_element_is_requested_until_its_size_is_known() -> None:
+    """Without this a publisher of 4 MiB elements would get a request for 1,000 of them,
+    for room of 128 KiB.
+    """
+    pair = Pair()
+    source, _ = open_stream(pair, 1000)
+    assert source.requests == [1]
+    source.emit(bytes(1000))
+    assert source.requests == [1, 129]
+
+
+def test_the_publisher_gets_exactly_the_demand_of_the_subscriber() -> None:
+    """The sum of the requests to the publisher is the sum that the subscriber requested."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 3)
+    assert source.demand <= 3
+    source.emit(b"a", *[b"b"] * (source.demand - 1))
+    subscriber.request(4)
+    pair.settle()
+    while source.demand > len(subscriber.elements):
+        source.emit(b"c" * 1)
+        pair.settle()
+    assert source.demand == len(subscriber.elements) == 7
+
+
+def test_elements_of_one_length_go_out_together_and_in_order() -> None:
+    """They are gathered until the writer comes, and count as waiting bytes. An element of
+    another length, and the end, come after them.
+    """
+    pair = Pair()
+    source, subscriber = open_stream(pair, UNBOUNDED)
+    source.emit(b"1")
+    pair.settle()
+    source.emit(b"4", b"5", b"66", b"7")
+    source.complete()
+    pair.settle()
+    assert subscriber.elements == [b"1", b"4", b"5", b"66", b"7"]
+    assert subscriber.ends == ["complete"]
+    assert pair.server.session.outbox.gathered == 0
+
+
+def test_a_run_takes_room_of_the_outbox() -> None:
+    """Gathered elements will be sent, so publishers are asked only for elements that still fit."""
+    pair = Pair(limits=limits_with(outbound_high=200))
+    source, _ = open_stream(pair, UNBOUNDED)
+    source.emit(bytes(10))
+    pair.settle()
+    emitted = 1
+    while source.demand > emitted:
+        source.emit(bytes(10))
+        emitted += 1
+        assert emitted < 100
+    assert pair.server.session.outbox.room() <= 0
+    assert pair.server.session.held() >= 100
+
+
+def test_a_peer_that_never_reads_costs_a_fixed_number_of_bytes() -> None:
+    """Unbounded demand permits sending, not buffering."""
+    pair = Pair(limits=limits_with(outbound_high=10_000))
+    source, _ = open_stream(pair, UNBOUNDED)
+    emitted = 0
+    while source.demand > emitted:
+        source.emit(bytes(1000))
+        emitted += 1
+        assert emitted < 100
+    assert pair.server.session.outbox.waiting < 20_000
+    pair.settle()
+    assert source.demand > emitted

@@ -1,7 +1,7 @@
-"""The session: the hellos, the three answers to bad input, the bounds of a connection,
-and its end.
-"""
+"""A session from its hello to its end, and after it."""
 
+import gc
+import weakref
 from typing import Any
 
 import pytest
@@ -10,6 +10,9 @@ from penstock.api import ConnectionLost, PluginError, Rejected, Role
 from penstock.protocols import reactivesocket, rsio
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.session import STREAM_BYTES, ConnectionState, DialectSettings, Session
+from penstock.session._channel import StreamOwner
+from penstock.session._session import RELEASED, release_dialect
+from penstock.session._stream_tables import SessionDelegate
 from tests.session._pair import (
     Pair,
     RawPeer,
@@ -20,6 +23,8 @@ from tests.session._pair import (
     open_stream,
     subscribe_to,
 )
+
+# --- from the hello to the end
 
 
 def test_both_sides_are_open_after_the_hellos() -> None:
@@ -492,3 +497,67 @@ def test_a_clean_end_is_the_goodbye_of_a_protocol_without_one() -> None:
         assert session.state.is_over
         (error,) = delegate.ended
         assert str(error).startswith("the peer closed the connection: ") is (reason == "closed")
+
+
+# --- stand-ins after the end
+
+
+def test_it_takes_every_call_of_a_delegate_and_of_an_owner() -> None:
+    """A late call does nothing."""
+    owner: Any = RELEASED
+    for protocol in (SessionDelegate, StreamOwner):
+        for name, function in vars(protocol).items():
+            if not name.startswith("_"):
+                assert getattr(owner, name)(*[None] * (function.__code__.co_argcount - 1)) is None
+
+
+def test_a_dialect_of_a_plugin_may_lack_the_method() -> None:
+    """Then the collector frees it."""
+
+    class Plain:
+        released = 0
+
+    class Releasing(Plain):
+        def release(self) -> None:
+            Plain.released += 1
+
+    for kind in (Plain, Releasing):
+        dialect: Any = kind()
+        release_dialect(dialect)
+    assert Plain.released == 1
+
+
+# --- a session that was released
+
+
+@pytest.mark.parametrize("is_over", [True, False])
+def test_a_released_session_is_freed_when_it_is_dropped(is_over: bool) -> None:
+    """The peer may not have answered its goodbye."""
+    raw = RawPeer()
+    raw.session.close("done")
+    if is_over:
+        raw.session.end_of_input()
+    session = raw.session
+    gc.collect()
+    gc.disable()
+    try:
+        session.release()
+        assert session.state is ConnectionState.LOST
+        parts = [weakref.ref(session), weakref.ref(session.channel.dialect)]
+        del session, raw
+        assert [part() for part in parts] == [None, None]
+    finally:
+        gc.enable()
+
+
+def test_a_released_session_refuses_streams_with_the_reason_of_its_end() -> None:
+    """As it does before."""
+    raw = RawPeer()
+    raw.session.end_of_input(ConnectionLost("the cable"))
+    raw.session.release()
+    subscriber = RecordingSubscriber(1)
+    raw.session.subscribe("s", subscriber)
+    assert "the cable" in str(subscriber.ends)
+    raw.session.close("again")
+    assert raw.session.tick(1000.0) is None
+    assert not raw.session.receive(b"late", 1000.0)

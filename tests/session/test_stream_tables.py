@@ -1,22 +1,26 @@
-"""The tables of streams: opening, the peer's messages about streams, and the end of all streams."""
+"""The tables of streams, the drain, and the delegate of a session."""
 
+import inspect
 from typing import Any
 
 import pytest
 
 from penstock.api import ConnectionLost, Model, Request, Role
 from penstock.protocols import rsio
-from penstock.session import ConnectionState
-from penstock.session._stream_tables import target_bytes
+from penstock.session import ConnectionState, SessionDelegate
+from penstock.session._stream_tables import DrainState, target_bytes
 from tests.session._pair import (
     Pair,
     RawPeer,
+    RecordingDelegate,
     RecordingSubscriber,
     ScriptedPublisher,
     limits_with,
     open_stream,
     subscribe_to,
 )
+
+# --- the tables
 
 
 def test_nothing_is_sent_if_the_subscriber_cancels_in_on_subscribe() -> None:
@@ -140,3 +144,82 @@ def test_a_target_has_the_price_of_its_bytes() -> None:
     assert [
         target_bytes(target) for target in ("name", Request(Model.RESPONSE, b"0123456789"), None)
     ] == [4, 20, 0]
+
+
+# --- the drain
+
+
+def state() -> tuple[DrainState, list[float]]:
+    told: list[float] = []
+    drain = RawPeer().handshake().session.streams.drain
+    drain.add(told.append)
+    return drain, told
+
+
+def test_the_earlier_end_holds() -> None:
+    """A later one is not announced either."""
+    drain, told = state()
+    drain.begin(10.0, 30.0)
+    drain.begin(12.0, 50.0)
+    drain.begin(14.0, 15.0)
+    assert (drain.until, told) == (15.0, [20.0, 18.0, 1.0])
+
+
+def test_an_extension_that_comes_later_tells_the_peer_at_once() -> None:
+    """With the time that is left, and never with less than none."""
+    drain, _ = state()
+    drain.begin(10.0, 9.0)
+    late: list[float] = []
+    drain.add(late.append)
+    assert late == [0.0]
+
+
+def test_a_connection_that_closes_does_not_drain() -> None:
+    """Its goodbye has said more."""
+    raw = RawPeer(Role.SERVER).handshake()
+    raw.session.close("shutdown")
+    raw.session.streams.drain.begin(1.0, 2.0)
+    assert raw.session.streams.drain.until is None
+
+
+def test_a_peer_that_drains_is_noted_with_and_without_a_listener() -> None:
+    """The listener is called once."""
+    drain, _ = state()
+    drain.note_peer()
+    assert drain.is_peer_draining
+    drain, told = state()
+    calls: list[None] = []
+    drain.on_peer_draining = lambda: calls.append(None)
+    drain.note_peer()
+    drain.note_peer()
+    assert (calls, told) == ([None], [])
+
+
+def test_a_session_that_was_released_tells_nobody_of_a_drain() -> None:
+    """Its listener and the extensions that announce a drain are forgotten."""
+    raw = RawPeer().handshake()
+    drain, calls = raw.session.streams.drain, list[object]()
+    drain.on_peer_draining = lambda: calls.append(None)
+    drain.add(calls.append)
+    raw.session.release()
+    drain.note_peer()
+    drain.begin(1.0, 2.0)
+    assert (calls, drain.on_peer_draining, drain.announcers) == ([], None, ())
+
+
+# --- the delegate
+
+
+def test_the_recording_delegate_has_every_call() -> None:
+    """Each call of SessionDelegate, with the same parameters."""
+    calls = [
+        name
+        for name, value in vars(SessionDelegate).items()
+        if inspect.isfunction(value) and not name.startswith("_")
+    ]
+    assert calls
+    for name in calls:
+        expected = list(inspect.signature(getattr(SessionDelegate, name)).parameters)
+        assert list(inspect.signature(getattr(RecordingDelegate, name)).parameters) == expected, (
+            name
+        )

@@ -12,8 +12,8 @@ from penstock.api import ConnectionLost, LimitExceeded, Limits, Role
 from penstock.extensions import Keepalive
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from penstock.session._connection_use import NOTED_WITHIN, ConnectionUse
 from penstock.session._deadlines import Deadlines
+from penstock.session._stream_tables import NOTED_WITHIN, ConnectionUse
 from tests.session._pair import Pair, RawPeer, ScriptedPublisher, limits_with, subscribe_to
 
 # --- messages and elements

@@ -32,7 +32,6 @@ from penstock.session import (
     Session,
     SessionCounts,
     own_copy,
-    release_session,
 )
 from penstock.spi import PeerIdentity, PeerStatistics, direction_statistics
 
@@ -264,7 +263,7 @@ class Endpoint(ClientDelegate):
         runnable, self._runnable = self._runnable, {}
         for publisher in runnable:
             self._close(publisher)
-        release_session(self.session)
+        self.session.release()
 
     # --- inside
 

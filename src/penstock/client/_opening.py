@@ -63,7 +63,7 @@ class RequestOpening:
         """Send the request. Call it when the outbox has room. Raises UsageError if the peer
         lacks the extension *requests*.
         """
-        endpoint.subscribe(target_of(endpoint.session, self.name, self.payload), answer)
+        endpoint.subscribe(target_of(endpoint.session.channel, self.name, self.payload), answer)
 
     def value(self, data: bytes) -> Any:
         """Return the value of the answer."""

@@ -7,20 +7,21 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 
 # Names for dialects, plugins and the runtime.
 # The watchers, the outbox and the tables of moves stay private.
+from penstock.session._budgets import HANDLED, OBJECT_BYTES, STREAM_BYTES, TASK_BYTES, TokenBucket
 from penstock.session._cancelled_streams import CancelledStream
-from penstock.session._channel import Channel, Outbox
+from penstock.session._channel import Channel
 from penstock.session._deadlines import Deadlines, Watcher
-from penstock.session._detect_protocol import protocol_detector, refusal_for
-from penstock.session._dialect import Dialect, Fault
-from penstock.session._dialect_host import DialectHost
-from penstock.session._dialect_settings import DialectFactory, DialectSettings, EncodingOffer
-from penstock.session._extension_handle import DRAIN, KEEPALIVE
-from penstock.session._extensions import FALSE_START, ExtensionHost
-from penstock.session._handshake_guard import ChooseDialect
-from penstock.session._named_targets import DEMAND_SIZE, check_length, target_of, why_unsupported
-from penstock.session._outgoing_data import OutgoingData
-from penstock.session._own_copy import own_copy
-from penstock.session._prices import HANDLED, OBJECT_BYTES, STREAM_BYTES, TASK_BYTES
+from penstock.session._dialect import (
+    Dialect,
+    DialectFactory,
+    DialectHost,
+    DialectSettings,
+    EncodingOffer,
+    Fault,
+)
+from penstock.session._extensions import DRAIN, FALSE_START, KEEPALIVE, ExtensionHost
+from penstock.session._handshake import ChooseDialect, protocol_detector, refusal_for
+from penstock.session._outbox import Outbox
 from penstock.session._reasons import (
     AUTH,
     CONNECTION_REASONS,
@@ -40,9 +41,17 @@ from penstock.session._reasons import (
     explain_stream_end,
     no_room_refusal,
 )
-from penstock.session._receiving_stream import ANSWERED, ReceivingStream, pass_by
-from penstock.session._release import release_session
-from penstock.session._request_data import RequestData, TooMuchDataError, longest_data
+from penstock.session._receiving_stream import ANSWERED, ReceivingStream, own_copy, pass_by
+from penstock.session._request_data import (
+    DEMAND_SIZE,
+    OutgoingData,
+    RequestData,
+    TooMuchDataError,
+    check_length,
+    longest_data,
+    target_of,
+    why_unsupported,
+)
 from penstock.session._resume import (
     NOT_RESUMED,
     TOKEN_BYTES,
@@ -57,10 +66,8 @@ from penstock.session._retained_bytes import RetainedBytes
 from penstock.session._sending_stream import SendingStream, WhenOver, longest_beside
 from penstock.session._session import CUT, CUT_EARLY, Session
 from penstock.session._session_counts import SessionCounts
-from penstock.session._session_delegate import SessionDelegate
 from penstock.session._states import ConnectionState, ReceivingState, SendingEvent, SendingState
-from penstock.session._stream_tables import StreamTables
-from penstock.session._token_bucket import TokenBucket
+from penstock.session._stream_tables import SessionDelegate, StreamTables
 
 __all__ = [
     "ANSWERED",
@@ -133,7 +140,6 @@ __all__ = [
     "pass_by",
     "protocol_detector",
     "refusal_for",
-    "release_session",
     "retain",
     "rewind",
     "target_of",

@@ -1,5 +1,5 @@
-"""The interface of a dialect: how one protocol encodes and decodes, and the rules
-that belong to it alone.
+"""The line between the session and one protocol: the dialect, the session as a dialect sees it, and
+what makes a dialect for each connection.
 
 The session knows streams, demand, splitting and the end. A dialect knows bytes, ids, the handshake,
 and what its protocol calls an error. When it decodes, a dialect calls the session (`DialectHost`);
@@ -7,11 +7,18 @@ when the session sends, it calls the dialect's methods below. Methods that retur
 the bytes are queued unchanged, and ``b""`` sends nothing.
 """
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Sequence
 from enum import Enum
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
-from penstock.api import Model
+import attrs
+
+from penstock.api import Extension, Model, PenstockError, ProtocolError
+
+# A circle for type checkers alone: the channel has a dialect, and a dialect is told of the channel.
+if TYPE_CHECKING:
+    from penstock.session._channel import Channel
+    from penstock.session._stream_tables import StreamTables
 
 
 class Fault(Enum):
@@ -128,3 +135,147 @@ class Dialect(Protocol):
 
     def split(self, data: bytearray, /) -> Iterable[bytes | bytearray | memoryview]:
         """Cut bytes that shall be sent into the messages of a framed transport."""
+
+
+class DialectHost(Protocol):
+    """The part of the session that a dialect uses.
+
+    `channel` has the limits, the time and the state. A dialect queues its own messages with
+    `channel.send`, answers to the peer with `channel.answer`, and counts odd but harmless input
+    with `channel.count_oddity`. `streams` has the tables of streams; the dialect passes each
+    message about a stream to one of its `receive_…` methods.
+    """
+
+    # A protocol and not the class, so that a dialect, also a plugin's, depends on nothing above it:
+    # no import circle, and a list to go by.
+    @property
+    def channel(self) -> "Channel":
+        """The connection, as its streams see it."""
+
+    @property
+    def streams(self) -> "StreamTables":
+        """The streams of the connection."""
+
+    # Kept by the session: the served dialect cannot encode the refusal of another protocol.
+    foreign_refusal: bytes | None
+    """The bytes, perhaps none, that a client of another protocol gets instead of a goodbye; None
+    for a client that gets a goodbye.
+    """
+
+    def hello_sent(self) -> None:
+        """Note that this side's hello is queued;
+        or, if a server sends none, that the client's has come.
+        """
+
+    def receive_introduction(self, data: bytes, *, is_held: bool = False) -> None:
+        """Let the service examine the peer's introduction.
+        Until it has decided nothing more is fed to the dialect.
+
+        With `is_held` an extension examines it first.
+        Call this again when the extension has let the peer in.
+        """
+
+    def receive_hello(self) -> None:
+        """Open the session: the peer's hello has come and is accepted."""
+
+    def receive_goodbye(self, reason: str, error: Exception | None = None) -> None:
+        """End the session with the peer's goodbye. `error` is what streams get if the dialect
+        knows better what the goodbye means.
+        """
+
+    def close(
+        self, reason: str, error: Exception | None = None, *, at: float | None = None
+    ) -> None:
+        """Say goodbye and end every stream, in both directions. With `at` a connection that is
+        not open yet ends at that time.
+        """
+
+    def close_protocol_error(self, error: ProtocolError) -> None:
+        """End the connection because of a mistake of the peer."""
+
+    def close_internal_error(self, error: PenstockError) -> None:
+        """End the connection because of a fault on this side.
+        The peer is told no more than that.
+        """
+
+
+class EncodingOffer(Protocol):
+    """An encoding of the messages of a dialect, as a plugin offers it."""
+
+    # A protocol and not the record of the plugins: the session lies beside them.
+    @property
+    def name(self) -> str:
+        """Its name: ``msgpack``."""
+
+    @property
+    def id(self) -> int | None:
+        """Its number in a hello."""
+
+    @property
+    def make(self) -> Callable[..., object]:
+        """Makes one."""
+
+
+@attrs.frozen(kw_only=True)
+class DialectSettings:
+    """The settings that a connection gives its dialect. A dialect uses those that concern it."""
+
+    extensions: Sequence[Extension] = ()
+    """The extensions of this side. One is active if the peer also has it."""
+
+    # Bytes, opaque to the session: often a secret, so no error or log line shows it.
+    setup: bytes = b""
+    """The introduction of a client, in a dialect that has introductions."""
+
+    encodings: Sequence[EncodingOffer] = ()
+    """The encodings that this side's hello lists, best first, in a dialect that negotiates them."""
+
+    encoding: EncodingOffer | None = None
+    """The encoding of both directions from the first byte, if the transport or the URL has
+    chosen one. Then none is negotiated.
+    """
+
+    framed: bool = False
+    """The transport carries whole messages."""
+
+
+class DialectFactory(Protocol):
+    """Makes a dialect for each connection; usually the dialect's class. The hook
+    ``penstock_dialects`` returns it as `Factory.make`.
+    """
+
+    name: str
+    """The dialect's name in a URL."""
+
+    takes_extensions: bool
+    """Extensions are on unless they are switched off."""
+
+    default_extensions: frozenset[int]
+    """The ids of extensions that are on unless they are switched off, in a dialect
+    that does not take all of them.
+    """
+
+    takes_encodings: bool
+    """The messages of the dialect have encodings that plugins offer."""
+
+    # Each dialect declares its own: every client once offered the name of the first dialect with
+    # every URL.
+    alpn: str
+    """The dialect's name where TLS negotiates the protocol (ALPN), 1 to 255 ASCII characters;
+    empty: it is not offered there.
+    """
+
+    def __call__(self, session: DialectHost, settings: DialectSettings, /) -> Dialect:
+        """Make the dialect of one connection."""
+
+    def recognises(self, first: bytes, framed: bool, /) -> bool | None:  # noqa: FBT001  # a fact about the transport, nothing else fits
+        """Return whether a client that begins with these bytes speaks this protocol;
+        None if it takes more bytes to tell.
+        """
+
+    def refusal(self, reason: str, /, *, framed: bool = False) -> bytes:
+        """Return the bytes that refuse a client of this protocol, for example where another one is
+        served. The client gets nothing else.
+
+        `framed` means that the transport delivers messages: the bytes are one message.
+        """

@@ -9,7 +9,8 @@ The stream is the subscriber's subscription.
 """
 
 from collections.abc import Sequence
-from typing import Any, Final
+from copy import copy
+from typing import Any, Final, TypeVar
 
 from penstock.api import (
     UNBOUNDED,
@@ -27,11 +28,12 @@ from penstock.api import (
     on_next_packed_of,
     on_next_sized_of,
 )
+from penstock.session._budgets import STREAM_BYTES
 from penstock.session._channel import Channel
-from penstock.session._own_copy import own_copy
-from penstock.session._prices import STREAM_BYTES
 from penstock.session._reassembly import BrokenElementError, Reassembly, part_cost
 from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState
+
+E = TypeVar("E", bound=BaseException)
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _NEW: Final = ReceivingState.NEW
@@ -472,3 +474,19 @@ def pass_by(stream: ReceivingStream, relay: Subscriber[Any], subscriber: Subscri
     # An extension may have put another object in the place of the relay.
     if stream._subscriber is relay:  # noqa: SLF001  # as above
         stream._subscriber = subscriber  # noqa: SLF001  # as above
+
+
+def own_copy(error: E) -> E:
+    """Return a copy of `error` to raise, or to give to one subscriber: an exception that is kept is
+    never raised itself. The copy has the cause of the original, and no traceback.
+    """
+    # Each `raise` of a stored exception adds frames to its traceback, and each of these frames
+    # keeps everything that its variables refer to: the chunk that was fed, the request that was
+    # made. So the peer, or a loop of the program, would fill the memory with one exception.
+    try:
+        own = copy(error)
+    except Exception:  # boundary: an exception of a plugin's, whose constructor copy() cannot call
+        # The object itself, without the frames that it has gathered.
+        return error.with_traceback(None)
+    own.__cause__, own.__suppress_context__ = error.__cause__, error.__suppress_context__
+    return own

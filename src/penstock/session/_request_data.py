@@ -1,5 +1,5 @@
-"""The data of requests as it arrives: whole, or in parts; bounded in length, number and age, and
-counted until the request has ended.
+"""Requests with data: the data of the peer's requests as it arrives, whole or in parts; the data of
+this side's requests as it is written; and the target that a request by name has in each protocol.
 
 A dialect whose requests carry data beside the name of a stream passes that data here.
 Rules of this file:
@@ -7,12 +7,19 @@ Rules of this file:
 * A length is judged when it is announced. Data above a bound ends its request, and nothing else;
   parts that still arrive were under way; more of them than were announced are odd.
 * A request is served when its data is whole. Until then it has its place among the streams, so a
-  cancel ends it as it ends any other.
+  cancel ends it as it ends any other. Its data is counted until the request has ended.
 * Data in parts is bounded as the parts of elements are. A request whose data has not begun waits as
   long as data of other requests arrives: a peer with a slow line sends them in turn.
+* Everything that this side can refuse is refused before its request takes an id,
+  and before it waits for room.
+* A protocol that has requests gets a request. RS.io subscribes to the name;
+  only a payload needs its extension *requests*.
 """
 
-from penstock.api import Limits, Model, Request
+from collections.abc import Callable
+from typing import Final, TypeAlias
+
+from penstock.api import Limits, Model, Request, UsageError, encode_named_request
 from penstock.session._channel import Channel
 from penstock.session._reasons import REFUSED
 from penstock.session._reassembly import BrokenElementError, Reassembly, part_cost
@@ -38,7 +45,7 @@ def longest_data(limits: Limits) -> int:
 
 
 class RequestData:
-    """The data of the requests on one connection."""
+    """The data of the peer's requests on one connection, as it arrives."""
 
     def __init__(self, channel: Channel, streams: StreamTables) -> None:
         self._channel = channel
@@ -213,3 +220,157 @@ class UnfinishedData:
     def clear(self) -> None:
         """Forget the parts."""
         self._parts.clear()
+
+
+# --- the data of this side
+
+LARGEST_PART: Final = 65_536 - 16
+"""Bytes. A peer need not take longer messages than 65,536, and the id of the request is in each."""
+
+EncodeHeader: TypeAlias = Callable[[int, int], bytes]
+"""Encodes what stands before a part, from the stream's id and the length of the part."""
+
+
+class OutgoingData:
+    """The data of this side's requests that is too long for one message: written in parts, in turn
+    with large elements.
+    """
+
+    def __init__(self, channel: Channel, header: EncodeHeader) -> None:
+        self._channel = channel
+        self._header = header
+        # Bounded by the room in the outbox: without room no request is made.
+        self.senders: dict[int, DataSender] = {}
+        """The data that is not written, by stream."""
+
+    def add(self, stream_id: int, data: bytes) -> None:
+        """Write `data` in parts, behind the messages that are queued now."""
+        sender = self.senders[stream_id] = DataSender(self, stream_id, data)
+        outbox = self._channel.outbox
+        # Counted among the large elements: then publishers are asked for less while it waits.
+        outbox.large += len(data)
+        self._channel.buffering_streams[sender] = None
+        # The memory budget must know at once: a slow peer may take seconds for the data.
+        self._channel.on_buffered(len(data))
+        outbox.add_large(sender)
+
+    def forget(self, stream_id: int) -> None:
+        """Write nothing more of this data: its request has ended."""
+        sender = self.senders.pop(stream_id, None)
+        if sender is not None:
+            self._channel.outbox.large -= sender.unwritten
+            self._channel.outbox.remove_large(sender)
+            # The bytes that are dropped may be the room that publishers wait for.
+            self._channel.outbox.ask_blocked()
+
+    def write(self, sender: "DataSender", into: bytearray, size: int) -> None:
+        """Write the next `size` bytes of `sender`."""
+        into += self._header(sender.stream_id, size)
+        # A view: the data may have megabytes, and a slice of bytes would copy this part once more.
+        into += memoryview(sender.data)[sender.written : sender.written + size]
+        sender.written += size
+        self._channel.outbox.large -= size
+        if not sender.unwritten:
+            del self.senders[sender.stream_id]
+
+
+class DataSender:
+    """The data of one request. It is a `LargeElementSender`."""
+
+    __slots__ = ("_all", "data", "stream_id", "written")
+
+    def __init__(self, requests: OutgoingData, stream_id: int, data: bytes) -> None:
+        self._all = requests
+        self.stream_id: int = stream_id
+        self.data: bytes = data
+        self.written: int = 0
+        """Bytes that were written."""
+
+    @property
+    def unwritten(self) -> int:
+        """Bytes that are still to be written."""
+        return len(self.data) - self.written
+
+    @property
+    def weight(self) -> int:
+        """Bytes that are held, until the last of them is written or the request has ended."""
+        # All of it until the last part: a bytes object is freed as a whole.
+        return len(self.data) if self.stream_id in self._all.senders and self.unwritten else 0
+
+    @property
+    def next_large_size(self) -> int:
+        """The size of the data that the next part begins; 0 if it has begun."""
+        return 0 if self.written else len(self.data)
+
+    @property
+    def is_mid_element(self) -> bool:
+        """Some of the data is written, and some is not."""
+        return 0 < self.written < len(self.data)
+
+    def write_part(self, into: bytearray, /, most: int) -> bool:
+        """Write the next part. Return whether more is to be written."""
+        self._all.write(self, into, min(self.unwritten, most, LARGEST_PART))
+        return self.unwritten > 0
+
+
+# --- requests by name
+
+DEMAND_SIZE: Final = 8
+"""Bytes of the initial demand in the frame of a request for a stream.
+The frame has that much less room for data.
+"""
+
+
+def target_of(channel: Channel, name: str, payload: bytes | None) -> str | Request:
+    """Return what to ask the peer for.
+    Raises UsageError for a name or a payload that this connection cannot carry.
+    """
+    models = channel.dialect.models
+    if payload is None:
+        # A name alone needs no layout: peers of any age look a name up in the data of a request.
+        return Request(Model.RESPONSE, name.encode()) if Model.STREAM in models else name
+    # Refused here, and not by the dialect: a request that cannot be sent must not use up an id.
+    if Model.RESPONSE not in models:
+        raise UsageError(
+            f"request({name!r}) has a payload: "
+            f"{why_unsupported(channel.dialect.name, Model.RESPONSE)}"
+        )
+    # Our own limit stands for the limit of the peer, which is not known here.
+    if len(payload) > channel.limits.max_element:
+        raise UsageError(
+            f"the payload of request({name!r}) has {len(payload)} bytes; "
+            f"{channel.limits.max_element} is the most (Limits.max_element)"
+        )
+    data = encode_named_request(name, payload)
+    check_length(channel, Model.RESPONSE, len(data))
+    return Request(Model.RESPONSE, data)
+
+
+def why_unsupported(protocol: str, model: Model) -> str:
+    """Return why this connection has no requests of this kind, and what to do."""
+    # The only pair that an option of the program can change, so it gets a special advice.
+    if protocol == "rsio" and model is Model.RESPONSE:
+        return (
+            "this connection speaks rsio, where request data needs the extension 'requests' on "
+            "both sides, and one side lacks it; leave extensions= out there, use request() "
+            "without a payload, or connect with reactivesocket+…://"
+        )
+    return (
+        f"this connection speaks {protocol}, which has no {model.value}: use subscribe(), or "
+        "connect with reactivesocket+…://"
+    )
+
+
+def check_length(channel: Channel, model: Model, size: int) -> None:
+    """Raise UsageError for request data of `size` bytes that cannot be sent."""
+    limits = channel.limits
+    # ReactiveSocket has one frame for a request; RS.io sends its data in parts.
+    if Model.STREAM not in channel.dialect.models:
+        most, why = longest_data(limits), "because of Limits.max_element"
+    else:
+        most = limits.max_frame - (
+            DEMAND_SIZE if model in (Model.STREAM, Model.SUBSCRIPTION) else 0
+        )
+        why = "because requests are not split (Limits.max_frame)"
+    if size > most:
+        raise UsageError(f"request data of {size} bytes; {most} is the most, {why}")

@@ -24,7 +24,7 @@ from typing import Final, Protocol
 import attrs
 
 from penstock.api import ActiveExtension, ConnectionLost, ExtensionLink, ProtocolError, Role
-from penstock.session._channel import Outbox
+from penstock.session._outbox import Outbox
 from penstock.session._retained_bytes import RESUME, RetainedBytes
 
 TOKEN: Final = 0x48

@@ -59,11 +59,10 @@ from penstock.api import (
     public_text,
     text_of,
 )
-from penstock.session._channel import MAX_ASKED, Channel, Outbox
+from penstock.session._channel import Channel
 from penstock.session._dialect import Fault
-from penstock.session._element_run import CLOSED, ElementRun
-from penstock.session._fixed_size import FixedSizeElements
-from penstock.session._large_elements import LargeElements
+from penstock.session._element_output import CLOSED, ElementRun, FixedSizeElements, LargeElements
+from penstock.session._outbox import MAX_ASKED, Outbox
 from penstock.session._states import SENDING_MOVES, SendingEvent, SendingState
 
 UNKNOWN_SIZE: Final = -1

@@ -12,7 +12,7 @@ The rules of one protocol are in its dialect; the session is the same for all pr
 """
 
 from collections.abc import Callable, Iterable
-from typing import Any, Final, Protocol
+from typing import Any, Final, Protocol, final
 
 from penstock.api import (
     CHECK_BYTES,
@@ -23,16 +23,14 @@ from penstock.api import (
     Role,
     Subscriber,
 )
-from penstock.session._channel import Channel, Outbox
-from penstock.session._dialect import Dialect
-from penstock.session._dialect_host import DialectHost
-from penstock.session._ended import release_dialect
-from penstock.session._handshake_guard import ChooseDialect, HandshakeGuard
+from penstock.session._channel import Channel
+from penstock.session._dialect import Dialect, DialectHost
+from penstock.session._handshake import ChooseDialect, HandshakeGuard
+from penstock.session._outbox import Outbox
 from penstock.session._reasons import DEAD, explain_connection_end
 from penstock.session._receiving_stream import ReceivingStream
-from penstock.session._session_delegate import SessionDelegate
 from penstock.session._states import ConnectionEvent, ConnectionState
-from penstock.session._stream_tables import StreamTables
+from penstock.session._stream_tables import SessionDelegate, StreamTables
 from penstock.session._watchers import ElementAge, IdleStreams, MessageAge, UnusedConnection
 
 CUT = "the connection ended without a goodbye: the peer's process or the network is gone"
@@ -49,6 +47,22 @@ _OPEN: Final = ConnectionState.OPEN
 
 # A number and not None: the decoder counts it down with every message.
 NO_MESSAGE_BOUND = 1 << 62
+
+
+@final
+class Released:
+    """The delegate of a session that was released, and the owner of its streams. A call may still
+    come, of any name: a publisher fails while it cleans up, for example. It does nothing.
+    """
+
+    __slots__ = ()
+
+    def __getattr__(self, name: str) -> Callable[..., None]:
+        return _do_nothing
+
+
+# Any: it stands for each of the objects around a session.
+RELEASED: Final[Any] = Released()
 
 
 class SurvivedLinks(Protocol):
@@ -69,7 +83,7 @@ class Session:
         role: Role,
         limits: Limits,
         random: Callable[[], float],
-        choose: ChooseDialect[DialectHost] | None = None,
+        choose: ChooseDialect | None = None,
     ) -> None:
         """With `choose`, the peer's first bytes choose the dialect: it gets them until it
         returns a dialect, or raises.
@@ -102,7 +116,7 @@ class Session:
         self._refusal: tuple[float, str, Exception | None] | None = None
         # None until the first tick after the goodbye.
         self._goodbye_since: float | None = None
-        self._handshake: HandshakeGuard[DialectHost] = HandshakeGuard(limits, choose)
+        self._handshake: HandshakeGuard = HandshakeGuard(limits, choose)
         # Elements first: a silent peer is a lost connection, which a client may make again, rather
         # than a protocol error.
         self._element_age = ElementAge(self.channel)
@@ -302,6 +316,25 @@ class Session:
         """
         self.close("internal", error)
 
+    def release(self) -> None:
+        """End the session if it is not over, and break the circles of references between it and the
+        objects around it: it is freed when it is dropped.
+
+        A call that opens a stream afterwards gets the reason of the end, as before.
+        """
+        # The session and its delegate, the channel and the tables of streams refer to one another.
+        # A server whose clients come and go left some 220 objects in circles for each, and the
+        # garbage collector then held up all other connections.
+        # If the peer has not answered the goodbye, the session still waits for it.
+        self.end_of_input()
+        # Only now: `end_of_input` has called the delegate.
+        streams, drain, use = self.streams, self.streams.drain, self.streams.use
+        self.delegate = streams.delegate = RELEASED
+        streams.observers = use.keepalive = use.watcher = None
+        drain.announcers, drain.on_peer_draining = (), None
+        self.channel.release(RELEASED)
+        release_dialect(self.channel.dialect)
+
     # --- for the dialect: the handshake and the peer's goodbye
 
     def hello_sent(self) -> None:
@@ -441,6 +474,19 @@ class Session:
             self.streams.observers.closed()
         # Last: the delegate looks at the final state, and may drop the session.
         self.delegate.on_end(error)
+
+
+def release_dialect(dialect: Dialect) -> None:
+    """Let a dialect that is not used any more break its circles. That of a plugin may lack the
+    method: the collector frees it.
+    """
+    release: Callable[[], None] | None = getattr(dialect, "release", None)
+    if release is not None:
+        release()
+
+
+def _do_nothing(*_: object) -> None:
+    """Do nothing: a late call."""
 
 
 def _is_goodbye_without_reason(channel: Channel, streams: StreamTables) -> bool:

@@ -1,12 +1,12 @@
-"""The streams of one connection, in two tables by id:
-those that this side has opened, and those that it serves.
+"""The streams of one connection, in two tables by id: those that this side has opened, and those
+that it serves; whether each side takes new ones; and the calls that the session makes to its owner.
 
 A dialect calls the `receive_…` methods with the peer's messages about streams. An id may be in both
 tables if the dialect's ids are shared.
 """
 
-from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Awaitable, Callable
+from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from penstock.api import (
     ActiveExtension,
@@ -14,20 +14,24 @@ from penstock.api import (
     ConnectionLost,
     ProtocolError,
     Request,
+    Role,
     Subscriber,
 )
+from penstock.session._budgets import CANCELLED_BYTES, HANDLED, STREAM_BYTES, RequestClass
 from penstock.session._cancelled_streams import CancelledStream, CancelledStreams, OpenedStreams
 from penstock.session._channel import Channel
-from penstock.session._connection_use import ConnectionUse
-from penstock.session._draining import DrainState
-from penstock.session._own_copy import own_copy
-from penstock.session._prices import CANCELLED_BYTES, HANDLED, STREAM_BYTES
+from penstock.session._deadlines import Deadlines, Watcher
 from penstock.session._reasons import DRAINING, ILLEGAL_DEMAND, REFUSED
-from penstock.session._receiving_stream import ReceivingStream
-from penstock.session._request_ratio import RequestClass
+from penstock.session._receiving_stream import ReceivingStream, own_copy
 from penstock.session._sending_stream import SendingStream
-from penstock.session._session_delegate import SessionDelegate
 from penstock.session._states import RECEIVING_MOVES, ReceivingEvent, ReceivingState
+
+# A circle for type checkers alone: extensions are told of streams, and act on them.
+if TYPE_CHECKING:
+    from penstock.session._extensions import StreamObservers
+
+NOTED_WITHIN: Final = 1.0
+"""Seconds after a use at which the clock is looked at, at the latest."""
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _EVENT_SUBSCRIBED: Final = ReceivingEvent.SUBSCRIBED
@@ -37,40 +41,171 @@ _ASKED: Final = RECEIVING_MOVES[ReceivingState.NEW, _EVENT_SUBSCRIBED]
 S = TypeVar("S", bound=ReceivingStream)
 
 
-class Observers(Protocol):
-    """The extensions of a connection as its streams see them:
-    a protocol, because extensions lie above this module.
+class SessionDelegate(Protocol):
+    """Drives a session and knows the publishers. The session calls it for each event, and it
+    answers by calling the session, now or later.
     """
 
-    def permits(self, stream: SendingStream, /) -> bool:
-        """Return whether the service may decide on a stream now."""
+    # Any: the class lies in a layer above this one.
+    def identify(self) -> Any:
+        """Return the identity of the peer, for extensions."""
 
-    def decide(self, stream_id: int, refusal: str | None, /) -> None:
-        """Serve a stream that an extension has held, or refuse it."""
+    def recognise(self, principal: Any, /) -> None:
+        """Note the principal of the peer, which an extension has recognised.
+        Called before `on_open`.
+        """
 
-    def change_target(self, stream_id: int, target: Any, /) -> Any:
-        """Return what a stream of the peer is served with."""
+    def await_result(
+        self, awaitable: Awaitable[Any], then: Callable[[Any, Exception | None], None], /
+    ) -> None:
+        """Await in a task, and call `then` with the result or the exception.
+        The end of the connection cancels it.
+        """
 
-    def before_subscribe(self, stream_id: int, target: Any, /) -> Any:
-        """Tell that a stream of this side is about to be opened, and return the target to send."""
+    def wake(self) -> None:
+        """Send: something waits in the outbox that was empty."""
 
-    def before_accept(self, stream_id: int, element_size: int, /) -> None:
-        """Tell that a stream of the peer is about to be accepted."""
+    def on_open(self) -> None:
+        """Note that both hellos are exchanged."""
 
-    def on_accepted(self, stream_id: int, element_size: int, /) -> None:
-        """Tell that the peer has accepted a stream."""
+    # Calls may come while received bytes are acted on. A delegate that cannot decide at once starts
+    # a task, and answers later; until then the stream holds its demand and its place.
+    def serve(self, stream: SendingStream, /) -> None:
+        """Decide on a stream to `stream.target`:
+        call `stream.accept` or `stream.refuse`, now or later.
+        """
 
-    def on_begun(self, stream_id: int, /) -> None:
-        """Tell that the publisher of a stream is attached."""
+    def attach(self, stream: SendingStream, /) -> None:
+        """Subscribe an accepted stream to its publisher."""
 
-    def on_ended(self, stream_id: int, /, *, is_served: bool) -> None:
-        """Tell that a stream has ended."""
+    def source_of(self, stream: SendingStream, /) -> Any:
+        """Return the source that was found for a stream that is being accepted, or None."""
 
-    def add(self, active: ActiveExtension, /) -> bool:
-        """Look up the methods of an extension. Return whether it has any of them."""
+    def on_introduction(self, data: bytes, /) -> None:
+        """Examine the peer's introduction:
+        call `Session.admit` or `Session.close`, now or later.
+        """
 
-    def closed(self) -> None:
-        """Tell that the connection is over."""
+    def on_fire_and_forget(self, target: Any, /) -> None:
+        """Handle a request that has no answer."""
+
+    def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
+        """Report the failure of a publisher that was served;
+        the peer is told less than `error` says.
+        """
+
+    def on_stream_refused(self, stream: SendingStream, reason: str, /) -> None:
+        """Note that a stream was refused, or ended because the peer broke its contract; `reason`
+        says more than the peer is told.
+        """
+
+    def on_warning(self, warning: Exception, /) -> None:
+        """Report an act of the peer that is allowed and deserves attention, or a failure that
+        does not end the connection by itself.
+        """
+
+    def on_end(self, error: Exception, /) -> None:
+        """Note that the session has ended, for this reason. Called once."""
+
+
+class DrainState:
+    """Whether each side still takes new streams.
+    An extension tells one side of the other (`AnnouncesDrain`).
+    """
+
+    __slots__ = ("_channel", "announcers", "is_peer_draining", "on_peer_draining", "until")
+
+    def __init__(self, channel: Channel) -> None:
+        self._channel = channel
+        self.until: float | None = None
+        """When this side leaves; from now on new streams of the peer are refused.
+        None if this side does not drain.
+        """
+        # Not among the observers of streams:
+        # those are called for each stream, and this concerns none.
+        self.announcers: tuple[Callable[[float], None], ...] = ()
+        """Each tells the peer that this side takes no new streams,
+        and in how many seconds it leaves.
+        """
+        self.is_peer_draining: bool = False
+        """The peer takes no new streams, and has said so."""
+        # An attribute and not a call of the delegate:
+        # only a client that makes its connection again needs it.
+        self.on_peer_draining: Callable[[], None] | None = None
+        """Called once, when the peer says that it takes no new streams."""
+
+    def begin(self, now: float, until: float) -> None:
+        """Refuse new streams of the peer from now on, and tell it.
+        This side leaves at the time `until`.
+        """
+        if self._channel.state.is_closing:
+            return
+        self._channel.now = now
+        # An earlier end holds: the peer may be told of one at any time, and of a later one never.
+        self.until = until if self.until is None else min(until, self.until)
+        for announce in self.announcers:
+            announce(max(0.0, self.until - now))
+
+    def add(self, announce: Callable[[float], None]) -> None:
+        """Tell the peer with `announce`; at once if this side drains already."""
+        self.announcers += (announce,)
+        if self.until is not None:
+            announce(max(0.0, self.until - self._channel.now))
+
+    def note_peer(self) -> None:
+        """Note that the peer takes no new streams."""
+        if not self.is_peer_draining:
+            self.is_peer_draining = True
+            if self.on_peer_draining is not None:
+                self.on_peer_draining()
+
+
+class ConnectionUse:
+    """Tells whether a connection without a stream is in use: something was done lately, or a side
+    of it publishes. Pings are no use: they show that a peer lives, and not that it is needed.
+
+    Requests and short streams begin and end between two looks at the clock, so a look at the tables
+    alone takes a busy connection for an idle one.
+    """
+
+    __slots__ = ("_deadlines", "_role", "asked", "is_noted", "keepalive", "publishes", "watcher")
+
+    def __init__(self, role: Role, deadlines: Deadlines) -> None:
+        self._role = role
+        self._deadlines = deadlines
+        self.asked: int = 0
+        """Streams and requests that this side has begun."""
+        self.is_noted: bool = True
+        """Something was done since the last look at the clock. Then `note` need not be called."""
+        self.watcher: Watcher | None = None
+        """Asked soon after a use."""
+        self.keepalive: ActiveExtension | None = None
+        """The extension that notices a dead peer, if both sides have it."""
+        # A call and not a value: a service may get its first publisher while the connection is
+        # open. The runtime replaces it.
+        self.publishes: Callable[[], bool] = bool  # False
+        """Returns whether this side offers anything to the peer."""
+
+    def note(self, now: float) -> None:
+        """Note a use: the end of a stream or a request, or a message of an extension.
+
+        `now` is the session's time. The true time is later if nothing has arrived for a while.
+        """
+        self.is_noted = True
+        if self.watcher is not None:
+            self._deadlines.hasten(self.watcher, now + NOTED_WITHIN)
+
+    @property
+    def keeps_open(self) -> bool:
+        """Whether the connection is kept without any traffic: a side of it publishes, and a stream
+        may begin at any time.
+
+        This side publishes; or the peer does, which is a server or was asked before. Without a
+        keepalive this is not enough: the connection of a dead peer would never be closed.
+        """
+        return self.keepalive is not None and (
+            self._role is Role.CLIENT or self.asked > 0 or self.publishes()
+        )
 
 
 class StreamTables:
@@ -114,7 +249,7 @@ class StreamTables:
         """Returns the name of the serializer and of the type that a publisher's elements have;
         None if it is not known.
         """
-        self.observers: Observers | None = None
+        self.observers: StreamObservers | None = None
         """The extensions that have to do with streams; None without such an extension."""
         self._end_error: Exception | None = None
         self.use: ConnectionUse = ConnectionUse(channel.role, channel.deadlines)

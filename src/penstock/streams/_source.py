@@ -660,6 +660,7 @@ Replacement: TypeAlias = (
 )
 """What `on_error_resume` takes: a source, or a function of the error that returns one."""
 
-# The methods of `Source` are the operators, and each operator is made of a `Source`: the one circle
-# of imports in penstock. It closes here, where every name that the operators need is defined.
+# The methods of `Source` are the operators, and each operator is made of a `Source`: a circle of
+# imports, and the only one that is there when a program runs. It closes here, where every name that
+# the operators need is defined.
 from penstock.streams import ops  # noqa: E402  # at the top the operators would find no `Source`

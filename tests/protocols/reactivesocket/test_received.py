@@ -7,7 +7,7 @@ import pytest
 from penstock.api import UNBOUNDED, ConnectionLost, Model, ProtocolError, Rejected, Role
 from penstock.protocols import reactivesocket as wire
 from penstock.session import ConnectionState
-from penstock.session._withheld_output import WithheldOutput
+from penstock.session._extensions import WithheldOutput
 from tests.protocols.reactivesocket._pair import RawSocket
 from tests.session._pair import RecordingSubscriber, limits_with
 

@@ -52,7 +52,6 @@ from penstock.session import (
     SendingStream,
     Session,
     SessionDelegate,
-    release_session,
 )
 from penstock.spi import (
     Connection,
@@ -264,7 +263,7 @@ class ConnectionTask:
             # Last: nothing is called any more. Objects that the program still holds, such as a
             # `Peer`, can be asked as before.
             if self._link_switcher.has_ended:
-                release_session(self.session)
+                self.session.release()
                 self._link_switcher.release()
 
     def leave(self, reason: str) -> None:

@@ -203,7 +203,7 @@ class Peer:
         if data is not None and Model.RESPONSE not in connection.session.channel.dialect.models:
             await self.wait_accepted()
         # Only now: on RS.io the form of the request depends on the extensions of the peer.
-        target, requests = target_of(connection.session, name, data), connection.requests
+        target, requests = target_of(connection.session.channel, name, data), connection.requests
         if not requests.has_room:
             await requests.wait_for_room()
         answer = requests.ask(target)

@@ -1,6 +1,4 @@
-"""A run: elements that go out together.
-The stream counts and weighs them when it looks at the run.
-"""
+"""The three forms in which elements of a sent stream wait: a run, packed, large."""
 
 from typing import Any
 
@@ -10,14 +8,17 @@ import trio.testing
 from hypothesis import given
 from hypothesis import strategies as st
 
-from penstock.api import BytesList
+from penstock.api import UNBOUNDED, BytesList, PublisherFailed, UsageError
 from penstock.core import Scope
+from penstock.protocols import rsio
 from penstock.session import SendingStream
-from penstock.session._prices import OBJECT_BYTES
+from penstock.session._budgets import OBJECT_BYTES
 from penstock.session._sending_stream import longest_and_sum, longest_beside
 from penstock.streams import generate
-from penstock.testing import run_virtual
+from penstock.testing import MessageList, run_virtual
 from tests.session._pair import Pair, ScriptedPublisher, limits_with, open_stream
+
+# --- runs
 
 
 class GeneratorPublisher(ScriptedPublisher):
@@ -465,3 +466,300 @@ def test_the_types_of_known_bytes_are_not_examined() -> None:
 def test_lists_are_weighed(elements: list[bytes]) -> None:
     """Of one length or of several, wherever the other length stands."""
     assert longest_and_sum(elements) == (max(map(len, elements)), sum(map(len, elements)))
+
+
+# --- elements of a fixed size
+
+
+def test_elements_of_fixed_size_go_packed() -> None:
+    """Three elements have one header. A block of two elements counts as two."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 6, element_size=4)
+    source.emit(b"aaaabbbb", b"cccc")
+    data = bytes(pair.server.session.take())
+    assert data == bytes([0x22, 0, 3]) + b"aaaabbbbcccc"
+    pair.client.session.receive(data, 0.0)
+    assert subscriber.elements == [b"aaaa", b"bbbb", b"cccc"]
+
+
+def test_a_block_after_single_elements_uses_their_reservations() -> None:
+    """The peer requested all of these elements at once.
+    None may wait for a request that will never come.
+    """
+    pair = Pair()
+    source, subscriber = open_stream(pair, 9, element_size=2)
+    source.emit(b"aa")
+    assert source.demand == 9
+    source.emit(b"bbccdd", b"ee", b"ffgg")
+    source.complete()
+    pair.settle()
+    assert subscriber.elements == [b"aa", b"bb", b"cc", b"dd", b"ee", b"ff", b"gg"]
+    assert subscriber.ends == ["complete"]
+
+
+def test_blocks_after_single_elements_keep_to_demand() -> None:
+    """A block that was pulled before waits for demand, in order,
+    and nothing is pulled meanwhile.
+    """
+    pair = Pair()
+    source, subscriber = open_stream(pair, 4, element_size=2)
+    source.emit(b"aa")
+    source.emit(b"bbccdd", b"eeff", b"gg")
+    pair.settle()
+    assert subscriber.elements == [b"aa", b"bb", b"cc", b"dd"]
+    assert source.demand == 4
+    subscriber.request(2)
+    pair.settle()
+    assert subscriber.elements[4:] == [b"ee", b"ff"]
+    assert source.demand == 4
+    subscriber.request(2)
+    pair.settle()
+    assert subscriber.elements[6:] == [b"gg"]
+    assert source.demand == 5
+
+
+def test_a_block_larger_than_the_demand_waits_for_demand() -> None:
+    """The rest is kept, nothing is pulled meanwhile, and the completion comes after it."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 1, element_size=2)
+    source.emit(b"aabbcc")
+    source.complete()
+    pair.settle()
+    assert subscriber.elements == [b"aa"]
+    asked = source.demand
+    subscriber.request(1)
+    pair.settle()
+    assert subscriber.elements == [b"aa", b"bb"]
+    assert subscriber.ends == []
+    subscriber.request(5)
+    pair.settle()
+    assert subscriber.elements == [b"aa", b"bb", b"cc"]
+    assert subscriber.ends == ["complete"]
+    assert source.demand == asked
+
+
+def test_blocks_beyond_the_high_water_mark_wait_for_the_writer() -> None:
+    """Demand permits sending, not gathering: a large block goes one full outbox at a time, and
+    nothing is pulled meanwhile.
+    """
+    pair = Pair(limits=limits_with(outbound_high=100))
+    source, subscriber = open_stream(pair, UNBOUNDED, element_size=4)
+    source.emit(bytes(1000))
+    asked = source.demand
+    source.complete()
+    for _ in range(3):
+        subscriber.request(1)  # more demand makes no more room, and does not queue the stream twice
+    taken = []
+    while data := bytes(pair.server.session.take()):
+        pair.client.session.receive(data, 0.0)
+        taken.append(len(data))
+    assert max(taken) < 150
+    assert (len(subscriber.elements), subscriber.ends) == (250, ["complete"])
+    assert source.demand == asked
+
+
+def test_no_packed_message_is_longer_than_max_frame() -> None:
+    """Gathered elements beyond that go as several messages.
+    One message above Limits.max_frame would end the connection.
+    """
+    pair = Pair(limits=limits_with(outbound_high=1000, max_frame=100))
+    source, subscriber = open_stream(pair, 300, element_size=4)
+    source.emit(bytes(800))
+    pair.settle()
+    assert subscriber.elements == [bytes(4)] * 200
+    assert pair.client.ended == []
+
+
+@pytest.mark.parametrize("element", [b"", b"abc"], ids=["empty", "one byte too long"])
+def test_an_element_of_another_size_fails_its_stream(element: bytes) -> None:
+    """The peer could not delimit the elements after it."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 5, element_size=2)
+    source.emit(element)
+    pair.settle()
+    assert isinstance(subscriber.ends[0], PublisherFailed)
+    assert source.cancels == 1
+    assert isinstance(pair.server.failures[0], UsageError)
+
+
+def test_the_memory_budget_hears_of_blocks() -> None:
+    """A single element was heard of when it was pulled. A block brings more than that."""
+    pair = Pair()
+    heard: list[int] = []
+    source, _ = open_stream(pair, 9, element_size=4)
+    pair.server.session.channel.on_buffered = heard.append
+    source.emit(b"aaaabbbb")
+    assert heard[0] == 8
+    heard.clear()
+    source.emit(b"cccc")
+    assert 4 not in heard
+
+
+def test_an_element_larger_than_the_room_goes_alone() -> None:
+    """It must be sent at some time, and a second one has no room."""
+    pair = Pair(limits=limits_with(outbound_high=3))
+    source, _ = open_stream(pair, 3, element_size=4)
+    source.emit(b"aaaabbbbcccc")
+    taken = [bytes(pair.server.session.take())[-4:] for _ in range(3)]
+    assert taken == [b"aaaa", b"bbbb", b"cccc"]
+
+
+def test_a_publisher_of_single_elements_is_asked_for_as_many_as_fit() -> None:
+    """Their length is known from the ones before. 100 of them would fill the outbox."""
+    pair = Pair(limits=limits_with(outbound_high=10_000))
+    source, subscriber = open_stream(pair, UNBOUNDED, element_size=100)
+    for _ in range(12):
+        source.emit(*[bytes(100)] * source.requests[-1])
+        pair.settle()
+    assert source.requests[0] == 1
+    assert 80 <= max(source.requests) <= 100
+    assert len(subscriber.elements) == sum(source.requests[:-1])
+
+
+# --- large elements
+
+
+def test_large_elements_are_split_and_take_turns() -> None:
+    """A smaller element of another stream is whole before the large one."""
+    pair = Pair(limits=limits_with(split_outbound_at=100))
+    large, subscriber = open_stream(pair, 5)
+    small = pair.server.publishers["t"] = ScriptedPublisher()
+    other = pair.subscribe("t", 5)
+    pair.settle()
+    large.emit(bytes(1000))
+    small.emit(bytes(101))
+    small.complete()
+    first = bytes(pair.server.session.take())
+    messages = MessageList()
+    for stream in (0, 1):
+        messages.receive_on_subscribe(stream, 0)
+    rsio.RsioDecoder(messages, messages.streams).feed(first)
+    order = [
+        message.subscriber
+        for message in messages.messages[2:]
+        if isinstance(message, rsio.OnNextPart | rsio.OnNextLastPart)
+    ]
+    assert order[:4] == [0, 1, 0, 1]
+    pair.client.session.receive(first, 0.0)
+    pair.settle()
+    assert subscriber.elements == [bytes(1000)]
+    assert other.elements == [bytes(101)]
+    assert other.ends == ["complete"]
+
+
+def test_small_elements_wait_behind_a_large_one_of_their_stream() -> None:
+    """The order within a stream is kept, and the completion comes last."""
+    pair = Pair(limits=limits_with(split_outbound_at=100))
+    source, subscriber = open_stream(pair, 5)
+    source.emit(bytes(250), b"a", bytes(101))
+    source.complete()
+    pair.settle()
+    assert subscriber.elements == [bytes(250), b"a", bytes(101)]
+    assert subscriber.ends == ["complete"]
+
+
+def test_large_elements_of_all_streams_together_have_a_hard_bound() -> None:
+    """The bound is the high-water mark plus one element. Above it no publisher is asked, and
+    each goes on when there is room again.
+    """
+    pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=500, max_element=1000))
+    scripts = [ScriptedPublisher() for _ in range(5)]
+    subscribers = []
+    for each, script in enumerate(scripts):
+        pair.server.publishers[f"s{each}"] = script
+        subscribers.append(pair.subscribe(f"s{each}", 0))
+    pair.settle()
+    server = pair.server.session
+    for script, subscriber in zip(scripts, subscribers, strict=True):
+        subscriber.request(3)
+        server.receive(bytes(pair.client.session.take()), 0.0)
+        if script.demand:
+            script.emit(bytes(800))
+    assert [script.demand for script in scripts] == [1, 1, 0, 0, 0]
+    assert server.outbox.large == server.channel.held_by_streams() == 1600
+    pair.settle()
+    assert server.outbox.large == 0
+    assert [len(subscriber.elements) for subscriber in subscribers] == [1, 1, 0, 0, 0]
+    assert all(script.demand for script in scripts)
+
+
+def test_large_elements_of_a_stream_that_ends_hold_nothing() -> None:
+    """The stream is cancelled within an element, with another element after it."""
+    pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=250))
+    source, subscriber = open_stream(pair, 5)
+    source.emit(bytes(1000), b"small", bytes(500))
+    pair.client.session.receive(bytes(pair.server.session.take()), 0.0)
+    assert 0 < pair.server.session.outbox.large < 1505
+    # The whole of the first is held until its last part is written.
+    assert pair.server.session.channel.held_by_streams() == 1505
+    subscriber.cancel()
+    pair.settle()
+    assert pair.server.session.outbox.large == 0
+
+
+@pytest.mark.parametrize("bound", [{"max_partials_in_all": 2}, {"partial_bytes": 2000}])
+def test_no_more_elements_begin_than_a_peer_with_the_same_limits_takes(
+    bound: dict[str, int],
+) -> None:
+    """Ten streams have large elements at once. All arrive, and no stream ends because of the
+    others' unfinished elements.
+    """
+    pair = Pair(limits=limits_with(split_outbound_at=100, **bound))
+    for number in range(10):
+        pair.server.publishers[f"s{number}"] = ScriptedPublisher()
+    subscribers = [pair.subscribe(f"s{number}", 5) for number in range(10)]
+    pair.settle()
+    for source in pair.server.publishers.values():
+        source.emit(bytes(900), bytes(200))
+        source.complete()
+    pair.settle()
+    assert [(subscriber.elements, subscriber.ends) for subscriber in subscribers] == [
+        ([bytes(900), bytes(200)], ["complete"])
+    ] * 10
+
+
+def test_a_stream_that_ends_with_large_elements_waiting_lets_the_others_go_on() -> None:
+    """They wait for room, and dropped elements make room:
+    the writer sends nothing that would tell them.
+    """
+    pair = Pair(limits=limits_with(max_element=200_000))
+    large, reader = open_stream(pair, 100)
+    small, waiting = open_stream(pair, 0)
+    # More than the outbox takes beside one element: from here on no stream is asked for elements.
+    large.emit(*[bytes(200_000)] * 3)
+    waiting.request(1)
+    pair.server.session.receive(bytes(pair.client.session.take()), 0.0)
+    assert small.demand == 0
+    reader.cancel()
+    pair.server.session.receive(bytes(pair.client.session.take()), 0.0)
+    assert small.demand == 1
+
+
+def test_two_large_elements_wait_whatever_the_number_of_streams() -> None:
+    """Streams are asked again in turn as elements are written, and each gets its elements."""
+    pair = Pair(limits=limits_with(split_outbound_at=100, outbound_high=500))
+    scripts = {f"s{each}": ScriptedPublisher() for each in range(20)}
+    pair.server.publishers.update(scripts)
+    subscribers = [pair.subscribe(name, 1) for name in scripts]
+    pair.settle()
+    for script in scripts.values():
+        script.emit(bytes(900))
+    pair.settle()
+    server = pair.server.session
+    for subscriber in subscribers:
+        subscriber.request(3)
+    server.receive(bytes(pair.client.session.take()), 0.0)
+    most, emitted = 0, dict.fromkeys(scripts, 1)
+    for _ in range(2000):
+        for name, script in scripts.items():
+            if script.demand > emitted[name]:
+                script.emit(bytes(900))
+                emitted[name] += 1
+        most = max(most, server.outbox.large_elements)
+        if server.outbox.is_empty and server.outbox.needs_turn:
+            server.outbox.take_turn()
+        else:
+            pair.client.session.receive(bytes(server.take()), 0.0)
+    assert most == 2
+    assert [len(subscriber.elements) for subscriber in subscribers] == [4] * 20
+    assert server.outbox.large_elements == 0

@@ -1,4 +1,4 @@
-"""One port serves several protocols: a client's first bytes choose the dialect."""
+"""Before both hellos: bounds on bytes and time, the choice of a protocol, foreign clients."""
 
 from typing import ClassVar
 
@@ -16,8 +16,88 @@ from penstock.session import (
     protocol_detector,
     refusal_for,
 )
-from penstock.session._detect_protocol import MAX_FIRST_BYTES
-from tests.session._pair import RecordingDelegate
+from penstock.session._handshake import (
+    MAX_FIRST_BYTES,
+    MAX_FIRST_LINE,
+    TLS_ALERT,
+    BeforeHello,
+    ForeignClient,
+    examine_foreign_client,
+)
+from tests.session._outside_extension import Outsider
+from tests.session._pair import RawPeer, RecordingDelegate, limits_with
+
+# --- bytes and time
+
+
+HELLO = rsio.encode(rsio.ClientHello(version=0, extensions=tuple(range(1, 9))))
+
+
+@pytest.mark.parametrize("step", [1, 3, 1000])
+def test_a_hello_that_is_too_long_is_refused_however_it_is_cut(step: int) -> None:
+    """Received bytes are counted, not decoded ones."""
+    most = len(HELLO) - 2
+    raw = RawPeer(limits=limits_with(preauth_bytes=most))
+    for at in range(0, most, step):
+        raw.send(HELLO[at : min(at + step, most)])
+    assert raw.session.state is ConnectionState.FRESH
+    raw.send(HELLO[most : most + 1])
+    assert raw.goodbye_reason() == "limit:hello"
+
+
+def test_bytes_after_the_hello_are_not_counted() -> None:
+    """The bound is on the hello only."""
+    raw = RawPeer(limits=limits_with(preauth_bytes=20)).handshake()
+    for _ in range(50):
+        raw.send(rsio.Request(subscriber=9, demand=1))
+    assert raw.session.state is ConnectionState.OPEN
+
+
+@pytest.mark.parametrize("role", list(Role))
+def test_a_hello_must_come_within_handshake_timeout(role: Role) -> None:
+    """On either side; tick() returns the deadline."""
+    raw = RawPeer(role, limits=limits_with(handshake_timeout=4.0))
+    assert raw.session.tick(3.9) == 4.0
+    raw.session.tick(4.0)
+    assert raw.session.close_reason[0] == "limit:handshake"
+
+
+def test_a_part_of_a_hello_leaves_nothing_to_do() -> None:
+    """receive() returns False, as for any chunk whose messages were all acted on."""
+    raw = RawPeer(limits=limits_with(preauth_bytes=len(HELLO)))
+    assert not raw.session.receive(HELLO[:3], 0.0)
+    assert not raw.session.receive(HELLO[3:], 0.0)
+    assert raw.session.state is ConnectionState.OPEN
+
+
+def test_messages_behind_the_hello_are_more_to_do() -> None:
+    """receive() returns True while it is asked for fewer messages than have come, and
+    so it is called again.
+    """
+    raw = RawPeer()
+    assert raw.session.receive(
+        HELLO + rsio.encode(rsio.Request(subscriber=9, demand=1)) * 2, 0.0, most=1
+    )
+    assert raw.session.receive(b"", 0.0, most=1)
+    assert not raw.session.receive(b"", 0.0)
+
+
+def test_messages_of_a_peer_that_is_held_are_more_to_do() -> None:
+    """They are kept while an extension examines the peer,
+    and the rest of a chunk must not wait for the next one.
+    """
+    raw = RawPeer(extensions=[Outsider(holds=True)])
+    hello = rsio.encode(rsio.ClientHello(extensions=(200,)))
+    assert raw.session.receive(
+        hello + rsio.encode(rsio.Request(subscriber=9, demand=1)) * 2, 0.0, most=1
+    )
+    assert raw.session.state is ConnectionState.GREETING
+    assert raw.session.receive(b"", 0.0, most=1)
+    assert not raw.session.receive(b"", 0.0)
+
+
+# --- the choice of a protocol
+
 
 RSIO, REACTIVESOCKET = (RsioDialect, DialectSettings()), (ReactiveSocketDialect, DialectSettings())
 BOTH = [RSIO, REACTIVESOCKET]
@@ -350,3 +430,128 @@ def test_no_client_is_waited_for_beyond_max_first_bytes() -> None:
     offers = (ReactiveSocketDialect, NeverDecides)
     assert last_words(first[:-1], offers=offers) is None
     assert last_words(first, offers=offers) == b""
+
+
+# --- clients of other protocols
+
+
+ADVICE = "this port speaks rsio"
+
+
+def examine(first: bytes) -> ForeignClient | BeforeHello | None:
+    return examine_foreign_client(first, ADVICE)
+
+
+@pytest.mark.parametrize(
+    "method", ["GET", "HEAD", "BREW", "M-SEARCH", "VERSION-CONTROL", "get", "A", "X" * 32]
+)
+@pytest.mark.parametrize("target", ["/", "*", "example.org:443", "http://example.org/a?b=c"])
+def test_any_method_of_http_gets_an_answer_of_http(method: str, target: str) -> None:
+    """At the end of the request line or before.
+    At each byte before that it may still become another protocol.
+    """
+    line = f"{method} {target} HTTP/1.1\r\n".encode()
+    found = examine(line)
+    assert isinstance(found, ForeignClient)
+    assert (found.speaks, found.token) == ("HTTP", "http")
+    assert found.answer.startswith(b"HTTP/1.1 400 Bad Request\r\n")
+    assert examine(b"\r\n" + line) == found
+    decided = line.index(b"HTTP/") + len(b"HTTP/1")
+    for size in range(1, decided):
+        assert examine(line[:size]) is BeforeHello.TEXT, line[:size]
+
+
+def test_an_answer_to_head_has_no_body() -> None:
+    """The client would read it as the beginning of another response."""
+    answers = [
+        found.answer
+        for method in (b"HEAD", b"GET")
+        if isinstance(found := examine(method + b" / HTTP/1.1\r\n"), ForeignClient)
+    ]
+    assert [answer.partition(b"\r\n\r\n")[2] for answer in answers] == [
+        b"",
+        b"No HTTP here: this port speaks rsio.\n",
+    ]
+
+
+def test_the_preface_of_http_2_gets_settings_and_a_goaway() -> None:
+    """Two frames: 9 bytes of header each, and the lengths fit."""
+    found = examine(b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n")
+    assert isinstance(found, ForeignClient)
+    assert (found.speaks, found.token) == ("HTTP/2", "http")
+    settings, goaway = found.answer[:9], found.answer[9:]
+    assert settings == bytes.fromhex("000000040000000000")
+    assert int.from_bytes(goaway[:3]) == len(goaway) - 9
+    assert goaway[3:9] == bytes.fromhex("070000000000")
+    assert goaway[9:] == bytes.fromhex("0000000000000001") + b"no HTTP here: this port speaks rsio"
+
+
+@pytest.mark.parametrize(
+    "first",
+    [
+        b"SSH-2.0-OpenSSH_9.6\r\n",
+        b"220 mail.example ESMTP\r\n",
+        b"EHLO mail.example\r\n",
+        b"INVITE sip:anna@example.org SIP/2.0\r\n",
+        b"OPTIONS rtsp://example.org RTSP/1.0\r\n",
+        b"PROXY TCP4 192.0.2.1 192.0.2.2 1 2\r\n",
+        b"GET key\r\n",
+        b"{}\n",
+        b"AMQP\0\0\x09\x01",
+        b"x" * 33,
+        b"A B " * MAX_FIRST_LINE,
+    ],
+    ids=lambda first: "".join(chr(byte) if chr(byte).isalnum() else "." for byte in first[:12]),
+)
+def test_another_text_protocol_gets_no_byte(first: bytes) -> None:
+    """Also one that begins as HTTP does."""
+    found = examine(first)
+    assert isinstance(found, ForeignClient)
+    assert (found.token, found.answer) == ("text", b"")
+
+
+def test_http_without_a_version_and_with_an_endless_target_is_http() -> None:
+    """HTTP/0.9 has no version; an endless target is judged before `preauth_bytes` are used up."""
+    for first in (
+        b"GET /\r\n",
+        b"GET /" + b"x" * MAX_FIRST_LINE,
+        b"PATCH /" + b"x" * MAX_FIRST_LINE,
+    ):
+        found = examine(first)
+        assert isinstance(found, ForeignClient)
+        assert found.token == "http"
+    assert examine(b"GET /" + b"x" * 1000) is BeforeHello.TEXT
+
+
+def test_a_tls_client_gets_an_alert() -> None:
+    """At its eighth byte."""
+    hello = bytes.fromhex("16 0301 0200 0100 01fc 03")
+    assert examine(hello[:7]) is BeforeHello.BINARY
+    assert examine(hello[:8]) == ForeignClient("TLS", "tls", TLS_ALERT)
+
+
+@pytest.mark.parametrize(("kind", "code"), [(1, 3), (13, 4)])
+def test_rsocket_gets_an_error_with_the_code_for_its_frame(kind: int, code: int) -> None:
+    """REJECTED_SETUP for a SETUP, REJECTED_RESUME for a RESUME."""
+    first = bytes.fromhex("000020 00000000") + bytes([kind << 2])
+    found = examine(first)
+    assert isinstance(found, ForeignClient)
+    assert (
+        found.answer
+        == len(found.answer[3:]).to_bytes(3)
+        + bytes(4)
+        + b"\x2c\x00"
+        + code.to_bytes(4)
+        + ADVICE.encode()
+    )
+    assert examine(first[:7]) is BeforeHello.BINARY
+
+
+@pytest.mark.parametrize(
+    "first",
+    [b"\xff" * 8, b"\0" * 8, b"\x10\x05ticks", b"\x21\x00\x05early", b"abc\0", b"\x17" * 8],
+    ids=bytes.hex,
+)
+def test_another_binary_protocol_is_unknown(first: bytes) -> None:
+    """The served dialect refuses it: it may be a faulty client of that protocol."""
+    assert examine(first) is None
