@@ -150,6 +150,27 @@ async def test_counters_stay_when_a_server_is_no_longer_collected(
         assert found["penstock_memory_budget_bytes"] == 0
 
 
+async def test_a_server_counts_once_however_many_collect_it(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The program and the page of a transport. The last one to leave keeps the totals."""
+    measurements = Measurements()
+    page = collector_registry(measurements)
+
+    def elements() -> float:
+        return samples(generate_latest(page).decode())["penstock_elements_total{direction=sent}"]
+
+    async with penstock.serve(quotes_service(), "memory://test") as server:
+        by_page = measurements.collect(server)
+        with measurements.collect(server):
+            async with penstock.connect("memory://test") as peer:
+                assert await peer.request("twice", b"x") == b"xx"
+            assert elements() == 1
+        assert elements() == 1
+        by_page.close()
+        assert elements() == 1
+
+
 def test_a_run_of_trio_that_has_ended_leaves_its_totals() -> None:
     """A program that never closes what it collects: a scrape after its run finds the last
     numbers that were taken, once.
@@ -183,10 +204,13 @@ async def test_another_thread_may_scrape() -> None:
     registry = CollectorRegistry()
     pages, thread = start_http_server(0, addr="127.0.0.1", registry=registry)
     try:
-        async with penstock.serve(quotes_service(), "memory://test") as server:
+        async with (
+            penstock.serve(quotes_service(), "memory://test") as server,
+            penstock.serve(quotes_service(), "memory://other") as other,
+        ):
             with (
                 penstock_metrics.collect(server, registry=registry),
-                penstock_metrics.collect(server, registry=registry),
+                penstock_metrics.collect(other, registry=registry),
             ):
                 page = await trio.to_thread.run_sync(
                     _get, f"http://127.0.0.1:{pages.server_port}/metrics"

@@ -43,6 +43,11 @@ class ConnectionHost(ABC):
     address: str
     """The URL that is listened at."""
 
+    statistics: Callable[[], ServerStatistics]
+    """Returns the counts of the server: the method of the server itself. So those of all its
+    connections are equal, and a collector counts each server once.
+    """
+
     @property
     @abstractmethod
     def is_draining(self) -> bool:
@@ -130,10 +135,6 @@ class ConnectionHost(ABC):
 
         Does nothing while the server shuts down.
         """
-
-    @abstractmethod
-    def statistics(self) -> ServerStatistics:
-        """Return the counts of the server, as `Server.statistics` does."""
 
     @property
     @abstractmethod

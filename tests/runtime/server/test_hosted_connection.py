@@ -73,6 +73,20 @@ async def test_a_transport_answers_a_client_itself(autojump_clock: trio.testing.
     assert [str(error) for error in fixture.told] == ["a secret", "out of stock"]
 
 
+async def test_each_connection_has_the_statistics_of_its_server(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """They are equal, so that a collector counts the server once."""
+    fixture = Fixture()
+    async with fixture.serve() as server, trio.open_nursery() as nursery:
+        for _ in range(2):
+            client = await fixture.ask(nursery, "read numbers/3")
+            await read_all(client)
+            await client.aclose()
+        hosts = fixture.transport.hosts
+        assert [host.statistics for host in hosts] == [server.statistics] * 2
+
+
 async def test_a_session_talks_on_a_connection_that_is_handed_over(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

@@ -73,9 +73,6 @@ class Host(ConnectionHost):
             await self._adopted.wait()
         return self.adopted[count - 1]
 
-    def statistics(self) -> Any:
-        """Not called, as those below."""
-
     async def authenticate(self, *_: Any) -> Any:
         """Not called: this transport opens no stream of the service itself."""
 

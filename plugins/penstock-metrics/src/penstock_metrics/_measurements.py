@@ -6,6 +6,7 @@ Rules of this file:
 * Statistics are read in the run of trio to which their server or connection belongs: another thread
   could read a table while it changes. `take` sends its question there, and waits for the answer. In
   the run itself it asks at once.
+* A server counts once, also if several collect it: the program, and a page of a transport.
 * A counter never becomes smaller. The counts of a server or a connection stay in `_ended` when it
   is no longer collected.
 * Nothing raises out of `take` because a run of trio has ended:
@@ -13,6 +14,7 @@ Rules of this file:
 """
 
 import copy
+from collections.abc import Callable
 from contextlib import AbstractContextManager
 from threading import Lock
 from types import TracebackType
@@ -31,9 +33,10 @@ class Collected(AbstractContextManager["Collected"]):
 
     def __init__(self, measurements: "Measurements", source: Measured) -> None:
         self._measurements = measurements
-        self._source = source
+        self.read: Callable[[], ServerStatistics | PeerStatistics] = source.statistics
+        """Returns the record of now. Equal for all that collect one server or connection."""
         # This call comes first: outside of trio it raises the error that says what to do.
-        self._last = source.statistics()
+        self._last = self.read()
         self._token = trio.lowlevel.current_trio_token()
 
     def close(self) -> None:
@@ -46,11 +49,9 @@ class Collected(AbstractContextManager["Collected"]):
         """Return the record of now, or None if the run of trio has ended."""
         try:
             if _current_token() is self._token:
-                self._last = self._source.statistics()
+                self._last = self.read()
             else:
-                self._last = trio.from_thread.run_sync(
-                    self._source.statistics, trio_token=self._token
-                )
+                self._last = trio.from_thread.run_sync(self.read, trio_token=self._token)
         except trio.RunFinishedError:
             return None
         return self._last
@@ -94,24 +95,27 @@ class Measurements:
         with self._lock:
             if collected in self._collected:
                 del self._collected[collected]
-                self._ended.add_ended(last, self._labels)
+                if all(other.read != collected.read for other in self._collected):
+                    self._ended.add_ended(last, self._labels)
 
     def take(self) -> Snapshot:
         """Return the numbers of now, from any thread."""
         # The lock is not held here: this may wait for a run of trio, and a task of
         # that run may be about to call `remove`.
         with self._lock:
-            collected = tuple(self._collected)
-        taken = [(one, one.take()) for one in collected]
+            collected = {one.read: one for one in self._collected}
+        taken = [(one, one.take()) for one in collected.values()]
         with self._lock:
+            # One that nobody collects any more is in `_ended`.
+            reads = {one.read for one in self._collected}
             for one, statistics in taken:
-                if statistics is None and one in self._collected:
-                    del self._collected[one]
+                if statistics is None and one.read in reads:
                     self._ended.add_ended(one.last, self._labels)
+                    for each in [each for each in self._collected if each.read == one.read]:
+                        del self._collected[each]
             snapshot = copy.deepcopy(self._ended)
             for one, statistics in taken:
-                # One that was removed meanwhile is in `_ended`.
-                if statistics is not None and one in self._collected:
+                if statistics is not None and one.read in reads:
                     snapshot.add(statistics, self._labels)
         return snapshot
 

@@ -69,7 +69,7 @@ class HostedConnection(ConnectionHost):
         self._streams = streams
         self._on_recognised = on_recognised
         self._adopt = adopt
-        self._statistics = statistics
+        self.statistics: Callable[[], ServerStatistics] = statistics
         self._scope = trio.CancelScope(deadline=began + settings.limits.handshake_timeout)
         self._draining = trio.Event()
 
@@ -160,9 +160,6 @@ class HostedConnection(ConnectionHost):
         # A task that is started after `stop` would not be cancelled by it.
         if not self._streams.is_stopping:
             self._streams.scope.spawn(partial(function, *args), name=name)
-
-    def statistics(self) -> ServerStatistics:
-        return self._statistics()
 
     @property
     def logs_access(self) -> bool:
