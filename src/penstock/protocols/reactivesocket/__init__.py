@@ -4,13 +4,14 @@ uses (records, encoder, decoder).
 
 from penstock.protocols.reactivesocket._codec import (
     ReactiveSocketDecoder,
+    ReactiveSocketSink,
+    WireStream,
     encode,
     join_run,
     request_n,
     request_response,
     response_header,
 )
-from penstock.protocols.reactivesocket._detect import opens
 from penstock.protocols.reactivesocket._dialect import ReactiveSocketDialect
 from penstock.protocols.reactivesocket._frames import (
     Cancel,
@@ -25,6 +26,7 @@ from penstock.protocols.reactivesocket._frames import (
     Response,
     Setup,
 )
+from penstock.protocols.reactivesocket._handshake import opens
 from penstock.protocols.reactivesocket._layout import (
     BEGIN,
     COMPLETE,
@@ -33,7 +35,6 @@ from penstock.protocols.reactivesocket._layout import (
     WHOLE,
     FrameType,
 )
-from penstock.protocols.reactivesocket._sink import ReactiveSocketSink, WireStream
 
 __all__ = [
     "BEGIN",

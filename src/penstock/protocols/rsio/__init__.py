@@ -3,11 +3,40 @@
 """
 
 from penstock.protocols.rsio._codec import (
+    NOT_BEGUN,
+    RsioDecoder,
+    RsioSink,
+    WireLimits,
+    WireStream,
+    encode,
+    encode_cancel,
+    encode_on_complete,
+    encode_on_subscribe,
+    encode_request,
+    encode_subscribe,
+    join_run,
+    next_header,
+    packed_header,
+    part_header,
+)
+from penstock.protocols.rsio._dialect import RsioDialect
+from penstock.protocols.rsio._encoding import COMPACT, Encoding
+from penstock.protocols.rsio._layout import (
     CLIENT_HELLO,
     GOODBYE,
-    NOT_BEGUN,
+    NEED_MORE,
     SERVER_HELLO,
     VERSION,
+    decode_varint,
+    encode_varint,
+)
+from penstock.protocols.rsio._message_decoder import (
+    FIELDS,
+    FieldKind,
+    MessageDecoder,
+    encoding_error,
+)
+from penstock.protocols.rsio._messages import (
     Cancel,
     ClientHello,
     ExtensionMessage,
@@ -21,37 +50,12 @@ from penstock.protocols.rsio._codec import (
     OnNextPart,
     OnSubscribe,
     Request,
-    RsioDecoder,
-    RsioSink,
     ServerHello,
     Subscribe,
     SwitchEncoding,
-    WireLimits,
-    WireStream,
-    decode_varint,
-    encode,
-    encode_cancel,
-    encode_on_complete,
-    encode_on_subscribe,
-    encode_request,
-    encode_subscribe,
-    encode_varint,
-    join_run,
-    next_header,
-    packed_header,
-    part_header,
+    fields_of,
 )
-from penstock.protocols.rsio._dialect import RsioDialect
-from penstock.protocols.rsio._encoding import COMPACT, Encoding
-from penstock.protocols.rsio._message_decoder import (
-    FIELDS,
-    FieldKind,
-    MessageDecoder,
-    encoding_error,
-)
-from penstock.protocols.rsio._message_fields import fields_of
 from penstock.protocols.rsio._requests import Requests
-from penstock.protocols.rsio._varint import NEED_MORE
 
 __all__ = [
     "CLIENT_HELLO",

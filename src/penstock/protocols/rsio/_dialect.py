@@ -31,11 +31,17 @@ from penstock.api import (
     Role,
     UsageError,
 )
-from penstock.protocols.rsio import _codec as rsio
-from penstock.protocols.rsio._early_messages import EarlyMessages
-from penstock.protocols.rsio._encoding import COMPACT, Encoding
+from penstock.protocols.rsio import _layout as layout
+from penstock.protocols.rsio import _messages as messages
+from penstock.protocols.rsio._codec import WireLimits, encode
+from penstock.protocols.rsio._encoding import (
+    COMPACT,
+    Encoding,
+    EncodingSwitch,
+    make_encoding,
+    refuse_switch,
+)
 from penstock.protocols.rsio._requests import ActiveRequests
-from penstock.protocols.rsio._switch import EncodingSwitch, make_encoding, refuse_switch
 from penstock.session import (
     AUTH,
     FALSE_START,
@@ -127,7 +133,7 @@ class RsioDialect:
         return encoding.decoder(
             self,
             self._session.streams.opened,
-            rsio.WireLimits(
+            WireLimits(
                 frame=limits.max_frame,
                 element=limits.max_element,
                 name=limits.max_name,
@@ -267,11 +273,11 @@ class RsioDialect:
         """
         if self._requests is not None and stream_id in self._requests.served:
             self._requests.on_answer_end(stream_id)
-        return self._out.encode(rsio.OnError(subscriber=stream_id, error=text))
+        return self._out.encode(messages.OnError(subscriber=stream_id, error=text))
 
     def goodbye(self, reason: str) -> bytes:
         """Encode a goodbye."""
-        return self._out.encode(rsio.Goodbye(reason=reason))
+        return self._out.encode(messages.Goodbye(reason=reason))
 
     @staticmethod
     def recognises(first: bytes, _framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
@@ -288,7 +294,7 @@ class RsioDialect:
     ) -> bytes:
         """Encode a goodbye for a client that is not let in. It needs no hello before it."""
         return (COMPACT if encoding is None else make_encoding(encoding)).encode(
-            rsio.Goodbye(reason=reason)
+            messages.Goodbye(reason=reason)
         )
 
     def split(self, data: bytearray) -> Iterable[bytearray]:
@@ -328,7 +334,7 @@ class RsioDialect:
     def receive_request(self, subscriber: int, demand: int) -> None:
         """Add demand."""
         if self._early is not None:
-            self._early.add(rsio.Request(subscriber=subscriber, demand=demand))
+            self._early.add(messages.Request(subscriber=subscriber, demand=demand))
         elif not self._channel.state.is_closing:
             self._session.streams.receive_request(subscriber, demand)
 
@@ -345,35 +351,35 @@ class RsioDialect:
                 self._requests.on_request_end(subscriber)
             self._session.streams.receive_end(subscriber, None)
 
-    def receive_control(self, message: rsio.Message) -> None:
+    def receive_control(self, message: messages.Message) -> None:
         """Act on any other message that carries no element.
         While closing only the peer's goodbye counts.
         """
-        if isinstance(message, rsio.SwitchEncoding):
+        if isinstance(message, messages.SwitchEncoding):
             self._receive_switch(message.extension)
             return
         # The peer's goodbye ends the wait: goodbyes that cross answer each other.
-        if self._channel.state.is_closing and not isinstance(message, rsio.Goodbye):
+        if self._channel.state.is_closing and not isinstance(message, messages.Goodbye):
             return
         if self._early is not None and self._is_early(message):
             self._early.add(message)
             return
         match message:
-            case rsio.Subscribe():
+            case messages.Subscribe():
                 self._receive_subscribe(message)
-            case rsio.Cancel():
+            case messages.Cancel():
                 self._session.streams.receive_cancel(message.subscriber)
                 if self._requests is not None and message.subscriber in self._requests.served:
                     self._requests.on_answer_end(message.subscriber)
-            case rsio.OnError():
+            case messages.OnError():
                 if self._requests is not None and message.subscriber in self._requests.unwritten:
                     self._requests.on_request_end(message.subscriber)
                 self._session.streams.receive_end(message.subscriber, self._error_of(message))
-            case rsio.ExtensionMessage():
+            case messages.ExtensionMessage():
                 self._receive_extension_message(message)
-            case rsio.Goodbye():
+            case messages.Goodbye():
                 self._session.receive_goodbye(message.reason, self._refusal(message.reason))
-            case rsio.ClientHello() | rsio.ServerHello():
+            case messages.ClientHello() | messages.ServerHello():
                 self._receive_hello(message)
             case _:  # elements, request, onSubscribe and onComplete have calls of their own
                 raise UsageError(f"a decoder passed {type(message).__name__} as a control message")
@@ -389,7 +395,7 @@ class RsioDialect:
         decoder.feed(self._decoder.take_rest(), max_messages=0)
         self._decoder = decoder
 
-    def _receive_subscribe(self, message: rsio.Subscribe) -> None:
+    def _receive_subscribe(self, message: messages.Subscribe) -> None:
         name = message.publisher
         # The decoder keeps bytes that are not UTF-8 as lone surrogates (surrogateescape), so that
         # the stream can be refused by its id. isprintable() first: it is one call for an honest
@@ -398,7 +404,7 @@ class RsioDialect:
         refusal = "the publisher's name is no UTF-8" if bad else None
         self._session.streams.receive_subscribe(message.subscriber, name, message.demand, refusal)
 
-    def _error_of(self, message: rsio.OnError) -> Exception:
+    def _error_of(self, message: messages.OnError) -> Exception:
         """Return the error of a stream: by its place, before or after onSubscribe, and not by
         its text, which may be a publisher's own.
         """
@@ -427,7 +433,7 @@ class RsioDialect:
             )
         return extension
 
-    def _receive_extension_message(self, message: rsio.ExtensionMessage) -> None:
+    def _receive_extension_message(self, message: messages.ExtensionMessage) -> None:
         extension = self._active_for(message.type)
         # Not counted as a message of an extension: a request has the bounds of a stream.
         if isinstance(extension, ActiveRequests):
@@ -446,8 +452,8 @@ class RsioDialect:
     # --- the handshake
 
     def _check_first_byte(self, data: bytes) -> None:
-        due = rsio.SERVER_HELLO if self._channel.role is Role.CLIENT else rsio.CLIENT_HELLO
-        if data[0] not in (due, rsio.GOODBYE):
+        due = layout.SERVER_HELLO if self._channel.role is Role.CLIENT else layout.CLIENT_HELLO
+        if data[0] not in (due, layout.GOODBYE):
             # ascii() and not the bytes themselves: a terminal obeys control characters.
             shown = ascii(data[:SHOWN_BYTES].decode("latin-1"))
             raise ProtocolError(
@@ -456,16 +462,16 @@ class RsioDialect:
             )
 
     def _send_hello(self) -> None:
-        kind = rsio.ClientHello if self._channel.role is Role.CLIENT else rsio.ServerHello
+        kind = messages.ClientHello if self._channel.role is Role.CLIENT else messages.ServerHello
         self._session.hello_sent()
         ids = (*self._extensions.known, *(() if self._switch is None else self._switch.ids))
-        self._channel.send(self._out.encode(kind(version=rsio.VERSION, extensions=ids)))
+        self._channel.send(self._out.encode(kind(version=layout.VERSION, extensions=ids)))
 
-    def _receive_hello(self, hello: rsio.ClientHello | rsio.ServerHello) -> None:
-        if hello.version != rsio.VERSION:
+    def _receive_hello(self, hello: messages.ClientHello | messages.ServerHello) -> None:
+        if hello.version != layout.VERSION:
             # No version in common: the server discards what the client has sent already.
             self._session.close(
-                f"{VERSION_PREFIX}{rsio.VERSION}", _not_understood(str(hello.version))
+                f"{VERSION_PREFIX}{layout.VERSION}", _not_understood(str(hello.version))
             )
             return
         if self._channel.role is Role.SERVER:
@@ -492,18 +498,18 @@ class RsioDialect:
         self._session.receive_hello()
         self._extensions.release(FALSE_START)
         for message in early.messages:
-            if isinstance(message, rsio.Request):
+            if isinstance(message, messages.Request):
                 self.receive_request(message.subscriber, message.demand)
             else:
                 self.receive_control(message)
 
-    def _is_early(self, message: rsio.Message) -> bool:
+    def _is_early(self, message: messages.Message) -> bool:
         """Return whether a message must wait until the peer is let in: it opens or ends a
         stream, or is a request with data.
         """
-        if isinstance(message, rsio.ExtensionMessage):
+        if isinstance(message, messages.ExtensionMessage):
             return isinstance(self._active.get(message.type), ActiveRequests)
-        return isinstance(message, rsio.Subscribe | rsio.Cancel)
+        return isinstance(message, messages.Subscribe | messages.Cancel)
 
     def _change_encoding(self, theirs: Sequence[int]) -> None:
         """Send in the agreed encoding from now on, if there is one."""
@@ -521,7 +527,7 @@ class RsioDialect:
             extension_id, encoding = agreed
             # `send` first encodes what was gathered, and so in the encoding before the change.
             # Parts are encoded when they are written.
-            self._channel.send(self._out.encode(rsio.SwitchEncoding(extension=extension_id)))
+            self._channel.send(self._out.encode(messages.SwitchEncoding(extension=extension_id)))
             self._write_in(encoding)
 
     def _refusal(self, reason: str) -> Rejected | None:
@@ -566,8 +572,42 @@ class RsioDialect:
 def _not_understood(version: str) -> Rejected:
     return Rejected(
         (
-            f"the peer speaks version {version} of RS.io and this side version {rsio.VERSION}; "
+            f"the peer speaks version {version} of RS.io and this side version {layout.VERSION}; "
             "nothing of what was asked was done"
         ),
         processed=False,
     )
+
+
+class EarlyMessages:
+    """The messages about streams that come while an extension holds the peer: kept in order, within
+    a bound, until the peer is let in.
+    """
+
+    __slots__ = ("_most", "_size", "messages")
+
+    def __init__(self, most: int) -> None:
+        """`most` is the number of bytes that the messages may have on the wire together."""
+        self._most = most
+        self._size = 0
+        self.messages: list[messages.Message] = []
+
+    def add(self, message: messages.Message) -> None:
+        """Keep a message. Raises ProtocolError if all messages together are too long."""
+        # Encoded again, which takes a microsecond for each message of a stranger: the decoder does
+        # not tell how long the message was.
+        self._size += len(encode(message))
+        # Before the message is kept, so that a stranger cannot make this side hold more than the
+        # bound.
+        self.check(0)
+        self.messages.append(message)
+
+    def check(self, length: int) -> None:
+        """Raise ProtocolError if a body of `length` bytes, which has not arrived, would not fit."""
+        size = self._size + length
+        if size > self._most:
+            text = (
+                f"{size} bytes of messages before this side has let the peer in; {self._most} is "
+                "the most"
+            )
+            raise ProtocolError(text, reason=f"limit:auth {size} > {self._most}")

@@ -1,19 +1,27 @@
-"""The interface of an encoding: how the messages of RS.io become bytes, and bytes messages.
+"""Encodings: how the messages of RS.io become bytes, and bytes messages; and how the two sides of a
+connection agree on one.
 
 The compact encoding is one, and each connection begins with it unless the transport or the URL has
 chosen another. A plugin offers others through the hook ``penstock_encodings``.
+Rules of this file:
+
+* The agreed encoding is the first one of the client's hello
+  that the server's hello lists too (wire §Encodings).
+* Each side changes its own direction once, with a switchEncoding.
+  The bytes after it are in the agreed encoding.
+* Any other switchEncoding ends the connection: ``protocol:switch``.
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import ClassVar, Final, cast
 
-from penstock.api import UsageError
-from penstock.protocols.rsio import _encode
+from penstock.api import PluginError, ProtocolError, UsageError
+from penstock.protocols.rsio import _codec
 from penstock.protocols.rsio import _layout as layout
-from penstock.protocols.rsio._decode import RsioDecoder, WireLimits
+from penstock.protocols.rsio._codec import RsioDecoder, RsioSink, WireLimits, WireStream
+from penstock.protocols.rsio._layout import encode_varint
 from penstock.protocols.rsio._message_decoder import FIELDS, FieldKind
-from penstock.protocols.rsio._message_fields import fields_of
 from penstock.protocols.rsio._messages import (
     Cancel,
     Message,
@@ -21,9 +29,9 @@ from penstock.protocols.rsio._messages import (
     OnSubscribe,
     Request,
     Subscribe,
+    fields_of,
 )
-from penstock.protocols.rsio._sink import RsioSink, WireStream
-from penstock.protocols.rsio._varint import encode_varint
+from penstock.session import EncodingOffer
 from penstock.wire import BufferedDecoder, join_same, length_of_all
 
 
@@ -150,20 +158,20 @@ class CompactEncoding(Encoding):
 
     # Static methods: the functions themselves, without a call between.
     encode_number = staticmethod(encode_varint)
-    encode = staticmethod(_encode.encode)
-    next_header = staticmethod(_encode.next_header)
-    part_header = staticmethod(_encode.part_header)
-    extension_header = staticmethod(_encode.extension_header)
-    join_run = staticmethod(_encode.join_run)
-    encode_subscribe = staticmethod(_encode.encode_subscribe)
-    encode_request = staticmethod(_encode.encode_request)
-    encode_cancel = staticmethod(_encode.encode_cancel)
-    encode_on_subscribe = staticmethod(_encode.encode_on_subscribe)
-    encode_on_complete = staticmethod(_encode.encode_on_complete)
+    encode = staticmethod(_codec.encode)
+    next_header = staticmethod(_codec.next_header)
+    part_header = staticmethod(_codec.part_header)
+    extension_header = staticmethod(_codec.extension_header)
+    join_run = staticmethod(_codec.join_run)
+    encode_subscribe = staticmethod(_codec.encode_subscribe)
+    encode_request = staticmethod(_codec.encode_request)
+    encode_cancel = staticmethod(_codec.encode_cancel)
+    encode_on_subscribe = staticmethod(_codec.encode_on_subscribe)
+    encode_on_complete = staticmethod(_codec.encode_on_complete)
 
     def packed_header(self, subscriber: int, count: int, length: int, /) -> bytes:
         # Without the length: the size of an element is known from onSubscribe.
-        return _encode.packed_header(subscriber, count)
+        return _codec.packed_header(subscriber, count)
 
     def decoder(
         self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits, /
@@ -173,3 +181,77 @@ class CompactEncoding(Encoding):
 
 COMPACT: Final[Encoding] = CompactEncoding()
 """The compact encoding."""
+
+
+# --- the agreement on an encoding
+
+
+def make_encoding(offer: EncodingOffer) -> Encoding:
+    """Return the encoding that is offered.
+    Raises PluginError if a plugin raises, or makes something else.
+    """
+    try:
+        encoding = offer.make()
+    except Exception as error:  # boundary: a plugin
+        raise PluginError(
+            f"the encoding {offer.name!r} raised when it was made: {error!r}"
+        ) from error
+    if not isinstance(encoding, Encoding):
+        raise PluginError(
+            f"the encoding {offer.name!r} was made as {encoding!r}; return a "
+            "penstock.protocols.rsio.Encoding"
+        )
+    return encoding
+
+
+def refuse_switch(extension_id: int) -> ProtocolError:
+    """Return the error for a switchEncoding that is not allowed."""
+    # The same for all cases: a peer that asks for one it may not have need not be told
+    # which rule it broke.
+    return ProtocolError(
+        (
+            f"a change to the encoding {extension_id}, which was not agreed on, or is the second "
+            "change"
+        ),
+        reason=f"protocol:switch {extension_id}",
+    )
+
+
+class EncodingSwitch:
+    """The change of encoding on one connection."""
+
+    __slots__ = ("_agreed", "_agreed_id", "_offers")
+
+    def __init__(self, offers: Sequence[EncodingOffer]) -> None:
+        """`offers` have ids; this side's hello lists them in this order."""
+        self._offers = offers
+        self._agreed: Encoding | None = None
+        self._agreed_id = -1
+
+    @property
+    def ids(self) -> tuple[int, ...]:
+        """The ids for this side's hello."""
+        return tuple(offer.id for offer in self._offers if offer.id is not None)
+
+    def agree(
+        self, of_client: Sequence[int], of_server: Sequence[int]
+    ) -> tuple[int, Encoding] | None:
+        """Choose by the ids of both hellos, and return the id and the encoding, or None. Raises
+        PluginError as `make_encoding` does.
+        """
+        mine = {offer.id: offer for offer in self._offers if offer.id is not None}
+        chosen = next((each for each in of_client if each in mine and each in of_server), None)
+        if chosen is None:
+            return None
+        # Kept until the peer switches: its bytes before that are in the encoding of the start.
+        self._agreed, self._agreed_id = make_encoding(mine[chosen]), chosen
+        return chosen, self._agreed
+
+    def receive(self, extension_id: int) -> Encoding:
+        """Return the encoding of the bytes behind the peer's switchEncoding. Raises
+        ProtocolError for one that is not allowed.
+        """
+        encoding, self._agreed = self._agreed, None  # the second one finds None
+        if encoding is None or extension_id != self._agreed_id:
+            raise refuse_switch(extension_id)
+        return encoding

@@ -20,9 +20,8 @@ from typing import Any, Final
 from penstock.api import ProtocolError
 from penstock.protocols.rsio import _layout as layout
 from penstock.protocols.rsio import _messages as messages
-from penstock.protocols.rsio._decode import WireLimits, no_stream, too_long
-from penstock.protocols.rsio._sink import RsioSink, WireStream
-from penstock.protocols.rsio._varint import NEED_MORE
+from penstock.protocols.rsio._codec import RsioSink, WireLimits, WireStream, no_stream, too_long
+from penstock.protocols.rsio._layout import NEED_MORE
 from penstock.wire import BufferedDecoder
 
 

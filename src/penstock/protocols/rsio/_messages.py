@@ -1,4 +1,5 @@
-"""Every message of RS.io as a record, for control messages, tests and tools.
+"""Every message of RS.io as a record, for control messages, tests and tools; and the fields of a
+record, for encoders of other encodings than the compact one.
 
 Elements on their way never become records: the decoder passes their bytes on, and the encoder
 writes a header before them.
@@ -7,9 +8,12 @@ A field named `subscriber` is the id of a stream. The records do not check their
 `encode` does.
 """
 
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import attrs
+
+from penstock.api import UsageError
+from penstock.protocols.rsio import _layout as layout
 
 # All fields are passed by name: most are integers, and two integers in the wrong order would be a
 # valid message.
@@ -169,3 +173,53 @@ Message: TypeAlias = (
     | ExtensionMessage
 )
 """Any message of RS.io, as a record."""
+
+
+_CODES: dict[type, int] = {
+    ClientHello: layout.CLIENT_HELLO,
+    ServerHello: layout.SERVER_HELLO,
+    Goodbye: layout.GOODBYE,
+    SwitchEncoding: layout.SWITCH_ENCODING,
+    Subscribe: layout.SUBSCRIBE,
+    Request: layout.REQUEST,
+    Cancel: layout.CANCEL,
+    OnSubscribe: layout.ON_SUBSCRIBE,
+    OnNext: layout.ON_NEXT,
+    OnNextPacked: layout.ON_NEXT_PACKED,
+    OnNextPart: layout.ON_NEXT_PART,
+    OnNextLastPart: layout.ON_NEXT_LAST_PART,
+    OnComplete: layout.ON_COMPLETE,
+    OnError: layout.ON_ERROR,
+}
+
+
+def fields_of(message: Message) -> tuple[int, tuple[Any, ...]]:
+    """Return the type of a message and its fields, each an int, bytes (also a text), or a tuple of
+    ints, in the order of `FIELDS`.
+
+    The only field of an extension's message is its body.
+    Raises UsageError for a number below 0 or above 2^63-1.
+    """
+    if isinstance(message, ExtensionMessage):
+        return message.type, (message.body,)
+    code = _CODES.get(type(message))
+    if code is None:  # at run time only, by a program that mypy has not checked
+        raise UsageError(
+            f"{message!r} is no message of RS.io; penstock.protocols.rsio.Message lists the records"
+        )
+    # The fields of a record have the order of the wire (wire §Messages).
+    values = attrs.astuple(message, recurse=False)
+    # "replace" for texts that are shown, as in the compact encoding. A name is not changed: the
+    # peer would look for another one.
+    errors = "replace" if code in (layout.GOODBYE, layout.ON_ERROR) else "strict"
+    fields = tuple(
+        value.encode(errors=errors) if isinstance(value, str) else value for value in values
+    )
+    for value in fields:
+        for number in value if isinstance(value, tuple) else (value,):
+            if isinstance(number, int) and not 0 <= number <= layout.LARGEST_VARINT:
+                raise UsageError(
+                    "a number of a message is 0 to 2^63-1, and was given an integer of "
+                    f"{number.bit_length()} bits"
+                )
+    return code, fields

@@ -10,7 +10,7 @@ from collections.abc import Callable, Container
 from typing import Final
 
 from penstock.api import ActiveExtension, ExtensionLink, ProtocolError
-from penstock.protocols.rsio._varint import decode_varint, encode_varint
+from penstock.protocols.rsio._layout import decode_varint, encode_varint
 from penstock.session import DialectHost, OutgoingData, RequestData, TooMuchDataError
 
 REQUEST_DATA: Final = 0x4C
