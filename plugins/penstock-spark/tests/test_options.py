@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from penstock_spark._client import CLIENT_OPTIONS, ClientSettings
+from penstock_spark._client import CLIENT_OPTIONS, ProcessSettings
 from penstock_spark._options import read_options
 from penstock_spark.source._settings import SOURCE_OPTIONS, SourceSettings
 
@@ -21,8 +21,8 @@ def settings(**options: str) -> SourceSettings:
     return SourceSettings.of(BASE | options)
 
 
-def client(options: Mapping[str, str]) -> ClientSettings:
-    return ClientSettings.of(
+def client(options: Mapping[str, str]) -> ProcessSettings:
+    return ProcessSettings.of(
         read_options(
             {f"penstock.client.{name}": value for name, value in options.items()}, CLIENT_OPTIONS
         )

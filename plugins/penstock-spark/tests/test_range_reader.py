@@ -11,12 +11,12 @@ from typing import Any
 import pyarrow as pa
 import pytest
 from _server import Served, element_at, served
-from penstock_spark._client import ClientSettings
-from penstock_spark._connection import Connection
+from penstock_spark._client import ProcessSettings
+from penstock_spark._connection import ServerConnection
 from penstock_spark.source import _range_reader
 from penstock_spark.source._names import positions_name, range_name
 from penstock_spark.source._offsets import Range
-from penstock_spark.source._publisher import Publisher, digest_of
+from penstock_spark.source._publisher import QueryServer, digest_of
 from penstock_spark.source._range_reader import LEAST_ROWS, LONGEST_WAIT, Batches, Task
 from penstock_spark.source._readers import PenstockReader
 from penstock_spark.source._settings import SourceSettings
@@ -79,7 +79,7 @@ def test_the_server_is_told_the_id_of_the_query(server: Served) -> None:
     )
     assert positions_name("orders", {}, 0.5) == "orders?positions"
     assert sum(batch.num_rows for batch in task(server, subscriptionId="nightly").read()) == 10_000
-    publisher = Publisher(server.uri, settings().client, "nightly")
+    publisher = QueryServer(server.uri, settings().client, "nightly")
     try:
         assert publisher.facts(["orders"])["orders", "1"].latest == 20_000
     finally:
@@ -126,14 +126,14 @@ def test_a_task_reads_all_its_ranges_over_one_connection(
     server: Served, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """In their order. A task that is closed in between leaves the connection."""
-    made: list[Connection] = []
+    made: list[ServerConnection] = []
 
-    class Kept(Connection):
-        def __init__(self, client: ClientSettings) -> None:
+    class Kept(ServerConnection):
+        def __init__(self, client: ProcessSettings) -> None:
             super().__init__(client)
             made.append(self)
 
-    monkeypatch.setattr(_range_reader, "Connection", Kept)
+    monkeypatch.setattr(_range_reader, "ServerConnection", Kept)
     parts = tuple(
         Range("orders", str(number % 2), 100 * number, 100 * number + 50) for number in range(40)
     )
@@ -286,7 +286,7 @@ def test_a_task_gives_up_if_no_server_answers() -> None:
 
 def test_the_driver_asks_for_positions_digests_and_sizes(server: Served) -> None:
     """Over one connection; a poll without anything new is held by the server."""
-    publisher = Publisher(server.uri, settings().client)
+    publisher = QueryServer(server.uri, settings().client)
     facts = publisher.facts(["orders"])
     places = {key: (each.earliest, each.latest) for key, each in facts.items()}
     assert places == {("orders", "0"): (0, 20_000), ("orders", "1"): (0, 20_000)}
@@ -304,7 +304,7 @@ def test_the_driver_asks_for_positions_digests_and_sizes(server: Served) -> None
 
 def test_a_publisher_without_positions_is_refused(server: Served) -> None:
     """The error names the two ways to read it."""
-    publisher = Publisher(server.uri, settings().client)
+    publisher = QueryServer(server.uri, settings().client)
     for stream in ("ticks", "no-such-name"):
         with pytest.raises(UsageError, match=r"penstock\.Spool.*delivery=atMostOnce"):
             publisher.facts([stream])
@@ -322,7 +322,7 @@ def test_refused_credentials_name_the_options(server: Served, tmp_path: Path) ->
             (wrong, f"the credentials of penstock.client.tokenFile='{tmp_path}/wrong'"),
             ({}, "a client without credentials"),
         ):
-            publisher = Publisher(locked.uri, settings(locked.uri, **options).client)
+            publisher = QueryServer(locked.uri, settings(locked.uri, **options).client)
             calls = (
                 lambda publisher=publisher: publisher.facts(["orders"]),
                 lambda publisher=publisher: publisher.names(".*"),

@@ -9,19 +9,19 @@ from penstock_websocket._frames import (
     MAX_FRAMES,
     Close,
     Data,
-    FrameReader,
-    FrameWriter,
     Ping,
     Pong,
     RuleBroken,
+    WebSocketReader,
+    WebSocketWriter,
 )
 
 Frame = Callable[..., bytes]
 MOST = 1000
 
 
-def _reader() -> FrameReader:
-    return FrameReader(client=False, max_message=MOST)
+def _reader() -> WebSocketReader:
+    return WebSocketReader(client=False, max_message=MOST)
 
 
 def _code_of(data: bytes) -> int:
@@ -60,7 +60,7 @@ def test_the_frames_of_a_message_are_bounded(frame: Frame) -> None:
     that would end the message.
     """
     fragments = frame(b"x", fin=False) + frame(b"x", opcode=0, fin=False) * (MAX_FRAMES - 1)
-    reader = FrameReader(client=False, max_message=MAX_FRAMES * 2)
+    reader = WebSocketReader(client=False, max_message=MAX_FRAMES * 2)
     reader.feed(fragments, 1.0)
     assert sum(reader.next_event() is not None for _ in range(MAX_FRAMES)) == MAX_FRAMES
     reader.feed(frame(b"x", opcode=0), 1.0)
@@ -135,7 +135,7 @@ def test_empty_messages_have_a_bucket(frame: Frame) -> None:
 @pytest.mark.parametrize("client", [True, False])
 def test_what_one_side_writes_the_other_reads_cut_at_any_byte(client: bool) -> None:
     """Messages, pings, pongs and a Close frame, in both directions."""
-    writer = FrameWriter(client=client)
+    writer = WebSocketWriter(client=client)
     data = bytes(
         writer.message(b"abc")
         + writer.ping()
@@ -144,7 +144,7 @@ def test_what_one_side_writes_the_other_reads_cut_at_any_byte(client: bool) -> N
         + writer.close(1001, "bye")
     )
     for cut in range(len(data)):
-        reader = FrameReader(client=not client, max_message=MOST)
+        reader = WebSocketReader(client=not client, max_message=MOST)
         events = []
         for part in (data[:cut], data[cut:]):
             reader.feed(part, 1.0)

@@ -4,7 +4,7 @@ import h11
 import pytest
 from penstock_websocket._requests import (
     Accepted,
-    Mount,
+    OpeningFacts,
     Refused,
     accept_token,
     judge_request,
@@ -15,7 +15,7 @@ from penstock_websocket._settings import Settings, settings_of
 from penstock.api import UsageError
 from penstock.spi import TransportOptions
 
-PLACE = Mount(
+PLACE = OpeningFacts(
     secure=False,
     path="",
     subprotocols=("rsio.v0", "reactivesocket.v0"),
@@ -45,15 +45,15 @@ def _request(
     return h11.Request(method=method, target=target, headers=[*given, *more], http_version=version)
 
 
-def _status(request: h11.Request, place: Mount = PLACE, size: int = 200) -> int:
+def _status(request: h11.Request, place: OpeningFacts = PLACE, size: int = 200) -> int:
     verdict = judge_request(request, size, place)
     return verdict.status if isinstance(verdict, Refused) else 101
 
 
 def _place(
     *, is_loopback: bool = True, secure: bool = False, path: str = "", **settings: object
-) -> Mount:
-    return Mount(
+) -> OpeningFacts:
+    return OpeningFacts(
         secure=secure,
         path=path,
         subprotocols=("rsio.v0",),

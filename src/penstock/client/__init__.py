@@ -9,7 +9,7 @@ May import `penstock.protocols`, `penstock.elements`, `penstock.extensions` and 
 them, attrs and the standard library. It imports no trio, and neither sockets nor asyncio.
 """
 
-from penstock.client._answer import Answer, AnswerBuffer
+from penstock.client._answer import AnswerBuffer, AwaitedAnswer
 from penstock.client._client_peer import ClientPeer, ConnectionKeeper
 from penstock.client._client_stream import ClientStream
 from penstock.client._dialects import (
@@ -69,9 +69,9 @@ from penstock.client._unknown_options import NoOptions, refuse_unknown
 __all__ = [
     "BURST",
     "NOW",
-    "Answer",
     "AnswerBuffer",
     "Authenticate",
+    "AwaitedAnswer",
     "ClientPeer",
     "ClientSettings",
     "ClientStream",

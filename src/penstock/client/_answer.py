@@ -1,7 +1,7 @@
 """The wait for one value, the answer to a request, without I/O.
 
-`Answer` decides what ends the wait. A subclass adds how its program waits: `AnswerBuffer` calls a
-function, and on trio (`PendingAnswer`) a task is woken.
+`AwaitedAnswer` decides what ends the wait. A subclass adds how its program waits: `AnswerBuffer`
+calls a function, and on trio (`PendingAnswer`) a task is woken.
 """
 
 from abc import abstractmethod
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 from penstock.api import NoElement, Subscriber, Subscription
 
 
-class Answer(Subscriber[Any]):
+class AwaitedAnswer(Subscriber[Any]):
     """Takes one element, or the error in its place. What follows changes nothing."""
 
     if not TYPE_CHECKING:  # a type checker knows no slots that the subclasses have
@@ -61,7 +61,7 @@ class Answer(Subscriber[Any]):
             del error
 
 
-class AnswerBuffer(Answer):
+class AnswerBuffer(AwaitedAnswer):
     """Keeps the answer, and calls a function when it is here."""
 
     __slots__ = ("_error", "_is_over", "_subscription", "_value", "wake")

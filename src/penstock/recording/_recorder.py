@@ -25,7 +25,7 @@ from typing import Any, Final, Literal, Self
 
 from penstock.api import SignalTap, UsageError
 from penstock.core import LimitedLog
-from penstock.recording._tap import Intake, StreamFacts, StreamTap
+from penstock.recording._tap import Intake, RowTap, StreamFacts
 from penstock.recording._writer_thread import LOG, WriterThread
 from penstock.spi import ConnectionClosed, ConnectionOpened, StreamOpened, hookimpl
 
@@ -199,7 +199,7 @@ class Recorder:
             began=time_ns(),
         )
         intake.begun.append(recorded)
-        return StreamTap(recorded, intake, each_signal=self._each_signal)
+        return RowTap(recorded, intake, each_signal=self._each_signal)
 
     def _is_wanted(self, event: StreamOpened) -> bool:
         if callable(self._sample):

@@ -68,7 +68,7 @@ class Intake:
     streams_left_out: int = 0
     """Streams that were not recorded, because too many new ones waited."""
 
-    waiting: "deque[StreamTap]" = attrs.Factory(deque)
+    waiting: "deque[RowTap]" = attrs.Factory(deque)
     """The taps that have rows."""
 
     begun: deque[StreamFacts] = attrs.Factory(deque)
@@ -84,7 +84,7 @@ class Intake:
             self.when_dropped()
 
 
-class StreamTap:
+class RowTap:
     """Takes the rows of one stream."""
 
     __slots__ = ("_intake", "_rows", "_seq", "each_signal", "recorded")

@@ -39,7 +39,7 @@ DRAFT_PLACES: Final = ("step",)
 
 
 @attrs.frozen
-class Act:
+class PlacedCall:
     """A request of `n` elements, or a cancel, at a place."""
 
     place: str
@@ -59,7 +59,7 @@ class Act:
         return f"{what} {where[self.place]}"
 
 
-def random_acts(seed: int, length: int, places: Sequence[str] = PLACES) -> tuple[Act, ...]:
+def random_acts(seed: int, length: int, places: Sequence[str] = PLACES) -> tuple[PlacedCall, ...]:
     """Return the acts of this seed for a stream of `length` elements.
     Every second script has a cancel.
     """
@@ -70,7 +70,7 @@ def random_acts(seed: int, length: int, places: Sequence[str] = PLACES) -> tuple
     return tuple(acts)
 
 
-def _random_request(random: Random, length: int, places: Sequence[str]) -> Act:
+def _random_request(random: Random, length: int, places: Sequence[str]) -> PlacedCall:
     # Small numbers more often: most faults hide near the begin. Three quarters of a long stream
     # leave some elements for a late act.
     n = random.choice((1, 1, 2, 3, 5, max(1, length * 3 // 4), length))
@@ -82,7 +82,7 @@ def _random_request(random: Random, length: int, places: Sequence[str]) -> Act:
     )
 
 
-def _random_cancel(random: Random, length: int, places: Sequence[str]) -> Act:
+def _random_cancel(random: Random, length: int, places: Sequence[str]) -> PlacedCall:
     late = random.randint(length * 3 // 4, length)
     return _act_at(
         random.choice(places),
@@ -92,14 +92,14 @@ def _random_cancel(random: Random, length: int, places: Sequence[str]) -> Act:
     )
 
 
-def _act_at(place: str, passes: int, element: int, n: int) -> Act:
-    return Act(place, passes if place == "step" else max(1, element), n)
+def _act_at(place: str, passes: int, element: int, n: int) -> PlacedCall:
+    return PlacedCall(place, passes if place == "step" else max(1, element), n)
 
 
-class Player:
+class ProbePlayer:
     """Plays acts on one probe, and counts what the model expects."""
 
-    def __init__(self, acts: Iterable[Act]) -> None:
+    def __init__(self, acts: Iterable[PlacedCall]) -> None:
         self.acts = tuple(acts)
         self.requested = 0
         self.received = 0
@@ -127,7 +127,7 @@ class Player:
                     await trio.lowlevel.checkpoint()
                 self.play(probe, (act,))
 
-    def play(self, probe: ManualSubscriber, acts: Iterable[Act]) -> None:
+    def play(self, probe: ManualSubscriber, acts: Iterable[PlacedCall]) -> None:
         """Make these requests and cancels, unless the stream is over."""
         for act in acts:
             if self.is_cancelled or not probe.ledger.is_open:
@@ -159,7 +159,7 @@ class StreamModel(PublisherStage):
             )
 
         async def play(script: Script) -> str:
-            player = Player(script.acts)
+            player = ProbePlayer(script.acts)
             seen = await self._play_on_stream(player, script.length)
             received.append(player.received)
             return seen
@@ -167,7 +167,7 @@ class StreamModel(PublisherStage):
         await play_random_scripts(self, make, play)
         self.require_evidence(any(received), "no stream of a script had an element")
 
-    async def _play_on_stream(self, player: Player, length: int) -> str:
+    async def _play_on_stream(self, player: ProbePlayer, length: int) -> str:
         """Play on a fresh publisher.
         Return how the publisher differs from the model, or an empty text. Checkpoints.
         """
@@ -186,7 +186,7 @@ class StreamModel(PublisherStage):
         await self.settle()
         return self._differs(player, probe, length)
 
-    async def _request_after_the_cancel(self, player: Player, probe: ManualSubscriber) -> None:
+    async def _request_after_the_cancel(self, player: ProbePlayer, probe: ManualSubscriber) -> None:
         """Request once more if the stream was cancelled: then nothing may come. Checkpoints."""
         if player.is_cancelled:
             probe.silence()
@@ -195,7 +195,7 @@ class StreamModel(PublisherStage):
                 probe.request(3)
             await self.settle()
 
-    def _differs(self, player: Player, probe: ManualSubscriber, length: int) -> str:
+    def _differs(self, player: ProbePlayer, probe: ManualSubscriber, length: int) -> str:
         """Return how what came differs from the model, or an empty text."""
         if probe.violations:
             return str(probe.violations[0])

@@ -36,7 +36,7 @@ ENDS: Final = ("on_complete", "on_error", "")
 
 
 @attrs.frozen(kw_only=True)
-class Act:
+class TimedAct:
     """One act, `at` passes of the run loop after the act before."""
 
     what: str
@@ -65,40 +65,40 @@ class Act:
         )
 
 
-def random_acts(seed: int, ends: tuple[str, ...] = ENDS) -> tuple[Act, ...]:
+def random_acts(seed: int, ends: tuple[str, ...] = ENDS) -> tuple[TimedAct, ...]:
     """Return the acts of this seed. Every third script has a cancel.
     The last act is an end, or says that no end comes.
     """
     random = Random(seed)  # noqa: S311  # tests, no secrets
     acts = [_random_act(random, ends) for _ in range(random.randint(1, MOST_ACTS))]
     if random.random() < 0.3:
-        acts.insert(random.randint(0, len(acts)), Act(what="cancel", at=_passes(random)))
-    return (*acts, Act(what="end", at=_passes(random), end=random.choice(ends)))
+        acts.insert(random.randint(0, len(acts)), TimedAct(what="cancel", at=_passes(random)))
+    return (*acts, TimedAct(what="end", at=_passes(random), end=random.choice(ends)))
 
 
-def _random_act(random: Random, ends: tuple[str, ...]) -> Act:
+def _random_act(random: Random, ends: tuple[str, ...]) -> TimedAct:
     what = random.choice(ACTS)
     end = random.choice(ends) if what == "nest" and random.random() < 0.3 else ""
-    return Act(what=what, at=_passes(random), number=random.choice((1, 1, 2, 3, 5)), end=end)
+    return TimedAct(what=what, at=_passes(random), number=random.choice((1, 1, 2, 3, 5)), end=end)
 
 
 def _passes(random: Random) -> int:
     return random.choice((0, 0, 1, random.randint(0, MOST_STEPS), SETTLED))
 
 
-class Player:
+class SubscriberPlayer:
     """Plays acts on one subscriber: it signals as its publisher, and calls its hooks."""
 
     def __init__(self, stage: SubscriberStage, script: Script) -> None:
         self._stage = stage
-        self._acts: tuple[Act, ...] = script.acts
+        self._acts: tuple[TimedAct, ...] = script.acts
         self.upstream = stage.manual_publisher(when_requested=self._signal_inside_request)
         self.sent: list[Any] = []
         self.end: tuple[str, Any] | None = None
         self.wanted = 0
         """Elements that the hook was told to request."""
         self.was_told_to_cancel = False
-        self._nested: Act | None = None
+        self._nested: TimedAct | None = None
         self._is_nested = False
 
     async def play(self) -> None:
@@ -124,7 +124,7 @@ class Player:
             with suppress(InvalidStateError):
                 await resolve(self._stage.trigger_request(n))
 
-    async def _play_act(self, act: Act) -> None:
+    async def _play_act(self, act: TimedAct) -> None:
         if act.what == "emit":
             self._emit(act.number)
         elif act.what == "nest":
@@ -186,7 +186,7 @@ class SubscriberModelStage(SubscriberStage):
         sent: list[int] = []
 
         async def play(script: Script) -> str:
-            player = Player(self, script)
+            player = SubscriberPlayer(self, script)
             self.seen.clear()
             await player.play()
             seen = await self._differs_from_model(player)
@@ -197,7 +197,7 @@ class SubscriberModelStage(SubscriberStage):
         await play_random_scripts(self, lambda seed: _script(seed, ends), play)
         self.require_evidence(any(sent), "no element was requested in any script, so none was sent")
 
-    async def _differs_from_model(self, player: Player) -> str:
+    async def _differs_from_model(self, player: SubscriberPlayer) -> str:
         """Return how what the handlers saw differs from the model, or an empty text.
         Checkpoints.
         """
@@ -221,7 +221,7 @@ class SubscriberModelStage(SubscriberStage):
             )
         return self._handlers_differ(player) if self.reports else ""
 
-    def _handlers_differ(self, player: Player) -> str:
+    def _handlers_differ(self, player: SubscriberPlayer) -> str:
         sent, seen = player.sent, self.seen_elements
         cancelled = player.was_told_to_cancel or player.upstream.cancelled
         whole = not cancelled and (player.end is None or player.end[0] == "on_complete")

@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 import trio
 from penstock_http.multiplex._accepted import AcceptedConnection, Attendance
-from penstock_http.multiplex._connection import ClientConnection, ServedStream, reset_code
+from penstock_http.multiplex._connection import Http2ClientConnection, ServedStream, reset_code
 from penstock_http.multiplex._multiplexer import Multiplexer
 from penstock_http.multiplex._requests import Agreed, Mount, request_headers
 from penstock_http.multiplex._stream import Http2Stream
@@ -23,14 +23,14 @@ PEER = PeerIdentity(address="memory")
 POST = request_headers(scheme="http", host="x", path="/", subprotocol="rsio.v0")
 
 
-Pair = tuple[ClientConnection, ServedStream]
+Pair = tuple[Http2ClientConnection, ServedStream]
 
 
 @asynccontextmanager
 async def _pair(ends_type: Any, options: TransportOptions) -> AsyncIterator[Pair]:
     """A connection of each side, behind the handshake and the hellos."""
     ends = ends_type(options)
-    client = ClientConnection(ends.below[0], options, request=POST, protocol=None, ping=20.0)
+    client = Http2ClientConnection(ends.below[0], options, request=POST, protocol=None, ping=20.0)
     served: list[ServedStream] = []
 
     def accept(stream: Http2Stream, _: Any) -> None:
@@ -107,7 +107,7 @@ async def test_cancelling_a_handshake_ends_at_once(
 ) -> None:
     """The server accepts the connection and does nothing."""
     one, _ = lockstep_stream_pair()
-    client = ClientConnection(
+    client = Http2ClientConnection(
         ByteConnection(one, peer=PEER, options=options),
         options,
         request=POST,
@@ -170,7 +170,7 @@ async def test_a_handshake_without_an_answer_has_a_deadline(
 ) -> None:
     """The connection below is closed then."""
     one, two = lockstep_stream_pair()
-    client = ClientConnection(
+    client = Http2ClientConnection(
         ByteConnection(one, peer=PEER, options=options),
         options,
         request=POST,

@@ -18,7 +18,7 @@ from penstock_http.multiplex._protocol import (
     STREAM_WINDOW,
 )
 from penstock_http.multiplex._requests import request_headers
-from penstock_http.multiplex._states import StreamState
+from penstock_http.multiplex._states import Http2StreamState
 from penstock_http.multiplex._stream import Http2Stream
 from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
@@ -130,7 +130,7 @@ async def test_credit_of_a_dropped_stream_goes_back(
         ends.server.streams.drop(theirs)
         ends.server.streams.reset(theirs, ErrorCodes.CANCEL, "closed")
         await wait_all_tasks_blocked()
-        assert own.state is StreamState.BROKEN
+        assert own.state is Http2StreamState.BROKEN
 
 
 async def test_a_peer_that_does_not_read_costs_a_bounded_number_of_bytes(
@@ -242,7 +242,7 @@ async def test_each_side_ends_its_half(ends: Any, autojump_clock: trio.testing.M
     assert await _read(ends.client, own, 4) == b"more"
     await own.wait_readable()
     assert own.take(1) == b""
-    assert own.state is theirs.state is StreamState.CLOSED
+    assert own.state is theirs.state is Http2StreamState.CLOSED
     assert not list(ends.client.streams)
     assert not list(ends.server.streams)
     with pytest.raises(trio.BrokenResourceError, match="the stream has ended"):
@@ -393,4 +393,4 @@ async def test_the_last_data_is_noted_as_sent_though_its_task_is_cancelled(
     assert noted == [True]
     # One frame, which ends the half of the server.
     assert bytes(written) == DataFrame(served.id, b"all", flags=["END_STREAM"]).serialize()
-    assert served.state is StreamState.SENT_END
+    assert served.state is Http2StreamState.SENT_END

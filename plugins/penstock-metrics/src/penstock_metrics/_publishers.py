@@ -24,7 +24,7 @@ OTHER: Final = "other"
 
 
 @attrs.define
-class PublisherCounts:
+class LabelCounts:
     """The streams of one publisher, or of all publishers without a label."""
 
     open: int = 0

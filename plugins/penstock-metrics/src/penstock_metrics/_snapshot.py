@@ -8,7 +8,7 @@ from typing import Protocol
 import attrs
 
 from penstock.spi import DirectionStatistics, PeerStatistics, ServerStatistics, StalledStream
-from penstock_metrics._publishers import Labels, PublisherCounts
+from penstock_metrics._publishers import LabelCounts, Labels
 
 
 class Measured(Protocol):
@@ -65,7 +65,7 @@ class Snapshot:
     receiving: Direction = attrs.field(factory=Direction)
     buffered_bytes: int = 0
     memory_budget: int = 0
-    publishers: dict[str, PublisherCounts] = attrs.field(factory=dict)
+    publishers: dict[str, LabelCounts] = attrs.field(factory=dict)
     """By label."""
 
     def add(self, statistics: ServerStatistics | PeerStatistics, labels: Labels) -> None:
@@ -95,7 +95,7 @@ class Snapshot:
         self, statistics: ServerStatistics | PeerStatistics, labels: Labels, *, is_over: bool
     ) -> None:
         for pattern, publisher in statistics.publishers.items():
-            counts = self.publishers.setdefault(labels.of(pattern), PublisherCounts())
+            counts = self.publishers.setdefault(labels.of(pattern), LabelCounts())
             counts.add(publisher, is_over=is_over)
 
     def _add_server_totals(self, statistics: ServerStatistics) -> None:

@@ -11,7 +11,7 @@ from typing import Final, TypeAlias
 
 import attrs
 
-from penstock_metrics._publishers import PublisherCounts
+from penstock_metrics._publishers import LabelCounts
 from penstock_metrics._snapshot import Direction, Snapshot
 
 Sample: TypeAlias = tuple[tuple[str, ...], float]
@@ -63,7 +63,7 @@ def _both(read: Callable[[Direction], float]) -> Callable[[Snapshot], Iterable[S
     ]
 
 
-def _publishers(read: Callable[[PublisherCounts], float]) -> Callable[[Snapshot], Iterable[Sample]]:
+def _publishers(read: Callable[[LabelCounts], float]) -> Callable[[Snapshot], Iterable[Sample]]:
     return lambda snapshot: [
         ((label,), read(counts)) for label, counts in snapshot.publishers.items()
     ]

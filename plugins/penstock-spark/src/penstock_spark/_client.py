@@ -76,7 +76,7 @@ SECRETS: Final = {
 """Options that users try, and the ones to use in their place."""
 
 
-class ClientSettings(NamedTuple):
+class ProcessSettings(NamedTuple):
     """The settings with which a process connects. They have no secrets."""
 
     token_file: str | None = None
@@ -94,7 +94,7 @@ class ClientSettings(NamedTuple):
     retries: int = 8
 
     @classmethod
-    def of(cls, values: Mapping[str, Any]) -> "ClientSettings":
+    def of(cls, values: Mapping[str, Any]) -> "ProcessSettings":
         """Return the settings of options that `read_options` has read. Raises UsageError for two
         that contradict each other.
         """

@@ -6,13 +6,13 @@ from contextlib import AbstractContextManager, suppress
 
 from penstock.api import Rejected
 from penstock.blocking import Peer
-from penstock_spark._client import ClientSettings
+from penstock_spark._client import ProcessSettings
 
 
-class Connection:
+class ServerConnection:
     """A connection to one server at a time."""
 
-    def __init__(self, client: ClientSettings) -> None:
+    def __init__(self, client: ProcessSettings) -> None:
         self._client = client
         self._block: AbstractContextManager[Peer] | None = None
         self._peer: Peer | None = None

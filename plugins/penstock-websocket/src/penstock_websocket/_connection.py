@@ -28,14 +28,14 @@ from penstock.spi import (
 from penstock_websocket import _frames as frames
 from penstock_websocket._pings import Pinger
 from penstock_websocket._receiving import Receiver
-from penstock_websocket._sending import Sender
+from penstock_websocket._sending import ConnectionSender
 from penstock_websocket._subprotocols import WORD_SIZE, Agreed, is_framed, is_framed_by
 
 Upgrade = Callable[[ByteConnection], Awaitable[Agreed]]
 
 
 @attrs.frozen(kw_only=True)
-class Role:
+class OpeningRole:
     """How one side opens its WebSockets."""
 
     is_client: bool
@@ -52,7 +52,7 @@ class WebSocketConnection(Connection):
     that is spoken.
     """
 
-    def __init__(self, below: ByteConnection, role: Role) -> None:
+    def __init__(self, below: ByteConnection, role: OpeningRole) -> None:
         options = role.options
         self.framed = False
         self.peer: PeerIdentity = below.peer
@@ -61,7 +61,7 @@ class WebSocketConnection(Connection):
         self._role = role
         # Until both hellos are said, a server closes because it refuses the client.
         code = frames.NORMAL if role.is_client else frames.POLICY
-        self._sender = Sender(
+        self._sender = ConnectionSender(
             below, is_client=role.is_client, first_message=options.preauth_bytes, close_code=code
         )
         self._receiver = Receiver(below, self._sender, options, is_client=role.is_client)

@@ -91,7 +91,7 @@ class Close:
 Event = Data | Ping | Pong | Close
 
 
-class FrameReader(FrameDecoder):
+class WebSocketReader(FrameDecoder):
     """Decodes what one peer sends. `client` is the role of this side."""
 
     def __init__(self, *, client: bool, max_message: int) -> None:
@@ -182,7 +182,7 @@ class FrameReader(FrameDecoder):
             )
 
 
-class FrameWriter:
+class WebSocketWriter:
     """Encodes what this side sends. A client masks; wsproto's mask costs 1.3 ms for each MiB, an
     XOR of two large integers 3 ms.
     """

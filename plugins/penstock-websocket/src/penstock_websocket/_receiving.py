@@ -19,7 +19,7 @@ import trio
 from penstock.api import LimitExceeded
 from penstock.spi import ByteConnection, TransportOptions
 from penstock_websocket import _frames as frames
-from penstock_websocket._sending import Sender
+from penstock_websocket._sending import ConnectionSender
 from penstock_websocket._upgrade import CHUNK, LINGER, read_out
 
 FRAMES_PER_RECEIVE: Final = 256
@@ -32,12 +32,17 @@ class Receiver:
     """Receives on one connection."""
 
     def __init__(
-        self, below: ByteConnection, sender: Sender, options: TransportOptions, *, is_client: bool
+        self,
+        below: ByteConnection,
+        sender: ConnectionSender,
+        options: TransportOptions,
+        *,
+        is_client: bool,
     ) -> None:
         self._below = below
         self._sender = sender
         self._options = options
-        self._reader = frames.FrameReader(
+        self._reader = frames.WebSocketReader(
             client=is_client,
             max_message=options.max_message if is_client else options.preauth_bytes,
         )

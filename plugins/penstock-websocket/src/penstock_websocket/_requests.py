@@ -49,7 +49,7 @@ class Accepted:
 
 
 @attrs.frozen(kw_only=True)
-class Mount:
+class OpeningFacts:
     """The facts about a listener and a connection that a request is compared with."""
 
     secure: bool
@@ -63,7 +63,7 @@ class Mount:
 # --- the server's side
 
 
-def judge_request(request: h11.Request, size: int, place: Mount) -> Accepted | Refused:
+def judge_request(request: h11.Request, size: int, place: OpeningFacts) -> Accepted | Refused:
     """Return whether a request of `size` bytes is accepted at `place`."""
     if size > MAX_HEADER_BYTES or len(request.headers) > MAX_HEADERS:
         return Refused(
@@ -152,7 +152,7 @@ def _refuse_form(request: h11.Request, key: bytes) -> Refused | None:
     return None
 
 
-def _refuse_host(request: h11.Request, place: Mount) -> Refused | None:
+def _refuse_host(request: h11.Request, place: OpeningFacts) -> Refused | None:
     target = request.target.partition(b"?")[0].decode("ascii")
     if place.path and target != place.path:
         return Refused(status=404, text="nothing is served at this path")
@@ -166,7 +166,7 @@ def _refuse_host(request: h11.Request, place: Mount) -> Refused | None:
     return None
 
 
-def _refuse_origin(request: h11.Request, place: Mount) -> Refused | None:
+def _refuse_origin(request: h11.Request, place: OpeningFacts) -> Refused | None:
     origins = _values(request, b"origin")
     if not origins:
         return None  # no browser: a browser always tells the origin

@@ -8,7 +8,7 @@ from typing import Final
 import trio
 
 from penstock.spi import ByteConnection, Bytes
-from penstock_websocket._frames import FrameWriter
+from penstock_websocket._frames import WebSocketWriter
 from penstock_websocket._outgoing import Outgoing
 
 MAX_MESSAGE_SENT: Final = 256 << 10
@@ -20,7 +20,7 @@ A socket takes it without a wait, unless its buffer is full.
 """
 
 
-class Sender:
+class ConnectionSender:
     """Sends on one connection, from `start` on."""
 
     def __init__(
@@ -28,7 +28,7 @@ class Sender:
     ) -> None:
         """`first_message` is the length of the largest message of a client before the hello."""
         self._below = below
-        self._writer = FrameWriter(client=is_client)
+        self._writer = WebSocketWriter(client=is_client)
         self._outgoing: Outgoing | None = None
         # bytes that are queued and that `send_now` has not counted: the caller sends them again.
         self._ahead = 0

@@ -24,8 +24,8 @@ from penstock.spi import (
     listen_tcp,
     open_tcp,
 )
-from penstock_websocket._connection import Role, WebSocketConnection
-from penstock_websocket._requests import Mount
+from penstock_websocket._connection import OpeningRole, WebSocketConnection
+from penstock_websocket._requests import OpeningFacts
 from penstock_websocket._settings import settings_of
 from penstock_websocket._subprotocols import subprotocols_of
 from penstock_websocket._upgrade import accept_upgrade, ask_for_upgrade
@@ -73,7 +73,9 @@ class WebSocketTransport(Transport):
         usual = subprotocols[0] if subprotocols else f"{url.dialect or 'rsio'}.v0"
         return WebSocketConnection(
             below,
-            Role(is_client=True, upgrade=upgrade, options=options, ping=settings.ping, usual=usual),
+            OpeningRole(
+                is_client=True, upgrade=upgrade, options=options, ping=settings.ping, usual=usual
+            ),
         )
 
     async def listen(
@@ -127,7 +129,7 @@ def served_websocket(
     """
     settings = settings_of(options)
     subprotocols = subprotocols_of(options.protocols)
-    place = Mount(
+    place = OpeningFacts(
         secure=secure,
         path=path,
         subprotocols=subprotocols,
@@ -136,7 +138,7 @@ def served_websocket(
     )
     upgrade = partial(accept_upgrade, place=place)
     return WebSocketConnection(
-        below, Role(is_client=False, upgrade=upgrade, options=options, ping=settings.ping)
+        below, OpeningRole(is_client=False, upgrade=upgrade, options=options, ping=settings.ping)
     )
 
 

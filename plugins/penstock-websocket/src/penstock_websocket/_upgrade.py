@@ -19,7 +19,7 @@ from penstock.spi import ByteConnection
 from penstock_websocket._requests import (
     MAX_HEADER_BYTES,
     Accepted,
-    Mount,
+    OpeningFacts,
     Refused,
     accept_bytes,
     judge_request,
@@ -43,7 +43,7 @@ LINGER_SECONDS: Final = 1.0
 _TOO_LARGE: Final = 431
 
 
-async def accept_upgrade(below: ByteConnection, place: Mount) -> Agreed:
+async def accept_upgrade(below: ByteConnection, place: OpeningFacts) -> Agreed:
     """Read a request and answer it."""
     http = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEADER_BYTES)
     try:

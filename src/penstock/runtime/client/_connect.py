@@ -13,7 +13,7 @@ from penstock.client import (
 )
 from penstock.core import log_violation
 from penstock.runtime.client._open_connection import OpenConnection
-from penstock.runtime.client._options import ConnectOptions, TrioConnectOptions
+from penstock.runtime.client._options import TrioClientOptions, TrioConnectOptions
 from penstock.runtime.client._reconnecting import ReconnectingConnection
 from penstock.runtime.client._url_sources import check_connectable
 from penstock.runtime.connection import Peer
@@ -21,7 +21,7 @@ from penstock.runtime.service import Service
 from penstock.spi import Registry, build_registry, check_permitted, parse_url
 
 
-def connect(url: str, **options: Unpack[ConnectOptions]) -> AbstractAsyncContextManager[Peer]:
+def connect(url: str, **options: Unpack[TrioConnectOptions]) -> AbstractAsyncContextManager[Peer]:
     """Connect to a peer for the length of an ``async with`` block.
 
     `url` says how and where: ``tcp://host:port``, ``tls://…``, ``unix:///path``, ``exec:command``,
@@ -46,7 +46,7 @@ def connect(url: str, **options: Unpack[ConnectOptions]) -> AbstractAsyncContext
     answers there, and PluginError if a transport, a dialect or an extension raises. Entering and
     leaving checkpoint.
     """
-    refuse_unknown("connect()", options, ConnectOptions.__annotations__)
+    refuse_unknown("connect()", options, TrioConnectOptions.__annotations__)
     # All checks are made at the call, and not when the block is entered:
     # the traceback shows the line of the mistake.
     parsed = parse_url(url)
@@ -59,7 +59,7 @@ def connect(url: str, **options: Unpack[ConnectOptions]) -> AbstractAsyncContext
     _check_service(service, registry)
     check_connectable(registry, parsed)
     check_transport(registry, parsed)
-    settings = client_settings(parsed, **cast("TrioConnectOptions", options))
+    settings = client_settings(parsed, **cast("TrioClientOptions", options))
     block = OpenConnection if settings.reconnect is None else ReconnectingConnection
     # An empty service, and not None: the peer's subscribe gets the answer to a name
     # that does not exist.

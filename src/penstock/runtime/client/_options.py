@@ -5,14 +5,14 @@ from penstock.core import Report
 from penstock.runtime.service import Service
 
 
-class TrioConnectOptions(TrioOptions, total=False):
+class TrioClientOptions(TrioOptions, total=False):
     """The options of a connection that `client_settings` checks."""
 
     on_violation: Report
     """Gets failures that no call can raise, such as those of publishers."""
 
 
-class ConnectOptions(TrioConnectOptions, total=False):
+class TrioConnectOptions(TrioClientOptions, total=False):
     """The options of `connect`."""
 
     service: Service | None

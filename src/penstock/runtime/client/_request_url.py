@@ -7,7 +7,7 @@ from penstock.api import UsageError
 from penstock.client import refuse_unknown
 from penstock.core import check_in_trio
 from penstock.runtime.client._connect import connect
-from penstock.runtime.client._options import ConnectOptions
+from penstock.runtime.client._options import TrioConnectOptions
 from penstock.spi import Serializer, parse_url
 
 T = TypeVar("T")
@@ -20,7 +20,7 @@ async def request(
     *,
     type: builtins.type[T],
     serializer: str | Serializer | None = ...,
-    **connecting: Unpack[ConnectOptions],
+    **connecting: Unpack[TrioConnectOptions],
 ) -> T: ...
 @overload
 async def request(
@@ -29,7 +29,7 @@ async def request(
     *,
     type: None = ...,
     serializer: None = ...,
-    **connecting: Unpack[ConnectOptions],
+    **connecting: Unpack[TrioConnectOptions],
 ) -> bytes: ...
 @overload
 async def request(
@@ -38,7 +38,7 @@ async def request(
     *,
     type: Any = ...,
     serializer: str | Serializer | None = ...,
-    **connecting: Unpack[ConnectOptions],
+    **connecting: Unpack[TrioConnectOptions],
 ) -> Any: ...
 async def request(
     url: str,
@@ -46,7 +46,7 @@ async def request(
     *,
     type: Any = None,  # the same word as in subscribe(url, type=...)
     serializer: str | Serializer | None = None,
-    **connecting: Unpack[ConnectOptions],
+    **connecting: Unpack[TrioConnectOptions],
 ) -> Any:
     """Ask for one value at a URL like ``tcp://127.0.0.1:7000/price/EURUSD``, over a connection
     that ends with the answer.
@@ -56,7 +56,9 @@ async def request(
     request.
     Raises UsageError for a URL without a name, and for an unknown option. Checkpoints.
     """
-    refuse_unknown("request()", connecting, {"type", "serializer", *ConnectOptions.__annotations__})
+    refuse_unknown(
+        "request()", connecting, {"type", "serializer", *TrioConnectOptions.__annotations__}
+    )
     # Before `connect`, whose error would name another call than the program has made.
     check_in_trio("request()")
     # Parsed here and by `connect`: the name must be taken off the URL, which `connect` refuses.

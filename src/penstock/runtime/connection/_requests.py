@@ -17,7 +17,7 @@ import trio
 from trio.lowlevel import current_task, reschedule, wait_task_rescheduled
 
 from penstock.api import ByteWindow, SignalKind, Subscriber, Subscription
-from penstock.client import Answer
+from penstock.client import AwaitedAnswer
 from penstock.core import WOKEN, StreamTap
 from penstock.runtime.connection._event_reporting import (
     ConnectionEvents,
@@ -57,7 +57,7 @@ MAX_UNBATCHED: Final = 4
 """Messages that are sent one by one while nothing arrives."""
 
 
-class Sender(Protocol):
+class BatchWriter(Protocol):
     """The part of a link's writer that is used here."""
 
     in_flight: int
@@ -84,7 +84,7 @@ class _NoWriter:
         """Do nothing."""
 
 
-NO_WRITER: Final[Sender] = _NoWriter()
+NO_WRITER: Final[BatchWriter] = _NoWriter()
 
 
 class SendBatcher:
@@ -123,7 +123,7 @@ class SendBatcher:
         "writer",
     )
 
-    writer: Sender
+    writer: BatchWriter
     """The writer of the current link;
     set before the first message, and again when the link is replaced.
     """
@@ -199,7 +199,7 @@ class SendBatcher:
             self.writer.flush()
 
 
-class PendingAnswer(Answer):
+class PendingAnswer(AwaitedAnswer):
     """Takes one element, and wakes the task that waits for it."""
 
     if not TYPE_CHECKING:  # a type checker knows no slots that the subclasses have

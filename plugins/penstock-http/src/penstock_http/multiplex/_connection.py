@@ -160,7 +160,7 @@ class ServedStream(StreamConnection):
         self._on_hello()
 
 
-class ClientConnection(StreamConnection):
+class Http2ClientConnection(StreamConnection):
     """The connection of a client: one request on a connection of TCP or TLS."""
 
     def __init__(

@@ -19,7 +19,7 @@ from h2.events import (
 from penstock_http.multiplex import _floods as floods
 from penstock_http.multiplex._frame_writer import FrameWriter
 from penstock_http.multiplex._protocol import Headers, Http2Protocol
-from penstock_http.multiplex._states import StreamState
+from penstock_http.multiplex._states import Http2StreamState
 from penstock_http.multiplex._stream import Http2Stream
 from penstock_http.multiplex._streams import Streams
 
@@ -95,7 +95,7 @@ class EventHandler:
         stream = self._streams.get(stream_id)
         if stream is not None:
             stream.on_end()
-            if stream.state is StreamState.CLOSED:
+            if stream.state is Http2StreamState.CLOSED:
                 self._streams.forget(stream)
 
     def _receive_reset(self, event: StreamReset, now: float) -> None:

@@ -8,7 +8,7 @@ from enum import Enum, auto
 from typing import Final
 
 
-class StreamState(Enum):
+class Http2StreamState(Enum):
     """One stream."""
 
     OPEN = auto()
@@ -25,12 +25,12 @@ class StreamState(Enum):
     @property
     def can_send(self) -> bool:
         """Whether this side may send data."""
-        return self in {StreamState.OPEN, StreamState.RECEIVED_END}
+        return self in {Http2StreamState.OPEN, Http2StreamState.RECEIVED_END}
 
     @property
     def can_receive(self) -> bool:
         """Whether data may still come."""
-        return self in {StreamState.OPEN, StreamState.SENT_END}
+        return self in {Http2StreamState.OPEN, Http2StreamState.SENT_END}
 
 
 class Input(Enum):
@@ -41,25 +41,25 @@ class Input(Enum):
     BREAK = auto()
 
 
-TABLE: Final[dict[tuple[StreamState, Input], StreamState]] = {
-    (StreamState.OPEN, Input.SEND_END): StreamState.SENT_END,
-    (StreamState.OPEN, Input.RECEIVE_END): StreamState.RECEIVED_END,
-    (StreamState.OPEN, Input.BREAK): StreamState.BROKEN,
-    (StreamState.SENT_END, Input.RECEIVE_END): StreamState.CLOSED,
-    (StreamState.SENT_END, Input.BREAK): StreamState.BROKEN,
-    (StreamState.RECEIVED_END, Input.SEND_END): StreamState.CLOSED,
-    (StreamState.RECEIVED_END, Input.BREAK): StreamState.BROKEN,
+TABLE: Final[dict[tuple[Http2StreamState, Input], Http2StreamState]] = {
+    (Http2StreamState.OPEN, Input.SEND_END): Http2StreamState.SENT_END,
+    (Http2StreamState.OPEN, Input.RECEIVE_END): Http2StreamState.RECEIVED_END,
+    (Http2StreamState.OPEN, Input.BREAK): Http2StreamState.BROKEN,
+    (Http2StreamState.SENT_END, Input.RECEIVE_END): Http2StreamState.CLOSED,
+    (Http2StreamState.SENT_END, Input.BREAK): Http2StreamState.BROKEN,
+    (Http2StreamState.RECEIVED_END, Input.SEND_END): Http2StreamState.CLOSED,
+    (Http2StreamState.RECEIVED_END, Input.BREAK): Http2StreamState.BROKEN,
     # A server may reset a stream after its end, to say that it wants no more of the request (RFC
     # 9113, 8.1).
-    (StreamState.CLOSED, Input.BREAK): StreamState.CLOSED,
-    (StreamState.BROKEN, Input.BREAK): StreamState.BROKEN,
+    (Http2StreamState.CLOSED, Input.BREAK): Http2StreamState.CLOSED,
+    (Http2StreamState.BROKEN, Input.BREAK): Http2StreamState.BROKEN,
 }
 """A pair that is missing is a fault of this side:
 h2 refuses a frame of the peer that would be one.
 """
 
 
-def move(state: StreamState, happened: Input) -> StreamState:
+def move(state: Http2StreamState, happened: Input) -> Http2StreamState:
     """Return the state after `happened`."""
     try:
         return TABLE[state, happened]

@@ -8,7 +8,7 @@ from typing import Final
 import trio
 
 from penstock_http.multiplex._protocol import Headers
-from penstock_http.multiplex._states import Input, StreamState, move
+from penstock_http.multiplex._states import Http2StreamState, Input, move
 
 ENDED: Final = "the stream has ended; nothing can be sent on it"
 
@@ -72,7 +72,7 @@ class Http2Stream:
 
     def __init__(self, stream_id: int) -> None:
         self.id: int = stream_id
-        self.state: StreamState = StreamState.OPEN
+        self.state: Http2StreamState = Http2StreamState.OPEN
         self.words: str = ""
         """Why the stream is broken, for people."""
         self.pending: PendingSend | None = None
@@ -119,7 +119,7 @@ class Http2Stream:
         """Note a reset of either side, or the loss of the connection. The first one counts.
         Bytes that have arrived can still be taken.
         """
-        if self.state not in {StreamState.CLOSED, StreamState.BROKEN}:
+        if self.state not in {Http2StreamState.CLOSED, Http2StreamState.BROKEN}:
             self.words = words
             if self.on_gone is not None:
                 self.on_gone()
@@ -164,7 +164,7 @@ class Http2Stream:
             self._buffer, self._whole = bytearray(self._whole), b""
         data = bytes(self._buffer[:most])
         del self._buffer[:most]
-        if not data and self.state is StreamState.BROKEN:
+        if not data and self.state is Http2StreamState.BROKEN:
             raise trio.BrokenResourceError(self.words)
         return data
 

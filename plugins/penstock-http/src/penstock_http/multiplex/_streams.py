@@ -21,7 +21,7 @@ from penstock.spi import Bytes
 from penstock_http.multiplex._frame_writer import FrameWriter
 from penstock_http.multiplex._protocol import Http2Protocol
 from penstock_http.multiplex._requests import HeaderPairs
-from penstock_http.multiplex._states import StreamState
+from penstock_http.multiplex._states import Http2StreamState
 from penstock_http.multiplex._stream import Http2Stream
 
 
@@ -154,7 +154,7 @@ class Streams:
 
     def _note_sent_end(self, stream: Http2Stream) -> None:
         stream.on_sent_end()
-        if stream.state is StreamState.CLOSED:
+        if stream.state is Http2StreamState.CLOSED:
             self.forget(stream)
 
     def _end_refused(self, stream: Http2Stream) -> None:

@@ -25,7 +25,7 @@ from penstock.spi import (
     open_tcp,
 )
 from penstock_http.multiplex._accepted import AcceptedConnection, Attendance
-from penstock_http.multiplex._connection import ClientConnection
+from penstock_http.multiplex._connection import Http2ClientConnection
 from penstock_http.multiplex._requests import Mount, request_headers, subprotocols_of
 from penstock_http.multiplex._settings import settings_of
 
@@ -71,7 +71,7 @@ class Http2Transport(RequestTransport):
         request = request_headers(
             scheme=scheme, host=_host_of(url), path=url.path or "/", subprotocol=subprotocol
         )
-        return ClientConnection(
+        return Http2ClientConnection(
             below,
             options,
             request=request,

@@ -50,7 +50,7 @@ def publish_dataframe(service: Offers, name: str, frame: Any, *, value_format: s
     limiter = trio.CapacityLimiter(MOST_JOBS)
 
     async def rows() -> AsyncIterator[list[bytes]]:
-        run, count = SparkRun(frame.sparkSession, lists_of(frame, value_format)), 0
+        run, count = SubscriberJobs(frame.sparkSession, lists_of(frame, value_format)), 0
         try:
             # abandon_on_cancel: the thread waits for Spark, which is then told to stop. The
             # abandoned call ends with that error.
@@ -69,7 +69,7 @@ def publish_dataframe(service: Offers, name: str, frame: Any, *, value_format: s
     service.publisher(name, batches=True)(rows)
 
 
-class SparkRun:
+class SubscriberJobs:
     """The jobs of one subscriber:
     Spark begins one for each partition, inside of a call of `next`.
     """

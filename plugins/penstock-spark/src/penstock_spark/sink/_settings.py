@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from penstock.api import UsageError
-from penstock_spark._client import CLIENT_OPTIONS, ClientSettings, refuse_secrets
+from penstock_spark._client import CLIENT_OPTIONS, ProcessSettings, refuse_secrets
 from penstock_spark._options import Option, choice, read_options, text
 
 EXACTLY_ONCE: Final = "exactlyOnce"
@@ -54,7 +54,7 @@ class SinkSettings(NamedTuple):
     value_format: str
     delivery: str | None
     write_id: str | None
-    client: ClientSettings
+    client: ProcessSettings
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SinkSettings":
@@ -80,7 +80,7 @@ class SinkSettings(NamedTuple):
             value_format=values["valueFormat"],
             delivery=values["delivery"],
             write_id=values["writeId"],
-            client=ClientSettings.of(values),
+            client=ProcessSettings.of(values),
         )
 
 

@@ -12,7 +12,7 @@ Rules of this file:
 
 from penstock.api import UsageError
 from penstock_spark.source._offsets import Offset, Range
-from penstock_spark.source._publisher import Publisher
+from penstock_spark.source._publisher import QueryServer
 from penstock_spark.source._settings import SourceSettings
 
 
@@ -21,10 +21,10 @@ class CountedPlan:
     (`delivery=atMostOnce`): a batch has a number of elements.
     """
 
-    def __init__(self, settings: SourceSettings, publisher: Publisher | None = None) -> None:
+    def __init__(self, settings: SourceSettings, publisher: QueryServer | None = None) -> None:
         self._settings = settings
         self._publisher = (
-            Publisher(settings.uri, settings.client) if publisher is None else publisher
+            QueryServer(settings.uri, settings.client) if publisher is None else publisher
         )
         self._is_checked = False
         self._most = max(1, (settings.max_elements or 1) // len(settings.streams))

@@ -58,7 +58,7 @@ class Decoded(NamedTuple):
     rows: Sequence[int] | None = None
 
 
-class Decoder(Protocol):
+class ColumnDecoder(Protocol):
     """Makes columns of elements. The row of an element that cannot be decoded has nulls."""
 
     def decode(self, elements: Sequence[bytes]) -> Decoded:
@@ -175,7 +175,9 @@ class ArrowDecoder:
         return table if is_exact else table.cast(self._schema)
 
 
-def decoder_of(value_format: str, fields: Sequence[pa.Field], message_type: str | None) -> Decoder:
+def decoder_of(
+    value_format: str, fields: Sequence[pa.Field], message_type: str | None
+) -> ColumnDecoder:
     """Return the decoder of a format.
     Raises UsageError if the format needs a plugin, or a class, that is missing.
     """

@@ -28,7 +28,7 @@ from penstock_spark.source._offsets import (
     share,
     share_bytes,
 )
-from penstock_spark.source._publisher import Publisher
+from penstock_spark.source._publisher import QueryServer
 from penstock_spark.source._settings import EARLIEST, LATEST, SourceSettings
 
 _log: Final = logging.getLogger("penstock.spark")
@@ -42,12 +42,12 @@ class Plan:
     def __init__(
         self,
         settings: SourceSettings,
-        publisher: Publisher | None = None,
+        publisher: QueryServer | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._settings = settings
         self._publisher = (
-            Publisher(settings.uri, settings.client, settings.subscription)
+            QueryServer(settings.uri, settings.client, settings.subscription)
             if publisher is None
             else publisher
         )

@@ -26,8 +26,8 @@ from penstock.api import (
     shown,
 )
 from penstock.blocking import Peer
-from penstock_spark._client import ClientSettings
-from penstock_spark._connection import Connection
+from penstock_spark._client import ProcessSettings
+from penstock_spark._connection import ServerConnection
 from penstock_spark.source._names import positions_name, range_name
 from penstock_spark.source._offsets import Facts, Key
 
@@ -47,14 +47,14 @@ def digest_of(element: bytes) -> str:
     return hashlib.sha256(element).hexdigest()[:16]
 
 
-class Publisher:
+class QueryServer:
     """The server of a query, as the driver asks it."""
 
-    def __init__(self, uri: str, client: ClientSettings, subscription: str | None = None) -> None:
+    def __init__(self, uri: str, client: ProcessSettings, subscription: str | None = None) -> None:
         self._uri = uri
         self._client = client
         self._subscription = subscription
-        self._connection = Connection(client)
+        self._connection = ServerConnection(client)
         self._turn = 0
 
     @property

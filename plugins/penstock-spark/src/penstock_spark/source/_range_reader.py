@@ -31,12 +31,12 @@ from penstock.api import (
     StreamTimeout,
 )
 from penstock.blocking import Peer
-from penstock_spark._connection import Connection
+from penstock_spark._connection import ServerConnection
 from penstock_spark.source._columns import required_of
 from penstock_spark.source._decode import Decoded, decoder_of
 from penstock_spark.source._names import range_name
 from penstock_spark.source._offsets import Range
-from penstock_spark.source._publisher import Publisher, digest_of
+from penstock_spark.source._publisher import QueryServer, digest_of
 from penstock_spark.source._runs import Runs
 from penstock_spark.source._settings import SourceSettings
 
@@ -166,7 +166,7 @@ class Task(NamedTuple):
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches of all ranges, one range after the other, over one connection."""
-        connection = Connection(self.settings.client)
+        connection = ServerConnection(self.settings.client)
         try:
             for part in self.parts:
                 yield from RangeReader(
@@ -183,7 +183,7 @@ class RangeReader(NamedTuple):
     schema: pa.Schema
     part: Range
     addresses: tuple[str, ...]
-    connection: Connection
+    connection: ServerConnection
 
     def read(self) -> Iterator[pa.RecordBatch]:
         """Yield the batches of the range.
@@ -297,7 +297,7 @@ class RangeReader(NamedTuple):
         """Return where the range goes on. Since the batch was planned the publisher may have
         dropped elements, or have begun anew.
         """
-        publisher = Publisher(self.settings.uri, self.settings.client, self.settings.subscription)
+        publisher = QueryServer(self.settings.uri, self.settings.client, self.settings.subscription)
         try:
             facts = publisher.facts([self.part.stream]).get((self.part.stream, self.part.partition))
         finally:

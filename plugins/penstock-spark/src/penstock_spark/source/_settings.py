@@ -5,7 +5,7 @@ from collections.abc import Mapping
 from typing import Any, Final, NamedTuple
 
 from penstock.api import UsageError
-from penstock_spark._client import CLIENT_OPTIONS, ClientSettings, refuse_secrets
+from penstock_spark._client import CLIENT_OPTIONS, ProcessSettings, refuse_secrets
 from penstock_spark._options import (
     Option,
     boolean,
@@ -183,7 +183,7 @@ class SourceSettings(NamedTuple):
     window: int
     long_poll: float
     at_most_once: bool
-    client: ClientSettings
+    client: ProcessSettings
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SourceSettings":
@@ -223,7 +223,7 @@ class SourceSettings(NamedTuple):
             window=values["demandWindow"],
             long_poll=values["longPollMs"],
             at_most_once=values["delivery"] == AT_MOST_ONCE,
-            client=ClientSettings.of(values),
+            client=ProcessSettings.of(values),
         )
         settings._check()
         return settings
