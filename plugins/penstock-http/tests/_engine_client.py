@@ -30,8 +30,12 @@ class Client:
         self.publisher = ManualPublisher()
         self.released: list[float] = []
 
-    def subscribe(self, demand: int | None = None, **headers: str) -> str:
-        """Subscribe, and return the path of the subscription."""
+    def subscribe(
+        self, demand: int | None = None, *, is_polled: bool = True, **headers: str
+    ) -> str:
+        """Subscribe, and return the path of the subscription. It was polled, unless the test is
+        about the time before that.
+        """
         query = "" if demand is None else f"?request={demand}"
         asked = self.engine.receive(request(f"/p/numbers{query}", **headers), self.now)
         assert isinstance(asked, Subscribe)
@@ -40,6 +44,8 @@ class Client:
             asked, request("/p/numbers", **headers), None, lambda: self.released.append(self.now)
         )
         assert created.status == 201
+        if is_polled:
+            asked.subscription.note_poll()
         return "/" + dict(created.headers)["Location"].removeprefix("../")
 
     def send(self, path: str, method: str = "PUT", **headers: str) -> Exchange:

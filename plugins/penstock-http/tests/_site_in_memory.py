@@ -11,7 +11,7 @@ from penstock_http._site import Site
 from penstock_http._transport import HttpTransport, SiteConnection
 from penstock_http.multiplex import Mount, subprotocols_of
 
-from penstock import Limits, PublicError, Service, serve
+from penstock import Limits, PublicError, Server, Service, serve
 from penstock.spi import (
     ByteConnection,
     Connection,
@@ -164,6 +164,8 @@ def service() -> Service:
 class World:
     """A server, and connections to it."""
 
+    server: Server
+
     def __init__(self, plugin: Plugin, told: list[Exception]) -> None:
         self.plugin = plugin
         self.told = told
@@ -207,7 +209,7 @@ async def world(
             limits=limits,
             options=options,
             on_violation=told.append,
-        ):
+        ) as made.server:
             yield made, nursery
         for client in made.clients:
             await client.abort()

@@ -70,7 +70,9 @@ def test_a_failure_comes_behind_the_elements_and_is_repeated() -> None:
 
 
 def test_demand_bounds_what_is_sent_and_what_the_publisher_is_asked_for() -> None:
-    """Demand comes with the subscribe, with polls, and alone, as a segment or as an argument."""
+    """Demand comes with the subscribe, with polls, and alone, as a segment or as an argument. The
+    publisher is asked for one element until a size is known.
+    """
     client = Client()
     path = client.subscribe()
     assert client.publisher.requested == 0
@@ -79,8 +81,10 @@ def test_demand_bounds_what_is_sent_and_what_the_publisher_is_asked_for() -> Non
         more = client.send(f"{path}{query}")
         assert isinstance(more, Response)
         assert (more.status, more.body) == (200, b"")
+    assert client.publisher.requested == 1
+    client.emit(b"1")
     assert client.publisher.requested == 3
-    client.emit(b"1", b"2", b"3")
+    client.emit(b"2", b"3")
     assert elements_of(client.answer(path)) == [b"1", b"2", b"3"]
 
 
@@ -267,7 +271,23 @@ def test_a_position_that_cannot_be_ends_the_stream(position: str, status: int) -
     assert client.publisher.cancelled
 
 
-def test_a_client_that_never_polls_makes_the_server_keep_little() -> None:
+def test_a_client_that_never_polls_makes_the_server_keep_nothing() -> None:
+    """Whatever it requests, and however often: its publisher is asked for nothing. A poll asks for
+    one element, whose size is not known.
+    """
+    client = Client()
+    path = client.subscribe(1000, is_polled=False)
+    for _ in range(3):
+        client.send(f"{path}/requestMore=1000")
+    assert client.publisher.requested == 0
+    poll = client.send(path)
+    assert isinstance(poll, Poll)
+    assert client.publisher.requested == 0
+    poll.begin(lambda: None)
+    assert client.publisher.requested == 1
+
+
+def test_a_client_that_polls_once_makes_the_server_keep_little() -> None:
     """Whatever it requests: a bounded number of elements, and of bytes if they are large."""
     client = Client(max_elements=100, max_bytes=10_000)
     client.subscribe(UNBOUNDED)
@@ -292,8 +312,9 @@ def test_a_batch_has_a_bounded_size() -> None:
     """One element is sent whole, however long it is."""
     client = Client(max_elements=10, max_bytes=100)
     path = client.subscribe(100)
+    client.emit(b"x")
     client.emit(*[b"x" * 30] * 8)
-    assert len(elements_of(client.answer(path))) == 3
+    assert len(elements_of(client.answer(path))) == 4
     long = Client(max_bytes=100)
     path = long.subscribe(1)
     long.emit(b"x" * 1000)

@@ -442,13 +442,20 @@ async def test_the_access_log_has_no_secret(
 
 
 async def test_a_client_that_subscribes_and_goes_costs_little(autojump_clock: Clock) -> None:
-    """Its streams are bounded in number, and end after a minute without a request."""
+    """Its streams are bounded in number, and end after a minute without a request. The oldest that
+    was not polled gives way to a newer one; one that was polled does not.
+    """
     async with world(limits=Limits(max_subscriptions=20)) as (server, nursery):
         client = await server.connect(nursery)
-        statuses = [
-            (await client.ask("PUT /p/large?request=9223372036854775807")).status for _ in range(30)
-        ]
-        assert statuses == [201] * 20 + [429] * 10
+        first = await server.subscribe(client, "large", 1)
+        paths = [await server.subscribe(client, "large", 9223372036854775807) for _ in range(29)]
+        lost = await client.ask(f"PUT {first}")
+        assert (lost.status, lost.headers["x-rsio-error"]) == (503, "true")
+        assert b"another client needed the place" in lost.body
+        for path in paths[-20:]:
+            assert (await client.ask(f"PUT {path}", "Prefer: wait=0")).status == 204
+        refused = [await client.ask("PUT /p/large") for _ in range(2)]
+        assert [answer.status for answer in refused] == [429, 429]
         await trio.sleep(61)
         assert len(server.site.engine) == 0
         client = await server.connect(nursery)
@@ -469,6 +476,8 @@ async def test_elements_of_streams_that_have_ended_are_bounded(autojump_clock: C
             created = await client.ask("PUT /p/finite?request=8")
             statuses.append(created.status)
             paths.append("/" + created.headers.get("location", "").replace("../", ""))
+            if created.status == 201:
+                await client.ask(f"PUT {paths[-1]}", "Prefer: wait=0")
             await trio.testing.wait_all_tasks_blocked()
         assert statuses == [201] * 20 + [429] * 5
         kept = sum(

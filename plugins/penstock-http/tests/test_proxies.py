@@ -1,5 +1,6 @@
 """Proxies of the server: which of them are believed, and how they name their clients."""
 
+import re
 from ipaddress import ip_address
 
 import pytest
@@ -180,11 +181,18 @@ async def test_a_connection_without_a_header_is_refused(header: bytes) -> None:
 
 
 async def _status(url: str, *headers: str, before: bytes = b"") -> bytes:
+    """Return the status of a subscribe. The stream is polled: one that was not gives way."""
     host, _, port = url.removeprefix("http://").rpartition(":")
+    more = "\r\n".join([f"Host: {host}", *headers, "", ""])
     async with await trio.open_tcp_stream(host, int(port)) as stream:
-        head = "\r\n".join(["PUT /p/slow/99?request=1 HTTP/1.1", f"Host: {host}", *headers, "", ""])
-        await stream.send_all(before + head.encode())
-        return bytes(await stream.receive_some())[9:12]
+        await stream.send_all(before + f"PUT /p/slow/99?request=1 HTTP/1.1\r\n{more}".encode())
+        created = bytes(await stream.receive_some())
+        found = re.search(rb"Location: ../../(\S+)", created)
+        if found:
+            poll = f"PUT /{found[1].decode()} HTTP/1.1\r\nPrefer: wait=0\r\n{more}"
+            await stream.send_all(poll.encode())
+            assert bytes(await stream.receive_some()).startswith(b"HTTP/1.1 204 ")
+        return created[9:12]
 
 
 async def test_users_behind_one_proxy_have_places_of_their_own() -> None:

@@ -34,6 +34,28 @@ class HostedSubscription(Subscription):
         """
 
 
+class Reservation(ABC):
+    """The place and the bytes that a server holds for a client beyond the end of a stream. Made by
+    `ConnectionHost.reserve`.
+    """
+
+    @abstractmethod
+    def note_asked(self) -> None:
+        """Note that the client has asked for elements. Until then the reservation gives way if
+        others need its place. The method may be called again.
+        """
+
+    @abstractmethod
+    def note_taken(self) -> None:
+        """Note that the client has taken an element. Until then the reservation goes first if the
+        memory is full. The method may be called again.
+        """
+
+    @abstractmethod
+    def end(self) -> None:
+        """Free the place. The method may be called again."""
+
+
 class ConnectionHost(ABC):
     """The server of one attended connection. `RequestTransport.serve_connection` gets it."""
 
@@ -109,21 +131,23 @@ class ConnectionHost(ABC):
         has `on_next_many`, and collects whenever it looks at what has come.
 
         Raises NotAvailable if `peer` may not open a publisher of that name, or none exists,
-        LimitExceeded if `peer` has as many streams as `Limits.max_subscriptions`, and
-        PublisherFailed if the publisher cannot be made. Then nothing was signalled.
+        LimitExceeded if `peer` has as many streams as `Limits.max_subscriptions`, or all clients
+        together as many as `Limits.max_connections`, and PublisherFailed if the publisher cannot be
+        made. Then nothing was signalled.
         """
 
     @abstractmethod
     def reserve(
-        self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]
-    ) -> Callable[[], None]:
+        self, peer: PeerIdentity, held: Callable[[], int], on_cut: Callable[[str], None]
+    ) -> Reservation:
         """Count what a client makes the server hold beyond the end of a stream, such as elements
         that it has not fetched yet.
 
         It takes a place of the client beside those of its streams, and the bytes that `held`
-        returns count against `Limits.memory_budget`. `on_full` is called if they have to go; `held`
-        must return less then. Returns the function that ends the reservation. Raises LimitExceeded
-        as `open` does.
+        returns count against `Limits.memory_budget`. `on_cut` is called, with a text for the
+        client, if the memory is full or if others need the place: `held` must return less then, and
+        the stream must be cancelled. If no place is free, the oldest reservation gives way whose
+        client has asked for nothing. Raises LimitExceeded as `open` does.
         """
 
     @abstractmethod

@@ -2,7 +2,12 @@
 imports this file at their first use.
 """
 
-from penstock.spi._connection_host import ConnectionHost, HostedSubscription, RequestTransport
+from penstock.spi._connection_host import (
+    ConnectionHost,
+    HostedSubscription,
+    RequestTransport,
+    Reservation,
+)
 from penstock.spi._socket_connection import SocketConnection
 from penstock.spi._socket_listener import SocketListener
 from penstock.spi._tcp_sockets import listen_tcp, open_tcp
@@ -26,6 +31,7 @@ __all__ = [
     "Listener",
     "MessageConnection",
     "RequestTransport",
+    "Reservation",
     "SocketConnection",
     "SocketListener",
     "TlsConnection",

@@ -9,6 +9,8 @@ class Holder:
     def __init__(self) -> None:
         self.closed: list[tuple[int, int]] = []
 
+    goes_first = False
+
     def held(self) -> int:
         return 0 if self.closed else 100
 

@@ -23,8 +23,9 @@ HELLO = bytes.fromhex("010000")
 class Fake:
     """A connection that holds the bytes that a test gives it, and none after it was closed."""
 
-    def __init__(self, budget: MemoryBudget, size: int = 0) -> None:
+    def __init__(self, budget: MemoryBudget, size: int = 0, *, goes_first: bool = False) -> None:
         self.size = size
+        self.goes_first = goes_first
         self.asked = 0
         self.cuts = 0
         budget.add(self)
@@ -48,6 +49,18 @@ def test_at_four_fifths_the_largest_is_closed() -> None:
     small.size += 1
     budget.measure()
     assert (large.cuts, small.cuts) == (1, 0)
+
+
+def test_those_that_have_taken_nothing_are_closed_first() -> None:
+    """Before a larger one that has, and only those with more than an equal share."""
+    budget = MemoryBudget(1000)
+    honest, small = Fake(budget, 450), Fake(budget, 10, goes_first=True)
+    asking = [Fake(budget, size, goes_first=True) for size in (205, 210)]
+    budget.measure()
+    assert [each.cuts for each in (honest, small, *asking)] == [0, 0, 0, 1]
+    small.size = 500
+    budget.measure()
+    assert [each.cuts for each in (honest, small, *asking)] == [0, 1, 0, 1]
 
 
 def test_the_largest_connections_are_closed_until_it_is_enough() -> None:

@@ -325,10 +325,13 @@ async def test_the_host_tells_the_limits_and_the_address_of_its_server(
             False,
         )
         host.recognise()
-        end = host.reserve(client.peer, lambda: 0, lambda: None)
+        cut: list[str] = []
+        reservation = host.reserve(client.peer, lambda: 0, cut.append)
+        reservation.note_asked()
         with pytest.raises(LimitExceeded):
-            host.reserve(client.peer, lambda: 0, lambda: None)
-        end()
-        host.reserve(client.peer, lambda: 0, lambda: None)
+            host.reserve(client.peer, lambda: 0, cut.append)
+        reservation.end()
+        host.reserve(client.peer, lambda: 0, cut.append)
+        assert cut == []
         assert await host.authenticate("", b"", client.peer) is client.peer
         await client.aclose()

@@ -19,6 +19,7 @@ from penstock.spi import (
     ConnectionOpened,
     HostedSubscription,
     PeerIdentity,
+    Reservation,
     StreamEnded,
     StreamOpened,
     build_registry,
@@ -109,6 +110,18 @@ class Fixture:
             collects=isinstance(subscriber, Collecting),
         )
         return subscriber
+
+    def reserve(
+        self,
+        held: Callable[[], int] = lambda: 0,
+        on_cut: Callable[[str], None] = lambda _: None,
+        peer: PeerIdentity = STRANGER,
+    ) -> Reservation:
+        return self.streams.reserve(peer, held, on_cut, address="knock://test")
+
+
+def client(number: int) -> PeerIdentity:
+    return PeerIdentity(address="a", host=f"192.0.2.{number}")
 
 
 async def test_a_client_has_a_bounded_number_of_streams(
@@ -230,30 +243,84 @@ async def test_what_outlives_its_stream_is_counted(autojump_clock: trio.testing.
         fixture = Fixture(nursery, memory_budget=100_000, max_subscriptions=2)
         sizes, gone = {"large": 60_000, "small": 1_000}, list[str]()
 
-        def reserve(name: str) -> Callable[[], None]:
-            def on_full() -> None:
+        def reserve(name: str) -> Reservation:
+            def on_cut(why: str) -> None:
                 gone.append(name)
+                assert why == "the memory of the server is full"
                 sizes[name] = 0
 
-            return fixture.streams.reserve(STRANGER, lambda: sizes[name], on_full)
+            made = fixture.reserve(lambda: sizes[name], on_cut)
+            made.note_asked()
+            return made
 
-        end_small = reserve("small")
+        small = reserve("small")
         reserve("large")
         with pytest.raises(LimitExceeded, match="2"):
             reserve("third")
+        assert fixture.streams.held() == fixture.budget.held() == 61_000
         fixture.budget.measure()
         assert gone == []
         sizes["large"] = 90_000
         fixture.budget.measure()
         assert gone == ["large"]
         for _ in range(2):
-            end_small()
+            small.end()
         sizes["small"] = 99_000
-        assert fixture.budget.held() == 0
+        assert fixture.streams.held() == fixture.budget.held() == 0
         reserve("small")
         with pytest.raises(LimitExceeded):
             reserve("third")
         nursery.cancel_scope.cancel()
+
+
+async def test_the_oldest_that_has_asked_for_nothing_gives_way(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Of the same client if that has too many, else of all. Those that have asked keep their place,
+    and then the newcomer is refused. Each of them is counted.
+    """
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, max_connections=4, max_subscriptions=2)
+        told: list[tuple[str, str | None]] = []
+        fixture.streams.on_refused = lambda reason, peer, _: told.append((reason, peer.host))
+        gone: list[tuple[int, str]] = []
+
+        def reserve(number: int, host: int) -> Reservation:
+            return fixture.reserve(on_cut=lambda why: gone.append((number, why)), peer=client(host))
+
+        gave_way = "another client needed the place: no element was asked for"
+        first, second = reserve(1, 1), reserve(2, 1)
+        third, fourth = reserve(3, 2), reserve(4, 3)
+        first.note_asked()
+        # This client has two: its own second one goes, and not the oldest of all.
+        fifth = reserve(5, 1)
+        assert gone == [(2, gave_way)]
+        # All four places are taken.
+        sixth = reserve(6, 4)
+        assert gone[1:] == [(3, gave_way)]
+        for each in (second, third, fourth, fifth, sixth):
+            each.note_asked()
+        with pytest.raises(LimitExceeded, match="all clients together") as refused:
+            reserve(7, 5)
+        assert refused.value.limit == "max_connections"
+        with pytest.raises(LimitExceeded, match="a client has") as refused:
+            reserve(8, 1)
+        assert refused.value.limit == "max_subscriptions"
+        assert len(gone) == 2
+        assert told == [
+            ("places:unasked", "192.0.2.1"),
+            ("places:unasked", "192.0.2.2"),
+            ("places:streams", "192.0.2.5"),
+            ("places:client", "192.0.2.1"),
+        ]
+        for each in (first, second, third, fourth, fifth, sixth):
+            each.end()
+        assert not any(vars(fixture.streams)[table] for table in TABLES)
+        nursery.cancel_scope.cancel()
+
+
+TABLES = ("_reservations", "_reserved", "_unasked", "_unasked_of")
+"""What the server keeps of reservations."""
 
 
 async def test_observers_see_a_stream_as_a_connection_of_its_own(

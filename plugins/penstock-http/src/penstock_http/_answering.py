@@ -12,7 +12,6 @@ import re
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Callable
 from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from functools import partial
 from typing import Any, Final
 
 import trio
@@ -25,7 +24,7 @@ from penstock_http._heads import Head
 from penstock_http._messages import Outcome, Request, Response, answer, refusal
 from penstock_http._pages import PATHS
 from penstock_http._site import Site
-from penstock_http._subscription import FULL
+from penstock_http._subscription import Ended
 
 PIECE: Final = 64 << 10
 """Bytes of an answer that are written at a time: each has its own deadline."""
@@ -177,23 +176,23 @@ class Answering:
     ) -> Response:
         if self._host.is_draining:
             return answer(503, ("Retry-After", "1"), text="the server shuts down")
-        subscription, release = subscribe.subscription, None
+        subscription, reservation = subscribe.subscription, None
         try:
             peer = await self._host.authenticate(*self._site.engine.credentials_of(request), peer)
             # The elements of a stream that has ended wait for the client, and must count too.
-            release = self._host.reserve(
-                peer, subscription.kept_bytes, partial(subscription.cancel, FULL)
+            reservation = subscription.reservation = self._host.reserve(
+                peer, subscription.kept_bytes, lambda why: subscription.cancel(Ended(503, why))
             )
             await self._host.open(
                 subscribe.name, peer, subscription, protocol="http", collects=True
             )
-            response = self._site.engine.opened(subscribe, request, peer.principal, release)
-            release = None
+            response = self._site.engine.opened(subscribe, request, peer.principal, reservation.end)
+            reservation = None
         except PenstockError as error:
             return refused(error)
         finally:
-            if release is not None:
-                release()
+            if reservation is not None:
+                reservation.end()
         self._site.watch(self._host)
         return response
 

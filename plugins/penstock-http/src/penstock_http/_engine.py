@@ -306,6 +306,11 @@ def refused(error: PenstockError) -> Response:
             ("WWW-Authenticate", "Basic"),
             text="credentials are needed, or were refused",
         )
+    if isinstance(error, LimitExceeded) and error.limit == "max_connections":
+        # No X-Rsio-Error: the client may try again.
+        return answer(
+            503, ("Retry-After", "5"), text="the server has as many streams as it may have"
+        )
     if isinstance(error, LimitExceeded):
         return answer(
             429, ERROR, ("Retry-After", "5"), text="this client has as many streams as it may have"

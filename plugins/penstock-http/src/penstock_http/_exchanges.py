@@ -57,6 +57,8 @@ class _Exchange:
         older, self._subscription.on_change = self._subscription.on_change, wake
         self._wake = wake
         self._is_current = True
+        if not self._subscription.is_polled:
+            self._subscription.note_poll()
         if older is not None:
             older()
 

@@ -9,8 +9,10 @@ Rules of this file:
   that the last answer has arrived, unless that answer was not written to its end, or its connection
   was reset.
 * Demand is counted in all, and not as a rest: an answer that is sent again uses up none.
-* No more is requested from the publisher than may be kept. So a client that requests much, and
-  polls never, costs a bounded amount.
+* Nothing is requested from the publisher before the client asks for elements: a poll, pushes,
+  events. A subscribe and a `requestMore` make the server hold no element.
+* No more is requested from the publisher than may be kept, and one element while no size is known.
+  So a client that requests much, and takes nothing, costs a bounded amount.
 * Most elements are not signalled: the stream of the server has them until `collect`, which each
   request calls before it looks.
 """
@@ -21,10 +23,7 @@ from typing import Final
 import attrs
 
 from penstock.api import Subscriber, Subscription, add_demand
-from penstock.spi import HostedSubscription
-
-FIRST: Final = 8
-"""Elements that are requested while no size is known."""
+from penstock.spi import HostedSubscription, Reservation
 
 ELEMENT_BYTES: Final = 64
 """What an element costs beside its bytes."""
@@ -47,7 +46,6 @@ class Ended:
 
 
 COMPLETED: Final = Ended(410)
-FULL: Final = Ended(503, "the memory of the server is full")
 CANCELLED: Final = Ended(404, "this subscription was cancelled")
 
 
@@ -101,6 +99,10 @@ class ClientSubscription(Subscriber[bytes]):
         self.ended: Ended | None = None
         self.used_at: float = now
         """When the client was last seen."""
+        self.is_polled: bool = False
+        """The client has asked for elements."""
+        self.reservation: Reservation | None = None
+        """The place and the memory of the server for this client."""
         self.on_change: Callable[[], None] | None = None
         """Called when there may be something to answer. Set while a request waits;
         another request takes its place.
@@ -109,6 +111,9 @@ class ClientSubscription(Subscriber[bytes]):
     # --- the subscriber
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
+        if self.ended is not None:
+            subscription.cancel()  # the server has taken the place back meanwhile
+            return
         self._upstream = subscription
         if isinstance(subscription, HostedSubscription):
             self._collecting = subscription
@@ -164,6 +169,13 @@ class ClientSubscription(Subscriber[bytes]):
     def is_full(self) -> bool:
         """Whether the publisher is asked for nothing because too much is kept."""
         return self._room() <= 0 and self.end >= self._asked
+
+    def note_poll(self) -> None:
+        """Note that the client asks for elements: from now on the publisher is asked."""
+        self.is_polled = True
+        if self.reservation is not None:
+            self.reservation.note_asked()
+        self._ask()
 
     def request(self, n: int, in_all: int | None) -> None:
         """Add `n` to the demand; or let it be `in_all`, if that is given:
@@ -288,13 +300,20 @@ class ClientSubscription(Subscriber[bytes]):
         if count > 0:
             self._bytes -= sum(map(len, self._kept[:count]))
             del self._kept[:count]
+            if not self.base and self.reservation is not None:
+                self.reservation.note_taken()
             self.base = position
             self.cursor = max(self.cursor, position)
 
     def _ask(self) -> None:
         upstream = self._upstream
         more = self.requested - self._asked
-        if more > 0 and upstream is not None and (wanted := min(more, self._room())) > 0:
+        if (
+            more > 0
+            and self.is_polled
+            and upstream is not None
+            and (wanted := min(more, self._room())) > 0
+        ):
             self._asked += wanted
             upstream.request(wanted)
 
@@ -304,7 +323,7 @@ class ClientSubscription(Subscriber[bytes]):
         end = self.base + kept
         under_way = self._asked - end
         if not end:
-            return FIRST - under_way
+            return 1 - under_way
         size = max(1, self._all_bytes // end)
         room = min(self._max_elements - kept, (self._max_bytes - self._bytes) // size)
         # One at least if nothing is kept:

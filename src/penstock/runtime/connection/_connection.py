@@ -115,6 +115,9 @@ class ConnectionTask:
     session, and a holder of shared memory.
     """
 
+    goes_first: bool = False
+    """When the memory is full, only its size counts."""
+
     # Set to the methods of the objects that act:
     # the session calls these for each message, and one call is enough.
     serve: Callable[[SendingStream], None]

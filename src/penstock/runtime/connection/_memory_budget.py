@@ -9,6 +9,7 @@ Rules of this file:
 * At 80 % of the budget the connection that holds most is closed, and the next, until all together
   hold less. No other threshold exists: no connection is refused, and none is read more slowly,
   because of another one.
+* One that has taken nothing (`goes_first`) is closed before all others.
 * Only a connection that holds more than an equal share is closed. Else one that was closed, and
   whose publishers take their time to stop, would cost all the small ones their connection.
 * Nothing is counted per element. The connections are asked when `slack` bytes have moved since the
@@ -80,11 +81,18 @@ class MemoryBudget:
         Return what is held then.
         """
         share = allowed / len(held)
-        # Largest first: the fewest connections are closed.
-        # Those that are closing already are left to their goodbye.
-        for holder in sorted(held.keys() - self._closed, key=held.__getitem__, reverse=True):
-            if total < allowed or held[holder] < share:
+        # Largest first: the fewest connections are closed. Before them those that have taken
+        # nothing: an honest reader must not be closed for a peer that only asks. Those that are
+        # closing already are left to their goodbye.
+        for holder in sorted(
+            held.keys() - self._closed,
+            key=lambda holder: (holder.goes_first, held[holder]),
+            reverse=True,
+        ):
+            if total < allowed:
                 break
+            if held[holder] < share:
+                continue
             self._closed.add(holder)
             holder.close_for_memory(held[holder], self.limit)
             # A closed session has dropped its buffers, but bytes in flight remain:

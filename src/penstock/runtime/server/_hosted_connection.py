@@ -35,6 +35,7 @@ from penstock.spi import (
     ConnectionHost,
     PeerIdentity,
     RequestTransport,
+    Reservation,
     ServerStatistics,
 )
 
@@ -150,9 +151,9 @@ class HostedConnection(ConnectionHost):
         )
 
     def reserve(
-        self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]
-    ) -> Callable[[], None]:
-        return self._streams.reserve(peer, held, on_full)
+        self, peer: PeerIdentity, held: Callable[[], int], on_cut: Callable[[str], None]
+    ) -> Reservation:
+        return self._streams.reserve(peer, held, on_cut, address=self.address)
 
     def start_soon(
         self, function: Callable[..., Awaitable[None]], /, *args: object, name: str

@@ -5,9 +5,11 @@ Rules of this file:
 
 * A client has at most `Limits.max_subscriptions` of them, and all clients together
   `Limits.max_connections`. A client is a principal, or else an origin.
+* A reservation whose client has asked for no element gives way to a newcomer, the oldest first.
 * A stream keeps its place until its publisher has stopped.
 * The bytes that a subscriber holds count against `Limits.memory_budget`.
-  The stream that holds most ends if that is used up.
+  The stream that holds most ends if that is used up; before it those whose clients have taken
+  nothing.
 * A stream may lend a batch to its publisher, which appends elements without a call. They count when
   the stream looks: `collect`, `on_reservation_used`, the next signal. Until then they are in
   `held()`.
@@ -17,7 +19,7 @@ Rules of this file:
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 import trio
 
@@ -42,6 +44,7 @@ from penstock.runtime.connection import (
     ConnectionSettings,
 )
 from penstock.runtime.server._origin import origin_of
+from penstock.runtime.server._refusals import PER_CLIENT, STREAMS, UNASKED
 from penstock.runtime.service import (
     CannotOpen,
     FactoryFailed,
@@ -52,11 +55,15 @@ from penstock.runtime.service import (
     UnfitPayload,
 )
 from penstock.session import OBJECT_BYTES, TASK_BYTES, longest_beside
-from penstock.spi import HostedSubscription, Outcome, PeerIdentity
+from penstock.spi import HostedSubscription, Outcome, PeerIdentity, Reservation
 
 STOPPED: Final = "the server shuts down"
 _BYTES: Final = {bytes}
 FULL: Final = "the memory of the server is full"
+GAVE_WAY: Final = "another client needed the place: no element was asked for"
+
+OnRefused: TypeAlias = Callable[[str, PeerIdentity, str], None]
+"""Called with the reason, the client, and the address of the server."""
 
 
 class HostedStreams:
@@ -69,6 +76,12 @@ class HostedStreams:
         # Those of each client; bounded as the streams are.
         self._reservations: Counter[Hashable] = Counter()
         self._streams: set[HostedStream] = set()
+        # Bounded as the streams are; the oldest is the first.
+        self._reserved: dict[_Reservation, None] = {}
+        self._unasked: dict[_Reservation, None] = {}
+        self._unasked_of: dict[Hashable, dict[_Reservation, None]] = {}
+        self.on_refused: OnRefused = _tell_nobody
+        """Called for each stream that is refused, and for each that gives way."""
         self.scope: Scope
         """Runs the publishers, and the tasks of transports. Set by `start`."""
         self.is_stopping: bool = False
@@ -114,7 +127,7 @@ class HostedStreams:
             if reason:
                 # In the words for a missing name: a client must not learn which names exist.
                 raise NotAvailable(NO_SUCH)
-            self._attach(name, peer, subscriber, protocol, events, collects=collects)
+            self._attach(name, peer, subscriber, protocol, events, address, collects=collects)
         except LimitExceeded as full:
             reason = str(full)
             raise
@@ -137,21 +150,65 @@ class HostedStreams:
                 )
 
     def reserve(
-        self, peer: PeerIdentity, held: Callable[[], int], on_full: Callable[[], None]
-    ) -> Callable[[], None]:
+        self,
+        peer: PeerIdentity,
+        held: Callable[[], int],
+        on_cut: Callable[[str], None],
+        *,
+        address: str,
+    ) -> Reservation:
         """Do what `ConnectionHost.reserve` says."""
-        limits = self.settings.limits
-        places = _ClientSlots(
-            self._reservations, _client_of(peer), limits.max_subscriptions, limits.max_connections
-        )
-        if not places.take():
-            raise _no_place(limits)
+        slots = self._slots_of(peer, self._reservations)
+        while reason := slots.lacks:
+            waiting = self._unasked_of.get(slots.client) if reason == PER_CLIENT else self._unasked
+            if not waiting:
+                raise self._refuse(reason, peer, address)
+            next(iter(waiting)).give_way()
+        slots.take()
         # Elements that wait for a client that polls outlive their stream: without this they counted
         # neither as places nor as bytes.
-        reservation = _Reservation(held, on_full, self.settings, places)
+        reservation = _Reservation(self, slots, held, on_cut, peer, address)
+        self._reserved[reservation] = None
+        self._unasked[reservation] = None
+        self._unasked_of.setdefault(slots.client, {})[reservation] = None
         if self.settings.budget is not None:
             self.settings.budget.add(reservation)
-        return reservation.end
+        return reservation
+
+    def held(self) -> int:
+        """Return the bytes that clients make the server hold beside their connections."""
+        return sum(stream.held() for stream in self._streams) + sum(
+            reservation.held() for reservation in self._reserved
+        )
+
+    def note_asked(self, reservation: "_Reservation") -> None:
+        """Let `reservation` give way no more."""
+        if reservation not in self._unasked:
+            return  # it was noted before
+        del self._unasked[reservation]
+        client = reservation.client
+        of_client = self._unasked_of[client]
+        del of_client[reservation]
+        if not of_client:
+            del self._unasked_of[client]
+
+    def forget_reservation(self, reservation: "_Reservation") -> None:
+        """Count `reservation` no more."""
+        self.note_asked(reservation)
+        self._reserved.pop(reservation, None)
+        if self.settings.budget is not None:
+            self.settings.budget.remove(reservation)
+
+    def _slots_of(self, peer: PeerIdentity, counts: Counter[Hashable]) -> "_ClientSlots":
+        limits = self.settings.limits
+        return _ClientSlots(
+            counts, _client_of(peer), limits.max_subscriptions, limits.max_connections
+        )
+
+    def _refuse(self, reason: str, peer: PeerIdentity, address: str) -> LimitExceeded:
+        """Count a refusal, and return its error."""
+        self.on_refused(reason, peer, address)
+        return _no_place(self.settings.limits, reason)
 
     async def _refusal(self, name: str, peer: PeerIdentity) -> str:
         """Return the reason, for the log of this side, for which `peer` may not have `name`;
@@ -180,14 +237,12 @@ class HostedStreams:
         subscriber: Subscriber[Any],
         protocol: str,
         events: ConnectionEvents,
+        address: str,
         *,
         collects: bool,
     ) -> None:
-        settings, limits = self.settings, self.settings.limits
-        client = _client_of(peer)
-        places = _ClientSlots(
-            self._counts, client, limits.max_subscriptions, limits.max_connections
-        )
+        settings = self.settings
+        slots = self._slots_of(peer, self._counts)
 
         def observe(pattern: str) -> OnEnd | None:
             # Called when the look-up has succeeded: a stream that is refused is not reported.
@@ -205,7 +260,7 @@ class HostedStreams:
         published = PublishedStreams(
             settings.service,
             settings.registry,
-            places=places,
+            places=slots,
             on_violation=settings.on_violation,
             observe=observe,
             authorized=True,
@@ -224,7 +279,7 @@ class HostedStreams:
         except NoSlot:
             # Nothing was reported as opened, so nothing is reported as closed.
             self.forget(None, hosted)
-            raise _no_place(limits) from None
+            raise self._refuse(slots.lacks, peer, address) from None
         except BaseException:
             self.forget(None, hosted)
             raise
@@ -238,6 +293,10 @@ class HostedStreams:
             events.report_closed("closed", None)
 
 
+def _tell_nobody(_reason: str, _peer: PeerIdentity, _address: str) -> None:
+    """Do nothing about a refusal."""
+
+
 def _too_much(held: int, budget: int) -> LimitExceeded:
     what = (
         f"its client made it hold {held:,} bytes, more than any other, and all together 80 % of "
@@ -246,7 +305,14 @@ def _too_much(held: int, budget: int) -> LimitExceeded:
     return LimitExceeded(f"a stream was cut: {what}", limit="memory_budget", value=budget)
 
 
-def _no_place(limits: Limits) -> LimitExceeded:
+def _no_place(limits: Limits, reason: str) -> LimitExceeded:
+    if reason == STREAMS:
+        return LimitExceeded(
+            f"all clients together have as many streams over requests as they may have "
+            f"({limits.max_connections:,})",
+            limit="max_connections",
+            value=limits.max_connections,
+        )
     most = limits.max_subscriptions
     return LimitExceeded(
         f"a client has as many streams as it may have ({most:,})",
@@ -294,28 +360,35 @@ def _report_end(
 class _ClientSlots(StreamSlots):
     """The places of one client, counted in the table of the server."""
 
-    __slots__ = ("_all", "_client", "_counts", "_most")
+    __slots__ = ("_all", "_counts", "_most", "client")
 
     def __init__(
         self, counts: Counter[Hashable], client: Hashable, most: int, most_in_all: int
     ) -> None:
         self._counts = counts
-        self._client = client
+        self.client: Hashable = client
         self._most = most
         self._all = most_in_all
 
-    def take(self) -> bool:
+    @property
+    def lacks(self) -> str:
+        """The reason for which no place is free; empty if one is."""
         # Both bounds: a client with many addresses gets no more than all clients together.
-        if self._counts[self._client] >= self._most or self._counts.total() >= self._all:
+        if self._counts[self.client] >= self._most:
+            return PER_CLIENT
+        return STREAMS if self._counts.total() >= self._all else ""
+
+    def take(self) -> bool:
+        if self.lacks:
             return False
-        self._counts[self._client] += 1
+        self._counts[self.client] += 1
         return True
 
     def free(self) -> None:
-        self._counts[self._client] -= 1
+        self._counts[self.client] -= 1
         # A table of every client that ever came would grow without bound.
-        if not self._counts[self._client]:
-            del self._counts[self._client]
+        if not self._counts[self.client]:
+            del self._counts[self.client]
 
     def keep(self, size: int, /) -> None:
         """Do nothing: the place is taken already."""
@@ -327,36 +400,60 @@ class _ClientSlots(StreamSlots):
         """Do nothing: only a place that becomes free matters here."""
 
 
-class _Reservation:
+class _Reservation(Reservation):
     """Bytes that a client makes the server hold beyond the end of a stream. A `MemoryHolder`."""
 
-    __slots__ = ("_budget", "_on_full", "_places", "_report", "held")
+    __slots__ = (
+        "_address",
+        "_on_cut",
+        "_owner",
+        "_peer",
+        "_slots",
+        "client",
+        "goes_first",
+        "held",
+    )
 
     def __init__(
         self,
+        owner: HostedStreams,
+        slots: "_ClientSlots",
         held: Callable[[], int],
-        on_full: Callable[[], None],
-        settings: ConnectionSettings,
-        places: "_ClientSlots",
+        on_cut: Callable[[str], None],
+        peer: PeerIdentity,
+        address: str,
     ) -> None:
+        self._owner = owner
+        self._slots: _ClientSlots | None = slots
+        self._on_cut = on_cut
+        self._peer = peer
+        self._address = address
+        self.client: Hashable = slots.client
         self.held: Callable[[], int] = held
-        self._on_full = on_full
-        self._budget = settings.budget
-        self._report = settings.on_violation
-        self._places: _ClientSlots | None = places
+        self.goes_first: bool = True
+
+    def note_asked(self) -> None:
+        self._owner.note_asked(self)
+
+    def note_taken(self) -> None:
+        self.goes_first = False
 
     def end(self) -> None:
-        """Free the place. It may be called again."""
-        places, self._places = self._places, None
-        if places is not None:
-            places.free()
-            if self._budget is not None:
-                self._budget.remove(self)
+        slots, self._slots = self._slots, None
+        if slots is not None:
+            slots.free()
+            self._owner.forget_reservation(self)
+
+    def give_way(self) -> None:
+        """End: another client needs the place."""
+        self._owner.on_refused(UNASKED, self._peer, self._address)
+        self._on_cut(GAVE_WAY)
+        self.end()
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """Let the bytes go."""
-        report(self._report, _too_much(held, budget))
-        self._on_full()
+        report(self._owner.settings.on_violation, _too_much(held, budget))
+        self._on_cut(FULL)
 
 
 class _Batch:
@@ -377,6 +474,8 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
     """One stream: it checks the elements, counts their bytes, and can be ended by the server.
     A `MemoryHolder`, and a `BatchingSubscriber`.
     """
+
+    goes_first: bool = False  # what a client has not taken is in its reservation
 
     __slots__ = (
         "_batch",

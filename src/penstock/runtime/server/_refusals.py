@@ -4,7 +4,7 @@ counted by its reason, told to observers, and logged at a bounded rate.
 Rules of this file:
 
 * A refusal is a connection that the server ended before both hellos were exchanged. A client that
-  left by itself was not refused.
+  left by itself was not refused. A stream over requests, as in HTTP, counts as a connection.
 * The reason is a token of a fixed list.
   The words of a peer or of a setup function never become the key of a table.
 * If a limit was reached, the line is a warning: only a person can decide whether to raise it. The
@@ -26,6 +26,9 @@ from penstock.spi import ConnectionRefused, Events, PeerIdentity
 BEFORE_HELLO: Final = "places:silent"
 FILES: Final = "places:files"
 HANDSHAKE: Final = "handshake"
+UNASKED: Final = "places:unasked"
+STREAMS: Final = "places:streams"
+PER_CLIENT: Final = "places:client"
 
 _AT_THE_DOOR: Final = {
     CONNECTIONS: (
@@ -42,6 +45,18 @@ _AT_THE_DOOR: Final = {
     ),
     FILES: "it was the oldest connection without a hello when the process had no file left",
     HANDSHAKE: "the handshake of the transport failed or took too long (TLS, mostly)",
+    UNASKED: (
+        "it was the oldest stream over requests whose client had asked for no element, and others "
+        "needed its place (Limits.max_connections, Limits.max_subscriptions)"
+    ),
+    STREAMS: (
+        "all places for streams over requests are taken by clients that ask for elements "
+        "(Limits.max_connections)"
+    ),
+    PER_CLIENT: (
+        "its principal, address or IPv6 network has as many streams over requests as it may have "
+        "(Limits.max_subscriptions)"
+    ),
 }
 """Reasons that no dialect gives, with their meaning for the operator of this side."""
 

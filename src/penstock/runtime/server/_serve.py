@@ -301,6 +301,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         admission.on_cut = lambda place, reason: self._refusals.add(
             reason, place.peer, place.address
         )
+        self._streams.on_refused = self._refusals.add
         self._failures = AcceptFailures(settings.on_violation)
         self._refused_clients = RefusedClients(settings.on_violation, settings.registry)
 
@@ -332,6 +333,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         return self._connections.take(
             handshaking=self._admission.handshaking,
             refused=self._refusals.counts,
+            hosted=self._streams.held(),
             publishers=self._settings.publishers,
         )
 
