@@ -144,7 +144,7 @@ def test_as_many_streams_as_a_connection_has_are_announced_at_once() -> None:
     cost the subscriber no token.
     """
     pair = Pair(
-        limits=limits_with(outbound_control_count=10, control_burst=10, control_rate=1),
+        limits=limits_with(outbound_control_count=10, controls=10, per_second=1),
         extensions=[Content()],
     )
     pair.server.publishers["s"] = ScriptedPublisher()
@@ -159,7 +159,7 @@ def test_as_many_streams_as_a_connection_has_are_announced_at_once() -> None:
 
 def test_a_flood_of_announcements_for_a_cancelled_stream_ends_the_connection() -> None:
     """One has crossed the cancel. The rest has the rate of messages that need an answer."""
-    raw, subscriber = client(control_burst=10, control_rate=1)
+    raw, subscriber = client(controls=10, per_second=1)
     subscriber.cancel()
     for _ in range(20):
         raw.send(content())

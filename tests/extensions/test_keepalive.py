@@ -78,7 +78,7 @@ def test_a_ping_in_time_resets_the_count_of_early_pings() -> None:
 
 def test_an_early_ping_spends_the_budget_for_oddities() -> None:
     """So a peer cannot send early pings without end, even if timely pings reset the count."""
-    raw = _with_keepalive(glitch_burst=1, glitch_rate=0.001, keepalive_strikes=100)
+    raw = _with_keepalive(glitches=1, keepalive_strikes=100)
     _ping_at(raw, 0.0, 1.0)
     raw.receive()
     _ping_at(raw, 2.0)

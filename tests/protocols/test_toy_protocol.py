@@ -553,7 +553,7 @@ def test_a_peer_without_a_hello_in_time_gets_a_goodbye() -> None:
 
 def test_keepalives_count_as_control_messages() -> None:
     """More of them than the limit end the connection."""
-    raw = RawToy(limits=limits_with(control_burst=5)).handshake()
+    raw = RawToy(limits=limits_with(controls=5)).handshake()
     for _ in range(6):
         raw.send(frame(KEEPALIVE, 0, b"\1"))
     assert raw.receive()[-1] == ("F", 0, b"\0\0\1\2limit:control")

@@ -245,7 +245,22 @@ class RawPeer:
         return last.reason
 
 
-def limits_with(**changes: Any) -> Limits:
+def limits_with(
+    *,
+    glitches: float | None = None,
+    controls: float | None = None,
+    churn: float | None = None,
+    per_second: float = 1e-9,
+    **changes: Any,
+) -> Limits:
+    """The limits of a test: `LIMITS` with changes.
+
+    `glitches`, `controls` and `churn` are budgets that a peer may use up. Nothing is added to them
+    while the test runs, unless it says how much `per_second`.
+    """
+    for name, burst in (("glitch", glitches), ("control", controls), ("churn", churn)):
+        if burst is not None:
+            changes |= {f"{name}_burst": burst, f"{name}_rate": per_second}
     return replace(LIMITS, **changes)
 
 

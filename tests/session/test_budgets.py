@@ -186,7 +186,7 @@ def test_two_cancels_for_each_stream_may_cross_its_end() -> None:
 
 def test_a_subscriber_may_request_single_elements_at_any_rate() -> None:
     """200 requests for one element each meet no rate, because each element pays for its request."""
-    raw, source = _subscribed(control_burst=10, control_rate=1e-9)
+    raw, source = _subscribed(controls=10)
     for _ in range(200):
         raw.send(rsio.Request(subscriber=1, demand=1))
         source.emit(b"a")
@@ -198,7 +198,7 @@ def test_requests_that_cross_the_end_of_their_stream_are_paid_by_its_elements() 
     """A subscriber requests each of 500 elements by itself.
     The publisher has completed before it reads those requests.
     """
-    raw, source = _subscribed(1, control_burst=1, control_rate=1e-9)
+    raw, source = _subscribed(1, controls=1)
     raw.send(rsio.Request(subscriber=1, demand=500))
     source.emit(*[b"a"] * 500)
     source.complete()
@@ -209,11 +209,7 @@ def test_requests_that_cross_the_end_of_their_stream_are_paid_by_its_elements() 
 
 def test_short_streams_may_come_at_any_rate() -> None:
     """Each stream completes, and a request and a cancel for it cross its end."""
-    raw = RawPeer(
-        limits=limits_with(
-            control_burst=10, control_rate=1e-9, glitch_burst=1, churn_burst=1, churn_rate=1e-9
-        )
-    ).handshake()
+    raw = RawPeer(limits=limits_with(controls=10, glitches=1, churn=1)).handshake()
     for stream_id in range(200):
         source = raw.delegate.publishers["s"] = ScriptedPublisher()
         raw.send(rsio.Subscribe(publisher="s", subscriber=stream_id, demand=1))
@@ -225,11 +221,9 @@ def test_short_streams_may_come_at_any_rate() -> None:
 
 
 def _subscribed(
-    glitch_burst: int = 3, element_size: int = 0, **limits: float
+    glitches: int = 3, element_size: int = 0, **limits: float
 ) -> tuple[RawPeer, ScriptedPublisher]:
-    raw = RawPeer(
-        limits=limits_with(glitch_burst=glitch_burst, glitch_rate=1e-9, **limits)
-    ).handshake()
+    raw = RawPeer(limits=limits_with(glitches=glitches, **limits)).handshake()
     source = raw.delegate.publishers["s"] = ScriptedPublisher(element_size=element_size)
     raw.send(rsio.Subscribe(publisher="s", subscriber=1))
     raw.receive()
@@ -283,7 +277,7 @@ def test_a_block_counts_as_its_elements() -> None:
 
 def test_short_streams_cost_tokens_and_long_ones_do_not() -> None:
     """The length is measured at the verdict, with a clock that was read after the streams ended."""
-    churn = StreamChurn(limits_with(churn_burst=2, churn_rate=1e-6))
+    churn = StreamChurn(limits_with(churn=2))
     for began in (0.0, 0.0, 9.5, 9.5):
         churn.count(began)
     assert churn.verdict(10.0) is None
@@ -294,7 +288,7 @@ def test_short_streams_cost_tokens_and_long_ones_do_not() -> None:
 
 def test_streams_that_lived_long_may_all_end_at_once() -> None:
     """Nothing has arrived since they were opened, so the session's clock still shows that time."""
-    raw = RawPeer(limits=limits_with(churn_burst=2, churn_rate=1e-6)).handshake()
+    raw = RawPeer(limits=limits_with(churn=2)).handshake()
     sources = []
     for stream_id in range(10):
         source = raw.delegate.publishers["s"] = ScriptedPublisher()

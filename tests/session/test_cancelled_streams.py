@@ -15,7 +15,7 @@ KIB = 1024
 
 def without_glitches(**limits: float) -> Limits:
     """Return limits under which a second oddity ends the connection."""
-    return limits_with(glitch_burst=1, glitch_rate=0.001, **limits)
+    return limits_with(glitches=1, **limits)
 
 
 def opened(raw: RawPeer, stream: int, demand: int) -> RecordingSubscriber:

@@ -64,7 +64,7 @@ def test_answers_are_bounded_in_number_and_bytes(limits: dict[str, int]) -> None
 
 def test_oddities_cost_tokens_and_then_the_connection() -> None:
     """The reason is the one of the oddity that met an empty budget."""
-    made, reasons = channel(limits_with(glitch_burst=3, glitch_rate=1e-6))
+    made, reasons = channel(limits_with(glitches=3))
     made.count_oddity(2)
     made.count_oddity()
     assert reasons == []
@@ -74,7 +74,7 @@ def test_oddities_cost_tokens_and_then_the_connection() -> None:
 
 def test_cheap_messages_have_a_rate() -> None:
     """Without a token the message must not be acted on, and the connection fails."""
-    made, reasons = channel(limits_with(control_burst=1, control_rate=1e-6))
+    made, reasons = channel(limits_with(controls=1))
     assert made.spend_control_token()
     assert not made.spend_control_token()
     assert reasons == ["limit:control"]

@@ -186,7 +186,7 @@ def test_the_messages_of_an_extension_have_a_rate(member: str, is_bounded: bool)
     pair = Pair(
         extensions=[here],
         server_extensions=[there],
-        limits=limits_with(control_burst=2, control_rate=1e-9),
+        limits=limits_with(controls=2),
     )
     pair.settle()
     for _ in range(3):

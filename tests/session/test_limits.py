@@ -131,9 +131,7 @@ def test_an_unfinished_element_ends_its_stream_after_partial_age() -> None:
 
 def test_tiny_part_sets_the_length_below_which_a_part_is_odd() -> None:
     """The limit is ten bytes here, and a part of nine bytes costs a token."""
-    raw = RawPeer(
-        Role.CLIENT, limits=limits_with(tiny_part=10, glitch_burst=1, glitch_rate=1e-9)
-    ).handshake()
+    raw = RawPeer(Role.CLIENT, limits=limits_with(tiny_part=10, glitches=1)).handshake()
     subscribe_to(raw, 5)
     raw.send(*[rsio.OnNextPart(subscriber=0, element=0, data=bytes(10))] * 5)
     assert raw.session.state is ConnectionState.OPEN
@@ -172,7 +170,7 @@ def test_a_rate_may_be_used_up_but_not_exceeded(name: str, act: Any, reason: str
 
 def test_a_stream_that_lived_for_a_second_is_no_churn() -> None:
     """Any number of such streams costs no token."""
-    raw = RawPeer(limits=limits_with(churn_burst=1, churn_rate=1e-9)).handshake()
+    raw = RawPeer(limits=limits_with(churn=1)).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     for each in range(20):
         raw.now = each * 1.5

@@ -214,7 +214,7 @@ def test_unfinished_elements_are_bounded_in_bytes_over_the_connection() -> None:
 
 def test_each_tiny_part_costs_a_token() -> None:
     """A tiny part is legal, and the cheapest flood."""
-    raw = RawPeer(Role.CLIENT, limits=limits_with(glitch_burst=2, glitch_rate=0.001)).handshake()
+    raw = RawPeer(Role.CLIENT, limits=limits_with(glitches=2)).handshake()
     subscribe_to(raw, 2)
     raw.send(*[rsio.OnNextPart(subscriber=0, element=0, data=b"x")] * 3)
     assert raw.goodbye_reason() == "limit:glitches"
@@ -236,7 +236,7 @@ def test_the_cost_of_a_part_depends_on_its_use(messages: list[rsio.Message], wei
     """An honest part costs nothing, a tiny one costs one token, and one
     that neither adds nor ends anything costs ten.
     """
-    raw = RawPeer(Role.CLIENT, limits=limits_with(glitch_burst=10, glitch_rate=1e-9)).handshake()
+    raw = RawPeer(Role.CLIENT, limits=limits_with(glitches=10)).handshake()
     subscribe_to(raw, 2)
     raw.send(*messages)
     assert raw.session.state is ConnectionState.OPEN

@@ -143,9 +143,7 @@ def test_the_longest_data_is_served_and_a_longer_one_refused() -> None:
     """The text has both lengths. The rest of the refused data is under way, and costs nothing;
     more of it is odd.
     """
-    arriving = Arriving(
-        limits_with(max_element=100, max_name=10, tiny_part=1, glitch_burst=5, glitch_rate=1e-9)
-    )
+    arriving = Arriving(limits_with(max_element=100, max_name=10, tiny_part=1, glitches=5))
     most = longest_data(arriving.channel.limits)
     arriving.data.receive(0, most, bytes(most))
     assert len(arriving.served) == 1
@@ -165,9 +163,7 @@ def test_late_data_has_a_bound() -> None:
     """A peer may announce much data of requests that are refused.
     `Limits.late_bytes` of it may come.
     """
-    arriving = Arriving(
-        limits_with(max_element=100, late_bytes=1000, glitch_burst=5, glitch_rate=1e-9)
-    )
+    arriving = Arriving(limits_with(max_element=100, late_bytes=1000, glitches=5))
     for stream in range(3):
         arriving.data.receive(stream, 900, b"")
     arriving.data.receive_part(0, bytes(900))
@@ -178,11 +174,7 @@ def test_late_data_has_a_bound() -> None:
 
 def test_data_without_room_is_refused() -> None:
     """Requests that are served hold their data. One request of any length finds room."""
-    arriving = Arriving(
-        limits_with(
-            max_element=100, max_name=10, partial_bytes=10, glitch_burst=5, glitch_rate=1e-9
-        )
-    )
+    arriving = Arriving(limits_with(max_element=100, max_name=10, partial_bytes=10, glitches=5))
     most = longest_data(arriving.channel.limits)
     arriving.data.receive(0, most - 4, bytes(most - 4))
     arriving.data.receive(1, 5, b"12")
@@ -224,14 +216,14 @@ def test_a_tiny_part_of_data_costs_a_token() -> None:
     """If it is not the last one. With an empty budget the connection ends,
     and the part is not taken.
     """
-    arriving = Arriving(limits_with(glitch_burst=2, glitch_rate=1e-9))
+    arriving = Arriving(limits_with(glitches=2))
     arriving.data.receive(0, 500, b"")
     for _ in range(3):
         arriving.data.receive_part(0, b"x")
     assert arriving.raw.goodbye_reason() == "limit:glitches"
     assert arriving.unfinished == (0, 0)
     assert arriving.served == []
-    arriving = Arriving(limits_with(glitch_burst=2, glitch_rate=1e-9))
+    arriving = Arriving(limits_with(glitches=2))
     arriving.data.receive(0, 1, b"")
     arriving.data.receive_part(0, b"x")
     assert arriving.oddities_left() == 2
@@ -239,7 +231,7 @@ def test_a_tiny_part_of_data_costs_a_token() -> None:
 
 def test_a_request_that_ends_within_its_data_holds_nothing() -> None:
     """The rest of its data is under way, and costs nothing."""
-    arriving = Arriving(limits_with(glitch_burst=2, glitch_rate=1e-9))
+    arriving = Arriving(limits_with(glitches=2))
     arriving.data.receive(0, 500, bytes(100))
     arriving.raw.send(rsio.Cancel(subscriber=0))
     assert arriving.unfinished == (0, 0)

@@ -243,7 +243,7 @@ def test_a_peer_that_reads_and_acknowledges_nothing_is_cut() -> None:
 
 def test_acknowledgements_cost_no_control_token_and_do_not_keep_a_connection_open() -> None:
     """A fast stream would use the tokens up. One that says nothing new costs a glitch."""
-    limits = limits_with(control_burst=3, control_rate=1.0, glitch_burst=50)
+    limits = limits_with(controls=3, per_second=1.0, glitches=50)
     owner = Owner()
     raw = RawPeer(extensions=[Resume(owner)], limits=limits)
     retain(raw.session.outbox, RetainedBytes(BOUND, BOUND))

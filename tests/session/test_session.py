@@ -175,7 +175,7 @@ def test_silence_before_the_hello_ends_by_its_deadline() -> None:
 
 def test_races_are_tolerated_until_the_budget_is_spent() -> None:
     """A cancel for a stream that has just ended may be honest. A thousand of them are not."""
-    raw = RawPeer(limits=limits_with(glitch_burst=3, glitch_rate=1)).handshake()
+    raw = RawPeer(limits=limits_with(glitches=3, per_second=1)).handshake()
     for _ in range(3):
         raw.send(rsio.Cancel(subscriber=9))
     assert raw.receive() == []
@@ -185,7 +185,7 @@ def test_races_are_tolerated_until_the_budget_is_spent() -> None:
 
 def test_the_budget_fills_again_with_time() -> None:
     """One oddity a second is always tolerated."""
-    raw = RawPeer(limits=limits_with(glitch_burst=2, glitch_rate=1)).handshake()
+    raw = RawPeer(limits=limits_with(glitches=2, per_second=1)).handshake()
     for second in range(20):
         raw.now = float(second)
         raw.send(rsio.Cancel(subscriber=9))
@@ -261,7 +261,7 @@ def test_control_messages_have_a_rate(sent: rsio.Message, crossing: int) -> None
     """Beyond those that may have crossed the end of the stream, each costs a token.
     Without a token the connection ends.
     """
-    raw = RawPeer(limits=limits_with(control_burst=3, control_rate=1)).handshake()
+    raw = RawPeer(limits=limits_with(controls=3, per_second=1)).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     raw.send(rsio.Subscribe(publisher="s", subscriber=1), rsio.Cancel(subscriber=1))
     raw.send(*[sent] * (crossing + 3))
@@ -272,7 +272,7 @@ def test_control_messages_have_a_rate(sent: rsio.Message, crossing: int) -> None
 
 def test_streams_that_end_as_soon_as_they_begin_have_a_rate() -> None:
     """A flood of subscribes and cancels ends the connection."""
-    raw = RawPeer(limits=limits_with(churn_burst=2, churn_rate=1)).handshake()
+    raw = RawPeer(limits=limits_with(churn=2, per_second=1)).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     for each in range(3):
         raw.send(rsio.Subscribe(publisher="s", subscriber=each), rsio.Cancel(subscriber=each))
@@ -283,7 +283,7 @@ def test_what_is_left_of_a_flood_is_decoded_before_more_is_read() -> None:
     """A session that closes drops messages, and its reader is told of those that are left: it
     would hold a second chunk beside them.
     """
-    raw = RawPeer(limits=limits_with(churn_burst=2, churn_rate=1)).handshake()
+    raw = RawPeer(limits=limits_with(churn=2, per_second=1)).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     flood = 9 * (
         rsio.encode(rsio.Subscribe(publisher="s", subscriber=1))

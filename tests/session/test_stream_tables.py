@@ -126,9 +126,7 @@ def test_a_change_of_elements_applies_to_streams_that_are_open() -> None:
 
 def test_a_server_without_room_drops_requests_that_have_no_answer() -> None:
     """They cannot be refused, so each costs a control token."""
-    raw = RawPeer(
-        limits=limits_with(max_subscriptions=1, control_burst=1, control_rate=1e-6)
-    ).handshake()
+    raw = RawPeer(limits=limits_with(max_subscriptions=1, controls=1)).handshake()
     raw.delegate.publishers["s"] = ScriptedPublisher()
     raw.send(rsio.Subscribe(publisher="s", subscriber=0))
     raw.session.streams.receive_fire_and_forget("dropped")

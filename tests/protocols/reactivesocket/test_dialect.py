@@ -128,7 +128,7 @@ def test_a_subscription_that_completes_ends_with_an_error() -> None:
 
 def test_answered_requests_for_one_value_do_not_count_as_churn() -> None:
     """20 answered requests are fine with a burst of 1. Cancelled and refused requests count."""
-    raw = RawSocket(limits=limits_with(churn_burst=1, churn_rate=1e-9)).handshake()
+    raw = RawSocket(limits=limits_with(churn=1)).handshake()
     for number in range(1, 21):
         source = raw.serve("RESPONSE s")
         raw.send(wire.RequestResponse(stream_id=number, data=b"s"))
@@ -588,10 +588,10 @@ def test_a_frame_to_ignore_is_dropped_as_it_arrives(frame: bytes) -> None:
     [
         (
             "extension",
-            limits_with(max_frame=MOST, control_burst=3, control_rate=1e-6),
+            limits_with(max_frame=MOST, controls=3),
             b"limit:control",
         ),
-        ("type", limits_with(max_frame=MOST, glitch_burst=3, glitch_rate=1e-6), b"limit:glitches"),
+        ("type", limits_with(max_frame=MOST, glitches=3), b"limit:glitches"),
     ],
     ids=["extension", "type"],
 )

@@ -104,7 +104,7 @@ IGNORED: dict[str, wire.Frame | bytes] = {
 @pytest.mark.parametrize("said", IGNORED.values(), ids=IGNORED)
 def test_a_frame_out_of_place_is_ignored_and_counted(said: wire.Frame | bytes) -> None:
     """The streams continue. A flood of such frames ends the connection."""
-    raw = RawSocket(limits=limits_with(glitch_burst=3, glitch_rate=1e-6)).handshake()
+    raw = RawSocket(limits=limits_with(glitches=3)).handshake()
     source = raw.serve()
     raw.serve("RESPONSE s")
     raw.send(REQUEST, wire.RequestResponse(stream_id=3, data=b"s"))
@@ -123,7 +123,7 @@ def test_a_frame_out_of_place_is_ignored_and_counted(said: wire.Frame | bytes) -
 
 def test_an_unknown_extension_with_the_ignore_flag_counts_as_a_control_message() -> None:
     """More of them than the limit end the connection."""
-    raw = RawSocket(limits=limits_with(control_burst=2, control_rate=1e-6)).handshake()
+    raw = RawSocket(limits=limits_with(controls=2)).handshake()
     said = wire.Ext(stream_id=0, ignore=True, ext_type=9, data=b"")
     raw.send(said, said)
     assert raw.session.state is OPEN
@@ -317,7 +317,7 @@ def test_a_cancel_drops_the_parts_of_an_unfinished_element() -> None:
 
 def test_a_bare_end_behind_the_value_of_a_request_is_not_counted() -> None:
     """There are peers that send the value and then a bare end, for each request for one value."""
-    raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=2, glitch_rate=1e-6))
+    raw = RawSocket(Role.CLIENT, limits=limits_with(glitches=2))
     for number in range(20):
         reader = raw.ask(Model.RESPONSE, 1)
         stream_id = 2 * number + 1
@@ -331,7 +331,7 @@ def test_a_bare_end_behind_the_value_of_a_request_is_not_counted() -> None:
 
 def test_more_bare_ends_than_values_are_counted() -> None:
     """One bare end for each value without C is free."""
-    raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=2, glitch_rate=1e-6))
+    raw = RawSocket(Role.CLIENT, limits=limits_with(glitches=2))
     raw.ask(Model.RESPONSE, 1)
     end = wire.Response(stream_id=1, complete=True, data=b"")
     raw.send(wire.Response(stream_id=1, data=b"x"), end, end, end)
@@ -378,7 +378,7 @@ def test_frames_that_cross_a_cancel_cost_nothing(model: Model, late: list[wire.F
     """A hundred requests are cancelled, and all that was due for each comes after it. The budget
     of oddities has room for one.
     """
-    raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=1, glitch_rate=1e-9))
+    raw = RawSocket(Role.CLIENT, limits=limits_with(glitches=1))
     for _ in range(100):
         raw.ask(model).cancel()
         raw.receive()
@@ -390,7 +390,7 @@ def test_ends_beyond_one_for_each_cancel_are_odd() -> None:
     """Three ERRORs come after one CANCEL:
     one may have crossed it, one is odd, and the last one ends the connection.
     """
-    raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=1, glitch_rate=1e-9))
+    raw = RawSocket(Role.CLIENT, limits=limits_with(glitches=1))
     raw.ask().cancel()
     raw.send(*[wire.Error(stream_id=1, data=b"x")] * 2)
     assert not raw.session.state.is_closing
@@ -527,7 +527,7 @@ def test_an_answer_that_comes_while_the_client_closes_changes_nothing() -> None:
 
 def test_an_answer_that_crosses_a_cancel_which_an_extension_holds_is_dropped() -> None:
     """The cancel is sent when the extension lets the output go, and costs nothing."""
-    raw = RawSocket(Role.CLIENT, limits=limits_with(glitch_burst=1, glitch_rate=1e-9)).handshake()
+    raw = RawSocket(Role.CLIENT, limits=limits_with(glitches=1)).handshake()
     raw.ask(Model.STREAM)
     raw.send(part(b"x"))  # the session is open
     reader = raw.ask(Model.RESPONSE, 1)

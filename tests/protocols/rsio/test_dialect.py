@@ -186,7 +186,7 @@ def test_a_protocol_error_from_an_extension_keeps_its_reason() -> None:
 
 def test_messages_of_extensions_count_as_control_messages() -> None:
     """More of them than the limit end the connection."""
-    raw = RawPeer(extensions=[Reversed()], limits=limits_with(control_burst=1, control_rate=1))
+    raw = RawPeer(extensions=[Reversed()], limits=limits_with(controls=1, per_second=1))
     raw.send(rsio.ClientHello(extensions=(200,)), *[rsio.ExtensionMessage(type=0x61, body=b"")] * 2)
     assert raw.goodbye_reason() == "limit:control"
 
