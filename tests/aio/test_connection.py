@@ -14,6 +14,7 @@ from penstock import aio
 from penstock.api import (
     Limits,
 )
+from tests._limits import HASTY
 from tests.aio._run import SECONDS, run
 from tests.contracts._trio_server import Served, raw_server, read_hello, serving
 
@@ -124,7 +125,7 @@ def test_pings_are_answered_without_a_task() -> None:
             pass
 
     async def main(url: str) -> None:
-        async with aio.connect(url, limits=Limits(goodbye_timeout=0.1)):
+        async with aio.connect(url, limits=HASTY):
             while not answered.is_set():
                 await asyncio.sleep(0.01)
 

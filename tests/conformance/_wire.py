@@ -2,16 +2,15 @@
 
 import importlib.util
 import sys
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 from unittest import mock
 
 from penstock_tck.wire import Target, Verdict, check_target
 
-from penstock.api import Limits
 from penstock.runtime import serve
 from penstock.spi import build_registry
+from tests._limits import HASTY
 from tests.conformance._product import served_at
 
 EXAMPLE = Path(__file__).parents[2] / "examples/conformance_service.py"
@@ -43,7 +42,7 @@ async def check_wire(
         url = f"{dialect}+{address}{f'?encoding={encoding}' if is_in_url else ''}"
         example = _example(url)
         # A refused client is waited for, and a row has some of them.
-        limits = replace(Limits(), goodbye_timeout=0.1, linger=0.1)
+        limits = HASTY
         async with serve(
             example.service,
             url,

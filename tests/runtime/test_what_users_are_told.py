@@ -30,6 +30,7 @@ from penstock.api import (
 )
 from penstock.runtime import Peer, Service, connect, serve, subscribe
 from penstock.spi import Serializer, Tls, TransportOptions, build_registry, hookimpl
+from tests._limits import HASTY
 from tests._real_time import HANGS_AFTER
 from tests.runtime._services import numbers_service
 
@@ -160,12 +161,7 @@ async def test_a_server_of_another_protocol(answer: bytes | None, says: str) -> 
             await trio.sleep_forever()
         await stream.send_all(answer)
 
-    limits = replace(
-        Limits(),
-        handshake_timeout=2.0 if answer is None else HANGS_AFTER,
-        goodbye_timeout=0.1,
-        linger=0.1,
-    )
+    limits = replace(HASTY, handshake_timeout=2.0 if answer is None else HANGS_AFTER)
     async with trio.open_nursery() as nursery:
         listeners = await nursery.start(partial(trio.serve_tcp, other, 0, host="127.0.0.1"))
         said = await told(

@@ -15,6 +15,7 @@ import trustme
 from penstock.api import AuthRefused, ConnectionLost, Credentials, Limits, Rejected, UsageError
 from penstock.spi import PeerIdentity, Tls, TransportOptions
 from tests._free_port import free_port
+from tests._limits import HASTY
 from tests._real_time import HANGS_AFTER
 from tests._shells import Shell, over_each_shell
 from tests.contracts._trio_server import Served, examining_service, raw_server, read_hello, serving
@@ -176,7 +177,7 @@ async def test_a_server_that_does_not_answer_the_goodbye_is_left(shell: Shell) -
         _only_reads(sock)
 
     with raw_server(script) as url:
-        async with shell.connect(url, limits=Limits(goodbye_timeout=0.1, linger=0.1)) as peer:
+        async with shell.connect(url, limits=HASTY) as peer:
             await peer.wait_accepted()
         assert not peer.is_connected
 
@@ -226,7 +227,7 @@ async def test_pings_are_answered_while_the_program_waits(shell: Shell) -> None:
         _only_reads(sock)
 
     with raw_server(script) as url:
-        async with shell.connect(url, limits=Limits(goodbye_timeout=0.1, linger=0.1)) as peer:
+        async with shell.connect(url, limits=HASTY) as peer:
             assert await peer.request("anything") == b"ok"
     assert pongs == [bytes.fromhex("41026869")]
 

@@ -8,9 +8,10 @@ from contextlib import suppress
 
 import pytest
 
-from penstock.api import ConnectionLost, Limits, ProtocolError, Rejected
+from penstock.api import ConnectionLost, ProtocolError, Rejected
 from penstock.spi import Reconnect, ReconnectEvent, build_registry, hookimpl
 from tests._free_port import free_port
+from tests._limits import HASTY
 from tests._shells import Shell, over_each_shell
 from tests.contracts._positioned import cutting_server
 from tests.contracts._trio_server import raw_server, read_hello, serving
@@ -18,7 +19,6 @@ from tests.contracts._trio_server import raw_server, read_hello, serving
 SERVER_HELLO = bytes.fromhex("020000")
 SUBSCRIBE = b"\x10\x01a"
 AT_ONCE = Reconnect(first=0.001, most=0.001)
-LIMITS = Limits(goodbye_timeout=0.1, linger=0.1)
 
 
 class Seen:
@@ -74,7 +74,7 @@ async def test_a_lost_connection_is_made_again(shell: Shell) -> None:
     with raw_server(script) as url:
         registry = build_registry(plugins=[seen])
         async with shell.connect(
-            url, reconnect=AT_ONCE, limits=LIMITS, registry=registry, extensions=()
+            url, reconnect=AT_ONCE, limits=HASTY, registry=registry, extensions=()
         ) as peer:
             async with peer.subscribe("a") as stream:
                 with pytest.raises(ConnectionLost):
@@ -92,7 +92,7 @@ async def test_requests_wait_for_the_next_connection(shell: Shell) -> None:
     """As streams do."""
     connections, script = flapping()
     with raw_server(script) as url:
-        async with shell.connect(url, reconnect=AT_ONCE, limits=LIMITS) as peer:
+        async with shell.connect(url, reconnect=AT_ONCE, limits=HASTY) as peer:
             with pytest.raises(ConnectionLost):
                 await peer.request("a")
             await peer.wait_accepted()
@@ -166,7 +166,7 @@ async def test_leaving_closes_a_connection_that_has_just_opened(shell: Shell) ->
         closed.append(number)
 
     with raw_server(script) as url:
-        async with shell.connect(url, reconnect=AT_ONCE, limits=LIMITS) as peer:
+        async with shell.connect(url, reconnect=AT_ONCE, limits=HASTY) as peer:
             with pytest.raises(ConnectionLost):
                 await peer.request("a")
             # One shell connects again by itself, another one when it is asked for something.
@@ -189,7 +189,7 @@ async def test_a_refusal_is_not_tried_again(shell: Shell) -> None:
             pass
 
     with raw_server(script) as url, pytest.raises(Rejected, match="version"):
-        async with shell.connect(url, reconnect=AT_ONCE, limits=LIMITS) as peer:
+        async with shell.connect(url, reconnect=AT_ONCE, limits=HASTY) as peer:
             with pytest.raises((Rejected, ConnectionLost), match="version"):
                 await peer.request("a")
     assert connections == [1]
@@ -212,7 +212,7 @@ async def test_a_refusal_that_passes_is_tried_again(shell: Shell) -> None:
             pass
 
     with raw_server(script) as url:
-        async with shell.connect(url, reconnect=AT_ONCE, limits=LIMITS) as peer:
+        async with shell.connect(url, reconnect=AT_ONCE, limits=HASTY) as peer:
             with pytest.raises(Rejected, match="connections"):
                 await peer.request("a")
             assert await peer.request("a") == b"ok"

@@ -17,6 +17,7 @@ from penstock.runtime.server._draining import PER_PASS
 from penstock.spi import ByteConnection, Connection, Listener
 from penstock.testing import is_dropped
 from penstock.transports import MemoryTransport
+from tests._limits import HASTY
 from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, numbers_service, raw_connection
 
@@ -484,7 +485,7 @@ async def test_the_goodbyes_of_a_shutdown_begin_in_turns(
         leave(self, reason)
 
     monkeypatch.setattr(ConnectionTask, "leave", count)
-    limits = replace(Limits(), goodbye_timeout=0.1, linger=0.1)
+    limits = HASTY
     async with trio.open_nursery() as nursery:
         async with serve(numbers_service(), "memory://test", limits=limits) as server:
             raws = [await raw_connection(nursery) for _ in range(45)]
