@@ -11,7 +11,9 @@ import socket
 import subprocess
 import sys
 import time
-from contextlib import ExitStack
+from collections.abc import Iterator, Sequence
+from contextlib import ExitStack, suppress
+from itertools import groupby
 from pathlib import Path
 from typing import IO, NamedTuple, cast
 
@@ -83,7 +85,12 @@ def measure(row: Row, server: Server, seconds: float = SECONDS) -> Cost:
             sock = open_sockets.enter_context(socket.socket())
             sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
             sock.connect(("127.0.0.1", server.port))
-            sent += _send(sock, attack, seconds)
+            if row.then is None:
+                sent += _send(sock, attack, seconds)
+            else:
+                answers, bytes_sent = _converse(sock, attack, seconds)
+                _, more = _converse(sock, row.then(answers), seconds)
+                sent += bytes_sent + more
         time.sleep(seconds)
         figures = server.ask("read")
     server.ask("empty")
@@ -105,6 +112,36 @@ def _send(sock: socket.socket, data: bytes, seconds: float) -> int:
     return sent
 
 
+def _measure_at(scheme: str, rows: Sequence[Row], seconds: float) -> Iterator[Cost]:
+    """Measure rows at a server process of their own, and print each."""
+    command = [sys.executable, "-m", "campaigns.costs._server", scheme]
+    with subprocess.Popen(
+        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    ) as process:
+        server = Server(process)
+        for row in rows:
+            cost = measure(row, server, seconds)
+            print(cost.line, flush=True)
+            yield cost
+        cast("IO[str]", process.stdin).close()
+
+
+def _converse(sock: socket.socket, data: bytes, seconds: float) -> tuple[bytes, int]:
+    """Send `data`, and read all the while. Return the answers, up to a pause of `seconds`, and how
+    many bytes were sent.
+    """
+    sock.settimeout(seconds)
+    answers, sent = bytearray(), 0
+    with suppress(OSError):  # the server has closed the connection, or sends nothing more
+        while sent < len(data):
+            sent += sock.send(data[sent : sent + 4 * KIB])
+            with suppress(BlockingIOError):
+                answers += sock.recv(64 * KIB, socket.MSG_DONTWAIT)
+        while part := sock.recv(64 * KIB):
+            answers += part
+    return bytes(answers), sent
+
+
 def main(argv: list[str]) -> int:
     """Measure the rows, print them, and return the exit status."""
     parser = argparse.ArgumentParser(prog="campaigns costs", description=__doc__)
@@ -116,18 +153,12 @@ def main(argv: list[str]) -> int:
         "--docs", type=Path, metavar="FOLDER", help=f"write the table to {PAGE} in FOLDER"
     )
     options = parser.parse_args(argv)
-    command = [sys.executable, "-m", "campaigns.costs._server"]
-    with subprocess.Popen(
-        command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-    ) as process:
-        server = Server(process)
-        costs = []
-        print(HEAD)
-        for row in ROWS:
-            if options.only in row.title:
-                costs.append(measure(row, server, SECONDS / 3 if options.short else SECONDS))
-                print(costs[-1].line, flush=True)
-        cast("IO[str]", process.stdin).close()
+    costs: list[Cost] = []
+    print(HEAD)
+    for scheme, rows in groupby(ROWS, key=lambda row: row.scheme):
+        chosen = [row for row in rows if options.only in row.title]
+        if chosen:
+            costs += _measure_at(scheme, chosen, SECONDS / 3 if options.short else SECONDS)
     if options.docs:
         (options.docs / PAGE).write_text(
             "\n".join([HEAD, *(cost.line for cost in costs)]) + "\n", encoding="utf-8"

@@ -4,6 +4,7 @@ the server may hold for them.
 No attacker reads. Bytes are made without code of penstock, by the encoders of the hostile tests.
 """
 
+import re
 from collections.abc import Callable
 from typing import Final, NamedTuple
 
@@ -35,6 +36,12 @@ class Row(NamedTuple):
     why: str = ""
     """What `at_most` consists of, beside CONNECTION."""
     connections: int = 1
+    scheme: str = "tcp"
+    """Of the URL that the server listens at."""
+    then: Callable[[bytes], bytes] | None = None
+    """Returns what each connection sends after the answers to `attack`. It reads these, and those
+    that follow. None: it reads nothing.
+    """
 
 
 def _hello(*parts: bytes) -> bytes:
@@ -73,6 +80,27 @@ def _large_requests() -> bytes:
         for stream in range(64)
     )
     return _hello(*requests)
+
+
+def _requests(*targets: str, header: str = "") -> bytes:
+    more = f"HTTP/1.1\r\nHost: localhost\r\n{header}\r\n"
+    return "".join(f"PUT {target} {more}" for target in targets).encode()
+
+
+def _subscribes() -> bytes:
+    return _requests(*[f"/p/sized/{MIB}?request={UNBOUNDED}"] * STREAMS)
+
+
+def _polls(answers: bytes) -> bytes:
+    """Return a poll of each subscription in `answers`. It is answered before an element is there,
+    and no other poll takes that.
+    """
+    found = re.findall(rb"Location: ../../(\S+)\r\n", answers)
+    return _requests(*[f"/{path.decode()}" for path in found], header="Prefer: wait=0\r\n")
+
+
+def _nothing(_answers: bytes) -> bytes:
+    return b""
 
 
 TASKS: Final = CONNECTION + STREAMS * 7 * KIB
@@ -184,5 +212,21 @@ ROWS: Final = (
         ),
         CONNECTION + MIB,
         "twice the data",
+    ),
+    Row(
+        "HTTP: 1,024 subscribes to elements of 1 MiB",
+        _subscribes,
+        CONNECTION + STREAMS * 7 * KIB,
+        "7 KiB a subscription",
+        scheme="http",
+        then=_nothing,
+    ),
+    Row(
+        "HTTP: the same, and a poll of each",
+        _subscribes,
+        BUDGET,
+        "80 % of the budget, and the growth between two counts",
+        scheme="http",
+        then=_polls,
     ),
 )

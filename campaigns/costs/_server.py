@@ -1,7 +1,7 @@
 """The server process that is measured: `tracemalloc` counts what it allocates. It prints its port,
 and a line for each command.
 
-Commands come on standard input: `mark` begins a measurement, `read` prints the figures since the
+Its argument is the scheme of the URL at which it listens. Commands come on standard input: `mark` begins a measurement, `read` prints the figures since the
 last mark as JSON, `empty` waits until no connection is left.
 """
 
@@ -15,8 +15,11 @@ from typing import Any
 import trio
 
 from penstock.runtime import Server, Service, serve
+from penstock.spi import TransportOptions
 
 KIB = 1024
+IDLE = 5.0
+"""Seconds after which a subscription over HTTP ends without a request."""
 
 
 def offer(made: Service) -> None:
@@ -66,6 +69,9 @@ async def _obey(server: Server) -> None:
     while command := (await stdin.readline()).strip():
         if command == "empty":
             await server._admission.wait_empty()
+            # Subscriptions over HTTP outlive their connections, until they are idle.
+            while server._streams.held():  # noqa: ASYNC110  # it has no event, and no program waits
+                await trio.sleep(IDLE / 10)
         gc.collect()
         current, peak = tracemalloc.get_traced_memory()
         if command == "mark":
@@ -84,7 +90,11 @@ async def main() -> None:
     tracemalloc.start()
     service = Service()
     offer(service)
-    async with serve(service, "tcp://127.0.0.1:0", on_violation=lambda _: None) as server:
+    scheme = sys.argv[1]
+    options = TransportOptions(extra={"http.idle": IDLE} if scheme == "http" else {})
+    async with serve(
+        service, f"{scheme}://127.0.0.1:0", options=options, on_violation=lambda _: None
+    ) as server:
         print(server.addresses[0].rpartition(":")[2], flush=True)
         await _obey(server)
 
