@@ -12,7 +12,7 @@ from penstock.api import NO_SUCH, NotAvailable
 from penstock.client._published import failed_publisher
 from penstock.client._reports import report
 from penstock.client._settings import EndpointSettings
-from penstock.session import SendingStream, Session
+from penstock.session import SendingStream, Session, ignore
 from penstock.spi import PeerIdentity
 
 
@@ -92,7 +92,3 @@ class ClientDelegate:
         """Note why the session has ended."""
         self.reason = error
         self.on_change()
-
-
-def ignore(*_: object) -> None:
-    """Do nothing."""

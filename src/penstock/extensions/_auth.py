@@ -35,14 +35,12 @@ from penstock.api import (
     Rejected,
     Role,
 )
-from penstock.extensions._auth_messages import (
-    ACCEPTED,
-    CREDENTIALS,
-    VERDICT,
-    decode_credentials,
-    encode_credentials,
-)
+from penstock.extensions._fields import encode_field, read_field
 from penstock.spi import PeerIdentity
+
+CREDENTIALS: Final = 0x42
+VERDICT: Final = 0x43
+ACCEPTED: Final = b"\x01"
 
 REFUSAL_DELAY: Final = 0.25
 """Seconds from the arrival of credentials to their refusal. A look-up that fails early must not
@@ -227,3 +225,17 @@ def _scheme_of(peer: PeerIdentity) -> str:
     if peer.certificate is not None:
         return "mtls"
     return "" if peer.credentials is None else "unix"
+
+
+def encode_credentials(credentials: Credentials) -> bytes:
+    """Return the body of a credentials message, which is also the data of a ReactiveSocket
+    client's SETUP.
+    """
+    return encode_field(credentials.scheme.encode()) + encode_field(credentials.data)
+
+
+def decode_credentials(body: bytes) -> tuple[bytes, bytes] | None:
+    """Return the scheme and the data, or None for a body that cannot be read."""
+    scheme, position = read_field(body, 0)
+    data, end = read_field(body, position)
+    return (scheme, data) if end == len(body) else None

@@ -9,7 +9,7 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 # The watchers, the outbox and the tables of moves stay private.
 from penstock.session._budgets import HANDLED, OBJECT_BYTES, STREAM_BYTES, TASK_BYTES, TokenBucket
 from penstock.session._cancelled_streams import CancelledStream
-from penstock.session._channel import Channel
+from penstock.session._channel import Channel, ignore
 from penstock.session._deadlines import Deadlines, Watcher
 from penstock.session._dialect import (
     Dialect,
@@ -133,6 +133,7 @@ __all__ = [
     "explain_connection_end",
     "explain_own",
     "explain_stream_end",
+    "ignore",
     "longest_beside",
     "longest_data",
     "no_room_refusal",

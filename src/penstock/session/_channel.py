@@ -132,9 +132,9 @@ class Channel:
         """Refer to `owner` and to nothing else above: the session is over."""
         self.owner, self._fail, self.outbox.wake, self.on_buffered = (
             owner,
-            _ignore,
-            _ignore,
-            _ignore,
+            ignore,
+            ignore,
+            ignore,
         )
         self.send_demand = self.urge = None
 
@@ -217,5 +217,5 @@ class Channel:
         )
 
 
-def _ignore(*_: object) -> None:
-    """Do nothing."""
+def ignore(*_: object) -> None:
+    """Do nothing: the stand-in for a call of an object that is gone, or not there yet."""

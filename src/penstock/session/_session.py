@@ -23,7 +23,7 @@ from penstock.api import (
     Role,
     Subscriber,
 )
-from penstock.session._channel import Channel
+from penstock.session._channel import Channel, ignore
 from penstock.session._dialect import Dialect, DialectHost
 from penstock.session._handshake import ChooseDialect, HandshakeGuard
 from penstock.session._outbox import Outbox
@@ -58,7 +58,7 @@ class Released:
     __slots__ = ()
 
     def __getattr__(self, name: str) -> Callable[..., None]:
-        return _do_nothing
+        return ignore
 
 
 # Any: it stands for each of the objects around a session.
@@ -483,10 +483,6 @@ def release_dialect(dialect: Dialect) -> None:
     release: Callable[[], None] | None = getattr(dialect, "release", None)
     if release is not None:
         release()
-
-
-def _do_nothing(*_: object) -> None:
-    """Do nothing: a late call."""
 
 
 def _is_goodbye_without_reason(channel: Channel, streams: StreamTables) -> bool:

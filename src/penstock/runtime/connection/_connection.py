@@ -52,6 +52,7 @@ from penstock.session import (
     SendingStream,
     Session,
     SessionDelegate,
+    ignore,
 )
 from penstock.spi import (
     Connection,
@@ -146,7 +147,7 @@ class ConnectionTask:
         # The session needs its delegate, and the link needs the session: so the runner gets its
         # functions from the link, below.
         turns = decoding_turns()
-        runner = InlineTaskRunner(_no_link, _nothing, turns=turns, turn=settings.limits.turn)
+        runner = InlineTaskRunner(_no_link, ignore, turns=turns, turn=settings.limits.turn)
         batcher = SendBatcher()
         self.session: Session = make_session(self)
         runner.may_start = self.session.outbox.may_start
@@ -558,7 +559,3 @@ async def hand_over(
 async def _no_link() -> bool:
     """Stand in for the reader until the first link is made, in the same constructor."""
     raise AssertionError("a connection reads before it has a link; this is a fault of penstock's")
-
-
-def _nothing() -> None:
-    """Do nothing."""

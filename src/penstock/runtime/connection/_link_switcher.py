@@ -25,7 +25,7 @@ from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._requests import NO_WRITER
 from penstock.runtime.connection._resumption import Resumption
 from penstock.runtime.connection._transport_link import TransportLink
-from penstock.session import ConnectionState
+from penstock.session import ConnectionState, ignore
 from penstock.spi import Connection
 
 ReplaceLink: TypeAlias = Callable[[Exception], Awaitable[Connection | None]]
@@ -142,7 +142,7 @@ class LinkSwitcher(Host):
         """Break the circles of references around this object: the host has ended."""
         parts = self._parts
         self.current.release()
-        self._use = _ignore
+        self._use = ignore
         parts.links = parts.session.links = None
         # A program may still hold a stream, and its requests ask for a writer.
         parts.requests.batcher.writer = NO_WRITER
@@ -296,10 +296,6 @@ class LinkSwitcher(Host):
             seconds=parts.limits.goodbye_timeout,
             on_violation=parts.on_violation,
         )
-
-
-def _ignore(_: Connection) -> None:
-    """Do nothing."""
 
 
 async def _cancel_after(event: LazyEvent, scope: trio.CancelScope) -> None:

@@ -12,7 +12,7 @@ from penstock.runtime.connection._context import ConnectionContext
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._read_ahead import ReadAheadBuffer
 from penstock.runtime.connection._writer import Writer
-from penstock.session import STREAM_BYTES, TASK_BYTES, ConnectionState
+from penstock.session import STREAM_BYTES, TASK_BYTES, ConnectionState, ignore
 from penstock.spi import Connection
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
@@ -175,7 +175,7 @@ class Reader:
 
     def release(self) -> None:
         """Refer to the link no longer."""
-        self.on_end = _ignore
+        self.on_end = ignore
 
     # --- inside
 
@@ -257,7 +257,3 @@ class Reader:
         # Both: a goodbye waits for the first, the end of the link for the second.
         self.input_ended.set()
         self.on_end(error)
-
-
-def _ignore(_: Exception | None) -> None:
-    """Do nothing: the link is over."""

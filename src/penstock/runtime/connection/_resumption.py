@@ -20,7 +20,15 @@ from typing import Any, Protocol
 import trio
 
 from penstock.api import ConnectionLost, Limits, ProtocolError
-from penstock.session import ActiveResume, ConnectionState, RetainedBytes, Session, retain, rewind
+from penstock.session import (
+    ActiveResume,
+    ConnectionState,
+    RetainedBytes,
+    Session,
+    ignore,
+    retain,
+    rewind,
+)
 from penstock.spi import Connection, PeerIdentity
 
 
@@ -66,7 +74,7 @@ class Resumption(ABC):
         self._links: ResumableLinks | None = None
         self.principal: Any = None
         """The principal of the peer: another one cannot resume the connection."""
-        self._start_writer: Callable[[], None] = _nothing
+        self._start_writer: Callable[[], None] = ignore
         self.is_awaiting: bool = False
         """The writer of the new link waits until the peer has sent something."""
         self.is_suspended: bool = False
@@ -120,7 +128,7 @@ class Resumption(ABC):
         self.is_suspended = True
         # A writer that still waits for the peer's first bytes on the lost link is not started any
         # more: they cannot come.
-        self.is_awaiting, self._start_writer = False, _nothing
+        self.is_awaiting, self._start_writer = False, ignore
         try:
             connection, position = await self.find_link(lost)
         finally:
@@ -147,7 +155,7 @@ class Resumption(ABC):
 
     def close(self) -> None:
         """Forget the connection: it is over."""
-        self._start_writer, self._session, self._links = _nothing, None, None
+        self._start_writer, self._session, self._links = ignore, None, None
         if self._active is not None:
             self._active.stop()
 
@@ -238,10 +246,6 @@ class Handover(ABC):
         `stop_reading` is called before the answer: bytes that the peer sends behind the answer
         belong to the lost connection.
         """
-
-
-def _nothing() -> None:
-    """Do nothing."""
 
 
 class SurrenderedConnection(Connection):

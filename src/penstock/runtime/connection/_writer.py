@@ -21,6 +21,7 @@ import trio
 
 from penstock.api import Limits
 from penstock.runtime.connection._context import ConnectionContext
+from penstock.session import ignore
 from penstock.spi import Bytes, Connection
 
 MAX_INLINE_SEND: Final = 256 << 10
@@ -211,7 +212,7 @@ class Writer:
 
     def release(self) -> None:
         """Refer to the link no longer."""
-        self._on_failure = _ignore
+        self._on_failure = ignore
 
     async def wait_flushed(self) -> bool:
         """Wait until nothing is queued and nothing is in flight;
@@ -342,7 +343,3 @@ class Writer:
     def _abort_parking(self, _: Any) -> trio.lowlevel.Abort:
         self._parked = None
         return trio.lowlevel.Abort.SUCCEEDED
-
-
-def _ignore(_: Exception) -> None:
-    """Do nothing: the link is over."""
