@@ -208,8 +208,8 @@ async def test_a_lone_message_takes_few_calls_through_few_files(
         ("reactivesocket", _request, 12, 12),
         # One of them is the window of bytes, which a request for one value does not have, and three
         # are the choice of what reads elements: one is the relay from which it derives.
-        # One file has the options of a stream, which all clients share.
-        ("reactivesocket", _subscribe, 20, 25),
+        # One file has the options of a stream, which all clients share, and one the outbox.
+        ("reactivesocket", _subscribe, 21, 25),
         # The stream is announced, by an extension:
         # that is seven files at the client, and four at the server.
         ("rsio", _subscribe, 27, 32),
