@@ -44,7 +44,7 @@ class AsyncioKeeper(ConnectionKeeper[AsyncioConnection]):
                 "thread, that uses it"
             )
         reconnector = self.reconnector
-        if self.endpoint.is_closing:
+        if self.connection.endpoint.is_closing:
             # Here, because the task that reconnects has perhaps not had a turn yet.
             reconnector.on_away()
         while reconnector.is_away:

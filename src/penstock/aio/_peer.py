@@ -78,7 +78,9 @@ class Peer(ClientPeer):
         A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
         ConnectionLost. Leaving the block cancels.
         """
-        opening = stream_opening(self.settings, publisher, kind=type, demand=demand, **options)
+        opening = stream_opening(
+            self._keeper.settings, publisher, kind=type, demand=demand, **options
+        )
         return Stream(opening, self._keeper.with_room)
 
     # --- requests
@@ -118,7 +120,9 @@ class Peer(ClientPeer):
         do, ProtocolError for an answer that cannot be read, and UsageError for a name or a payload
         that cannot be sent.
         """
-        opening = request_opening(self.settings, name, payload, kind=type, serializer=serializer)
+        opening = request_opening(
+            self._keeper.settings, name, payload, kind=type, serializer=serializer
+        )
         connection = await self._keeper.current()
         endpoint = connection.endpoint
         if opening.needs_hello(endpoint):

@@ -113,7 +113,9 @@ class Peer(ClientPeer):
         A refusal and a failure are raised from the iteration: Rejected, PublisherFailed,
         ConnectionLost. Leaving the block cancels.
         """
-        opening = stream_opening(self.settings, publisher, kind=type, demand=demand, **options)
+        opening = stream_opening(
+            self._keeper.settings, publisher, kind=type, demand=demand, **options
+        )
         return Stream(self._keeper, opening, timeout)
 
     @overload
@@ -163,7 +165,7 @@ class Peer(ClientPeer):
         of `subscribe`.
         """
         refuse_unknown("runs()", options, {"demand", "timeout", *RunOptions.__annotations__})
-        opening = stream_opening(self.settings, publisher, demand=demand, **options)
+        opening = stream_opening(self._keeper.settings, publisher, demand=demand, **options)
         # Not a generator function itself: a mistake in the arguments is raised at the call.
         return read_batches(RunStream(self._keeper, opening, timeout))
 
@@ -218,7 +220,9 @@ class Peer(ClientPeer):
         answer that cannot be read, UsageError for a name or a payload that cannot be sent, and
         StreamTimeout after `timeout` seconds. Then, and if it is interrupted, it cancels.
         """
-        opening = request_opening(self.settings, name, payload, kind=type, serializer=serializer)
+        opening = request_opening(
+            self._keeper.settings, name, payload, kind=type, serializer=serializer
+        )
         with self._keeper.guard:
             connection, deadline = self._keeper.current(), deadline_of(timeout)
             answer = AnswerBuffer()

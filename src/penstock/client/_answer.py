@@ -20,21 +20,22 @@ class AwaitedAnswer(Subscriber[Any]):
     # The constructors of the subclasses set these.
     _value: Any
     _error: BaseException | None
-    _is_over: bool
+    is_over: bool
+    """The answer is here, or none will come."""
 
     def on_next(self, element: Any, /) -> None:
-        if not self._is_over:
-            self._value, self._is_over = element, True
+        if not self.is_over:
+            self._value, self.is_over = element, True
             self._wake()
 
     def on_error(self, error: BaseException, /) -> None:
-        if not self._is_over:
-            self._error, self._is_over = error, True
+        if not self.is_over:
+            self._error, self.is_over = error, True
             self._wake()
 
     def on_complete(self, /) -> None:
         # After the value on_complete is expected, and changes nothing.
-        if not self._is_over:
+        if not self.is_over:
             self.on_error(NoElement("the peer ended the request without a value"))
 
     @abstractmethod
@@ -64,19 +65,14 @@ class AwaitedAnswer(Subscriber[Any]):
 class AnswerBuffer(AwaitedAnswer):
     """Keeps the answer, and calls a function when it is here."""
 
-    __slots__ = ("_error", "_is_over", "_subscription", "_value", "wake")
+    __slots__ = ("_error", "_subscription", "_value", "is_over", "wake")
 
     def __init__(self) -> None:
         self._subscription: Subscription | None = None
         self._value = self._error = None
-        self._is_over = False
+        self.is_over = False
         self.wake: Callable[[], None] | None = None
         """Called when the answer is here, while a task waits."""
-
-    @property
-    def is_over(self) -> bool:
-        """The answer is here, or none will come."""
-        return self._is_over
 
     def on_subscribe(self, subscription: Subscription, /) -> None:
         self._subscription = subscription
@@ -91,7 +87,7 @@ class AnswerBuffer(AwaitedAnswer):
 
     def give_up(self) -> None:
         # Over before the cancel: the stream may answer it with a signal.
-        self._is_over = True
+        self.is_over = True
         subscription, self._subscription = self._subscription, None
         if subscription is not None:
             subscription.cancel()

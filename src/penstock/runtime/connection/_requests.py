@@ -214,7 +214,7 @@ class PendingAnswer(AwaitedAnswer):
         """Return the value. A cancel is passed on to the peer.
         Raises the error that the stream ends with. Checkpoints.
         """
-        if self._is_over:
+        if self.is_over:
             await trio.lowlevel.checkpoint()
         else:
             self._task = current_task()
@@ -239,7 +239,7 @@ class PendingAnswer(AwaitedAnswer):
 
     def _abort(self, _: Any) -> trio.lowlevel.Abort:
         # None: this task was not woken by `_wake`, so it must not be counted off.
-        self._is_over, self._task = True, None
+        self.is_over, self._task = True, None
         self.give_up()
         return trio.lowlevel.Abort.SUCCEEDED
 
@@ -249,14 +249,14 @@ class AnswerSubscriber(PendingAnswer):
     or whose elements are decoded on their way.
     """
 
-    __slots__ = ("_batcher", "_error", "_is_over", "_task", "_value", "subscription")
+    __slots__ = ("_batcher", "_error", "_task", "_value", "is_over", "subscription")
 
     subscription: Subscription
 
     def __init__(self, batcher: SendBatcher) -> None:
         self._batcher = batcher
         self._value = self._error = self._task = None
-        self._is_over = False
+        self.is_over = False
 
     def give_up(self) -> None:
         self.subscription.cancel()
@@ -271,7 +271,7 @@ class AnswerStream(PendingAnswer, ReceivingStream):
     which is a twentieth of its cost.
     """
 
-    __slots__ = ("_batcher", "_error", "_is_over", "_task", "_value")
+    __slots__ = ("_batcher", "_error", "_task", "_value", "is_over")
 
     # These belong to the base, and are said again for type checkers: this constructor sets them,
     # because a second one would cost each request a call.
@@ -290,7 +290,7 @@ class AnswerStream(PendingAnswer, ReceivingStream):
         self._parts = self._window = None
         self._batcher = batcher
         self._value = self._error = self._task = None
-        self._is_over = False
+        self.is_over = False
 
     def give_up(self) -> None:
         self.cancel()
@@ -311,7 +311,7 @@ class AnswerStream(PendingAnswer, ReceivingStream):
         if self._subscriber is not None:
             self._subscriber = None
             self.state = ANSWERED
-            self._value, self._is_over = element, True
+            self._value, self.is_over = element, True
             task = self._task
             if task is not None:
                 self._batcher.woken += 1
@@ -329,11 +329,6 @@ class ObservedAnswer(AnswerStream):
     ) -> None:
         super().__init__(batcher, channel, stream_id)
         self._tap: StreamTap | None = tap  # None after the end, and without a reader
-
-    @property
-    def is_over(self) -> bool:
-        """True if the value has come, or nothing more will."""
-        return self._is_over
 
     def show(self, tap: StreamTap | None) -> None:
         """Show the signals to `tap` from now on, and at once those that have passed."""
