@@ -39,25 +39,28 @@ def test_bounds_that_make_no_sense_are_refused(bounds: dict[str, Any], message: 
         (Retention(max_count=10), 11, 999, 0.0, True),
         (Retention(max_bytes=10), 999, 10, 0.0, False),
         (Retention(max_bytes=10), 999, 11, 0.0, True),
-        (Retention(max_count=10, max_age=5), 1, 1, 95.0, False),
-        (Retention(max_count=10, max_age=5), 1, 1, 94.9, True),
+        (Retention(max_count=10, max_age=5), 6, 1, 95.0, False),
+        (Retention(max_count=10, max_age=5), 6, 1, 94.9, True),
+        (Retention(max_count=10, max_age=5), 5, 1, 94.9, False),
         (Retention(max_count=10, acknowledged=True), 99, 99, 0.0, False),
     ],
 )
 def test_the_first_bound_that_is_reached_drops_the_oldest_group(
     retention: Retention, count: int, size: int, written: float, dropped: bool
 ) -> None:
-    """At a bound nothing is dropped, above it the oldest group is. A log that waits for
-    acknowledgements drops nothing for a bound.
+    """At a bound nothing is dropped, above it the oldest group is. No age drops the newest group,
+    and a log that waits for acknowledgements drops nothing for a bound.
     """
-    assert retention.drops(GroupFacts(5, 5, written), count, size, 100.0, 4) is dropped
+    state = PartitionState(latest=count, size=size, acknowledged=(4, 4, 4))
+    assert retention.drops(GroupFacts(5, 5, written), state, 100.0) is dropped
 
 
 def test_acknowledged_groups_are_dropped_when_all_of_them_is_before_the_last_two_ranges() -> None:
     """A group that reaches into the last two ranges stays."""
     retention = Retention(max_count=10, acknowledged=True)
-    assert retention.drops(GroupFacts(4, 5, 0.0), 1, 1, 0.0, 4)
-    assert not retention.drops(GroupFacts(5, 5, 0.0), 1, 1, 0.0, 4)
+    state = PartitionState(latest=9, size=1, acknowledged=(4, 5, 6))
+    assert retention.drops(GroupFacts(4, 5, 0.0), state, 0.0)
+    assert not retention.drops(GroupFacts(5, 5, 0.0), state, 0.0)
 
 
 def test_a_log_within_its_bounds_reads_no_groups() -> None:

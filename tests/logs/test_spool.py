@@ -3,6 +3,7 @@ and a restart goes on where the log ends.
 """
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
@@ -166,23 +167,57 @@ async def test_a_publisher_that_began_anew_is_refused(autojump_clock: MockClock)
 
 
 async def test_a_publisher_without_positions_cannot_tell_a_gap() -> None:
-    """`missed` is None, and not 0. A log with elements and without a mark cannot tell either."""
+    """`missed` is None, and not 0."""
 
     async def three() -> AsyncIterator[bytes]:
         for number in range(3):
             yield b"%d" % number
 
     log, upstream = ring(), ring()
-    spool = Spool(generate(three), log)
-    await spool.run()
-    assert (spool.missed, spool.appended) == (None, 3)
-    await append(upstream, 0, 3)
-    spool = Spool(upstream.source(stop="latest"), log, marks="marks")
-    await spool.run()
-    assert (spool.missed, spool.appended) == (None, 3)
+    for _ in range(2):
+        spool = Spool(generate(three), log)
+        await spool.run()
+        assert (spool.missed, spool.appended) == (None, 3)
     assert "3 appended" in repr(spool)
+    marked = ring()
+    await append(upstream, 0, 3)
+    await Spool(upstream.source(stop="latest"), marked, marks="marks").run()
     with pytest.raises(UsageError, match="has no positions"):
-        await Spool(generate(three), log, marks="marks").run()
+        await Spool(generate(three), marked, marks="marks").run()
+
+
+async def test_elements_without_a_mark_are_refused() -> None:
+    """Without the mark the spool would write all elements of the publisher again."""
+    log, upstream = ring(), ring()
+    await append(upstream, 0, 3)
+    await Spool(upstream.source(stop="latest"), log).run()
+    with pytest.raises(UsageError, match="has 3 elements, and 'marks' has no mark"):
+        await Spool(upstream.source(stop="latest"), log, marks="marks").run()
+    assert await numbers_in(log) == [0, 1, 2]
+
+
+@pytest.mark.parametrize("kind", ["ring", "disk"])
+async def test_a_mark_outlives_the_age_of_the_elements(
+    kind: str, mock_clock: MockClock, tmp_path: Path
+) -> None:
+    """The mark was written once, long before the last element. The spool still goes on after it."""
+    keep = Retention(max_count=1_000, max_age=60)
+    upstream = ring()
+    await append(upstream, 0, 10)
+    kept = RingLog(retention=keep, partitions=PARTITIONS)
+    for end in (10, 20, 30):
+        disk = DiskLog(
+            tmp_path / "spool.log",
+            retention=keep,
+            partitions=PARTITIONS,
+            clock=mock_clock.current_time,
+        )
+        async with disk if kind == "disk" else nullcontext(kept) as log:
+            await Spool(upstream.source(stop="latest"), log, marks="marks").run()
+            assert log.latest()["0"] == end
+            assert (await numbers_in(log))[-10:] == list(range(end - 10, end))
+        await append(upstream, end, end + 10)
+        mock_clock.jump(1_000)
 
 
 @pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])

@@ -307,9 +307,7 @@ class DiskStore:
         )
         for key, count, size, written in rows:
             group = GroupFacts(key - low + count, size, written)
-            if not self._retention.drops(
-                group, state.latest - state.earliest, state.size, now, state.floor
-            ):
+            if not self._retention.drops(group, state, now):
                 break
             state = state.dropped(group.end, size)
         rows.close()

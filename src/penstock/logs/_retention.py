@@ -5,8 +5,9 @@ Rules of this file:
 
 * A log drops whole groups, oldest first. A group has at most an eighth of each bound, so a log that
   drops keeps at least seven eighths.
-* The newest group is never dropped for `max_count` or `max_bytes`:
-  one group alone is within the bounds.
+* No bound drops the newest group. One group alone is within `max_count` and `max_bytes`.
+  For `max_age` it is an exception: the mark of a spool is one element, which would be lost
+  after a pause that is longer than the age.
 * With `acknowledged=True` no bound drops an element.
   `append` waits until `acknowledge` has made room.
 """
@@ -53,7 +54,8 @@ class Retention:
     * `max_count`: elements. `max_bytes`: the sum of their lengths. One of the two is required,
       because a log without either grows without a bound.
     * `max_age`: seconds since an element was appended. A log looks at ages when elements are
-      appended and when it is opened.
+      appended and when it is opened. The newest elements stay, whatever their age: those of the
+      last group, at most an eighth of the other bounds.
     * `acknowledged`: elements are kept until they have been acknowledged, and the last two
       acknowledged ranges are kept as well. A log that is full of elements that it must keep makes
       `append` wait. With it `max_age` is refused: an age would drop elements that no reader has
@@ -129,17 +131,14 @@ class Retention:
             and self.exceeded_by(state.latest - state.earliest, state.size) is None
         )
 
-    def drops(self, oldest: GroupFacts, count: int, size: int, now: float, floor: int) -> bool:
-        """Return whether a partition of `count` elements
-        and `size` bytes drops its oldest group at the time `now`.
-
-        `floor` is the position where the last two acknowledged ranges begin.
-        """
+    def drops(self, oldest: GroupFacts, state: PartitionState, now: float) -> bool:
+        """Return whether a partition in this state drops its oldest group at the time `now`."""
         if self.acknowledged:
-            return oldest.end <= floor
-        if self.exceeded_by(count, size) is not None:
+            return oldest.end <= state.floor
+        if self.exceeded_by(state.latest - state.earliest, state.size) is not None:
             return True
-        return self.max_age is not None and oldest.written < now - self.max_age
+        is_newest = oldest.end == state.latest
+        return self.max_age is not None and not is_newest and oldest.written < now - self.max_age
 
 
 def split(elements: Sequence[bytes], retention: Retention) -> Iterator[Sequence[bytes]]:

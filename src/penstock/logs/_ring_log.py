@@ -80,9 +80,7 @@ class Ring:
         """Drop the groups that `retention` does not keep, and return the state without them."""
         while self.groups:
             oldest = self.groups[0]
-            if not retention.drops(
-                oldest, state.latest - state.earliest, state.size, now, state.floor
-            ):
+            if not retention.drops(oldest, state, now):
                 break
             self.groups.popleft()
             begin, end = state.earliest - self.offset, oldest.end - self.offset

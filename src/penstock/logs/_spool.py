@@ -59,9 +59,9 @@ class Spool:
             await Spool(remote("tcp://127.0.0.1:7000/ticks"), log, marks="marks").run()
 
     At most `demand` elements are under way. No other task may append to `partition`.
-    With `marks`, the name of another partition of the log, a spool that starts again goes on behind
+    With `marks`, the name of another partition of the log, a spool that starts again goes on after
     its last element if the publisher has positions. Raises UsageError for arguments that are not
-    possible.
+    possible, and `run` raises it if the log has elements and no mark.
     """
 
     def __init__(
@@ -158,6 +158,13 @@ class Spool:
         if self._mark is not None:
             position, upstream = self._mark
             self._next = upstream + latest[self._partition] - position
+        elif latest[self._partition] and self._marks is not None:
+            raise UsageError(
+                f"partition {self._partition!r} has {latest[self._partition]:,} elements, and "
+                f"{self._marks!r} has no mark, so where the publisher goes on is not known, and "
+                "elements would be written twice: give an empty partition, the partition of the "
+                "marks that were written with these elements, or no marks"
+            )
         elif latest[self._partition]:
             self._is_exact = False
 
