@@ -269,6 +269,20 @@ async def test_events_are_served_to_a_page(autojump_clock: Clock) -> None:
             413,
         ),
         (b"PUT nonsense\r\n\r\n", 400),
+        *(
+            (b"PUT /p/x HTTP/%b\r\nHost: localhost\r\n\r\n" % version, 505)
+            for version in (b"2.0", b"3.1", b"9.9", b"0.9")
+        ),
+        (b"PUT /p/x HTTP/1.1\r\nHost:\r\n localhost\r\n\r\n", 400),
+        (b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nX: y\r\n\tz\r\n\r\n", 400),
+        (
+            b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: %d\r\n\r\n" % 2**64,
+            413,
+        ),
+        (
+            b"PUT /p/x HTTP/1.1\r\nHost: localhost\r\nContent-Length: " + b"9" * 5000 + b"\r\n\r\n",
+            400,
+        ),
         (b"X" * 20_000, 431),
     ],
 )
@@ -366,6 +380,12 @@ async def test_at_a_loopback_address_the_host_must_be_known(autojump_clock: Cloc
             ("[::1]:7", 200),
             ("dev.example", 200),
             ("evil.example", 421),
+            ("[::1].evil", 421),
+            ("[::1]evil:80", 421),
+            ("localhost:80:evil", 421),
+            ("localhost:evil", 421),
+            ("[localhost]", 421),
+            ("", 421),
         ):
             await client.send(f"GET /healthz HTTP/1.1\r\nHost: {host}\r\n\r\n".encode())
             assert (await client.answer()).status == status
@@ -415,7 +435,8 @@ async def test_credentials_are_examined_when_a_stream_begins(autojump_clock: Clo
             refused.status,
             "x-rsio-error" in refused.headers,
             refused.headers["www-authenticate"],
-        ) == (401, False, "Basic")
+        ) == (401, False, 'Basic realm="penstock"')
+        assert b'WWW-Authenticate: Bearer realm="penstock"\r\n' in refused.raw
         # bob's credentials are right, and alice's stream is not his.
         assert (
             await client.ask(f"PUT {path}", "Authorization: Basic Ym9iOnNlY3JldA==")

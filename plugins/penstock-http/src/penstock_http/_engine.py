@@ -48,6 +48,8 @@ _SUBSCRIPTION: Final = re.compile(
 )
 REQUEST_MORE: Final = "/requestMore="
 ELEMENT: Final = "/element/"
+REALM: Final = "penstock"
+"""The names and passwords of a server are one realm. Basic must name it (RFC 7617, 2)."""
 _UNKNOWN: Final = "no such subscription"
 
 
@@ -302,8 +304,8 @@ def refused(error: PenstockError) -> Response:
         # No X-Rsio-Error: the client may come again with credentials.
         return answer(
             401,
-            ("WWW-Authenticate", "Bearer"),
-            ("WWW-Authenticate", "Basic"),
+            ("WWW-Authenticate", f'Bearer realm="{REALM}"'),
+            ("WWW-Authenticate", f'Basic realm="{REALM}"'),
             text="credentials are needed, or were refused",
         )
     if isinstance(error, LimitExceeded) and error.limit == "max_connections":

@@ -4,7 +4,10 @@ Rules of this file:
 
 * A head is judged before h11 sees it: it has at most `MAX_HEAD` bytes, and each of its lines ends
   with CR LF. A bare LF is where a proxy and a server may see two different requests.
-* A request with a Content-Length and a Transfer-Encoding is refused, for the same reason.
+* A request with a Content-Length and a Transfer-Encoding is refused, for the same reason, and so is
+  a line that goes on in the next one.
+* The major version is 1: h11 reads all others too. A minor version above 1 is read as 1.1 (RFC
+  9110, 2.5).
 * A body means nothing here. At most `MAX_BODY` bytes of it are read,
   and the connection ends after the answer.
 """
@@ -25,6 +28,7 @@ MAX_BODY: Final = 64 << 10
 
 _BARE_LF: Final = re.compile(rb"(?<!\r)\n")
 _NONE: Final = frozenset[str]()
+_FOLDED: Final = re.compile(rb"\r\n[ \t]")
 _ABSOLUTE: Final = re.compile(r"https?://[^/?#]*", re.IGNORECASE)
 
 
@@ -93,6 +97,8 @@ class HeadReader:
             raise BadRequest(431, f"the head of a request has at most {MAX_HEAD} bytes")
         if _BARE_LF.search(raw):
             raise BadRequest(400, "a line of the request does not end with CR LF")
+        if _FOLDED.search(raw):
+            raise BadRequest(400, "a line of the request goes on in the next one")
         # One for each request: the bytes behind the head stay here, so the next head is judged too.
         parser = h11.Connection(h11.SERVER, max_incomplete_event_size=MAX_HEAD)
         try:
@@ -144,6 +150,8 @@ class HeadReader:
 
 
 def _head_of(event: h11.Request) -> Head:
+    if not event.http_version.startswith(b"1."):
+        raise BadRequest(505, "the version of a request is 1.0 or 1.1 here")
     if len(event.headers) > MAX_HEADERS:
         raise BadRequest(431, f"a request has at most {MAX_HEADERS} headers")
     headers: dict[str, tuple[str, ...]] = {}
@@ -155,10 +163,11 @@ def _head_of(event: h11.Request) -> Head:
     target = event.target.decode("ascii")
     path, _, query = _ABSOLUTE.sub("", target, count=1).partition("?")
     connection, upgrades = _tokens(headers, "connection"), _tokens(headers, "upgrade")
-    has_body = (
-        "transfer-encoding" in headers or headers.get("content-length", ("0",))[0].strip("0") != ""
-    )
-    is_modern = event.http_version == b"1.1"
+    length = int(headers.get("content-length", ("0",))[0])  # h11 has checked that it is a number
+    if length > MAX_BODY:
+        raise BadRequest(413, "a request needs no body here")
+    has_body = "transfer-encoding" in headers or length > 0
+    is_modern = event.http_version != b"1.0"
     return Head(
         request=Request(
             method=event.method.decode("ascii"), path=path or "/", query=query, headers=headers

@@ -10,6 +10,7 @@ Rules of this file:
 """
 
 import ipaddress
+import re
 import secrets
 from email.utils import formatdate
 from time import time
@@ -36,6 +37,7 @@ SENT: Final = (
 PREFLIGHT_SECONDS: Final = "7200"
 """Chromium keeps no preflight for longer."""
 
+_HOST: Final = re.compile(r"(?:\[([0-9a-f:.]+)\]|([^\[\]:]+))(?::[0-9]*)?")
 HEALTH: Final = ("/healthz", "/readyz")
 
 
@@ -139,10 +141,9 @@ def _health(request: Request, *, draining: bool) -> Response:
 
 
 def _host_name(host: str) -> str:
-    """Return `host` without its port."""
-    if host.startswith("["):
-        return host[1:].partition("]")[0]
-    return host.partition(":")[0]
+    """Return `host` without its port; empty if it is neither a name nor an address."""
+    found = _HOST.fullmatch(host)
+    return "" if found is None else found[1] or found[2]
 
 
 def _is_loopback(host: str) -> bool:
