@@ -18,11 +18,14 @@ from penstock import (
     ConnectionLost,
     Credentials,
     Limits,
+    PublicError,
     PublisherFailed,
     Rejected,
     Service,
     UsageError,
     connect,
+    empty,
+    failed,
     serve,
     subscribe,
 )
@@ -130,6 +133,42 @@ async def test_a_stream_is_read_to_its_end(demand: int, autojump_clock: Clock) -
         assert await read(localhost("/p/numbers/1000"), demand=demand) == list(range(1000))
         assert await read(localhost("/p/numbers/0"), demand=demand) == []
     assert server.told == []
+
+
+@pytest.mark.parametrize("source", [empty(), failed(PublicError("shut"))])
+async def test_a_stream_that_ends_at_once_needs_no_demand(
+    source: Any, autojump_clock: Clock
+) -> None:
+    """One poll without demand tells the end, and its error."""
+    served = Service()
+    served.publish("ended", source)
+    async with (
+        known(served),
+        subscribe(localhost("/p/ended"), registry=Plugin().registry, demand=0) as stream,
+    ):
+        with trio.fail_after(1):
+            if "failed" in repr(source):
+                with pytest.raises(PublisherFailed, match="shut"):
+                    await anext(stream)
+            else:
+                assert [element async for element in stream] == []
+
+
+async def test_a_stream_without_demand_is_not_forgotten(autojump_clock: Clock) -> None:
+    """Neither before the first request nor between two: the server forgets a subscription that
+    nobody asks for.
+    """
+    async with (
+        known(idle=10),
+        subscribe(
+            localhost("/p/numbers/2"), registry=Plugin().registry, demand=0, serializer="json"
+        ) as stream,
+    ):
+        for number in range(2):
+            await trio.sleep(300)
+            stream.request(1)
+            with trio.fail_after(10):
+                assert await anext(stream) == number
 
 
 async def test_elements_arrive_as_they_are_published(autojump_clock: Clock) -> None:

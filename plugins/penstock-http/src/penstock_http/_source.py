@@ -7,6 +7,8 @@ Rules of this file:
 * A server that knows the draft alone sends no positions. Then an answer counts when it has come to
   its end, and elements beyond the demand of a request that was repeated are kept until they are
   requested here.
+* While nothing is requested, a poll without demand asks whether the stream has ended: at its
+  beginning, and so often that the server does not forget the subscription.
 * Credentials go to the origin of the URL alone. A redirect to another one loses them.
 * A stream that ends early is cancelled at the server, within `TransportOptions.close_timeout`.
 """
@@ -44,7 +46,7 @@ from penstock_http._client_connection import (
 )
 from penstock_http._client_proxy import proxy_for
 from penstock_http._messages import DELIVERY, FIXED_SIZE, LENGTH_PREFIXED, POSITION, REQUESTED
-from penstock_http._settings import settings_of
+from penstock_http._settings import IDLE, settings_of
 from penstock_http._transport import WHY_NO_CONNECTION
 
 PAUSES: Final = (0.1, 0.5, 1.0, 2.0, 4.0, 8.0)
@@ -153,21 +155,39 @@ class _Reading:
         self._origin = ""  # of the connection
         self._position = 0  # elements that have come in all
         self._requested = 0  # the demand that the server was told of, in all
+        self._idle = IDLE
+        self._look_at = 0.0
+        """When to ask whether the stream has ended, if nothing is requested until then."""
         self._broken = 0  # answers in a row that broke before their first new element
         self._surplus: list[bytes] = []  # bounded by the demand that a repeated request has doubled
 
     async def run(self) -> None:
         """Subscribe, and deliver elements until the stream has completed."""
-        await self._sink.wait_demand()
         await self._subscribe()
-        while True:
-            demand = await self._sink.wait_demand()
+        while await self._wait_demand():
             if self._surplus:
+                demand = self._sink.demand
                 part, self._surplus = self._surplus[:demand], self._surplus[demand:]
                 self._sink.put(part)
             elif not await self._poll():
-                self._stream = None
-                return
+                break
+        self._stream = None
+
+    async def _wait_demand(self) -> bool:
+        """Return True when elements are requested, and False if the stream has completed."""
+        while not await self._is_requested():
+            if not await self._poll():
+                return False
+        return True
+
+    async def _is_requested(self) -> bool:
+        """Return True when elements are requested, and False if it is time to ask without that."""
+        if self._sink.demand:
+            await self._sink.wait_demand()
+            return True
+        with trio.move_on_at(self._look_at) as scope:
+            await self._sink.wait_demand()
+        return not scope.cancelled_caught
 
     async def leave(self) -> None:
         """Cancel the subscription if the server may still have it, and close."""
@@ -197,6 +217,7 @@ class _Reading:
             if answer.status == 201 and "location" in answer.headers:
                 self._stream = _followed(url, answer)
                 self._requested = demand
+                self._idle = _idle(answer.headers.get("x-rsio-idle-timeout"))
                 await self._skip()
                 return
             if answer.status not in {301, 302, 303, 307, 308} or "location" not in answer.headers:
@@ -226,10 +247,13 @@ class _Reading:
         stream, began = self._stream or "", trio.current_time()
         answer = await self._repeat(f"{stream}?request={more}", headers)
         self._requested = max(self._requested, in_all)
+        self._look_at = trio.current_time() + self._idle / 2
         if answer.status == 200:
             await self._read_elements(answer)
         elif answer.status == 204:
             await self._skip()
+            if in_all <= self._position:
+                return True  # it was not asked for elements
             pause = _seconds(answer.headers.get("retry-after"))
             if not pause and trio.current_time() - began < EMPTY_PAUSE:
                 pause = EMPTY_PAUSE
@@ -428,6 +452,16 @@ def _authority_of(parts: SplitResult) -> str:
 
 def _origin_of(parts: SplitResult) -> str:
     return f"{parts.scheme}://{_authority_of(parts)}"
+
+
+def _idle(text: str | None) -> float:
+    """Return the seconds after which the server forgets a subscription, by its answer."""
+    try:
+        seconds = float(text or "")
+    except ValueError:
+        return IDLE
+    # Not less than a second: a server must not make this side poll all the time.
+    return min(MAX_PAUSE, max(1.0, seconds)) if seconds > 0 else IDLE
 
 
 def _seconds(text: str | None) -> float:
