@@ -15,7 +15,8 @@ from tests.logs._opening import PLENTY
 
 OPEN_IN_ANOTHER_PROCESS = """
 import sys, trio
-from penstock import DiskLog, LogLocked, Retention
+from penstock import DiskLog, Retention
+from penstock.api import LogLocked
 
 async def main():
     async with DiskLog(sys.argv[1], retention=Retention(max_count=10)):
