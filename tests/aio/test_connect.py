@@ -15,9 +15,13 @@ from penstock.api import (
 )
 from penstock.spi import PeerIdentity
 from tests.aio._run import run
-from tests.contracts._trio_server import Served, examining_service, raw_server, serving
-
-SERVER_HELLO = bytes.fromhex("020000")
+from tests.contracts._trio_server import (
+    SERVER_HELLO,
+    Served,
+    examining_service,
+    raw_server,
+    serving,
+)
 
 
 @pytest.fixture(scope="module")

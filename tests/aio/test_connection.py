@@ -16,9 +16,7 @@ from penstock.api import (
 )
 from tests._limits import HASTY
 from tests.aio._run import SECONDS, run
-from tests.contracts._trio_server import Served, raw_server, read_hello, serving
-
-SERVER_HELLO = bytes.fromhex("020000")
+from tests.contracts._trio_server import SERVER_HELLO, Served, raw_server, read_hello, serving
 
 
 @pytest.fixture(scope="module")

@@ -13,8 +13,6 @@ from penstock.api import (
 from tests.aio._run import SECONDS, connected, run
 from tests.contracts._trio_server import Served, serving
 
-SERVER_HELLO = bytes.fromhex("020000")
-
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:

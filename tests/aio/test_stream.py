@@ -15,8 +15,6 @@ from tests.aio._run import connected, run
 from tests.contracts._positioned import cutting_server
 from tests.contracts._trio_server import Served, serving
 
-SERVER_HELLO = bytes.fromhex("020000")
-
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:

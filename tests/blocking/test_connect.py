@@ -15,8 +15,6 @@ from tests.contracts._trio_server import Served, serving
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""
 
-SERVER_HELLO = bytes.fromhex("020000")
-
 
 @pytest.fixture(scope="module")
 def served() -> Iterator[Served]:

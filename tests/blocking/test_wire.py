@@ -18,8 +18,6 @@ from tests.contracts._trio_server import serving
 SECONDS = HANGS_AFTER
 """No test reaches it; with it a fault fails and does not hang."""
 
-SERVER_HELLO = bytes.fromhex("020000")
-
 
 def test_a_unix_socket(tmp_path: Path) -> None:
     """The server is known by its process."""

@@ -3,6 +3,7 @@
 from collections.abc import Iterator
 
 import pytest
+from penstock_tck.wire import rsio
 
 from penstock.api import ConnectionLost, Limits, Rejected
 from penstock.client import AnswerBuffer
@@ -31,7 +32,7 @@ def test_most_messages_of_a_chunk_are_left_for_the_next_call() -> None:
     """The owner decides how long it decodes at a time."""
     made, buffer = endpoint(), StreamBuffer()
     made.subscribe("a", buffer)
-    data = HELLO + bytes.fromhex("200000") + bytes.fromhex("2100016121000161")
+    data = HELLO + rsio.on_subscribe(0) + rsio.on_next(0, b"a") * 2
     rounds = 0
     more = made.receive(data, 0.0, most=1)
     while more:

@@ -7,9 +7,11 @@ import socket
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from penstock_tck.wire import rsio
+
 from tests.contracts._trio_server import raw_server
 
-HELLO = bytes.fromhex("02000104")
+HELLO = rsio.server_hello(4)
 FIRST, EARLIEST, LATEST = 7, 2, 17
 SENT = 4
 
@@ -30,11 +32,15 @@ def cutting_server(*, jump: int = 0) -> Iterator[tuple[str, list[bytes]]]:
         first = FIRST if start is None else int(start.group(1)) + jump
         names.append(name)
         elements = b"".join(
-            b"\x21\x00\x02%02d" % number for number in range(first, min(first + SENT, LATEST))
+            rsio.on_next(0, b"%02d" % number) for number in range(first, min(first + SENT, LATEST))
         )
-        end = b"\x25\x00" if first + SENT >= LATEST else b""
+        end = rsio.on_complete(0) if first + SENT >= LATEST else b""
         sock.sendall(
-            HELLO + bytes([0x47, 4, 0, first, EARLIEST, LATEST]) + b"\x20\x00\x00" + elements + end
+            HELLO
+            + bytes([0x47, 4, 0, first, EARLIEST, LATEST])
+            + rsio.on_subscribe(0)
+            + elements
+            + end
         )
         if end:
             sock.recv(4096)  # the goodbye of the client

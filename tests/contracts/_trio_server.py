@@ -7,13 +7,17 @@ import threading
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import trio
+from penstock_tck.wire import rsio
 
 import penstock
 from penstock.spi import TransportOptions
 from tests._real_time import HANGS_AFTER
+
+SERVER_HELLO: Final = rsio.server_hello()
+"""That of a server without extensions."""
 
 
 @dataclass

@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import trustme
+from penstock_tck.wire import rsio
 
 from penstock.api import AuthRefused, ConnectionLost, Credentials, Limits, Rejected, UsageError
 from penstock.spi import PeerIdentity, Tls, TransportOptions
@@ -18,10 +19,14 @@ from tests._free_port import free_port
 from tests._limits import HASTY
 from tests._real_time import HANGS_AFTER
 from tests._shells import Shell, over_each_shell
-from tests.contracts._trio_server import Served, examining_service, raw_server, read_hello, serving
-
-SERVER_HELLO = bytes.fromhex("020000")
-
+from tests.contracts._trio_server import (
+    SERVER_HELLO,
+    Served,
+    examining_service,
+    raw_server,
+    read_hello,
+    serving,
+)
 
 # --------------------------------------------------------------------------------------------------
 # --- at the call
@@ -118,11 +123,11 @@ async def test_tls_verifies_the_server(shell: Shell, tmp_path: Path) -> None:
     [
         (b"", ConnectionLost, "before the peer said hello"),
         (b"HTTP/1.1 400 Bad Request\r\n\r\n", ConnectionLost, "broke the protocol"),
-        (bytes.fromhex("020900"), Rejected, "version"),
+        (rsio.server_hello(version=9), Rejected, "version"),
         (SERVER_HELLO + b"\x7f", ConnectionLost, "broke the protocol"),
-        (SERVER_HELLO + bytes.fromhex("2101") + b"\x01x", ConnectionLost, "broke the protocol"),
+        (SERVER_HELLO + rsio.on_next(1, b"x"), ConnectionLost, "broke the protocol"),
         (SERVER_HELLO, ConnectionLost, "without a goodbye"),
-        (SERVER_HELLO + b"\x03\x08shutdown", ConnectionLost, "shut"),
+        (SERVER_HELLO + rsio.goodbye("shutdown"), ConnectionLost, "shut"),
     ],
     ids=[
         "nothing",
@@ -192,7 +197,7 @@ async def test_a_server_that_reads_nothing_is_given_up(shell: Shell) -> None:
     def script(sock: socket.socket) -> None:
         sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
         read_hello(sock)
-        sock.sendall(SERVER_HELLO + bytes.fromhex("10") + b"\x03all\x00" + b"\xff" * 8 + b"\x7f")
+        sock.sendall(SERVER_HELLO + rsio.subscribe("all", 0, rsio.UNBOUNDED))
         asked.wait(HANGS_AFTER)
 
     def endless() -> Iterator[bytes]:
@@ -218,12 +223,12 @@ async def test_pings_are_answered_while_the_program_waits(shell: Shell) -> None:
 
     def script(sock: socket.socket) -> None:
         read_hello(sock)
-        sock.sendall(bytes.fromhex("02000101 40026869"))
+        sock.sendall(rsio.server_hello(1) + rsio.ping(b"hi"))
         received = b""
         while b"\x41\x02hi" not in received:
             received += sock.recv(4096)
         pongs.append(received[received.index(b"\x41") :][:4])
-        sock.sendall(bytes.fromhex("200000 2100") + b"\x02ok")
+        sock.sendall(rsio.on_subscribe(0) + rsio.on_next(0, b"ok"))
         _only_reads(sock)
 
     with raw_server(script) as url:

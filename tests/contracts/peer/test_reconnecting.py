@@ -7,6 +7,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 import pytest
+from penstock_tck.wire import rsio
 
 from penstock.api import ConnectionLost, ProtocolError, Rejected
 from penstock.spi import Reconnect, ReconnectEvent, build_registry, hookimpl
@@ -14,9 +15,8 @@ from tests._free_port import free_port
 from tests._limits import HASTY
 from tests._shells import Shell, over_each_shell
 from tests.contracts._positioned import cutting_server
-from tests.contracts._trio_server import raw_server, read_hello, serving
+from tests.contracts._trio_server import SERVER_HELLO, raw_server, read_hello, serving
 
-SERVER_HELLO = bytes.fromhex("020000")
 SUBSCRIBE = b"\x10\x01a"
 AT_ONCE = Reconnect(first=0.001, most=0.001)
 
@@ -61,7 +61,7 @@ def answer(sock: socket.socket) -> None:
     received = b""
     while SUBSCRIBE not in received:
         received += sock.recv(4096)
-    sock.sendall(bytes.fromhex("200000 2100") + b"\x02ok")
+    sock.sendall(rsio.on_subscribe(0) + rsio.on_next(0, b"ok"))
 
 
 @over_each_shell
@@ -184,7 +184,7 @@ async def test_a_refusal_is_not_tried_again(shell: Shell) -> None:
     def script(sock: socket.socket) -> None:
         connections.append(1)
         read_hello(sock)
-        sock.sendall(bytes.fromhex("020900"))
+        sock.sendall(rsio.server_hello(version=9))
         while sock.recv(4096):
             pass
 
@@ -199,13 +199,12 @@ async def test_a_refusal_is_not_tried_again(shell: Shell) -> None:
 async def test_a_refusal_that_passes_is_tried_again(shell: Shell) -> None:
     """A server without room has some later."""
     connections: list[int] = []
-    full = b"places:connections"
 
     def script(sock: socket.socket) -> None:
         connections.append(1)
         if len(connections) == 1:
             read_hello(sock)
-            sock.sendall(bytes([3, len(full)]) + full)  # before any hello
+            sock.sendall(rsio.goodbye("places:connections"))  # before any hello
         else:
             answer(sock)
         while sock.recv(4096):
