@@ -57,7 +57,7 @@ MAX_UNBATCHED: Final = 4
 """Messages that are sent one by one while nothing arrives."""
 
 
-class BatchWriter(Protocol):
+class LinkOutput(Protocol):
     """The part of a link's writer that is used here."""
 
     in_flight: int
@@ -84,7 +84,7 @@ class _NoWriter:
         """Do nothing."""
 
 
-NO_WRITER: Final[BatchWriter] = _NoWriter()
+NO_WRITER: Final[LinkOutput] = _NoWriter()
 
 
 class SendBatcher:
@@ -123,7 +123,7 @@ class SendBatcher:
         "writer",
     )
 
-    writer: BatchWriter
+    writer: LinkOutput
     """The writer of the current link;
     set before the first message, and again when the link is replaced.
     """

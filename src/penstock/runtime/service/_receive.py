@@ -88,7 +88,7 @@ class Abort:
     run: str
 
 
-class Offers(Protocol):
+class OffersRequests(Protocol):
     """The part of a service that is used here."""
 
     def request(self, name: str, *, serializer: Any = ...) -> Callable[[Any], Any]:
@@ -96,7 +96,7 @@ class Offers(Protocol):
 
 
 def receive(
-    service: Offers,
+    service: OffersRequests,
     name: str,
     target: Target,
     *,

@@ -23,7 +23,7 @@ STREAM_REQUESTS = (rs.REQUEST_STREAM, rs.REQUEST_SUB)
 REQUESTER_TYPES = (*STREAM_REQUESTS, rs.REQUEST_N, rs.CANCEL)
 
 
-class RelayedStream:
+class RelayedRequest:
     """A stream that the target requested from the checking side,
     to pass it on as stream 1 (or another number).
     """
@@ -52,18 +52,18 @@ class RelayedStream:
         )
 
 
-async def _open_relay(context: CheckContext, stream: int = 1, demand: int = 100) -> RelayedStream:
+async def _open_relay(context: CheckContext, stream: int = 1, demand: int = 100) -> RelayedRequest:
     peer = await context.connect_reactivesocket()
     await peer.request(stream, demand, context.target.relay)
     await peer.wait_until(
         lambda: peer.of_type(*STREAM_REQUESTS), f"a request of the target for {RELAY_SOURCE!r}"
     )
-    relayed = RelayedStream(peer, peer.of_type(*STREAM_REQUESTS)[0])
+    relayed = RelayedRequest(peer, peer.of_type(*STREAM_REQUESTS)[0])
     await peer.wait_until(lambda: relayed.demand >= 1, f"demand for {RELAY_SOURCE!r}")
     return relayed
 
 
-async def _expect_relayed(relayed: RelayedStream, *elements: bytes, stream: int = 1) -> None:
+async def _expect_relayed(relayed: RelayedRequest, *elements: bytes, stream: int = 1) -> None:
     peer = relayed.peer
     await peer.wait_until(
         lambda: len(peer.elements(stream)) >= len(elements),
@@ -144,7 +144,7 @@ async def requester_frames(context: CheckContext) -> str:
     await peer.wait_until(lambda: len(peer.of_type(*STREAM_REQUESTS)) >= 3, "three requests")
     requests = peer.of_type(*STREAM_REQUESTS)
     for number, request in enumerate(requests[:3]):
-        relayed = RelayedStream(peer, request)
+        relayed = RelayedRequest(peer, request)
         for index in range(6):
             await peer.wait_until(
                 lambda relayed=relayed, index=index: relayed.demand > index,  # type: ignore[misc]  # bound in the loop
@@ -430,7 +430,7 @@ async def requester_cancels(context: CheckContext) -> str:
     return seen
 
 
-async def _expect_cancel(relayed: RelayedStream) -> str:
+async def _expect_cancel(relayed: RelayedRequest) -> str:
     await relayed.wait_cancel()
     await relayed.peer.settle()
     cancels = len(relayed.peer.of_stream(relayed.id, rs.CANCEL))
@@ -441,7 +441,7 @@ async def _expect_cancel(relayed: RelayedStream) -> str:
     return "CANCEL, and the connection continues"
 
 
-async def _expect_no_cancel(relayed: RelayedStream) -> str:
+async def _expect_no_cancel(relayed: RelayedRequest) -> str:
     await relayed.peer.settle()
     before = len(relayed.peer.of_stream(relayed.id, rs.REQUEST_N, rs.CANCEL))
     await relayed.peer.settle_after(relayed.peer.quiet)

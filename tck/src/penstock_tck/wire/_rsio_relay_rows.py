@@ -24,7 +24,7 @@ REQUEST = "request adds a demand, a Long, to the stream of a subscriber."
 SEMANTICS = "Signals keep the order of Reactive Streams, and may be delivered later, as there."
 
 
-class RelayedStream:
+class RelayedSubscription:
     """A stream to which the target subscribed at the checking side, to pass it on as stream 1."""
 
     def __init__(self, peer: RsioPeer, stream: int | None = None) -> None:
@@ -72,20 +72,20 @@ class RelayedStream:
 
 async def _open_relay(
     context: CheckContext, *, size: int | None = 0, demand: int = 100
-) -> RelayedStream:
+) -> RelayedSubscription:
     peer = await context.connect_rsio()
     await peer.subscribe(1, demand, context.target.relay)
     await peer.wait_until(
         lambda: peer.of_type(io.SUBSCRIBE), f"a subscribe of the target to {RELAY_SOURCE!r}"
     )
-    relayed = RelayedStream(peer)
+    relayed = RelayedSubscription(peer)
     if size is not None:
         await peer.send(io.numbers(io.ON_SUBSCRIBE, relayed.id, size))
         await relayed.wait_demand(1)
     return relayed
 
 
-async def _expect_relayed(relayed: RelayedStream, *elements: bytes) -> None:
+async def _expect_relayed(relayed: RelayedSubscription, *elements: bytes) -> None:
     peer = relayed.peer
     await peer.wait_until(
         lambda: len(peer.elements(1)) >= len(elements) or peer.ended(1),
@@ -100,7 +100,7 @@ async def _expect_relayed(relayed: RelayedStream, *elements: bytes) -> None:
     )
 
 
-async def _expect_cancel(relayed: RelayedStream) -> str:
+async def _expect_cancel(relayed: RelayedSubscription) -> str:
     await relayed.peer.wait_until(
         relayed.count_cancels, f"a cancel of stream {relayed.id} by the target"
     )
@@ -175,7 +175,7 @@ async def subscriber_messages(context: CheckContext) -> str:
     ids = [message.stream for message in peer.of_type(io.SUBSCRIBE)]
     for stream in ids[:3]:
         await peer.send(io.numbers(io.ON_SUBSCRIBE, stream, 0))
-        relayed = RelayedStream(peer, stream)
+        relayed = RelayedSubscription(peer, stream)
         for index in range(6):
             await relayed.wait_demand(index + 1)
             await peer.send(io.on_next(stream, b"x"))

@@ -9,7 +9,7 @@ import trio.lowlevel
 from penstock_tck.wire import CheckContext, Level, Table, verify
 
 from penstock_http.checks._http_peer import Answer
-from penstock_http.checks._mapping_client import DRAFT, ClientStream, MappingClient
+from penstock_http.checks._mapping_client import DRAFT, MappedStream, MappingClient
 
 ENDS = Table(DRAFT)
 
@@ -103,13 +103,13 @@ async def cancel_while_polling(context: CheckContext) -> str:
     stream = await client.subscribe(client.target.slow, 1)
     peer = await client.begin(stream.path)
     await trio.lowlevel.checkpoint()
-    await ClientStream(other, stream.path).cancel()
+    await MappedStream(other, stream.path).cancel()
     answer = await peer.finish()
     verify(answer.is_error or answer.status == 204, f"{answer}, after a cancel")
     return str(answer.status)
 
 
-async def _failure(context: CheckContext) -> tuple[ClientStream, Answer]:
+async def _failure(context: CheckContext) -> tuple[MappedStream, Answer]:
     stream = await MappingClient(context).subscribe(context.target.failing, 20)
     _, answer = await stream.end()
     return stream, answer

@@ -10,7 +10,7 @@ from penstock_http.checks._http_peer import Answer
 from penstock_http.checks._mapping_client import (
     DRAFT,
     SINGLE,
-    ClientStream,
+    MappedStream,
     MappingClient,
     with_argument,
 )
@@ -46,7 +46,7 @@ async def _life(
     path = with_argument(client.publisher(client.target.publisher), "request", 1)
     created = await client.ask(path, *headers, chunked=chunked)
     verify(created.status == 201, f"{created}; 201 was due")
-    stream = ClientStream(client, client.location(created, path))
+    stream = MappedStream(client, client.location(created, path))
     await stream.let_elements_come()
     suffixes = ("", "", "/requestMore=1", "/cancel", "")
     return [

@@ -72,12 +72,12 @@ class MappingClient:
 
     async def subscribe(
         self, name: str, demand: int | None = None, *headers: Header
-    ) -> "ClientStream":
+    ) -> "MappedStream":
         """Subscribe to a publisher. Fails the check if that is refused."""
         path = with_argument(self.publisher(name), "request", demand)
         answer = await self.ask(path, *headers)
         verify(answer.status == 201, f"{answer}; 201 was due")
-        return ClientStream(self, self.location(answer, path))
+        return MappedStream(self, self.location(answer, path))
 
     def location(self, answer: Answer, path: str) -> str:
         """Return the path of the subscription that an answer names."""
@@ -89,7 +89,7 @@ class MappingClient:
         return found.path + (f"?{found.query}" if found.query else "")
 
 
-class ClientStream:
+class MappedStream:
     """A subscription, as the checking side sees it."""
 
     def __init__(self, client: MappingClient, path: str) -> None:

@@ -13,7 +13,7 @@ from penstock_http.checks._mapping_client import (
     DRAFT,
     LENGTH_PREFIXED,
     SINGLE,
-    ClientStream,
+    MappedStream,
     MappingClient,
     elements_of,
 )
@@ -45,7 +45,7 @@ EVENT: Final = (
 PREFERRED: Final = "`Prefer: wait=N` shortens the wait of a poll."
 
 
-async def _with_positions(context: CheckContext, demand: int) -> tuple[ClientStream, Answer]:
+async def _with_positions(context: CheckContext, demand: int) -> tuple[MappedStream, Answer]:
     """Return a stream, and the answer with its first element.
     Not supported if that has no position.
     """

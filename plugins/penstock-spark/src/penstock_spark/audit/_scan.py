@@ -49,7 +49,7 @@ class WindowState:
 
 
 @attrs.frozen
-class Violation:
+class Breach:
     """A breach of a rule by one subscription."""
 
     rule: str
@@ -61,7 +61,7 @@ class Violation:
     """The rows around the first one; it begins with ``>``."""
 
 
-def scan(rows: Columns, carry: WindowState, *, is_answered_later: bool) -> list[Violation]:
+def scan(rows: Columns, carry: WindowState, *, is_answered_later: bool) -> list[Breach]:
     """Return the violations in the rows of one chunk, by the position of the first breach.
     `carry` is moved on.
 
@@ -76,7 +76,7 @@ def scan(rows: Columns, carry: WindowState, *, is_answered_later: bool) -> list[
     # Two rules may be breached first by the same row:
     # a stable sort leaves them in the order of the rules.
     return [
-        Violation(rule, int(rows["seq"][first]), count, tuple(_transcript(rows, first)))
+        Breach(rule, int(rows["seq"][first]), count, tuple(_transcript(rows, first)))
         for first, rule, count in sorted(found, key=lambda each: each[0])
     ]
 

@@ -24,14 +24,16 @@ AGAIN: Final = 0.1
 """Seconds between two of these."""
 
 
-class Offers(Protocol):
+class OffersPublishers(Protocol):
     """The part of a service that is used here."""
 
     def publisher(self, name: str, *, batches: bool = ...) -> Callable[[Any], Any]:
         """Offer the decorated function under `name`."""
 
 
-def publish_dataframe(service: Offers, name: str, frame: Any, *, value_format: str = "raw") -> None:
+def publish_dataframe(
+    service: OffersPublishers, name: str, frame: Any, *, value_format: str = "raw"
+) -> None:
     """Offer the rows of `frame` under `name`.
 
     Each subscriber gets all rows, by a separate run of Spark. Nothing is computed before its first
