@@ -3,8 +3,10 @@
 Calls are counted, and no time is measured: a count is the same on a busy machine.
 """
 
+import logging
 import sys
 from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
 from types import FrameType
 from typing import Any
 
@@ -15,6 +17,7 @@ from _metrics_helpers import quotes_service, registry_with
 from penstock_metrics import Measurements
 
 import penstock
+from penstock.recording import Recorder
 from penstock.spi import Registry, build_registry
 from penstock.testing import seeded
 
@@ -28,6 +31,11 @@ An event for each stream, pushed to the plugin, was 90.
 
 MOST_MORE_COLLECTING = 6
 """The same while the numbers are read: the clock is three calls."""
+
+MOST_MORE_RECORDING = 50
+"""Calls of penstock for an act that a recorder leaves out: facts of the stream, and a decision, on
+each side.
+"""
 
 LIMITS = penstock.Limits(turn=1e9)
 """The real clock never ends a turn, so each run takes the same steps."""
@@ -116,3 +124,31 @@ def test_a_stream_costs_the_same_calls_with_the_plugin(
     bare = _run(act, protocol, registry_with(object()), collecting=collecting)
     installed = _run(act, protocol, build_registry(), collecting=collecting)
     assert installed - bare <= (MOST_MORE_COLLECTING if collecting else MOST_MORE)
+
+
+@pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
+@pytest.mark.parametrize("act", [_request, _stream], ids=["request", "stream of one"])
+def test_a_recorder_that_leaves_a_stream_out_costs_a_decision(
+    protocol: str, act: Any, tmp_path: Path
+) -> None:
+    """A recorder of one stream in a hundred is asked about each stream, on both sides."""
+    pytest.importorskip("pyarrow", reason="a recorder needs the package pyarrow")
+    bare = _run(act, protocol, registry_with(object()), collecting=False)
+    with Recorder(tmp_path, sample=0.01) as recorder:
+        watched = _run(act, protocol, build_registry([recorder]), collecting=False)
+    assert 0 < watched - bare <= MOST_MORE_RECORDING
+
+
+@pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
+@pytest.mark.parametrize("act", [_request, _stream], ids=["request", "stream of one"])
+def test_the_access_log_costs_nothing_for_what_ends_well(
+    protocol: str, act: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It has lines for connections, and for streams that are refused or fail."""
+    bare = _run(act, protocol, registry_with(object()), collecting=False)
+    log = logging.getLogger("penstock.access")
+    monkeypatch.setattr(log, "level", logging.INFO)
+    log.manager._clear_cache()  # type: ignore[attr-defined]  # `setLevel` does so
+    assert log.isEnabledFor(logging.INFO)
+    logged = _run(act, protocol, registry_with(object()), collecting=False)
+    assert logged - bare <= MOST_MORE
