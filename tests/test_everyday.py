@@ -48,7 +48,7 @@ def test_an_everyday_import_brings_no_plugin_of_penstock() -> None:
     """
     later = {
         *(f"penstock.{name}" for name in ("protocols", "elements", "extensions", "transports")),
-        *("penstock.cli", "penstock.aio", "penstock.blocking", "penstock.testing"),
+        *(f"penstock.{name}" for name in ("aio", "blocking", "cli", "draft", "testing")),
         *("argparse", "asyncio"),
     }
     _run(

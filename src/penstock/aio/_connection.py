@@ -20,7 +20,7 @@ import attrs
 from penstock.aio._publisher import TaskPublisher
 from penstock.client import Endpoint, EndpointSettings, Then
 from penstock.reader import TURN_SECONDS
-from penstock.session import ConnectionState, SendingStream
+from penstock.session import SendingStream
 from penstock.spi import (
     PeerIdentity,
     PeerStatistics,
@@ -32,9 +32,6 @@ from penstock.spi import (
 
 MESSAGES_PER_LOOK: Final = 64
 """Messages that are decoded between two looks at the clock."""
-
-_PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
-"""Both sides have said goodbye."""
 
 
 class AsyncioConnection(asyncio.Protocol):
@@ -141,7 +138,7 @@ class AsyncioConnection(asyncio.Protocol):
             await self.wait_until(lambda: endpoint.has_left)
             await self._stop_publishers()
             self.flush()  # the answer to a goodbye of the peer
-            if endpoint.session.state in _PARTED:
+            if endpoint.has_parted:
                 self._transport.close()
                 await asyncio.wait((self._closed,), timeout=self._settings.options.close_timeout)
         finally:
@@ -230,7 +227,7 @@ class AsyncioConnection(asyncio.Protocol):
         if endpoint.is_over:
             self._stop_awaiting()
             self.flush()  # the answer to a goodbye of the peer
-            if endpoint.session.state in _PARTED:
+            if endpoint.has_parted:
                 self._transport.close()
             else:
                 self._transport.abort()

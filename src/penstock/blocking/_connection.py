@@ -102,7 +102,7 @@ class BlockingConnection:
                 while not self.endpoint.is_over and not self.endpoint.has_left:
                     self.step(None)
                 self.attend(self.flush)  # the answer to a goodbye of the peer
-                is_orderly = True
+                is_orderly = self.endpoint.has_parted
         finally:
             # It is closed also if an interrupt ends the wait.
             self._wire.end(in_good_order=is_orderly)

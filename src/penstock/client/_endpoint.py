@@ -28,6 +28,7 @@ from penstock.client._settings import EndpointSettings
 from penstock.session import (
     CUT,
     CUT_EARLY,
+    ConnectionState,
     SendingStream,
     Session,
     SessionCounts,
@@ -39,6 +40,8 @@ LINGER_BYTES: Final = 1 << 20
 """Bytes that are still read after this side's goodbye. Elements that were asked for may be under
 way; more of them is an attack.
 """
+
+_PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
 
 PublishTo = Callable[["Endpoint", SendingStream], None]
 """Attaches the publisher that the program offers under the name of a stream."""
@@ -122,6 +125,11 @@ class Endpoint(ClientDelegate):
     def has_output(self) -> bool:
         """`take` returns something."""
         return not self.session.outbox.is_empty
+
+    @property
+    def has_parted(self) -> bool:
+        """Both sides have said goodbye: the transport is closed in good order, and not aborted."""
+        return self.session.state in _PARTED
 
     @property
     def has_left(self) -> bool:
