@@ -14,6 +14,7 @@ Rules of this file:
 
 import inspect
 import re
+from bisect import insort
 from collections.abc import Callable, Collection
 from functools import partial
 from typing import Any, Final
@@ -233,7 +234,9 @@ class Router:
         self._routes: dict[tuple[str | None, ...], Route] = {}  # all, by their segments
         self._literal: dict[str, Route] = {}  # those without parameters: found in one dict lookup
         self.patterns: dict[int, list[Route]] = {}
-        """Routes with parameters, by their number of segments."""
+        """Routes with parameters, by their number of segments. The first route of a list that
+        matches a name is the most literal one.
+        """
         self.literal_names: set[bytes] = set()
         """The names of the routes without parameters, as UTF-8."""
 
@@ -247,21 +250,11 @@ class Router:
                 "before; change one of the two"
             )
         self._routes[shape] = route
-        # Literal segments sort before parameters: "ticks/all" before "ticks/{symbol}".
-        self._routes = dict(
-            sorted(self._routes.items(), key=lambda item: [segment is None for segment in item[0]])
-        )
         if None not in shape:
             self._literal[route.pattern.text] = route
             self.literal_names.add(route.pattern.text.encode())
         else:
-            # In the order of `_routes`: the first one that matches a name is the most literal one.
-            alike = [
-                each
-                for segments, each in self._routes.items()
-                if len(segments) == len(shape) and None in segments
-            ]
-            self.patterns[len(shape)] = alike
+            insort(self.patterns.setdefault(len(shape), []), route, key=_by_literals)
 
     def find(self, name: str) -> tuple[Route, dict[str, str], dict[str, list[str]]]:
         """Return the route for `name`, the parameters in its segments, and those behind the '?'.
@@ -291,6 +284,13 @@ class Router:
     def names(self) -> list[str]:
         """Return the patterns, sorted."""
         return sorted(route.pattern.text for route in self._routes.values())
+
+
+def _by_literals(route: Route) -> list[bool]:
+    """Return a key by which literal segments sort before parameters: "ticks/all" before
+    "ticks/{symbol}".
+    """
+    return [segment is None for segment in route.pattern.segments]
 
 
 def _with_query(
