@@ -106,11 +106,8 @@ class RemoteUrl(Source[Any]):
     ) -> None:
         """Subscribe over a connection that was made."""
         # The serializer as an object: the registry was asked when the source was made,
-        # and its error reached the caller.
-        source = peer.source(
-            name, serializer=self._serializer, window_bytes=self._opening.window_bytes
-        )
-        source.attach(subscriber, scope)
+        # and its error reached the caller. The bytes of the reader are bounded already.
+        peer.source(name, serializer=self._serializer).attach(subscriber, scope)
 
     def __repr__(self) -> str:
         return f"<source {self._url}>"
