@@ -2,9 +2,10 @@
 
 import json
 
+import pytest
 from penstock_tck import CheckResult, Outcome, run_checks
 from penstock_tck._report import as_json, rule_rows, text_table, totals
-from penstock_tck._report_html import as_html
+from penstock_tck._report_html import _SIGNS, as_html
 from penstock_tck._result import from_record
 
 from tck.tests._honest_verifications import HonestDraftPublisher, HonestSynchronousPublisher
@@ -103,3 +104,29 @@ def test_a_recommendation_does_not_fail_its_rule() -> None:
     assert any(
         "c (a recommendation that is not followed)" in line for line in text_table([advice, passed])
     )
+
+
+@pytest.mark.parametrize("optional", [False, True])
+@pytest.mark.parametrize("broken", [None, (), ("1.1",), ("1.1", "2.13")])
+@pytest.mark.parametrize("outcome", list(Outcome))
+def test_every_result_has_a_place_in_the_table_and_on_the_page(
+    outcome: Outcome, broken: tuple[str, ...] | None, *, optional: bool
+) -> None:
+    """Each status has a sign of its own, also that of a check whose rules were not reached."""
+    result = CheckResult(
+        verification="Mine",
+        check="c",
+        rules=("3.8", "3.10"),
+        optional=optional,
+        drives="",
+        look_at="",
+        outcome=outcome,
+        seen="what was seen",
+        broken=broken,
+    )
+    page = as_html([result])
+    assert "what was seen" in page or outcome is Outcome.PASSED
+    for row in rule_rows([result]):
+        assert f"{_SIGNS[row.status]} {row.status}</span>" in page
+    assert any("3.8" in line for line in text_table([result]))
+    assert len(set(_SIGNS.values())) >= len(Outcome)

@@ -22,6 +22,8 @@ _SIGNS: Final = {
     Outcome.WAIVED.value: "~",
     Outcome.OBSERVED.value: "◉",
     Outcome.NOT_APPLICABLE.value: "-",
+    Outcome.VACUOUS.value: "∅",
+    Outcome.NOT_ESTABLISHED.value: "?",
     NOT_EXERCISED: "·",
     Account.REASON.value: "·",
 }
