@@ -23,6 +23,7 @@ from penstock.session import (
     Session,
     StreamTables,
 )
+from penstock.session import Fault as ProtocolFault
 from penstock.session._cancelled_streams import CancelledStreams
 from penstock.session._outbox import Outbox
 from penstock.session._resume import TOKEN
@@ -142,6 +143,14 @@ def _let_the_writer_sleep(_right: Callable[..., Any]) -> Callable[..., Any]:
     return gather
 
 
+def _send_the_error_at_once(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def fail(self: Any, text: str) -> None:
+        if self.state is not SendingState.ENDED:
+            self._cut(SendingEvent.CANCELLED, text, ProtocolFault.FAILED)
+
+    return fail
+
+
 def _forget_the_waiting(_right: Callable[..., Any]) -> Callable[..., Any]:
     def block(self: Outbox, sender: Any) -> None:
         """Do nothing."""
@@ -229,6 +238,9 @@ FAULTS: Final = {
     ),
     "the writer is not woken for gathered elements": Fault(
         Outbox, "gather", "request, cancel, complete", _let_the_writer_sleep
+    ),
+    "an error overtakes elements that go in parts": Fault(
+        SendingStream, "_fail", "elements in parts, then an error", _send_the_error_at_once
     ),
     "a stream that waits for room is forgotten": Fault(
         Outbox, "block", "elements in parts", _forget_the_waiting

@@ -132,6 +132,9 @@ SCENARIOS: Final = {
     "elements in parts": Scenario(
         scripts=(Script(at_once=2, size=40, cancels=True),), limits=IN_PARTS
     ),
+    "elements in parts, then an error": Scenario(
+        scripts=(attrs.evolve(LARGE, cancels=True, ending=Ending.FAILS),), limits=IN_PARTS
+    ),
     "from the hello": Scenario(
         scripts=(Script(at_once=1, elements=1),), from_hello=True, closes=(Role.SERVER,)
     ),
