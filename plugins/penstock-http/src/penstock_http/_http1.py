@@ -8,7 +8,8 @@ Rules of this file:
 * No write waits longer than `Limits.write_stall` for a client that does not read,
   and no more than one answer is in memory.
 * An answer with elements counts as lost if it was not written to its end, or if the connection is
-  reset before the next request.
+  reset before the client's system has acknowledged all of it. A proxy that resets a connection
+  that it needs no more has read the answer.
 """
 
 from contextlib import suppress
@@ -197,7 +198,7 @@ class Http1Connection:
 
     def _lose(self) -> None:
         last, self._last = self._last, None
-        if last is not None:
+        if last is not None and not self._connection.is_acknowledged:
             last.on_lost()
 
 

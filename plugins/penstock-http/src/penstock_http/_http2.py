@@ -7,8 +7,8 @@ Rules of this file:
   A fault in it resets its stream, and no other.
 * The elements of at most `MAX_BODIES` answers are in memory at a time. No write waits longer than
   `Limits.write_stall` for the client.
-* An answer with elements counts as lost if it was not written to its end, or
-  if the connection breaks soon.
+* An answer with elements counts as lost if it was not written to its end, if the client resets its
+  stream, or if the connection breaks soon and the client's system has not acknowledged all bytes.
 * A request with the content type of RS.io or ReactiveSocket opens a stream of bytes,
   as at ``h2://``.
 """
@@ -85,7 +85,7 @@ class Http2Connection:
                 await self._attendance.run(first)
                 nursery.cancel_scope.cancel()
         finally:
-            if not self.mux.ended_well:
+            if not self.mux.ended_well and not self._connection.is_acknowledged:
                 for stream_id in tuple(self._written):
                     self._lose(stream_id)
 

@@ -1,5 +1,9 @@
 """An accepted connection of a listener, before it is known what is spoken on it."""
 
+import struct
+import sys
+from typing import Final
+
 import attrs
 import trio
 
@@ -16,6 +20,12 @@ from penstock_http._proxy_protocol import receive_header
 from penstock_http._site import Site
 from penstock_http._websocket import websocket_on
 from penstock_http.multiplex import Mount
+
+if sys.platform == "linux":
+    import fcntl
+    import termios
+
+_INT: Final = struct.Struct("i")
 
 
 class SiteConnection(Connection):
@@ -111,6 +121,20 @@ class SiteConnection(Connection):
 
     def held(self) -> int:
         return len(self._first or b"")
+
+    @property
+    def is_acknowledged(self) -> bool:
+        """Whether the client's system has acknowledged all bytes that were sent, also after it has
+        reset the connection. False if this system does not tell: only Linux does.
+        """
+        if self._stream is None or sys.platform != "linux":
+            return False
+        waiting = bytearray(_INT.size)
+        try:
+            fcntl.ioctl(self._stream.socket.fileno(), termios.TIOCOUTQ, waiting)
+        except (OSError, ValueError):  # the socket is closed
+            return False
+        return _INT.unpack(waiting) == (0,)
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} with {self.peer}>"

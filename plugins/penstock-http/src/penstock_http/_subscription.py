@@ -5,9 +5,8 @@ Rules of this file:
 
 * A position is the number of an element, counted from 0. The elements from `base` on are kept until
   the client has them for certain.
-* A client that sends positions says so itself. For a client that sends none, the next poll says
-  that the last answer has arrived, unless that answer was not written to its end, or its connection
-  was reset.
+* A client that sends positions says so itself. For a client that sends none, an answer has arrived
+  if it was written to its end and the front end does not report it as lost.
 * Demand is counted in all, and not as a rest: an answer that is sent again uses up none.
 * Nothing is requested from the publisher before the client asks for elements: a poll, pushes,
   events. A subscribe and a `requestMore` make the server hold no element.
