@@ -232,16 +232,72 @@ def test_an_answer_that_was_lost_is_sent_again_whole() -> None:
 
 
 def test_an_answer_that_is_still_written_is_sent_again_to_the_next_poll() -> None:
-    """The client has given it up. When it fails later, that changes nothing."""
+    """After some seconds: the client has given it up. When it fails later, that changes nothing."""
     client = Client()
     path = client.subscribe(2)
     client.emit(b"1", b"2")
     old = client.poll(path)
     assert isinstance(old, Response)
+    client.now = 4.9
+    assert client.answer(path).status == 204
+    client.now = 5.0
     assert elements_of(client.answer(path)) == [b"1", b"2"]
     assert old.outcome is not None
     old.outcome.on_lost()
     assert client.answer(path).status == 204
+
+
+def test_polls_at_the_same_time_get_elements_of_their_own() -> None:
+    """Twenty answers once had four distinct elements: an answer that was still being written was
+    sent again to the next poll.
+    """
+    client = Client()
+    path = client.subscribe(20)
+    client.emit(b"0")
+    client.emit(*[b"%d" % number for number in range(1, 20)])
+    answers = [client.poll(path, accept_encoding="identity") for _ in range(20)]
+    assert [answer.body for answer in answers if isinstance(answer, Response)] == [
+        b"%d" % number for number in range(20)
+    ]
+
+
+@pytest.mark.parametrize("is_late", [False, True], ids=["at once", "after the others"])
+def test_what_one_of_several_polls_loses_comes_again_alone(*, is_late: bool) -> None:
+    """In its order if later elements were not answered yet; else before the elements that follow.
+    None of the others come twice.
+    """
+    client = Client()
+    path = client.subscribe(7)
+    client.emit(b"0")
+    client.emit(*[b"%d" % number for number in range(1, 6)])
+    polls = [client.poll(path, accept_encoding="identity") for _ in range(4)]
+    for number, answer in enumerate(polls):
+        assert isinstance(answer, Response)
+        assert answer.outcome is not None
+        if number in (1, 2) and not is_late:
+            answer.outcome.on_lost()
+        elif number not in (1, 2):
+            answer.outcome.on_written()
+    if is_late:
+        assert elements_of(client.answer(path, accept_encoding="identity")) == [b"4"]
+        for number in (2, 1):
+            polls[number].outcome.on_lost()  # type: ignore[union-attr]  # a Response with elements
+    found: list[tuple[str | None, bytes]] = []
+    for _ in range(3):
+        answer = client.answer(path, accept_encoding="identity")
+        found.append((header(answer, "X-Rsio-Position"), answer.body))
+    rest = [("5", b"5")] if is_late else [("4", b"4"), ("5", b"5")]
+    assert found[:2] == [("1", b"1"), ("2", b"2")]
+    assert found[2] == rest[0]
+    client.emit(b"6")
+    client.publisher.complete()
+    left = [] if is_late else [b"5"]
+    assert [client.answer(path, accept_encoding="identity").body for _ in range(len(left) + 1)] == [
+        *left,
+        b"6",
+    ]
+    assert client.answer(path).status == 410
+    assert client.answer(path).status == 410
 
 
 def test_a_client_with_positions_gets_each_element_once() -> None:

@@ -125,7 +125,8 @@ class Answering:
     async def answer(self, head: Head, peer: PeerIdentity, outlet: Outlet) -> None:
         """Answer a request. Raises one of `GONE`."""
         began = trio.current_time()
-        peer = self._site.settings.proxies.client_of(head.request, peer)
+        if self._site.settings.proxies.networks:
+            peer = self._site.settings.proxies.client_of(head.request, peer)
         status = await self._answer(head, peer, outlet)
         if self._host.logs_access:
             self._log(head.request, peer, status, trio.current_time() - began)
@@ -243,7 +244,8 @@ class Answering:
         finally:  # after a cancel too
             if not outlet.is_written:
                 stream.on_lost()
-        wait.check()
+        if wait.is_gone:
+            wait.check()
         return stream.head.status
 
     async def _write_parts(

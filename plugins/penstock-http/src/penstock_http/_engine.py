@@ -144,7 +144,7 @@ class Engine:
         """Return whether a request to a subscription has other credentials than those of its
         subscribe: they must be examined.
         """
-        given = self.credentials_of(request)
+        given = credentials_of(request, self._settings.cookie)
         if given == NONE:
             return False
         entry = self._entry_of(request.path)
@@ -233,9 +233,10 @@ class Engine:
         self, request: Request, subscription: ClientSubscription, demand: int, now: float
     ) -> Exchange:
         position, in_all = position_of(request), requested_of(request)
-        subscription.go_to(position)
+        is_streamed = (request.header(DELIVERY) or "").strip().lower() == "stream"
+        subscription.go_to(position, now, is_poll=not is_streamed)
         subscription.request(demand, in_all)
-        if (request.header(DELIVERY) or "").strip().lower() == "stream":
+        if is_streamed:
             return StreamedBatch(subscription, request, self._settings, now)
         return Poll(subscription, request, self._settings, now)
 
@@ -245,7 +246,7 @@ class Engine:
         position, in_all = position_of(request), requested_of(request)
         # A request that waits already gets what is requested here.
         if request.accepts_pushes and subscription.on_change is None:
-            subscription.go_to(position)
+            subscription.go_to(position, now)
             subscription.request(demand, in_all)
             return Pushes(
                 subscription, request, self._settings, now, request.path.partition(REQUEST_MORE)[0]
@@ -266,7 +267,7 @@ class Engine:
         arguments = dict(request.arguments())
         last = request.header("last-event-id") or arguments.get("last_event_id")
         if last is not None:
-            subscription.go_to(number(last, "the id of the last event") + 1)
+            subscription.go_to(number(last, "the id of the last event") + 1, now)
         if subscription.is_over:
             return Poll(subscription, request, self._settings, now)
         subscription.request(demand_of(request.arguments()), requested_of(request))

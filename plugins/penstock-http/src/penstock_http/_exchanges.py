@@ -75,7 +75,7 @@ class _Exchange:
         return self._is_current and self._subscription.on_change is self._wake
 
     def _positions(self) -> tuple[tuple[str, str], ...]:
-        return (POSITION, str(self._subscription.cursor)), (
+        return (POSITION, str(self._subscription.position)), (
             REQUESTED,
             str(self._subscription.requested),
         )
@@ -108,8 +108,8 @@ class Poll(_Exchange):
         subscription.collect()
         if self._is_current and not self.is_current:
             return answer(204, *self._positions())
-        if subscription.has_elements:
-            return self._elements()
+        if subscription.has_lost or subscription.has_elements:
+            return self._elements(now)
         final = self._final()
         if final is not None:
             return final
@@ -118,9 +118,11 @@ class Poll(_Exchange):
         has_demand = subscription.cursor < subscription.requested
         return None if has_demand and now < self.due else answer(204, *self._positions())
 
-    def _elements(self) -> Response:
+    def _elements(self, now: float) -> Response:
         positions = self._positions()
-        elements, delivery = self._subscription.take(self._most, self._settings.max_bytes)
+        elements, delivery = self._subscription.take_for_poll(
+            self._most, self._settings.max_bytes, now
+        )
         return _elements_response(elements, delivery, positions, takes_fixed=self._takes_fixed)
 
 
@@ -161,7 +163,7 @@ class Pushes(_Exchange):
         # it may reset each.
         is_late = now >= self.due or not self.is_current or subscription.cursor < self._next
         if subscription.has_elements and not is_late:
-            elements, delivery = subscription.take(self._most, self._settings.max_bytes, apart=True)
+            elements, delivery = subscription.take(self._most, self._settings.max_bytes, now)
             self._next = subscription.cursor
             return path, _elements_response(elements, delivery, positions, takes_fixed=False)
         final = None if is_late else self._final()
@@ -255,7 +257,7 @@ class StreamedBatch(_Streaming):
         subscription.collect()
         if subscription.has_elements and now < self._until:
             elements, self.delivery = subscription.take(
-                self._settings.max_elements, self._settings.max_bytes
+                self._settings.max_elements, self._settings.max_bytes, now, self.delivery
             )
             self.due = min(now + self._hold, self._until)
             # Found out now: the end of the body goes out with its last elements.
@@ -266,13 +268,10 @@ class StreamedBatch(_Streaming):
     def _may_grow(self, *, draining: bool) -> bool:
         """Return whether the answer may get another element."""
         subscription = self._subscription
-        if subscription.has_elements:
-            return True
-        return not (
-            subscription.cursor >= subscription.requested
-            or subscription.ended is not None
-            or subscription.is_full
-            or draining
+        if subscription.cursor >= subscription.requested:
+            return False
+        return subscription.has_elements or not (
+            subscription.ended is not None or subscription.is_full or draining
         )
 
 
@@ -300,7 +299,7 @@ class Events(_Streaming):
         subscription.collect()
         if subscription.has_elements:
             self.due = now + HEARTBEAT
-            return self._elements()
+            return self._elements(now)
         ended = subscription.ended
         if ended is not None and subscription.is_over:
             self.is_over = True
@@ -316,10 +315,12 @@ class Events(_Streaming):
         self.due = now + HEARTBEAT
         return b"retry: 2000\n: open\n\n" if first else b": \n\n"
 
-    def _elements(self) -> bytes:
+    def _elements(self, now: float) -> bytes:
         subscription = self._subscription
         position = subscription.cursor
-        elements, self.delivery = subscription.take(KEPT_EVENTS, self._settings.max_bytes)
+        elements, self.delivery = subscription.take(
+            KEPT_EVENTS, self._settings.max_bytes, now, self.delivery
+        )
         parts = [] if self._has_begun else [b"retry: 2000\n"]
         self._has_begun = True
         for number, element in enumerate(elements, position):

@@ -61,7 +61,7 @@ class Proxies:
 
     def client_of(self, request: Request, peer: PeerIdentity) -> PeerIdentity:
         """Return the client of a request that has come from `peer`."""
-        if not self.networks or self.way == PROXY_PROTOCOL or not self.are_trusted(peer.host):
+        if self.way == PROXY_PROTOCOL or not self.are_trusted(peer.host):
             return peer
         client = None
         for hop in reversed(_hops(request, self.way)[-MAX_HOPS:]):

@@ -68,7 +68,7 @@ class Site:
                     421, text="this host is not served here; name it with the option http.hosts"
                 )
             self._known_host = head.host
-        origin = self._origin(request)
+        origin = self._origin(request) if "origin" in request.headers else None
         if origin is not None and not self._is_known(origin, head):
             return answer(
                 403,

@@ -164,7 +164,8 @@ class _Reading:
     async def run(self) -> None:
         """Subscribe, and deliver elements until the stream has completed."""
         await self._subscribe()
-        while await self._wait_demand():
+        while self._sink.demand or await self._wait_demand():
+            await self._sink.wait_demand()
             if self._surplus:
                 demand = self._sink.demand
                 part, self._surplus = self._surplus[:demand], self._surplus[demand:]
@@ -174,20 +175,15 @@ class _Reading:
         self._stream = None
 
     async def _wait_demand(self) -> bool:
-        """Return True when elements are requested, and False if the stream has completed."""
-        while not await self._is_requested():
+        """Return True when elements are requested, and False if the stream has completed. Called
+        without demand.
+        """
+        while True:
+            with trio.move_on_at(self._look_at):
+                await self._sink.wait_demand()
+                return True
             if not await self._poll():
                 return False
-        return True
-
-    async def _is_requested(self) -> bool:
-        """Return True when elements are requested, and False if it is time to ask without that."""
-        if self._sink.demand:
-            await self._sink.wait_demand()
-            return True
-        with trio.move_on_at(self._look_at) as scope:
-            await self._sink.wait_demand()
-        return not scope.cancelled_caught
 
     async def leave(self) -> None:
         """Cancel the subscription if the server may still have it, and close."""
@@ -291,7 +287,8 @@ class _Reading:
 
     async def _ask(self, url: str, headers: list[tuple[str, str]]) -> Answer:
         parts = urlsplit(url)
-        origin = _origin_of(parts)
+        authority = parts.netloc.rpartition("@")[2]  # as `_authority_of`, without its call
+        origin = f"{parts.scheme}://{authority}"
         if self._connection is not None and not (
             self._connection.is_ready and self._origin == origin
         ):
@@ -307,7 +304,7 @@ class _Reading:
                 raise ConnectionLost(
                     f"{proxy.name if proxy else origin} did not answer within {limit} s"
                 ) from None
-            connection = self._connection = ClientConnection(below, _authority_of(parts))
+            connection = self._connection = ClientConnection(below, authority)
             self._origin = origin
         target = parts.path + (f"?{parts.query}" if parts.query else "")
         if origin == self._given_origin:

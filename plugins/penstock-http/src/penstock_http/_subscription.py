@@ -7,6 +7,9 @@ Rules of this file:
   the client has them for certain.
 * A client that sends positions says so itself. For a client that sends none, an answer has arrived
   if it was written to its end and the front end does not report it as lost.
+* Polls without positions may come at the same time, and each gets elements of its own. One whose
+  answer is lost later gives them back, for the next poll. An answer that is still being written
+  after `GIVEN_UP` seconds counts as lost when another poll comes: the client waits for it no more.
 * Demand is counted in all, and not as a rest: an answer that is sent again uses up none.
 * Nothing is requested from the publisher before the client asks for elements: a poll, pushes,
   events. A subscribe and a `requestMore` make the server hold no element.
@@ -16,7 +19,9 @@ Rules of this file:
   request calls before it looks.
 """
 
+from bisect import insort
 from collections.abc import Callable, Sequence
+from operator import attrgetter
 from typing import Final
 
 import attrs
@@ -26,6 +31,10 @@ from penstock.spi import HostedSubscription, Reservation
 
 ELEMENT_BYTES: Final = 64
 """What an element costs beside its bytes."""
+
+
+GIVEN_UP: Final = 5.0
+"""Seconds for which an answer may be written while its client polls again."""
 
 
 class Unfit(Exception):
@@ -49,13 +58,19 @@ CANCELLED: Final = Ended(404, "this subscription was cancelled")
 
 
 class Delivery:
-    """The elements of one answer, from `start` on."""
+    """The elements of one answer, from `start` up to `end`."""
 
-    __slots__ = ("_kept", "is_written", "start")
+    __slots__ = ("_kept", "began", "end", "is_poll", "is_written", "start")
 
-    def __init__(self, kept: "ClientSubscription", start: int) -> None:
+    def __init__(
+        self, kept: "ClientSubscription", start: int, end: int, now: float, *, is_poll: bool
+    ) -> None:
         self._kept = kept
         self.start: int = start
+        self.end: int = end
+        self.began: float = now
+        self.is_poll: bool = is_poll
+        """Other polls may be answered at the same time."""
         self.is_written: bool = False
 
     def on_written(self) -> None:
@@ -63,9 +78,7 @@ class Delivery:
         self.is_written = True
 
     def on_lost(self) -> None:
-        """The answer was not written to its end,
-        or its connection was reset before another request came.
-        """
+        """The answer was not written to its end, or its connection was reset too soon."""
         self._kept.resend(self)
 
 
@@ -85,8 +98,11 @@ class ClientSubscription(Subscriber[bytes]):
         self._bytes = 0
         self._all_bytes = 0  # of all elements that came
         self._asked = 0  # requested from the publisher, in all
-        # Those of the last request: one, or one for each push. Bounded by `max_elements`.
+        # Those that may be lost: of polls at the same time, or one for each push. Bounded by
+        # `max_elements`.
         self._deliveries: list[Delivery] = []
+        # Lost ones, by position: later elements were delivered. Bounded as they are.
+        self._again: list[Delivery] = []
         self.base: int = 0
         """The position of the first element that is kept."""
         self.cursor: int = 0
@@ -162,7 +178,21 @@ class ClientSubscription(Subscriber[bytes]):
     @property
     def is_over(self) -> bool:
         """Whether the stream has ended, and every element was sent."""
-        return self.ended is not None and self.cursor >= self.base + len(self._kept)
+        return (
+            self.ended is not None
+            and self.cursor >= self.base + len(self._kept)
+            and not self._again
+        )
+
+    @property
+    def has_lost(self) -> bool:
+        """Whether elements are to be sent again that come before the cursor."""
+        return bool(self._again)
+
+    @property
+    def position(self) -> int:
+        """The position of the first element of the next answer to a poll."""
+        return self._again[0].start if self._again else self.cursor
 
     @property
     def is_full(self) -> bool:
@@ -201,45 +231,77 @@ class ClientSubscription(Subscriber[bytes]):
                     f"{self.base} on are"
                 ),
             )
+        self._again = [lost for lost in self._again if lost.start >= position]
         self._forget(position)
         self._ask()
 
-    def go_to(self, position: int | None) -> None:
-        """Begin the next answer at `position`. None:
-        behind the last answer, or at its beginning again if that was lost.
+    def go_to(self, position: int | None, now: float, *, is_poll: bool = False) -> None:
+        """Begin the next answer at `position`. None: after the last answer, or at its beginning
+        again if that was lost. `is_poll`: answers to other polls may still be written.
         """
-        last = self._deliveries[-1] if self._deliveries else None
         if position is not None:
             self.acknowledge(position)
             self.cursor = position
-        elif last is not None and not last.is_written:
-            self.cursor = max(last.start, self.base)
-        else:
-            self._forget(self.cursor)
-            self._ask()
-        self._deliveries = []
+            self._deliveries, self._again = [], []
+            return
+        deliveries, self._deliveries = self._deliveries, []
+        for delivery in deliveries:
+            if delivery.is_written:
+                continue  # this request says that it has arrived
+            if is_poll and delivery.is_poll and now - delivery.began < GIVEN_UP:
+                self._deliveries.append(delivery)
+            else:
+                self._give_back(delivery)
+        if self._again and not is_poll:
+            # The answers to other requests are one run of elements.
+            self.cursor = min(self.cursor, self._again[0].start)
+            self._again = []
+        unsure = [delivery.start for delivery in (*self._deliveries, *self._again)]
+        self._forget(min(self.cursor, *unsure) if unsure else self.cursor)
+        self._ask()
 
     def take(
-        self, most: int, most_bytes: int, *, apart: bool = False
+        self, most: int, most_bytes: int, now: float, into: Delivery | None = None
     ) -> tuple[list[bytes], Delivery]:
-        """Take elements for an answer:
-        `most` at most, and no more than `most_bytes`, unless the first one alone is longer.
-
-        If `apart` is True, they are written, and lost, apart from those that were taken before.
+        """Take elements for an answer that grows, or for a push: `most` at most, and no more than
+        `most_bytes`, unless the first one alone is longer. `into` has those of the same answer that
+        were taken before.
         """
         start = self.cursor
-        upto = min(self.base + len(self._kept), self.requested, start + most)
         first = start - self.base
-        elements = self._kept[first : first + upto - start]
+        elements = self._kept[first : first + min(self.requested - start, most)]
         if sum(map(len, elements)) > most_bytes:
             elements = _fitting(elements, most_bytes)
         self.cursor += len(elements)
         self.sent = max(self.sent, self.cursor)
-        if apart or not self._deliveries:
-            # The oldest ones are acknowledged: no more elements are kept.
-            del self._deliveries[: -self._max_elements]
-            self._deliveries.append(Delivery(self, start))
-        return elements, self._deliveries[-1]
+        if into is None:
+            into = self._deliver(start, self.cursor, now, is_poll=False)
+        into.end = self.cursor
+        return elements, into
+
+    def take_for_poll(self, most: int, most_bytes: int, now: float) -> tuple[list[bytes], Delivery]:
+        """Do the same for the answer to a poll. Those that were lost come first."""
+        if not self._again:
+            elements, delivery = self.take(most, most_bytes, now)
+            delivery.is_poll = True
+            return elements, delivery
+        lost = self._again[0]
+        first = lost.start - self.base
+        elements = self._kept[first : first + min(lost.end - lost.start, most)]
+        if sum(map(len, elements)) > most_bytes:
+            elements = _fitting(elements, most_bytes)
+        delivery = self._deliver(lost.start, lost.start + len(elements), now, is_poll=True)
+        lost.start = delivery.end
+        if lost.start == lost.end:
+            del self._again[0]
+        return elements, delivery
+
+    def _deliver(self, start: int, end: int, now: float, *, is_poll: bool) -> Delivery:
+        # The oldest ones are acknowledged: no more elements are kept.
+        del self._deliveries[: -self._max_elements]
+        delivery = Delivery(self, start, end, now, is_poll=is_poll)
+        self._deliveries.append(delivery)
+        return delivery
 
     def sent_element(self, position: int) -> bytes | None:
         """Return an element that was sent before, or None if it is not kept."""
@@ -255,18 +317,34 @@ class ClientSubscription(Subscriber[bytes]):
             self._ask()
 
     def resend(self, delivery: Delivery) -> None:
-        """Send the elements of `delivery` again, and the following ones, if no later request has
-        said more.
+        """Send the elements of `delivery` again, if no later request has said that they have
+        arrived.
         """
-        if delivery in self._deliveries and self.base <= delivery.start:
-            self.cursor = delivery.start
-            del self._deliveries[self._deliveries.index(delivery) :]
-            self.wake()
+        if delivery in self._deliveries:
+            later = self._deliveries[self._deliveries.index(delivery) + 1 :]
+            self._deliveries.remove(delivery)
+            if self.base <= delivery.start:
+                self._give_back(delivery)
+                if not delivery.is_poll:
+                    # Pushes are one after the other: those that follow were not delivered either.
+                    self._deliveries = [each for each in self._deliveries if each not in later]
+                self.wake()
+
+    def _give_back(self, delivery: Delivery) -> None:
+        """Let the elements of `delivery` be sent again, but for those that the client has."""
+        start = max(delivery.start, self.base)
+        if not delivery.is_poll or delivery.end == self.cursor:
+            self.cursor = min(self.cursor, start)
+        elif start < delivery.end:
+            # A copy: its answer may still be written.
+            lost = Delivery(self, start, delivery.end, delivery.began, is_poll=True)
+            insort(self._again, lost, key=attrgetter("start"))
 
     def cancel(self, ended: Ended = CANCELLED) -> None:
         """End the stream from this side. Nothing of it is kept."""
         self.ended = ended
         self._kept, self._bytes, self.base = [], 0, self.cursor
+        self._deliveries, self._again = [], []
         upstream, self._upstream, self._collecting = self._upstream, None, None
         if upstream is not None:
             upstream.cancel()
