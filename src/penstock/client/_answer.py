@@ -67,6 +67,8 @@ class AnswerBuffer(AwaitedAnswer):
 
     __slots__ = ("_error", "_subscription", "_value", "is_over", "wake")
 
+    is_over: bool
+
     def __init__(self) -> None:
         self._subscription: Subscription | None = None
         self._value = self._error = None

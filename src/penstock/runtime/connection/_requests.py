@@ -209,6 +209,7 @@ class PendingAnswer(AwaitedAnswer):
     _batcher: SendBatcher
     # The task in `receive`; still set after it was woken, and None after a cancel.
     _task: trio.lowlevel.Task | None
+    is_over: bool  # said again, as in `AnswerStream`: a type checker cannot tell what is set here
 
     async def receive(self) -> Any:
         """Return the value. A cancel is passed on to the peer.
@@ -279,6 +280,7 @@ class AnswerStream(PendingAnswer, ReceivingStream):
     state: ReceivingState
     element_size: int
     outstanding: int
+    is_over: bool
 
     def __init__(self, batcher: SendBatcher, channel: Channel, stream_id: int) -> None:
         self.id = stream_id
