@@ -18,6 +18,7 @@ from typing import Any, Final, cast
 import attrs
 
 from penstock.aio._publisher import TaskPublisher
+from penstock.api import PenstockError
 from penstock.client import Endpoint, EndpointSettings, Then
 from penstock.reader import TURN_SECONDS
 from penstock.session import SendingStream
@@ -52,6 +53,7 @@ class AsyncioConnection(asyncio.Protocol):
         self._publishers: set[TaskPublisher] = set()
         self._awaiting: set[asyncio.Task[None]] = set()
         self._closed: asyncio.Future[None] = loop.create_future()
+        self._failure: PenstockError | None = None  # why it has no endpoint
 
     # --- for asyncio
 
@@ -59,14 +61,20 @@ class AsyncioConnection(asyncio.Protocol):
         """Begin: the transport is there, and the handshake of TLS is done."""
         self._transport = cast("asyncio.Transport", transport)
         tls = transport.get_extra_info("ssl_object")
-        self.endpoint = Endpoint(
-            self._settings,
-            _identity(self._settings, transport),
-            self._loop.time(),
-            agreed=None if tls is None else tls.selected_alpn_protocol(),
-            publish=self._publish,
-            await_with=self._await_with,
-        )
+        try:
+            self.endpoint = Endpoint(
+                self._settings,
+                _identity(self._settings, transport),
+                self._loop.time(),
+                agreed=None if tls is None else tls.selected_alpn_protocol(),
+                publish=self._publish,
+                await_with=self._await_with,
+            )
+        except PenstockError as error:
+            # Raised from here, asyncio would only log it, and keep the transport.
+            self._failure = error
+            self._transport.abort()
+            return
         self.endpoint.wake = self._flush_soon
         self.endpoint.on_change = self._on_change
         self.endpoint.on_earlier = self._tick_before
@@ -83,7 +91,8 @@ class AsyncioConnection(asyncio.Protocol):
 
     def connection_lost(self, exc: Exception | None) -> None:
         """End the connection: the transport is closed."""
-        self.endpoint.end_of_input(exc if isinstance(exc, OSError) else None)
+        if self._failure is None:
+            self.endpoint.end_of_input(exc if isinstance(exc, OSError) else None)
         if not self._closed.done():
             self._closed.set_result(None)
 
@@ -97,6 +106,12 @@ class AsyncioConnection(asyncio.Protocol):
         self._flush_soon()
 
     # --- for the peer
+
+    async def check_made(self) -> None:
+        """Raise why the connection could not be made, if it could not, when it is closed."""
+        if self._failure is not None:
+            await self._closed
+            raise self._failure
 
     def flush(self) -> None:
         """Hand what waits to asyncio, as far as it wants more."""

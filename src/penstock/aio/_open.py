@@ -45,4 +45,5 @@ async def _connected(
             ssl_handshake_timeout=options.handshake_timeout,
             ssl_shutdown_timeout=options.close_timeout,
         )
+    await connection.check_made()
     return connection

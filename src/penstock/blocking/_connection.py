@@ -13,7 +13,7 @@ from collections.abc import Callable
 from time import monotonic
 from typing import ParamSpec, TypeVar
 
-from penstock.api import StreamTimeout
+from penstock.api import PenstockError, StreamTimeout
 from penstock.blocking._wire import Wire, open_wire
 from penstock.client import Endpoint, EndpointSettings, late
 from penstock.spi import PeerStatistics
@@ -28,9 +28,13 @@ class BlockingConnection:
     def __init__(self, settings: EndpointSettings) -> None:
         """Connect. Raises ConnectionLost if no server answers."""
         self._wire: Wire = open_wire(settings)
-        self.endpoint: Endpoint = Endpoint(
-            settings, self._wire.peer, monotonic(), agreed=self._wire.agreed
-        )
+        try:
+            self.endpoint: Endpoint = Endpoint(
+                settings, self._wire.peer, monotonic(), agreed=self._wire.agreed
+            )
+        except PenstockError:
+            self._wire.end(in_good_order=False)  # nothing else knows of it
+            raise
         self._unsent = memoryview(b"")
         self._sent = 0
         self._is_cut = False  # an interrupt came while a message was handled

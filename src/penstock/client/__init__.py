@@ -32,7 +32,7 @@ from penstock.client._extensions_for import (
     extensions_for,
     if_used,
 )
-from penstock.client._failures import late, raise_refusal
+from penstock.client._failures import late, not_made, raise_refusal
 from penstock.client._opening import (
     RequestOpening,
     StreamOpening,
@@ -117,6 +117,7 @@ __all__ = [
     "late",
     "log_failure",
     "may_reconnect",
+    "not_made",
     "own_registry",
     "protocols_of",
     "publish_iterator",

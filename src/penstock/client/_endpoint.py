@@ -19,8 +19,9 @@ import random
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
-from penstock.api import ByteWindow, ConnectionLost, Role, Subscriber
+from penstock.api import ByteWindow, ConnectionLost, PenstockError, Role, Subscriber
 from penstock.client._delegate import ClientDelegate
+from penstock.client._failures import not_made
 from penstock.client._outcomes import AwaitWith, Outcomes, Then
 from penstock.client._published import PublishedIterator
 from penstock.client._reports import report
@@ -72,6 +73,7 @@ class Endpoint(ClientDelegate):
 
         `await_with` lets an awaitable of an extension run in a task.
         Without it, `run_publishers` runs it.
+        Raises PluginError if a dialect or an extension raises; then close the transport.
         """
         super().__init__(settings, identity)
         self._outcomes = Outcomes()
@@ -83,19 +85,26 @@ class Endpoint(ClientDelegate):
         self._is_released = False
         self._stall = _StallWatch(settings.limits.write_stall, settings.limits.min_drain)
         dialect, dialect_settings = settings.spoken(agreed)
-        self.session: Session = Session(
-            self,
-            lambda session: dialect(session, dialect_settings),
-            role=Role.CLIENT,
-            limits=settings.limits,
-            random=random.random,
-        )
-        # Looked up at each call: the owner sets it later.
-        self.session.outbox.wake = self._wake_owner
-        self.session.streams.use.publishes = lambda: bool(settings.publishers)
-        self._counts = SessionCounts(self.session)
-        self.session.channel.deadlines.on_earlier = self._hasten_owner
-        self.session.start(now)
+        try:
+            self.session: Session = Session(
+                self,
+                lambda session: dialect(session, dialect_settings),
+                role=Role.CLIENT,
+                limits=settings.limits,
+                random=random.random,
+            )
+            # Looked up at each call: the owner sets it later.
+            self.session.outbox.wake = self._wake_owner
+            self.session.streams.use.publishes = lambda: bool(settings.publishers)
+            self._counts = SessionCounts(self.session)
+            self.session.channel.deadlines.on_earlier = self._hasten_owner
+            self.session.start(now)
+        # Our own errors say who must act already.
+        except PenstockError:
+            raise
+        except Exception as error:
+            # boundary: the constructor and the start of a dialect, which may be a plugin.
+            raise not_made(dialect, error) from error
 
     # --- facts
 

@@ -1,8 +1,8 @@
-"""The errors of a connection that was refused, or not opened in time."""
+"""The errors of a connection that was refused, not opened in time, or could not be made."""
 
-from penstock.api import ConnectionLost, Rejected
+from penstock.api import ConnectionLost, PluginError, Rejected
 from penstock.client._settings import ClientSettings
-from penstock.session import own_copy
+from penstock.session import DialectFactory, own_copy
 
 
 def late(settings: ClientSettings) -> ConnectionLost:
@@ -10,6 +10,16 @@ def late(settings: ClientSettings) -> ConnectionLost:
     return ConnectionLost(
         f"{settings.url} did not answer within {settings.limits.handshake_timeout} s"
     )
+
+
+def not_made(dialect: DialectFactory, error: Exception) -> PluginError:
+    """Return the error for a dialect that has raised `error` when it was made or started."""
+    made = PluginError(
+        f"the dialect {getattr(dialect, 'name', dialect)!r} raised when its connection was made: "
+        f"{error!r}"
+    )
+    made.__cause__ = error
+    return made
 
 
 def raise_refusal(reason: Exception | None, settings: ClientSettings) -> None:

@@ -6,15 +6,26 @@ import os
 import socket
 import threading
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trustme
 from penstock_tck.wire import rsio
 
-from penstock.api import AuthRefused, ConnectionLost, Credentials, Limits, Rejected, UsageError
-from penstock.spi import PeerIdentity, Tls, TransportOptions
+from penstock.api import (
+    AuthRefused,
+    ConnectionLost,
+    Credentials,
+    Limits,
+    PluginError,
+    Rejected,
+    UsageError,
+)
+from penstock.protocols.rsio import RsioDialect
+from penstock.spi import Factory, PeerIdentity, Tls, TransportOptions, build_registry
 from tests._free_port import free_port
 from tests._limits import HASTY
 from tests._real_time import HANGS_AFTER
@@ -319,3 +330,31 @@ async def test_nothing_is_left_of_a_block(shell: Shell, served: Served) -> None:
 def _only_reads(sock: socket.socket) -> None:
     while sock.recv(4096):
         pass
+
+
+class _Broken(RsioDialect):
+    """A protocol of a plugin that cannot be made."""
+
+    def __init__(self, *arguments: Any) -> None:
+        raise ValueError("the protocol is broken")
+
+
+@over_each_shell
+async def test_a_protocol_that_raises_leaves_no_transport_open(shell: Shell) -> None:
+    """The error is that of entering the block."""
+    closed: list[bool] = []
+
+    def script(sock: socket.socket) -> None:
+        with suppress(OSError):  # a transport that is aborted is closed as well
+            while sock.recv(4096):
+                pass
+        closed.append(True)
+
+    registry = attrs.evolve(build_registry(), dialects={"rsio": Factory(name="rsio", make=_Broken)})
+    with raw_server(script) as url:
+        with pytest.raises(
+            PluginError, match=r"raised when its connection was made: .*the protocol is broken"
+        ):
+            async with shell.connect(url, registry=registry):
+                raise AssertionError("it was entered")
+        await shell.until(lambda: closed)

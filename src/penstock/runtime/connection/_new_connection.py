@@ -5,7 +5,8 @@ from collections.abc import Sequence
 
 import trio
 
-from penstock.api import PenstockError, PluginError, Role
+from penstock.api import PenstockError, Role
+from penstock.client import not_made
 from penstock.runtime.connection._connection import ConnectionSettings, ConnectionTask
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._resumption import Handover, Resumption
@@ -79,7 +80,4 @@ def new_connection(  # noqa: PLR0913  # the parts of a connection, and two that 
         raise
     except Exception as error:
         # boundary: the constructor and the start of a dialect, which may be a plugin.
-        raise PluginError(
-            f"the dialect {getattr(kind, 'name', kind)!r} raised when its connection was made: "
-            f"{error!r}"
-        ) from error
+        raise not_made(kind, error) from error
