@@ -1,4 +1,4 @@
-"""Runs of elements with equal headers: complete, and at a cost in proportion to their length."""
+"""Runs: cut out together, delivered with one call, and joined with their headers."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,10 @@ from penstock.api import EqualRun
 from penstock.protocols import reactivesocket, rsio
 from penstock.testing import FrameList, MessageList
 from penstock.wire import _element_runs as module
+from penstock.wire import join_each, join_same, length_of_all
 from penstock.wire._element_runs import cut_short, deliver_run, has_equal_headers, run_length
+
+# --- cut out and delivered
 
 
 @given(
@@ -239,3 +242,34 @@ def test_the_bytes_that_are_searched_are_in_proportion_to_the_run(count: int) ->
         pieces, _, end = cut_short(data, end, bytes.__getitem__(data, slice(end, end + 2)), 1024)
         assert len(pieces) == count
     assert Counted.searched <= 5 * len(data) + 2 * (3000 // count) * 1024
+
+
+# --- joined
+
+
+@pytest.mark.parametrize(
+    ("elements", "length"),
+    [
+        ([b""], 0),
+        ([b"abc"], 3),
+        ([b"ab", b"cd", b"ef"], 2),
+        ([b"", b"", b""], 0),
+        ([b"ab", b"cd", b"e"], -1),
+        ([b"a", b"cd", b"e"], -1),
+        ([b"a", b"bc", b"d", b"e"], -1),
+        ([b"a", b"b", b"c", b"de", b"f", b"g", b"h"], -1),
+    ],
+)
+def test_one_length_is_found_only_if_all_elements_have_it(
+    elements: list[bytes], length: int
+) -> None:
+    """A different one is found wherever it is."""
+    assert length_of_all(elements) == length
+
+
+def test_each_element_is_behind_its_header() -> None:
+    """Empty elements too; the list of elements is not changed."""
+    elements = [b"a", b"", b"cc"]
+    assert join_same(b"H:", elements) == b"H:aH:H:cc"
+    assert join_each([b"1", b"0", b"2"], [b":"] * 3, elements) == b"1:a0:2:cc"
+    assert elements == [b"a", b"", b"cc"]

@@ -12,8 +12,10 @@ from penstock.wire._element_runs import (
     cut_short,
     deliver_run,
     has_equal_headers,
+    join_each,
+    join_same,
+    length_of_all,
 )
-from penstock.wire._joined_runs import join_each, join_same, length_of_all
 
 __all__ = [
     "LONGEST_RUN",
