@@ -247,6 +247,35 @@ def test_an_answer_that_is_still_written_is_sent_again_to_the_next_poll() -> Non
     assert client.answer(path).status == 204
 
 
+@pytest.mark.parametrize("size", [100, 10_000, 2_000_000])
+def test_events_of_any_size_go_on(size: int) -> None:
+    """Those that are kept for a page that connects again once filled all that may be kept, after
+    104 events of 10,000 bytes: then the stream stood still.
+    """
+    client = Client()
+    events = client.send(f"{client.subscribe(UNBOUNDED)}/events", "GET")
+    assert isinstance(events, Events)
+    events.begin(lambda: None)
+    for _ in range(500):
+        client.emit(b"x" * size)
+        assert events.advance(client.now)
+    [entry] = client.engine._entries.values()
+    kept = entry.subscription.kept_bytes()
+    assert kept <= max(client.settings.max_bytes, 2 * size)
+
+
+def test_a_client_that_has_taken_nothing_makes_the_server_keep_less() -> None:
+    """64 KiB, and 1 MiB once it has taken an element."""
+    client = Client()
+    path = client.subscribe(UNBOUNDED)
+    for _ in range(64):
+        client.emit(b"x" * 1024)
+    assert client.publisher.outstanding == 0
+    client.answer(path, X_Rsio_Position="0")
+    client.poll(path, X_Rsio_Position="64")
+    assert client.publisher.outstanding == 1024
+
+
 def test_polls_at_the_same_time_get_elements_of_their_own() -> None:
     """Twenty answers once had four distinct elements: an answer that was still being written was
     sent again to the next poll.

@@ -61,8 +61,7 @@ async def test_a_subscribe_makes_the_server_hold_no_element(autojump_clock: Cloc
         for path in paths:
             await client.ask(f"PUT {path}", NOW)
         await trio.testing.wait_all_tasks_blocked()
-        most = 1024 * KIB // ELEMENT
-        assert STRANGERS <= blobs.made <= STRANGERS * most
+        assert blobs.made == STRANGERS
 
 
 async def test_the_statistics_count_what_clients_have_not_taken(autojump_clock: Clock) -> None:
@@ -72,7 +71,7 @@ async def test_the_statistics_count_what_clients_have_not_taken(autojump_clock: 
         for path in await _subscribe(server, client, 5):
             await client.ask(f"PUT {path}", NOW)
         await trio.testing.wait_all_tasks_blocked()
-        assert server.server.statistics().buffered_bytes >= 5 * 9 * ELEMENT
+        assert server.server.statistics().buffered_bytes >= 5 * ELEMENT
 
 
 @pytest.mark.parametrize("polls", [False, True], ids=["never polled", "polled once"])
@@ -82,7 +81,7 @@ async def test_no_honest_client_is_cut_for_strangers_that_take_nothing(
     """Three quarters of the honest streams once ended with 503. Those that have taken nothing go
     first, also if the honest ones hold as much or more.
     """
-    limits = Limits(memory_budget=60 * 1024 * KIB)
+    limits = Limits(memory_budget=40 * 1024 * KIB)
     async with world(Blobs().service, limits=limits) as (server, nursery):
         honest, stranger = await server.connect(nursery), await server.connect(nursery)
         paths = await _subscribe(server, honest, HONEST)

@@ -142,7 +142,9 @@ async def test_a_large_answer_that_the_client_does_not_read_is_sent_again(
         # The server has given the connection up.
         assert len(await client.all()) < 200_000
         assert trio.current_time() - began == pytest.approx(6, abs=2)
-        assert len(elements(await other.ask(f"PUT {path}"))) == 5
+        # One element, because the client has taken none yet.
+        for count in (1, 4):
+            assert len(elements(await other.ask(f"PUT {path}"))) == count
 
 
 async def test_a_client_that_goes_while_its_poll_waits_is_seen_at_once(
@@ -489,7 +491,7 @@ async def test_elements_of_streams_that_have_ended_are_bounded(autojump_clock: C
     """
     served = Service()
     served.publish("finite", [b"x" * 100_000] * 8)
-    limits = Limits(max_subscriptions=20, memory_budget=8_000_000)
+    limits = Limits(max_subscriptions=20, memory_budget=2_000_000)
     async with world(served, limits=limits) as (server, nursery):
         client = await server.connect(nursery)
         statuses, paths = [], []
@@ -504,7 +506,7 @@ async def test_elements_of_streams_that_have_ended_are_bounded(autojump_clock: C
         kept = sum(
             entry.subscription.kept_bytes() for entry in server.site.engine._entries.values()
         )
-        assert kept < 8_000_000
+        assert kept < 2_000_000
         assert {(await client.ask(f"PUT {path}")).status for path in paths[:20]} == {200, 503}
         assert {type(error) for error in server.told} == {LimitExceeded}
 

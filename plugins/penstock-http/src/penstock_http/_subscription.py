@@ -21,6 +21,7 @@ Rules of this file:
 
 from bisect import insort
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 from operator import attrgetter
 from typing import Final
 
@@ -32,6 +33,9 @@ from penstock.spi import HostedSubscription, Reservation
 ELEMENT_BYTES: Final = 64
 """What an element costs beside its bytes."""
 
+
+FIRST_BYTES: Final = 64 << 10
+"""Bytes that are kept for a client that has taken no element yet."""
 
 GIVEN_UP: Final = 5.0
 """Seconds for which an answer may be written while its client polls again."""
@@ -308,10 +312,15 @@ class ClientSubscription(Subscriber[bytes]):
         return self._kept[position - self.base] if self.base <= position < self.sent else None
 
     def forget_sent(self, keep: int) -> None:
-        """Forget elements that were sent, but for the last `keep`:
-        the client reads them from an answer that does not end.
+        """Forget elements that were sent, but for the last `keep`, and for half of the bytes that
+        may be kept: the client reads them from an answer that does not end.
         """
-        position = self.cursor - keep
+        position, most = max(self.base, self.cursor - keep), self._most_bytes // 2
+        if self._bytes > most:
+            # Else large elements fill all that may be kept, and no other one is requested.
+            lengths = map(len, reversed(self._kept[position - self.base : self.cursor - self.base]))
+            kept = sum(size <= most for size in accumulate(lengths))
+            position = self.cursor - kept
         if position > self.base:
             self._forget(position)
             self._ask()
@@ -394,6 +403,11 @@ class ClientSubscription(Subscriber[bytes]):
             self._asked += wanted
             upstream.request(wanted)
 
+    @property
+    def _most_bytes(self) -> int:
+        """The bytes that may be kept: few before the client has taken any."""
+        return self._max_bytes if self.base else min(FIRST_BYTES, self._max_bytes)
+
     def _room(self) -> int:
         """Return how many more elements may be requested."""
         kept = len(self._kept)
@@ -402,7 +416,7 @@ class ClientSubscription(Subscriber[bytes]):
         if not end:
             return 1 - under_way
         size = max(1, self._all_bytes // end)
-        room = min(self._max_elements - kept, (self._max_bytes - self._bytes) // size)
+        room = min(self._max_elements - kept, (self._most_bytes - self._bytes) // size)
         # One at least if nothing is kept:
         # an element may be larger than everything that may be kept.
         return (room if kept else max(room, 1)) - under_way
