@@ -22,7 +22,7 @@ from penstock.client._dialects import (
     with_extensions,
 )
 from penstock.client._encodings import in_encoding_agreed, protocols_of
-from penstock.client._endpoint import Endpoint, PublishTo, publish_iterator
+from penstock.client._endpoint import Endpoint
 from penstock.client._extensions_for import (
     Authenticate,
     NegotiableExtensions,
@@ -34,7 +34,6 @@ from penstock.client._extensions_for import (
 )
 from penstock.client._failures import late, not_made, raise_refusal
 from penstock.client._opening import (
-    RequestOpening,
     StreamOpening,
     check_name,
     check_window,
@@ -43,7 +42,6 @@ from penstock.client._opening import (
     stream_opening,
 )
 from penstock.client._options import (
-    ConnectionOptions,
     ConnectOptions,
     RunOptions,
     SerializerOrName,
@@ -52,7 +50,7 @@ from penstock.client._options import (
 )
 from penstock.client._outcomes import Then
 from penstock.client._own_registry import own_registry
-from penstock.client._published import BURST, Published, PublishedIterator, bytes_of
+from penstock.client._published import BURST, Published, bytes_of
 from penstock.client._reconnector import NOW, GiveUp, Reconnector, TryAfter, may_reconnect
 from penstock.client._reports import Report, log_failure, report
 from penstock.client._settings import (
@@ -77,18 +75,14 @@ __all__ = [
     "ClientStream",
     "ConnectOptions",
     "ConnectionKeeper",
-    "ConnectionOptions",
     "Endpoint",
     "EndpointSettings",
     "GiveUp",
     "NegotiableExtensions",
     "NoOptions",
-    "PublishTo",
     "Published",
-    "PublishedIterator",
     "Reconnector",
     "Report",
-    "RequestOpening",
     "RunOptions",
     "SerializerOrName",
     "StreamOpening",
@@ -120,7 +114,6 @@ __all__ = [
     "not_made",
     "own_registry",
     "protocols_of",
-    "publish_iterator",
     "raise_refusal",
     "refuse_unknown",
     "registry_of",
