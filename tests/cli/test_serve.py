@@ -89,6 +89,8 @@ async def test_the_signal_takes_all_objects_out_of_the_collector(
         assert frozen[0] > 1000
     finally:
         gc.unfreeze()
+        gc.collect()
+        gc.freeze()  # as conftest.py does for all tests
 
 
 def test_the_second_signal_ends_it_although_a_publisher_shields_its_cleanup() -> None:

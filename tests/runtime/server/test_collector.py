@@ -15,6 +15,8 @@ def _restored_collector() -> Iterator[None]:
     yield
     gc.set_threshold(*before)
     gc.unfreeze()
+    gc.collect()
+    gc.freeze()  # as conftest.py does for all tests
 
 
 class Node:
