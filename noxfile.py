@@ -212,62 +212,57 @@ ELSEWHERE = _ignored(
     *("tck", "examples", "imports", "typing", "distributions", "hostile", "browser"),
     *("conformance", "interop"),
 )
-# These reach no line that other tests do not reach.
-UNMEASURED = ("repo", "campaigns")
 # Their results depend neither on the Python nor on the versions of dependencies.
 # Those of the command line start a program each: the sessions `tests` and `build` run them.
-ONCE = (*UNMEASURED, "cli")
+ONCE = ("repo", "campaigns", "cli")
+
+
+def _lowest(*declared: str) -> list[str]:
+    """Return the lowest version that each of these requirements allows, pinned."""
+    found = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
+    found.pop("penstock", None)  # installed from this folder
+    return [f"{name}=={version}" for name, version in found.items()]
 
 
 @nox.session(python=MAIN)
 def tests(session: nox.Session) -> None:
-    """The tests, and a lower bound for branch coverage. `-- ARGS`: to pytest, no coverage."""
+    """The tests, with the lowest version of each dependency of penstock. `-- ARGS`: to pytest."""
+    lowest = _lowest(*PROJECT["project"]["dependencies"])
+    _prepare(session, "tests", distributions=(*EDITABLE, *lowest))
+    _pytest(session, "tests", *ELSEWHERE)
+
+
+@nox.session(python=MAIN)
+def minimums(session: nox.Session) -> None:
+    """The kit, with the lowest version of each of its dependencies, and of the tools for tests."""
+    kit = nox.project.load_toml("tck/pyproject.toml")["project"]["dependencies"]
+    groups = nox.project.dependency_groups(PROJECT, "tests")
+    lowest = _lowest(*PROJECT["project"]["dependencies"], *groups, *kit)
+    _prepare(session, distributions=(*EDITABLE, *lowest))
+    # Without PYTEST: pytest 8 does not know one of the options.
+    places = ("tck/tests/test_honest.py", "tck/tests/test_pytest_plugin.py")
+    session.run("pytest", *(session.posargs or (*SHARED, *places)))
+
+
+def _tests_elsewhere(session: nox.Session) -> None:
     _prepare(session, "tests")
     if session.posargs:
         session.run(*PYTEST, *session.posargs)
         return
     session.env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
+    session.env["COVERAGE_CORE"] = "sysmon"  # costs no time from Python 3.12 on
+    measured = (*SHARED, "-m", "not slow", "tests", *ELSEWHERE, *_ignored(*ONCE))
     session.run("coverage", "erase")
-    measured = ("tests", *ELSEWHERE, *_ignored(*UNMEASURED))
-    session.run("coverage", "run", "-m", *PYTEST, *SHARED, *measured)
+    session.run("coverage", "run", "-m", *PYTEST, *measured)
     session.run("coverage", "combine", "-q")  # each process has written a file
     session.run("coverage", "report")
-    session.run(*PYTEST, *SHARED, *(f"tests/{folder}" for folder in UNMEASURED))
-
-
-def _tests_elsewhere(session: nox.Session) -> None:
-    _prepare(session, "tests")
-    _pytest(session, "-m", "not slow", "tests", *ELSEWHERE, *_ignored(*ONCE))
 
 
 for _version, _path in OTHERS.items():
-    _tests_elsewhere.__doc__ = f"The tests on Python {_version}, without coverage."
+    _tests_elsewhere.__doc__ = f"The tests on Python {_version}, and a lower bound for coverage."
     nox.session(name=f"tests-{_version}", python=_path, default=_version in NEWEST)(
         _tests_elsewhere
     )
-
-
-# These packages call no other library than attrs, as those do that are tested.
-INDEPENDENT = ("draft", "endpoint", "logs", "protocols", "session", "streams", "testing", "wire")
-
-
-@nox.session(python=MAIN)
-def minimums(session: nox.Session) -> None:
-    """The tests of all code that calls other libraries, with the lowest version of each."""
-    tck_project = nox.project.load_toml("tck/pyproject.toml")
-    declared = [
-        *PROJECT["project"]["dependencies"],
-        *tck_project["project"]["dependencies"],
-        *nox.project.dependency_groups(PROJECT, "tests"),
-    ]
-    lowest = dict(re.findall(r"^([\w-]+)>=([\d.]+)", "\n".join(declared), re.MULTILINE))
-    lowest.pop("penstock")  # installed from this folder
-    pinned = (f"{name}=={version}" for name, version in lowest.items())
-    _prepare(session, distributions=(*EDITABLE, *pinned))
-    # Without PYTEST: pytest 8 does not know one of the options, and the lowest one is 8.4.
-    places = ("tests", *ELSEWHERE, *_ignored(*ONCE, *INDEPENDENT), "tck/tests/test_honest.py")
-    chosen = (*SHARED, "-m", "not slow", *places)
-    session.run("pytest", *(session.posargs or chosen))
 
 
 @nox.session(python=MAIN)

@@ -15,7 +15,7 @@ from typing import Any
 import trustme
 
 from penstock.spi import Tls, TransportOptions
-from tests.tck import test_remote_publishers as remote
+from tests.tck import _remote_publishers as remote
 
 ENCODINGS = ("compact", "msgpack", "protobuf")
 WIRE_TRANSPORTS = ("memory", "memory-framed", "tcp", "tls", "unix", "ws", "wss")

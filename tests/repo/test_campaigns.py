@@ -29,7 +29,7 @@ def test_each_program_of_a_campaign_exists() -> None:
     """A row without commands has a folder with `__main__.py`; paths in commands are there."""
     for name, row in TABLE.items():
         words = [word for command in row.get("commands", ()) for word in command]
-        paths = [word for word in words if "/" in word]
+        paths = [word.rpartition("=")[2] for word in words if "/" in word]
         paths += row.get("helpers", [])
         paths += [f"plugins/penstock-{plugin}" for plugin in row.get("plugins", ())]
         paths += [] if words else [f"campaigns/{name}/__main__.py"]

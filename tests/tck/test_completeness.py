@@ -11,7 +11,7 @@ from tests.tck import (
     _penstock_publisher,
     test_operators_as_publishers,
     test_publishers,
-    test_remote_publishers,
+    _remote_publishers,
     test_topics,
 )
 
@@ -72,9 +72,9 @@ def test_every_source_is_verified() -> None:
 
 def test_every_remote_source_is_verified() -> None:
     """The publisher of a peer is a publisher too.
-    test_remote_publishers.py has one over each transport.
+    _remote_publishers.py has one over each transport.
     """
-    assert _sources(runtime) == _verified(test_remote_publishers) == {"remote"}
+    assert _sources(runtime) == _verified(_remote_publishers) == {"remote"}
 
 
 def test_every_operator_is_verified() -> None:

@@ -23,7 +23,7 @@ from penstock.reader import StreamBuffer
 from penstock.spi import parse_url
 
 # The module is imported: the kit would also collect its class here.
-from tests.tck import test_remote_publishers
+from tests.tck import _remote_publishers
 
 SETTINGS = endpoint_settings(
     "tcp://127.0.0.1:1",
@@ -83,7 +83,7 @@ class _EndpointSource(penstock.Source):
         self._endpoint.subscribe("numbers", _Loading(subscriber))
 
 
-class OverAnEndpoint(test_remote_publishers.OverMemory):
+class OverAnEndpoint(_remote_publishers.OverMemory):
     """The publisher of a server of penstock, through the endpoint
     that the clients without trio drive.
     """
@@ -92,7 +92,7 @@ class OverAnEndpoint(test_remote_publishers.OverMemory):
 
     async def _connect(self, address, options, registry, task_status):
         async with trio.open_nursery() as nursery:
-            connection = await test_remote_publishers.REGISTRY.transport("memory").connect(
+            connection = await _remote_publishers.REGISTRY.transport("memory").connect(
                 parse_url(str(address)), options=options, nursery=nursery
             )
             await connection.handshake(nursery)

@@ -21,7 +21,7 @@ from penstock import aio
 from penstock.api import IllegalDemand, StreamState, Subscription
 
 # The module is imported: the kit would also collect its class here.
-from tests.tck import test_remote_publishers
+from tests.tck import _remote_publishers
 
 
 class _Idle(selectors.DefaultSelector):
@@ -128,7 +128,7 @@ class _AioSource(penstock.Source):
         _ReadByAsyncio(self._loop, self._peer, subscriber)
 
 
-class OverAsyncio(test_remote_publishers.OverMemory):
+class OverAsyncio(_remote_publishers.OverMemory):
     """The publisher of a server of penstock, through a stream of `penstock.aio` over TCP."""
 
     url = "tcp://127.0.0.1:0"
@@ -138,7 +138,7 @@ class OverAsyncio(test_remote_publishers.OverMemory):
             self.url,
             penstock.spi.TransportOptions(),
             penstock.spi.TransportOptions(),
-            test_remote_publishers.REGISTRY,
+            _remote_publishers.REGISTRY,
         )
 
     async def _connect(self, address, options, registry, task_status):
