@@ -6,7 +6,6 @@ import gc
 import os
 import sys
 
-import pytest
 from hypothesis import settings
 
 # In a worker of pytest-xdist, coverage measures the worker but not the programs that its tests

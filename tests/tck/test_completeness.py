@@ -9,9 +9,9 @@ import pytest
 from penstock import Source, ops, runtime, streams
 from tests.tck import (
     _penstock_publisher,
+    _remote_publishers,
     test_operators_as_publishers,
     test_publishers,
-    _remote_publishers,
     test_topics,
 )
 
