@@ -81,7 +81,15 @@ class FixedSizeElements:
     do not permit waits in `unsent`, and nothing is pulled meanwhile.
     """
 
-    __slots__ = ("_channel", "_stream", "gathered", "unreserved_pulls", "unsent", "yields_blocks")
+    __slots__ = (
+        "_channel",
+        "_stream",
+        "failure",
+        "gathered",
+        "unreserved_pulls",
+        "unsent",
+        "yields_blocks",
+    )
 
     def __init__(self, channel: Channel, stream: "SendingStream") -> None:
         self._channel = channel
@@ -98,6 +106,8 @@ class FixedSizeElements:
         """
         self.unreserved_pulls: int = 0
         """Pulls that are outstanding, and whose reservation a block has used."""
+        self.failure: str | None = None
+        """The text of the error that follows the last block, once the publisher has failed."""
 
     @property
     def weight(self) -> int:
@@ -177,7 +187,7 @@ class LargeElements:
     It is the stream's `LargeElementSender`.
     """
 
-    __slots__ = ("_channel", "_elements", "_number", "_stream", "_written", "size")
+    __slots__ = ("_channel", "_elements", "_number", "_stream", "_written", "failure", "size")
 
     def __init__(self, channel: Channel, stream: "SendingStream") -> None:
         self._channel = channel
@@ -188,6 +198,8 @@ class LargeElements:
         self._number = 0  # of the next element that goes in parts
         self.size: int = 0
         """Bytes that are not written yet."""
+        self.failure: str | None = None
+        """The text of the error that follows the last element, once the publisher has failed."""
 
     def add(self, element: bytes) -> None:
         """Hold an element."""

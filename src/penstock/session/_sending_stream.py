@@ -152,7 +152,6 @@ class SendingStream(Subscriber[bytes]):
     __slots__ = (
         "_channel",
         "_expected_size",
-        "_failure",
         "_fixed",
         "_gathered",
         "_large",
@@ -197,8 +196,6 @@ class SendingStream(Subscriber[bytes]):
     """Bytes that the publisher was asked for, until all of them have come."""
     _large: LargeElements | None
     _fixed: FixedSizeElements | None
-    _failure: str | None
-    """The text of the error that follows the last element, once the publisher has failed."""
 
     def __init__(self, channel: Channel, stream_id: int, target: Any, demand: int) -> None:
         self.id = stream_id
@@ -218,7 +215,6 @@ class SendingStream(Subscriber[bytes]):
         self._expected_size = UNKNOWN_SIZE
         self._large = None
         self._fixed = None
-        self._failure = None
         self.began_at: float = channel.now
         self.idle_since: float | None = None
         """When the stream was first seen without demand and without anything to send.
@@ -375,7 +371,7 @@ class SendingStream(Subscriber[bytes]):
         if self.state is _UNANNOUNCED:
             self.announce()
         if self.state is _LIVE:  # if not, the stream has ended, or its publisher has
-            self._end_publisher(_EVENT_COMPLETED)
+            self._end_publisher(_EVENT_COMPLETED, None)
 
     # --- for its elements
 
@@ -399,16 +395,16 @@ class SendingStream(Subscriber[bytes]):
         self._channel.send(self._channel.dialect.begin(self.id, self.element_size))
 
     def on_drained(self) -> None:
-        """Go on: end if the publisher has ended, else pull."""
+        """Go on: the last block is gathered. End if the publisher has ended, else pull."""
         if self.state is _FLUSHING or self.state is _FAILING:
-            self._finish()
+            self._finish(None if self._fixed is None else self._fixed.failure)
         elif not self.reserved:
             self.pull()
 
     def on_written(self) -> None:
-        """Go on, as `on_drained`, while the outbox is being taken."""
+        """Go on, as `on_drained`, while the outbox is being taken: no large element is left."""
         if self.state is _FLUSHING or self.state is _FAILING:
-            self._finish()
+            self._finish(None if self._large is None else self._large.failure)
         elif not self.reserved:
             # After the parts of this take: a publisher that signals at once could put a large
             # element before small ones of this stream.
@@ -445,21 +441,24 @@ class SendingStream(Subscriber[bytes]):
     def _fail(self, text: str) -> None:
         """End with the error `text`, after the elements that the publisher gave before it."""
         if self.state is not _ENDED:
-            self._failure = text
-            self._end_publisher(_EVENT_FAILED)
+            self._end_publisher(_EVENT_FAILED, text)
 
-    def _end_publisher(self, event: SendingEvent) -> None:
-        """Note that the publisher has ended. The peer hears of it when the last element that it
-        gave is sent.
+    def _end_publisher(self, event: SendingEvent, failure: str | None) -> None:
+        """Note that the publisher has ended, with an error if a text is given. The peer hears of it
+        when the last element that the publisher gave is sent.
         """
         self.state = SENDING_MOVES[self.state, event]
         self._upstream = None  # rule 2.4
-        if not self._large and (self._fixed is None or self._fixed.unsent is None):
-            self._finish()
+        # Kept beside the elements that it waits for: an idle stream has no room for it.
+        if self._large:
+            self._large.failure = failure
+        elif self._fixed is not None and self._fixed.unsent is not None:
+            self._fixed.failure = failure
+        else:
+            self._finish(failure)
 
-    def _finish(self) -> None:
+    def _finish(self, failure: str | None) -> None:
         """Send the end of the publisher, after its last element."""
-        failure = self._failure
         self._detach(_EVENT_FLUSHED)
         if failure is None:
             self._channel.send(self._channel.dialect.complete(self.id))
