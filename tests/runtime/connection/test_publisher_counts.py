@@ -9,9 +9,11 @@ import trio
 import trio.testing
 
 from penstock.api import NotAvailable, PublisherFailed, Rejected
+from penstock.protocols import rsio
 from penstock.runtime import Peer, Service, connect, serve
-from penstock.spi import Fact, Outcome, Registry, build_registry, hookimpl
+from penstock.spi import Fact, Outcome, Registry, StreamEnded, build_registry, hookimpl
 from penstock.testing import ManualSubscriber
+from tests.runtime._services import raw_connection
 
 
 class Reader:
@@ -20,6 +22,17 @@ class Reader:
     @hookimpl
     def penstock_reads(self) -> list[Fact]:
         return [Fact.PUBLISHERS]
+
+
+class Ends:
+    """A plugin that observes how streams end."""
+
+    def __init__(self) -> None:
+        self.ended: list[StreamEnded] = []
+
+    @hookimpl
+    def penstock_stream_ended(self, event: StreamEnded) -> None:
+        self.ended.append(event)
 
 
 def reading() -> Registry:
@@ -105,6 +118,40 @@ async def test_each_end_is_counted_under_the_name_of_its_publisher(
         "endless": (0, {Outcome.CANCELLED: 2, Outcome.LOST: 1}, 2),
     }
     assert found["two/{letter}"].element_bytes == len("a" + "second" + "b" + "second")
+
+
+async def test_a_publisher_that_has_failed_is_not_lost_with_its_connection(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The error waits for the elements before it, and the peer goes without reading them."""
+    service, told, observer = Service(), list[Exception](), Ends()
+
+    @service.publisher("large")
+    async def large() -> AsyncIterator[bytes]:
+        yield b"small"  # after it, more than one element is asked for
+        yield bytes(1 << 20)
+        raise ValueError("secret")
+
+    registry = build_registry([Reader(), observer])
+    async with (
+        serve(service, "memory://test", registry=registry, on_violation=told.append) as server,
+        trio.open_nursery() as nursery,
+    ):
+        raw = await raw_connection(nursery)
+        await raw.send(
+            rsio.encode(rsio.ClientHello())
+            + rsio.encode(rsio.Subscribe(publisher="large", subscriber=0, demand=5))
+        )
+        await trio.testing.wait_all_tasks_blocked()
+        assert [str(error) for error in told] == ["secret"]
+        assert server.statistics().publishers["large"].streams == 1
+        await raw.abort()
+        await trio.testing.wait_all_tasks_blocked()
+        ended = server.statistics().publishers["large"].ended
+    assert {how for how, count in ended.items() if count} == {Outcome.FAILED}
+    assert [(each.outcome, str(each.error)) for each in observer.ended] == [
+        (Outcome.FAILED, "secret")
+    ]
 
 
 async def test_durations_are_added_up_from_the_first_look_on(

@@ -269,8 +269,9 @@ class ConnectionEvents:
             self._early.pop((stream, outbound), None)
             return
         # A stream that completed before the end is complete, also if its connection ended then.
+        # For one that this side serves `outcome_of` has decided.
         is_closing = self._session is not None and self._session.state.is_closing
-        if is_closing and outcome is not Outcome.COMPLETED:
+        if is_closing and not outbound and outcome is not Outcome.COMPLETED:
             outcome = Outcome.LOST
         self._events.stream_ended(
             StreamEnded(

@@ -24,14 +24,17 @@ from penstock.spi import Outcome, PublisherStatistics
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _FLUSHED: Final = SendingEvent.FLUSHED
+_FAILED: Final = SendingEvent.FAILED
 _CANCELLED: Final = SendingEvent.CANCELLED
 
 
 def outcome_of(stream: SendingStream, event: SendingEvent) -> Outcome:
     """Return how a stream of this side has ended."""
-    # One that completed before the end is complete, also if its connection ended in the same step.
+    # The end of the publisher counts, also if its connection has ended before it was sent.
     if event is _FLUSHED:
         return Outcome.COMPLETED
+    if event is _FAILED:
+        return Outcome.FAILED
     if stream.is_connection_closing:
         return Outcome.LOST
     return Outcome.CANCELLED if event is _CANCELLED else Outcome.FAILED
