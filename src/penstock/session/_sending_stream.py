@@ -371,7 +371,10 @@ class SendingStream(Subscriber[bytes]):
         if self.state is _UNANNOUNCED:
             self.announce()
         if self.state is _LIVE:  # if not, the stream has ended, or its publisher has
-            self._end_publisher(_EVENT_COMPLETED, None)
+            self.state = SENDING_MOVES[_LIVE, _EVENT_COMPLETED]
+            self._upstream = None  # rule 2.4
+            if not self._large and (self._fixed is None or self._fixed.unsent is None):
+                self._finish(None)
 
     # --- for its elements
 
@@ -440,25 +443,20 @@ class SendingStream(Subscriber[bytes]):
 
     def _fail(self, text: str) -> None:
         """End with the error `text`, after the elements that the publisher gave before it."""
-        if self.state is not _ENDED:
-            self._end_publisher(_EVENT_FAILED, text)
-
-    def _end_publisher(self, event: SendingEvent, failure: str | None) -> None:
-        """Note that the publisher has ended, with an error if a text is given. The peer hears of it
-        when the last element that the publisher gave is sent.
-        """
-        self.state = SENDING_MOVES[self.state, event]
+        if self.state is _ENDED:
+            return
+        self.state = SENDING_MOVES[self.state, _EVENT_FAILED]
         self._upstream = None  # rule 2.4
         # Kept beside the elements that it waits for: an idle stream has no room for it.
         if self._large:
-            self._large.failure = failure
+            self._large.failure = text
         elif self._fixed is not None and self._fixed.unsent is not None:
-            self._fixed.failure = failure
+            self._fixed.failure = text
         else:
-            self._finish(failure)
+            self._finish(text)
 
     def _finish(self, failure: str | None) -> None:
-        """Send the end of the publisher, after its last element."""
+        """Send the end of the publisher, after its last element: an error if it has failed."""
         self._detach(_EVENT_FLUSHED)
         if failure is None:
             self._channel.send(self._channel.dialect.complete(self.id))
