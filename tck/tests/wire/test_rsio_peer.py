@@ -27,7 +27,7 @@ async def test_elements_are_unpacked_and_joined() -> None:
     and a whole element.
     """
     fixed = (
-        io.numbers(io.ON_SUBSCRIBE, 1, 2)
+        io.on_subscribe(1, 2)
         + io.numbers(io.ON_NEXT, 1)
         + b"aa"
         + io.numbers(io.ON_NEXT_PACKED, 1, 2)
@@ -47,7 +47,7 @@ async def test_elements_are_unpacked_and_joined() -> None:
 
 async def test_the_last_messages_are_described() -> None:
     """The number of messages before them is also shown."""
-    peer = _peer(b"".join(io.numbers(io.ON_COMPLETE, stream) for stream in range(8)))
+    peer = _peer(b"".join(io.on_complete(stream) for stream in range(8)))
     assert peer.describe_received().startswith("arrived: 2 more, then onComplete 2, onComplete 3,")
     assert peer.ended(3) is peer.messages[3]
 

@@ -40,16 +40,14 @@ def test_an_encoding_that_was_chosen_outside_has_no_change() -> None:
 def test_elements_of_a_fixed_size_get_their_length() -> None:
     """The compact encoding has no length there, so the size of the stream is remembered."""
     outgoing = Outgoing(MSGPACK, is_outside=True)
-    outgoing.encode(io.numbers(io.ON_SUBSCRIBE, 1, 4))
+    outgoing.encode(io.on_subscribe(1, 4))
     assert outgoing.encode(io.numbers(io.ON_NEXT, 1) + b"1111") == b"\x21\x01\xc4\x041111"
 
 
 def test_the_direction_of_the_target_changes_where_its_marker_stands() -> None:
     """In the middle of a chunk, at each cut. Element sizes are kept."""
     data = (
-        io.numbers(io.ON_SUBSCRIBE, 1, 4)
-        + b"\x04\x10"
-        + MSGPACK.encode(io.Message(io.ON_NEXT, 1, (), b"1111"))
+        io.on_subscribe(1, 4) + b"\x04\x10" + MSGPACK.encode(io.Message(io.ON_NEXT, 1, (), b"1111"))
     )
     for cut in range(len(data)):
         incoming = Incoming(agreed=(16,))

@@ -115,7 +115,7 @@ async def encoding_between_parts(context: CheckContext) -> str:
         lambda: peer.of_type(io.SUBSCRIBE), f"a subscribe of the target to {RELAY_SOURCE!r}"
     )
     stream, marker = peer.of_type(io.SUBSCRIBE)[0].stream, io.numbers(io.SWITCH_ENCODING, form.id)
-    await peer.send(io.numbers(io.ON_SUBSCRIBE, stream, 0))
+    await peer.send(io.on_subscribe(stream))
     await peer.wait_until(
         lambda: any(
             message.stream == stream and message.numbers[0]

@@ -79,7 +79,7 @@ async def stream_unknown(context: CheckContext) -> str:
     for data in (
         io.on_next(7, b"x"),
         io.part(7, 0, b"x"),
-        io.numbers(io.ON_COMPLETE, 7),
+        io.on_complete(7),
         io.on_error(7, "x"),
     ):
         await _check_refusal(
@@ -88,7 +88,7 @@ async def stream_unknown(context: CheckContext) -> str:
     return await _check_refusal(
         context,
         "an onSubscribe was sent for a stream that the target did not open",
-        io.numbers(io.ON_SUBSCRIBE, 7, 0),
+        io.on_subscribe(7),
     )
 
 

@@ -80,7 +80,7 @@ async def _open_relay(
     )
     relayed = RelayedSubscription(peer)
     if size is not None:
-        await peer.send(io.numbers(io.ON_SUBSCRIBE, relayed.id, size))
+        await peer.send(io.on_subscribe(relayed.id, size))
         await relayed.wait_demand(1)
     return relayed
 
@@ -174,12 +174,12 @@ async def subscriber_messages(context: CheckContext) -> str:
     await peer.wait_until(lambda: len(peer.of_type(io.SUBSCRIBE)) >= 3, "three subscribes")
     ids = [message.stream for message in peer.of_type(io.SUBSCRIBE)]
     for stream in ids[:3]:
-        await peer.send(io.numbers(io.ON_SUBSCRIBE, stream, 0))
+        await peer.send(io.on_subscribe(stream))
         relayed = RelayedSubscription(peer, stream)
         for index in range(6):
             await relayed.wait_demand(index + 1)
             await peer.send(io.on_next(stream, b"x"))
-    await peer.send(io.numbers(io.ON_COMPLETE, ids[0]) + io.on_error(ids[1], "failed"))
+    await peer.send(io.on_complete(ids[0]) + io.on_error(ids[1], "failed"))
     await peer.settle()
     for stream in (1, 2, 3):
         if not peer.ended(stream):
@@ -365,9 +365,7 @@ async def subscriber_complete(context: CheckContext) -> str:
     An onError in place of onSubscribe also ends it.
     """
     relayed = await _open_relay(context)
-    await relayed.peer.send(
-        io.on_next(relayed.id, b"last") + io.numbers(io.ON_COMPLETE, relayed.id)
-    )
+    await relayed.peer.send(io.on_next(relayed.id, b"last") + io.on_complete(relayed.id))
     await _expect_relayed(relayed, b"last")
     await relayed.peer.wait_end(1, io.ON_COMPLETE)
     await relayed.peer.settle()
@@ -431,9 +429,7 @@ async def subscriber_error_last(context: CheckContext) -> str:
 async def subscriber_half(context: CheckContext) -> str:
     """OnComplete between two parts is an error: the stream that the target passes on fails."""
     relayed = await _open_relay(context)
-    await relayed.peer.send(
-        io.part(relayed.id, 0, b"half") + io.numbers(io.ON_COMPLETE, relayed.id)
-    )
+    await relayed.peer.send(io.part(relayed.id, 0, b"half") + io.on_complete(relayed.id))
     await relayed.peer.wait_end(1, io.ON_ERROR)
     verify(not relayed.peer.elements(1), "an incomplete element was passed on")
     return str(relayed.peer.ended(1))
@@ -451,7 +447,7 @@ async def subscriber_cancels(context: CheckContext) -> str:
     await relayed.peer.send(
         io.on_next(relayed.id, b"late")
         + io.part(relayed.id, 0, b"late")
-        + io.numbers(io.ON_COMPLETE, relayed.id)
+        + io.on_complete(relayed.id)
     )
     await relayed.peer.settle()
     verify(

@@ -378,7 +378,7 @@ async def id_two_spaces(context: CheckContext) -> str:
     theirs = peer.of_type(io.SUBSCRIBE)[0].stream
     await peer.subscribe(theirs, 1, context.target.publisher)
     await peer.wait_elements(theirs, 1)
-    await peer.send(io.numbers(io.ON_SUBSCRIBE, theirs, 0) + io.numbers(io.ON_COMPLETE, theirs))
+    await peer.send(io.on_subscribe(theirs) + io.on_complete(theirs))
     await peer.wait_end(777, io.ON_COMPLETE)
     await peer.send(io.request(theirs, 2))
     await peer.expect_exactly(theirs, 3)

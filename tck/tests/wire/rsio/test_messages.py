@@ -21,7 +21,7 @@ def test_messages_are_decoded_byte_by_byte() -> None:
     """In streams with and without a fixed size."""
     reader = io.MessageReader()
     data = (
-        io.numbers(io.ON_SUBSCRIBE, 1, 4)
+        io.on_subscribe(1, 4)
         + io.numbers(io.ON_NEXT, 1)
         + b"1111"
         + io.numbers(io.ON_NEXT_PACKED, 1, 2)
