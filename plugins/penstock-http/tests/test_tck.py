@@ -1,0 +1,83 @@
+"""The test kit over remote publishers that are read over HTTP, in memory on the kit's clock."""
+
+import itertools
+from collections.abc import AsyncIterator
+from typing import Any, ClassVar
+
+import trio
+from _site_in_memory import Plugin as Served
+from penstock_tck import PublisherVerification
+from test_source import Plugin as Client
+
+import penstock
+from penstock import Service
+from penstock.spi import TransportOptions, build_registry
+
+COUNTER = itertools.count()
+"""A name in memory can be used once."""
+
+SERVING, READING = build_registry([Served()]), Client().registry
+
+
+async def _numbers(length: int, seconds: float = 0.0) -> AsyncIterator[int]:
+    for number in range(length):
+        if seconds:
+            await trio.sleep(seconds)
+        yield number
+
+
+async def _numbers_and_an_error(length: int, error: Exception) -> AsyncIterator[int]:
+    for number in range(length):
+        yield number
+    raise error
+
+
+class OverHttp(PublisherVerification):
+    """Each subscription is a subscribe and its polls."""
+
+    verifies: ClassVar[str] = "http"
+    multicast = True
+    violations_reported = True
+    synchronous_bound = 0
+    waivers: ClassVar[dict[str, str]] = {
+        "the_error_of_the_source_arrives_unwrapped": (
+            "an exception is not sent over HTTP; the client gets PublisherFailed"
+        ),
+    }
+
+    async def create_publisher(self, elements: int) -> Any:
+        return await self._remote(lambda: _numbers(elements))
+
+    async def create_faulty_publisher(self, elements: int, error: Exception) -> Any:
+        return await self._remote(lambda: _numbers_and_an_error(elements, error))
+
+    async def create_broken_publisher(self, error: Exception) -> Any:
+        def broken() -> Any:
+            raise error
+
+        return await self._remote(broken)
+
+    async def create_slow_publisher(self, elements: int, seconds: float) -> Any:
+        return await self._remote(lambda: _numbers(elements, seconds))
+
+    async def _remote(self, function: Any) -> Any:
+        service = Service()
+        service.publisher("numbers", serializer="json")(function)
+        return await self.env.nursery.start(self._hold, service)
+
+    async def _hold(self, service: Service, task_status: Any) -> None:
+        name = f"kit{next(COUNTER)}"
+        async with penstock.serve(
+            service,
+            f"memory-http://{name}",
+            registry=SERVING,
+            options=TransportOptions(extra={"http.hosts": name}),
+            on_violation=lambda _error: None,
+        ):
+            source = penstock.remote(
+                f"http://{name}/p/numbers", serializer="json", registry=READING
+            )
+            task_status.started(
+                source.publisher(self.env.nursery, on_violation=self.reported_violations.append)
+            )
+            await trio.sleep_forever()
