@@ -33,7 +33,7 @@ BARS: Final = {
     "idle, a generator": 8.0,
 }
 """KiB for each: 250 MB for 10,000 polls. The idle streams are those of a topic; in the last row
-of a generator, which has a task.
+of a generator, which has no task before the first poll.
 """
 
 
