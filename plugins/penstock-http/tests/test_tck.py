@@ -1,4 +1,6 @@
-"""The test kit over remote publishers that are read over HTTP, in memory on the kit's clock."""
+"""The test kit over remote publishers that are read over HTTP, in memory and on the MockClock of the
+kit.
+"""
 
 import itertools
 from collections.abc import AsyncIterator

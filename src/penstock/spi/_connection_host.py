@@ -39,6 +39,8 @@ class Reservation(ABC):
     `ConnectionHost.reserve`.
     """
 
+    __slots__ = ()
+
     @abstractmethod
     def note_asked(self) -> None:
         """Note that the client has asked for elements. Until then the reservation gives way if

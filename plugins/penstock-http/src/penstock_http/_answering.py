@@ -24,7 +24,6 @@ from penstock_http._heads import Head
 from penstock_http._messages import Outcome, Request, Response, answer, refusal
 from penstock_http._pages import PATHS
 from penstock_http._site import Site
-from penstock_http._subscription import Ended
 
 PIECE: Final = 64 << 10
 """Bytes of an answer that are written at a time: each has its own deadline."""
@@ -182,7 +181,7 @@ class Answering:
             peer = await self._host.authenticate(*self._site.engine.credentials_of(request), peer)
             # The elements of a stream that has ended wait for the client, and must count too.
             reservation = subscription.reservation = self._host.reserve(
-                peer, subscription.kept_bytes, lambda why: subscription.cancel(Ended(503, why))
+                peer, subscription.kept_bytes, subscription.cut
             )
             await self._host.open(
                 subscribe.name, peer, subscription, protocol="http", collects=True

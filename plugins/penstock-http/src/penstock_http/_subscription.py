@@ -89,6 +89,28 @@ class Delivery:
 class ClientSubscription(Subscriber[bytes]):
     """The subscriber of a publisher, for a client that asks again and again."""
 
+    __slots__ = (
+        "_again",
+        "_all_bytes",
+        "_asked",
+        "_bytes",
+        "_collecting",
+        "_deliveries",
+        "_kept",
+        "_max_bytes",
+        "_max_elements",
+        "_upstream",
+        "base",
+        "cursor",
+        "ended",
+        "is_polled",
+        "on_change",
+        "requested",
+        "reservation",
+        "sent",
+        "used_at",
+    )
+
     def __init__(self, *, max_elements: int, max_bytes: int, now: float) -> None:
         """At most `max_elements` are kept, and `max_bytes` of them
         if elements have about one size.
@@ -348,6 +370,10 @@ class ClientSubscription(Subscriber[bytes]):
             # A copy: its answer may still be written.
             lost = Delivery(self, start, delivery.end, delivery.began, is_poll=True)
             insort(self._again, lost, key=attrgetter("start"))
+
+    def cut(self, why: str) -> None:
+        """End the stream: the server needs its place or its memory."""
+        self.cancel(Ended(503, why))
 
     def cancel(self, ended: Ended = CANCELLED) -> None:
         """End the stream from this side. Nothing of it is kept."""
