@@ -1,4 +1,7 @@
-"""How the documentation is built: `nox -s docs`, where each warning is an error."""
+"""How the documentation is built: `nox -s docs`, where each warning is an error.
+
+`nox -s docs -- -t sources` adds the source of each module, as for readers on the web.
+"""
 
 import sys
 from importlib.metadata import version as _version
@@ -14,12 +17,14 @@ version = release = _version("penstock")
 extensions = [
     "myst_parser",  # pages are Markdown
     "sphinx.ext.autodoc",  # the reference is the docstrings
-    "sphinx.ext.viewcode",
     "sphinx_copybutton",
     "operator_table",  # in _ext: the operators side by side, from their docstrings
     "tables_from_code",  # in _ext: the tables of states, reasons and limits, from the code
     "complete_reference",  # in _ext: a public name without an entry is a warning
 ]
+if tags.has("sources"):  # noqa: F821 (Sphinx defines it)
+    # A page for each module. They take a third of the time, and no check needs them.
+    extensions.append("sphinx.ext.viewcode")
 complete_reference_of = ["penstock", "penstock_tck"]
 myst_enable_extensions = ["colon_fence", "deflist", "fieldlist"]
 myst_heading_anchors = 3
