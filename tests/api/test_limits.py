@@ -225,6 +225,10 @@ def test_each_limit_has_a_test_that_reaches_it() -> None:
     assert list(REACHED) == [field.name for field in fields(Limits)]
 
 
+IN_WORDS = {"churn_burst": "churn", "glitch_burst": "glitches", "control_burst": "controls"}
+"""Fields, and what tests of sessions call them: `tests.session._pair.limits_with`."""
+
+
 @pytest.mark.parametrize("name", REACHED)
 def test_the_test_that_reaches_a_limit_exists_and_sets_it(name: str) -> None:
     """The function exists, and its file gives the field another value."""
@@ -232,7 +236,8 @@ def test_the_test_that_reaches_a_limit_exists_and_sets_it(name: str) -> None:
     text = (ROOT / path).read_text(encoding="utf-8")
     assert f"def {function}(" in text
     by_prefix = name.rsplit("_", 1)[0] if function == RATE else name
-    assert re.search(rf"""\b{name}=|"{by_prefix}\"""", text), f"{path} never says {name}="
+    said = rf"""\b({name}|{IN_WORDS.get(name, name)})=|"{by_prefix}\""""
+    assert re.search(said, text), f"{path} never says {name}="
 
 
 @pytest.mark.parametrize("name", [field.name for field in fields(Limits)])
