@@ -9,6 +9,7 @@ import trio
 from penstock_tck.wire import large_element
 from penstock_tck.wire._target import SLOW_ATTEMPTS
 from penstock_tck.wire.rsio import (
+    FIELDS,
     UNBOUNDED,
     length_prefixed,
     numbers,
@@ -129,7 +130,7 @@ class RsioServer:
 
     async def run(self) -> None:
         if self.has_fault("speaks-before-hello"):
-            await self.send(0x20, 1, 0)
+            await self.send_bytes(on_subscribe(1))
         async with trio.open_nursery() as self.nursery:
             try:
                 while data := await self.connection.receive():
@@ -322,7 +323,7 @@ class RsioServer:
         served = ServedStream(stream, demand, name.decode(errors="replace"))
         if served.name == "relay":
             self.streams[stream] = served
-            await self.send(0x20, stream, 0)
+            await self.send_bytes(on_subscribe(stream))
             await self.relay(served)
         elif served.name in PUBLISHERS:
             self.streams[stream] = served
@@ -369,7 +370,7 @@ class RsioServer:
             await self.send(0x26, stream, body=b"no such publisher")
             return
         if not self.has_fault("named-never-begins"):
-            await self.send(0x20, stream, 0)
+            await self.send_bytes(on_subscribe(stream))
         await self.send(0x21, stream, body=payload)
         await self.send(0x25, stream)
 
@@ -381,7 +382,7 @@ class RsioServer:
         if not self.has_fault("never-begins") or size:
             await self.send_bytes(announced + on_subscribe(served.id, size))
         if self.has_fault("begins-twice"):
-            await self.send(0x20, served.id, size)
+            await self.send_bytes(on_subscribe(served.id, size))
         if self.has_fault("content-late"):
             await self.send_bytes(self.announcement(served.id))
         if served.name == "slow":
@@ -557,7 +558,7 @@ class RsioServer:
                 stream, ServedStream(0, 0, ""), is_over=True, cancelled=True
             )
         if kind == 0x20:
-            size = await self.read_varint()
+            size, *_ = [await self.read_varint() for _ in FIELDS[kind][1][1:]]
             return self.on_begin(source, size)
         if kind == 0x21:
             count = (
