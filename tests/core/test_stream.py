@@ -151,6 +151,22 @@ async def test_an_end_within_the_last_turn_is_raised_once_without_a_checkpoint(
         assert turns.count == 2
 
 
+async def test_a_cancelled_reader_is_not_told_of_the_failure(clock) -> None:
+    """A scope that is cancelled ends the connection of a stream as well. The reader gets trio's
+    exception, which leaves that scope silently, and the failure waits for the next read.
+    """
+    stream, publisher = opened(20)
+    publisher.emit(1)
+    publisher.fail(ValueError("the connection was closed"))
+    with trio.CancelScope() as scope:
+        await anext(stream)
+        scope.cancel()
+        await anext(stream)
+    assert scope.cancelled_caught
+    with pytest.raises(ValueError, match="the connection was closed"):
+        await anext(stream)
+
+
 async def test_an_end_after_five_milliseconds_checkpoints(clock) -> None:
     """As an element would."""
     stream, publisher = opened(20)

@@ -234,6 +234,19 @@ def test_a_subscriber_that_raises_is_cancelled_and_reported_once(signal: str) ->
     assert (harness.recorder.log, harness.reported) == (seen, [violation])
 
 
+def test_a_subscriber_that_names_no_successor_is_cancelled_and_reported() -> None:
+    """`on_content` returns who gets the elements. With None nobody would, and the publisher would
+    wait for demand without end.
+    """
+    harness = GuardHarness()
+    harness.recorder.on_content = lambda _serializer, _schema: None  # type: ignore[attr-defined]  # an optional method
+    harness.open()
+    harness.guard.on_content("json", "")
+    (violation,) = harness.reported
+    assert "on_content() returned None" in str(violation)
+    assert harness.upstream.log == [("cancel",)]
+
+
 @pytest.mark.parametrize("signal", SIGNALS)
 def test_an_exception_that_cannot_be_printed_is_reported(signal: str) -> None:
     """The message about an error must not raise another one."""

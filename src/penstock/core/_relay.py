@@ -137,6 +137,8 @@ class Relay(Subscriber[T], Subscription, Generic[T]):
         on_content = on_content_of(self._subscriber)
         if on_content is not None:
             below = on_content(serializer, schema)
+            if below is None:  # nobody would get the elements, and no request would come up
+                raise TypeError("on_content() returned None; return the subscriber of the elements")
             if self._subscriber is not None:  # it may have cancelled: it cannot read them
                 self._subscriber = below
         return self

@@ -7,7 +7,7 @@ What it holds and when it requests more is in `penstock.reader`. Rules of this f
   always full cannot starve other tasks.
 * If the end arrived with the last slice, it is raised without a further checkpoint. Otherwise a
   stream of one element would pay for two. The slice is dropped with that, so the next read
-  checkpoints.
+  checkpoints. A reader that is cancelled gets no failure.
 """
 
 from collections.abc import AsyncIterator, Callable
@@ -29,6 +29,7 @@ _now = monotonic
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _OPEN: Final = StreamState.OPEN
+_FAILED: Final = StreamState.FAILED
 
 
 class Stream(StreamBuffer[T], AsyncIterator[T]):
@@ -47,13 +48,17 @@ class Stream(StreamBuffer[T], AsyncIterator[T]):
         """Return the next element. Checkpoints when it must wait, once a slice, and every 5 ms.
 
         If the stream has ended when the last slice is read within its turn, the end is raised
-        without a checkpoint, once.
+        without a checkpoint, once; a failure only if the reader is not cancelled.
         """
         if _now() < self._turn_ends:
             # One step of the iterator: cheaper than next() and an exception.
             for element in self._slice:
                 return element
             if self._state is not _OPEN and not self._arrived and self._slice is not NO_SLICE:
+                if self._state is _FAILED:
+                    # A scope around the connection that is cancelled closes it. The reader is to
+                    # see its own cancellation, and not what follows from it.
+                    await trio.lowlevel.checkpoint_if_cancelled()
                 raise self._ending()
         await self._wait_readable()
         if not self._take_slice():

@@ -195,6 +195,31 @@ async def test_leaving_the_block_ends_the_attempts(autojump_clock: MockClock) ->
         nursery.cancel_scope.cancel()
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda peer: peer.request("now"),
+        lambda peer: peer.wait_accepted(),
+        lambda peer: peer.subscribe("ticks").__aenter__(),
+    ],
+    ids=["request", "wait_accepted", "subscribe"],
+)
+async def test_a_cancelled_program_is_not_told_that_attempts_have_ended(
+    ask, autojump_clock: MockClock
+) -> None:
+    """A scope around the block that is cancelled ends the attempts as well. The program in the
+    block gets trio's exception, which leaves the scope silently.
+    """
+    async with penstock.serve(ticking_service(), ADDRESS):
+        with trio.CancelScope() as scope:
+            async with connect(ADDRESS, reconnect=POLICY) as peer:
+                scope.cancel()
+                with trio.CancelScope(shield=True):  # the connection ends meanwhile
+                    await trio.sleep(1)
+                await ask(peer)
+        assert scope.cancelled_caught
+
+
 class _LateTransport(MemoryTransport):
     """The handshake of its second connection succeeds although its task was cancelled."""
 

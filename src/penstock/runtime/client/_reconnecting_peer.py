@@ -64,7 +64,7 @@ class ReconnectingPeer(Peer):
 
     async def wait_connected(self) -> None:
         """Wait while the connection is away. Raises the last error if no further attempt is
-        made. Checkpoints only if it waits.
+        made and the program is not cancelled. Checkpoints only if it waits.
         """
         reconnector = self._reconnector
         if self._connection.reason is not None:
@@ -75,6 +75,10 @@ class ReconnectingPeer(Peer):
             back = trio.Event()
             reconnector.when_connected(back.set)
             await back.wait()
+        if reconnector.failure() is not None:
+            # A scope around the block that is cancelled ends the attempts. The program is to see
+            # its own cancellation, and not what follows from it.
+            await trio.lowlevel.checkpoint_if_cancelled()
         reconnector.check()
 
     async def wait_accepted(self) -> None:
