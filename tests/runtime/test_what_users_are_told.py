@@ -281,11 +281,11 @@ async def test_tls_to_a_plain_server_and_the_other_way_round(tmp_path: Path) -> 
         ),
         (
             "tcp:/127.0.0.1:7000/x",
-            "names no publisher; write it behind the authority (tcp://host:port/name)",
+            "names no publisher; write it after the authority (tcp://host:port/name)",
         ),
         (
             "tcp://127.0.0.1:7000",
-            "names no publisher; write it behind the authority (tcp://host:port/name)",
+            "names no publisher; write it after the authority (tcp://host:port/name)",
         ),
         (
             "tcp://127.0.0.1:port/x",

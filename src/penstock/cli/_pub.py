@@ -58,7 +58,7 @@ async def run(options: argparse.Namespace) -> int:
     url = parse_url(options.url)
     if not url.publisher:
         raise UsageError(
-            f"{options.url!r} names no publisher; write it behind the authority: "
+            f"{options.url!r} names no publisher; write it after the authority: "
             "tcp://127.0.0.1:7001/lines"
         )
     topic: Topic[bytes] = Topic()

@@ -107,8 +107,8 @@ def _name_in(url: Url, publisher: str | None) -> str:
     if name:
         return name
     raise UsageError(
-        f"{str(url)!r} names no publisher; write it behind the authority (tcp://host:port/name), "
-        "behind '#', or as publisher="
+        f"{str(url)!r} names no publisher; write it after the authority (tcp://host:port/name), "
+        "after '#', or as publisher="
     )
 
 

@@ -65,8 +65,8 @@ async def request(
     parsed = parse_url(url)
     if not parsed.publisher:
         raise UsageError(
-            f"{url!r} names no request; write its name behind the authority "
-            "(tcp://host:port/name), or behind '#'"
+            f"{url!r} names no request; write its name after the authority "
+            "(tcp://host:port/name), or after '#'"
         )
     # The block and not a task: an error of the connection
     # and a cancel reach the caller unchanged.

@@ -166,7 +166,7 @@ class HandlerCall(Subscription):
         # From now on the value of the handler is dropped (rule 3.12).
         self._subscriber = self._taker = None
         if self._is_running:
-            # StreamSlots are for handlers that run:
+            # Places are for handlers that run:
             # one that shields itself has its place until it has stopped.
             self._place_kept = True
             self._calls.places.keep(len(self._data))

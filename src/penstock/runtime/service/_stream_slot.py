@@ -1,4 +1,4 @@
-"""StreamSlots for streams: a stream keeps its place until it has ended *and* the tasks of its
+"""Places for streams: a stream keeps its place until it has ended *and* the tasks of its
 publisher have stopped.
 
 If a place were free when the subscriber cancels, a client that subscribes and cancels in a loop
