@@ -23,6 +23,7 @@ from tests.client._settings import settings
         {"extensions": ["keepalive"]},
         {"transports": ("unix",)},
         {"encoding": "msgpack"},
+        {"publishers": [b"a"]},
         {"publishers": {"n": 3}},
         {"publishers": {"n": iter([b"a"])}},
         {"publishers": {"": [b"a"]}},

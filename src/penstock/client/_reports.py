@@ -10,7 +10,15 @@ from collections.abc import Callable
 from time import monotonic
 from typing import Final, TypeAlias
 
-from penstock.api import NotAvailable, PublicError, printable, text_of, traceback_text
+from penstock.api import (
+    NotAvailable,
+    PublicError,
+    UsageError,
+    printable,
+    shown,
+    text_of,
+    traceback_text,
+)
 from penstock.session import TokenBucket
 
 Report: TypeAlias = Callable[[Exception], None]
@@ -27,6 +35,16 @@ LINES_PER_SECOND: Final = 1.0
 _log: Final = logging.getLogger("penstock")
 # One for the process, because all connections write to one logger.
 _lines: Final = TokenBucket(MOST_LINES, LINES_PER_SECOND)
+
+
+def check_hook(on_violation: object) -> None:
+    """Raise UsageError for a hook that is no function: it would be called with the first failure,
+    perhaps days later.
+    """
+    if not callable(on_violation):
+        raise UsageError(
+            f"on_violation={shown(on_violation)}; give a function of an exception, or leave it out"
+        )
 
 
 def log_failure(error: Exception) -> None:

@@ -29,7 +29,7 @@ from penstock.client._options import ConnectOptions
 from penstock.client._outcomes import deferred
 from penstock.client._own_registry import own_registry
 from penstock.client._published import Published, check_published
-from penstock.client._reports import Report, log_failure
+from penstock.client._reports import Report, check_hook, log_failure
 from penstock.client._unknown_options import refuse_unknown
 from penstock.session import DialectFactory, DialectSettings
 from penstock.spi import Reconnect, Registry, TransportOptions, Url, check_permitted, parse_url
@@ -98,6 +98,7 @@ def client_settings(  # noqa: PLR0913  # the options of a connection, each with 
     check_permitted(url, transports)
     registry = registry_of(registry, own_registry)
     limits = check_type("limits", limits, Limits) or Limits()
+    check_hook(on_violation)
     transport = check_type("options", options, TransportOptions) or TransportOptions()
     check_setup(url, setup, limits)
     dialect = dialect_at(registry, url)
@@ -141,6 +142,8 @@ def endpoint_settings(
         options["authenticate"] = deferred(authenticate)
     settings = client_settings(parsed, **options)
     registry = settings.registry
+    if not isinstance(publishers, Mapping | None):
+        raise UsageError(f"publishers={shown(publishers)}; give a mapping of names to publishers")
     checked = {
         name: check_published(name, each, registry) for name, each in (publishers or {}).items()
     }

@@ -22,6 +22,21 @@ from tests._real_time import HANGS_AFTER
 from tests.runtime._services import Census, numbers_service, raw_connection
 
 
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"limits": 3}, "limits=3; give a Limits"),
+        ({"options": Limits()}, "options=.*give a TransportOptions"),
+        ({"registry": "all"}, "registry='all'; give a Registry"),
+        ({"on_violation": "log"}, "on_violation='log'; give a function of an exception"),
+    ],
+)
+def test_a_mistake_is_refused_at_the_call(changes: dict[str, Any], says: str) -> None:
+    """In the words that `connect` has for it. Nothing is opened, and no loop has to run."""
+    with pytest.raises(UsageError, match=says):
+        serve(Service(), "memory://mistaken", **changes)
+
+
 async def test_a_server_that_leaves_says_goodbye(url: str) -> None:
     """The subscriber gets the reason;
     the block of the server ends, although a client still reads.

@@ -26,8 +26,10 @@ from penstock.client import (
     NegotiableExtensions,
     NoOptions,
     auth_extension,
+    check_hook,
     check_resume,
     check_transport,
+    check_type,
     dialects_agreed,
     dialects_at,
     extensions_for,
@@ -35,6 +37,7 @@ from penstock.client import (
     in_encoding_agreed,
     protocols_of,
     refuse_unknown,
+    registry_of,
     settings_for,
     unserved_at,
     with_extensions,
@@ -155,8 +158,10 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
         raise UsageError(
             f"serve() was given {service!r} to serve; give a penstock.Service first, then the URLs"
         )
-    registry = build_registry() if registry is None else registry
-    limits = limits or Limits()
+    registry = registry_of(registry, build_registry)
+    limits = check_type("limits", limits, Limits) or Limits()
+    options = check_type("options", options, TransportOptions) or TransportOptions()
+    check_hook(on_violation)
     # A publisher without its serializer would otherwise fail at the first subscribe,
     # perhaps days later.
     service.check(registry)
@@ -196,7 +201,7 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
             budget, ResumableConnections(admission.suspend) if resume else None
         ),
         extensions=found,
-        options=(options or TransportOptions()).within(limits),
+        options=options.within(limits),
     )
     # A recorder of the caller stays open.
     return server if recorder is record or recorder is None else _Recorded(server, recorder)
