@@ -52,7 +52,7 @@ from penstock.client._outcomes import Then
 from penstock.client._own_registry import own_registry
 from penstock.client._published import BURST, Published, bytes_of
 from penstock.client._reconnector import NOW, GiveUp, Reconnector, TryAfter, may_reconnect
-from penstock.client._reports import Report, check_hook, log_failure, report
+from penstock.client._reports import Report, log_failure, report
 from penstock.client._settings import (
     ClientSettings,
     EndpointSettings,
@@ -96,7 +96,6 @@ __all__ = [
     "bytes_of",
     "check_credentials",
     "check_examines",
-    "check_hook",
     "check_name",
     "check_resume",
     "check_transport",

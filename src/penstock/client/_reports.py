@@ -38,12 +38,13 @@ _lines: Final = TokenBucket(MOST_LINES, LINES_PER_SECOND)
 
 
 def check_hook(on_violation: object) -> None:
-    """Raise UsageError for a hook that is no function: it would be called with the first failure,
-    perhaps days later.
+    """Raise UsageError for a hook that is no function, in the words of `penstock.core`: it would
+    be called with the first failure, perhaps days later.
     """
     if not callable(on_violation):
         raise UsageError(
-            f"on_violation={shown(on_violation)}; give a function of an exception, or leave it out"
+            f"on_violation is {shown(on_violation)}; give a function of one argument, the "
+            "exception to report"
         )
 
 

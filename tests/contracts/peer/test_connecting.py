@@ -50,7 +50,7 @@ from tests.contracts._trio_server import (
         ({"options": Limits()}, "options=.*give a TransportOptions"),
         ({"registry": "all"}, "registry='all'; give a Registry"),
         ({"reconnect": True}, "reconnect=True; give a Reconnect"),
-        ({"on_violation": "log"}, "on_violation='log'; give a function of an exception"),
+        ({"on_violation": "log"}, "on_violation is 'log'; give a function of one argument"),
         ({"retries": 3}, r"connect\(\) has no option 'retries'"),
         ({"limit": 3}, r"connect\(\) has no option 'limit'; did you mean 'limits'"),
         ({"credentials": "secret"}, "credentials= is a 'str'"),

@@ -28,7 +28,7 @@ from tests.runtime._services import Census, numbers_service, raw_connection
         ({"limits": 3}, "limits=3; give a Limits"),
         ({"options": Limits()}, "options=.*give a TransportOptions"),
         ({"registry": "all"}, "registry='all'; give a Registry"),
-        ({"on_violation": "log"}, "on_violation='log'; give a function of an exception"),
+        ({"on_violation": "log"}, "on_violation is 'log'; give a function of one argument"),
     ],
 )
 def test_a_mistake_is_refused_at_the_call(changes: dict[str, Any], says: str) -> None:

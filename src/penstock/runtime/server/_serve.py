@@ -26,7 +26,6 @@ from penstock.client import (
     NegotiableExtensions,
     NoOptions,
     auth_extension,
-    check_hook,
     check_resume,
     check_transport,
     check_type,
@@ -42,7 +41,15 @@ from penstock.client import (
     unserved_at,
     with_extensions,
 )
-from penstock.core import LOG, Report, check_in_trio, limited_log, log_violation, report
+from penstock.core import (
+    LOG,
+    Report,
+    check_hook,
+    check_in_trio,
+    limited_log,
+    log_violation,
+    report,
+)
 from penstock.recording import Recorder
 from penstock.runtime.connection import (
     ConnectionEvents,
