@@ -59,7 +59,7 @@ class Reservation(ABC):
 
 
 class ConnectionHost(ABC):
-    """The server of one attended connection. `RequestTransport.serve_connection` gets it."""
+    """The server of one connection of requests. `RequestTransport.serve_connection` gets it."""
 
     limits: Limits
     """The limits of the server."""
@@ -102,7 +102,7 @@ class ConnectionHost(ABC):
 
     @abstractmethod
     def adopt(self, connection: Connection) -> str | None:
-        """Serve `connection`, which is part of the attended one, as one that was accepted:
+        """Serve `connection`, a part of the connection of requests, as one that was accepted:
         handshake, session, place, deadlines.
 
         Returns None if there is a place: then the server closes `connection` in the end. Without a
@@ -185,7 +185,7 @@ class RequestTransport(Transport):
     async def serve_connection(
         self, connection: Connection, host: ConnectionHost, /
     ) -> Connection | None:
-        """Attend an accepted connection after its handshake, in the task of the connection.
+        """Serve an accepted connection after its handshake, in the task of the connection.
 
         Returns the connection that a session is to talk on: `connection`, or another one around it,
         after an upgrade for example. The session of a stranger has what is left of the time since

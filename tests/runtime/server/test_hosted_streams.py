@@ -323,6 +323,21 @@ TABLES = ("_reservations", "_reserved", "_unasked", "_unasked_of")
 """What the server keeps of reservations."""
 
 
+async def test_a_server_that_stops_holds_nothing_for_clients() -> None:
+    """The transport need not end each of its reservations. It may end them later, which changes
+    nothing.
+    """
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery)
+        reservation = fixture.reserve(lambda: 5_000)
+        assert fixture.streams.held() == 5_000
+        fixture.streams.stop()
+        for _ in range(2):
+            assert fixture.streams.held() == 0
+            assert not any(vars(fixture.streams)[table] for table in TABLES)
+            reservation.end()
+
+
 async def test_observers_see_a_stream_as_a_connection_of_its_own(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

@@ -103,11 +103,14 @@ class HostedStreams:
         return bool(self._streams) or self.scope.running > 0
 
     def stop(self) -> None:
-        """End every stream and task."""
+        """End every stream, reservation and task."""
         self.is_stopping = True
         # A copy: a stream that ends removes itself.
         for stream in tuple(self._streams):
             stream.end(PublisherFailed(STOPPED))
+        # Their transports end with the server, and what they held for clients with them.
+        for reservation in tuple(self._reserved):
+            reservation.end()
         self.scope.cancel()
 
     async def open(
