@@ -36,7 +36,8 @@ async def _connected(port: int, scheme: str, mode: str) -> AsyncIterator[Any]:
     registry = bare_registry() if mode == "bare" else None
     url = f"{scheme}://127.0.0.1:{port}"
     async with connect(url, limits=raised_limits(), registry=registry) as peer:
-        await peer.wait_accepted()
+        if scheme == PROTOCOLS["RS.io"]:  # a ReactiveSocket server does not tell that it accepts
+            await peer.wait_accepted()
         yield peer
 
 
