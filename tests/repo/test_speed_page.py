@@ -7,9 +7,6 @@ from campaigns.bench import _amounts, _pages
 from tests.repo._tree import refuse, text_of
 
 DOCS = Path("docs/explanation")
-NOT_RECORDED = {"deployed-requests", "deployed-streams", "deployed-bulk"}
-"""Tables whose first figures wait for a machine on which nothing else runs."""
-
 RECORDED = _pages.Run.from_json(text_of(DOCS / _pages.FIGURES))
 
 
@@ -29,6 +26,5 @@ def test_every_contender_and_every_amount_is_among_the_figures() -> None:
     found = {group.key: set(group.contenders(False)) for group in bench.GROUPS}
     recorded = {key: set(measured.costs) for key, measured in RECORDED.measured.items()}
     # As a whole table or not at all, and no longer than until its figures are there.
-    assert NOT_RECORDED.isdisjoint(recorded)
-    assert recorded == {key: names for key, names in found.items() if key not in NOT_RECORDED}
+    assert recorded == found
     assert set(RECORDED.amounts) == {each.name for each in _amounts.CEILINGS}
