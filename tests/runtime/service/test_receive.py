@@ -1,13 +1,14 @@
 """Peers write elements into a log, exactly once, or to a function, at least once."""
 
 from collections.abc import AsyncIterator, Sequence
+from contextlib import AsyncExitStack
 from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 
-from penstock.api import LogError, PublisherFailed, UsageError
+from penstock.api import Credentials, LogError, PublisherFailed, UsageError
 from penstock.logs import DiskLog, Log, Retention, RingLog
 from penstock.runtime import Peer, Received, Service, connect, receive, serve
 from penstock.runtime.service._receive import pieces
@@ -137,6 +138,41 @@ async def test_an_aborted_batch_cannot_be_committed(autojump_clock: object) -> N
         )
         with pytest.raises(PublisherFailed, match="is not staged here"):
             await writer.commit((0, "a", 1))
+
+
+@pytest.mark.parametrize("ends", ["commit", "abort"])
+async def test_no_writer_can_end_the_batch_of_another(ends: str, autojump_clock: object) -> None:
+    """Another principal commits the same batch without elements, or drops it. Then the writer
+    commits it.
+    """
+
+    def principal(_scheme: str, data: bytes, _peer: PeerIdentity) -> str:
+        return data.decode()
+
+    log, service = ring(), Service(authenticate=principal)
+    receive(service, "orders", log)
+    ada, eve = Writer(), Writer()
+    async with AsyncExitStack() as stack:
+        await stack.enter_async_context(serve(service, "memory://shop"))
+        for name, writer in (("ada", ada), ("eve", eve)):
+            writer.peer = await stack.enter_async_context(
+                connect(
+                    "memory://shop",
+                    service=writer.service,
+                    credentials=Credentials("bearer", name.encode()),
+                )
+            )
+        await ada.stage(b"1", b"2")
+        if ends == "commit":
+            assert await eve.commit() == {"is_first": True}
+            with pytest.raises(PublisherFailed, match="is not staged here"):
+                await eve.commit((0, "a", 2), batch=1)
+        else:
+            abort = {"query": "q", "batch": 0, "run": "r"}
+            assert await eve.peer.request("orders/abort", abort, serializer="json") == {}
+        assert await ada.commit((0, "a", 2)) == {"is_first": True}
+        assert await ada.commit((0, "a", 2)) == {"is_first": False}
+    assert await contents(log) == [b"1", b"2"]
 
 
 async def test_partitions_of_the_writer_are_spread_over_those_of_the_log(

@@ -2,6 +2,7 @@
 when no commit will name it.
 """
 
+import attrs
 import pytest
 
 from penstock.api import LimitExceeded, PublicError
@@ -12,9 +13,11 @@ from penstock.runtime.service._staging import (
     Attempt,
     BatchId,
     Staging,
+    writer_of,
 )
+from penstock.spi import UnixCredentials
 
-BATCH = BatchId("q", 7)
+BATCH = BatchId("", "q", 7)
 
 
 def attempt(
@@ -98,7 +101,7 @@ def test_an_earlier_run_of_a_batch_makes_room() -> None:
 def test_an_old_attempt_makes_room_when_it_is_needed() -> None:
     """An old attempt is kept until its room is needed."""
     staging = Staging(2 * ATTEMPT_BYTES, 60)
-    other = BatchId("another", 1)
+    other = BatchId("", "another", 1)
     put(staging, attempt("old", batch=other, began=0.0))
     put(staging, attempt("young", began=59.0))
     assert staging.find(other, [(0, "old", 0)])
@@ -110,13 +113,13 @@ def test_an_old_attempt_makes_room_when_it_is_needed() -> None:
 def test_a_commit_forgets_the_batch_and_earlier_ones_of_its_query() -> None:
     """Later batches and other queries stay."""
     staging = Staging(100_000, 60)
-    for batch in (BatchId("q", 6), BATCH, BatchId("q", 8), BatchId("other", 1)):
+    for batch in (BatchId("", "q", 6), BATCH, BatchId("", "q", 8), BatchId("", "other", 1)):
         put(staging, attempt(batch=batch), b"x")
     staging.commit(BATCH)
     assert staging.is_committed(BATCH)
-    assert not staging.is_committed(BatchId("q", 6))
+    assert not staging.is_committed(BatchId("", "q", 6))
     assert staging.size == 2 * (ATTEMPT_BYTES + ELEMENT_BYTES + 1)
-    assert staging.find(BatchId("q", 8), [(0, "a", 1)])
+    assert staging.find(BatchId("", "q", 8), [(0, "a", 1)])
 
 
 def test_an_abort_forgets_one_run() -> None:
@@ -134,9 +137,52 @@ def test_committed_batches_are_remembered_up_to_a_bound(monkeypatch: pytest.Monk
     monkeypatch.setattr(_staging, "MOST_COMMITTED", 2)
     staging = Staging(1_000, 60)
     for number in range(3):
-        staging.commit(BatchId("q", number))
-    assert [staging.is_committed(BatchId("q", number)) for number in range(3)] == [
+        staging.commit(BatchId("", "q", number))
+    assert [staging.is_committed(BatchId("", "q", number)) for number in range(3)] == [
         False,
         True,
         True,
     ]
+
+
+def test_a_principal_has_the_same_text_after_a_restart() -> None:
+    """Otherwise a batch that is repeated would be appended twice."""
+
+    @attrs.frozen
+    class User:
+        name: str
+
+    assert writer_of(None) == ""
+    assert writer_of("ada") == "fdee430d40bd57de"
+    task, driver = (UnixCredentials(pid=pid, uid=1000, gid=5) for pid in (1, 2))
+    assert writer_of(task) == writer_of(driver)
+    assert writer_of(User("ada")) == writer_of(User("ada")) != writer_of(User("bob"))
+    with pytest.raises(PublicError, match="return a str"):
+        writer_of(object())
+
+
+def test_a_writer_within_its_share_takes_the_room_of_the_one_that_holds_most() -> None:
+    """The oldest attempt goes, and only what is missing. A writer beyond its share is refused."""
+    of_ada, of_bob = BatchId("ada", "q", 1), BatchId("bob", "q", 1)
+    staging = Staging(4 * ATTEMPT_BYTES, 100.0)
+    for name in "1234":
+        staging.begin(attempt(name, batch=of_ada))
+    for name in "12":
+        staging.begin(attempt(name, batch=of_bob))
+        assert staging.size == 4 * ATTEMPT_BYTES
+    with pytest.raises(LimitExceeded):
+        staging.begin(attempt("3", batch=of_bob))
+    assert [each.name for each in staging._attempts] == ["3", "4", "1", "2"]
+    with pytest.raises(LimitExceeded):
+        staging.begin(attempt("5", batch=of_ada))
+
+
+def test_an_attempt_that_gave_its_room_away_says_so() -> None:
+    """Its writer writes the batch again."""
+    staging = Staging(2 * ATTEMPT_BYTES, 100.0)
+    first = attempt("1", batch=BatchId("ada", "q", 1))
+    staging.begin(first)
+    staging.begin(attempt("2", batch=BatchId("ada", "q", 1)))
+    staging.begin(attempt("1", batch=BatchId("bob", "q", 1)))
+    with pytest.raises(PublicError, match="another writer needed its share"):
+        staging.add(first, [b"x"])

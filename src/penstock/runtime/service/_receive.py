@@ -5,7 +5,8 @@ A writer connects, publishes its elements as ``rows``, and asks with three reque
 * ``NAME/stage``: this side subscribes to ``rows`` of the asking peer, so its demand sets the pace.
   The answer is the count.
 * ``NAME/commit``: of each partition of a batch one attempt counts. A log appends all of them in one
-  transaction, whose id is query and batch: a batch that is repeated is appended once.
+  transaction, whose id is query, batch and principal: a batch that is repeated is appended once,
+  and no peer can commit or drop the batch of another.
 * ``NAME/abort``: the batch failed, and its staged elements may be dropped.
 """
 
@@ -19,7 +20,14 @@ import trio
 from penstock.api import LimitExceeded, LogError, PublicError, UsageError, shown
 from penstock.logs import Log
 from penstock.runtime.service._function_annotations import called_function
-from penstock.runtime.service._staging import ELEMENT_BYTES, LONGEST_ID, Attempt, BatchId, Staging
+from penstock.runtime.service._staging import (
+    ELEMENT_BYTES,
+    LONGEST_ID,
+    Attempt,
+    BatchId,
+    Staging,
+    writer_of,
+)
 from penstock.spi import PeerIdentity
 
 ROWS: Final = "rows"
@@ -117,6 +125,9 @@ def receive(
     comes at least once. The function must not keep state of its caller.
 
     A peer may write if it may open ``NAME/stage`` and ``NAME/commit``: see `Service(authorize=…)`.
+    A batch belongs to the principal of the peer that staged it: a str, or an object whose `repr`
+    is the same after a restart. When the room is used up, a writer that holds less than its share
+    takes some of the writer that holds most, which writes its batch again.
     Raises UsageError for a target that is neither, and for a name that is taken.
     """
     check_bytes(max_staged_bytes)
@@ -168,7 +179,7 @@ class LogReceiver:
             raise PublicError(
                 f"the log has no partition {shown(into)}; it has {shown(list(names))}"
             )
-        of = _batch_id(query, batch, run, attempt)
+        of = _batch_id(peer, query, batch, run, attempt)
         staged = Attempt(
             of, run, partition, attempt, into or names[partition % len(names)], trio.current_time()
         )
@@ -191,9 +202,9 @@ class LogReceiver:
             raise PublicError(str(error)) from error
         return {"elements": len(staged.elements), "is_staged": True}
 
-    async def commit(self, payload: Commit) -> dict[str, Any]:
+    async def commit(self, payload: Commit, peer: PeerIdentity) -> dict[str, Any]:
         """Append a batch, unless it was appended before."""
-        batch = _batch_id(payload.query, payload.batch)
+        batch = _batch_id(peer, payload.query, payload.batch)
         # The answer to an earlier commit may have been lost.
         if self._staging.is_committed(batch):
             return {"is_first": False}
@@ -223,9 +234,9 @@ class LogReceiver:
         self._staging.commit(batch)
         return {"is_first": is_first}
 
-    async def abort(self, payload: Abort) -> dict[str, Any]:
+    async def abort(self, payload: Abort, peer: PeerIdentity) -> dict[str, Any]:
         """Forget what a batch has staged."""
-        self._staging.abort(BatchId(payload.query, payload.batch), payload.run)
+        self._staging.abort(_batch_id(peer, payload.query, payload.batch), payload.run)
         await trio.lowlevel.checkpoint()
         return {}
 
@@ -260,7 +271,7 @@ class FunctionReceiver:
                 "this receiver has no log, so it has no partitions to choose from: leave the "
                 "option partition out"
             )
-        of, count = _batch_id(query, batch, run, attempt), 0
+        of, count = _batch_id(peer, query, batch, run, attempt), 0
         # Here too a function that does not return holds the writer up.
         async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
             async for elements in stream.batches():
@@ -268,15 +279,15 @@ class FunctionReceiver:
                 count += len(elements)
         return {"elements": count, "is_staged": False}
 
-    async def commit(self, payload: Commit) -> dict[str, Any]:
+    async def commit(self, payload: Commit, peer: PeerIdentity) -> dict[str, Any]:
         """Do nothing: the function has had all elements."""
-        _batch_id(payload.query, payload.batch)
+        _batch_id(peer, payload.query, payload.batch)
         await trio.lowlevel.checkpoint()
         return {"is_first": True}
 
-    async def abort(self, payload: Abort) -> dict[str, Any]:
+    async def abort(self, payload: Abort, peer: PeerIdentity) -> dict[str, Any]:
         """Do nothing: the function cannot give elements back."""
-        _batch_id(payload.query, payload.batch)
+        _batch_id(peer, payload.query, payload.batch)
         await trio.lowlevel.checkpoint()
         return {}
 
@@ -314,10 +325,10 @@ def checked_function(name: str, target: Any) -> Callable[[Received], Awaitable[N
     return cast("Callable[[Received], Awaitable[None]]", target)
 
 
-def _batch_id(query: str, batch: int, *names: str) -> BatchId:
-    """Return the id of a batch. Raises PublicError for ids that are too long."""
+def _batch_id(peer: PeerIdentity, query: str, batch: int, *names: str) -> BatchId:
+    """Return the id of a batch of this peer. Raises PublicError for ids that are too long."""
     if not all(0 < len(each.encode(errors="replace")) <= LONGEST_ID for each in (query, *names)):
         raise PublicError(f"an id has 1 to {LONGEST_ID} bytes of UTF-8")
     if not 0 <= batch < 2**63:
         raise PublicError("the number of a batch is from 0 to 2^63-1")
-    return BatchId(query, batch)
+    return BatchId(writer_of(peer.principal), query, batch)

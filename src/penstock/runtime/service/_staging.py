@@ -5,19 +5,24 @@ Rules of this file:
 
 * An attempt is what one task of a writer has published. It counts once it is whole;
   a part of one is never committed.
+* A batch belongs to the principal of its writer: no other peer can commit it or drop it.
 * All attempts together are bounded in bytes. If room is missing, attempts go that no commit will
   name: those of an earlier run of the same batch first, then those that are older than
-  `max_seconds`.
+  `max_seconds`. Then a writer that has less than its share takes the room of the writer that holds
+  most: with n writers a share is an n-th of the bound.
 * In memory, because a writer repeats a batch whose commit failed.
   So what a restart of this program loses is staged again.
 """
 
+from collections import Counter
 from collections.abc import Iterable, Sequence
-from typing import Final, NamedTuple
+from hashlib import sha256
+from typing import Any, Final, NamedTuple
 
 import attrs
 
 from penstock.api import LimitExceeded, PublicError
+from penstock.spi import UnixCredentials
 
 ELEMENT_BYTES: Final = 48
 """Bytes that Python needs for an element beside its content."""
@@ -29,9 +34,12 @@ MOST_COMMITTED: Final = 4_096
 """Ids of committed batches that are remembered, for commits whose answer was lost."""
 
 LONGEST_ID: Final = 200
-"""Characters of the id of a query: with the number of the batch it is the id of a transaction,
-which has 255 bytes at most.
+"""Bytes of the id of a query: with the number of the batch and the writer it is the id of a
+transaction, which has 255 bytes at most.
 """
+
+WRITER_LETTERS: Final = 16
+"""Of the digest of a principal."""
 
 
 class BatchId(NamedTuple):
@@ -39,13 +47,35 @@ class BatchId(NamedTuple):
     with the same id.
     """
 
+    writer: str
+    """`writer_of` its principal."""
     query: str
     batch: int
 
     @property
     def transaction(self) -> str:
-        """The id of its transaction."""
-        return f"{self.query}/{self.batch}"
+        """The id of its transaction. The writer is part of it: the id outlives a restart, and what
+        one principal has committed must not stand for the batch of another.
+        """
+        return f"{self.query}/{self.batch}" + (f"/{self.writer}" if self.writer else "")
+
+
+def writer_of(principal: Any) -> str:
+    """Return a text of 16 letters for a principal: the same one after a restart. It is empty
+    without a principal. Raises PublicError if the principal has no such text.
+    """
+    if principal is None:
+        return ""
+    if isinstance(principal, UnixCredentials):
+        principal = f"uid {principal.uid}"  # the tasks of a writer are other processes
+    text = principal if isinstance(principal, str) else repr(principal)
+    if " at 0x" in text:
+        raise PublicError(
+            "this receiver cannot tell one writer from another after a restart, because its "
+            f"authenticate() returns a {type(principal).__name__} without a __repr__ of its own: "
+            "return a str"
+        )
+    return sha256(text.encode(errors="replace")).hexdigest()[:WRITER_LETTERS]
 
 
 @attrs.define(eq=False)
@@ -91,7 +121,7 @@ class Staging:
         if attempt not in self._attempts:
             raise PublicError(
                 "this attempt was dropped while it was staged: its batch was committed meanwhile, "
-                "or repeated"
+                "or repeated, or another writer needed its share of the room. Write it again"
             )
         size = sum(map(len, elements)) + ELEMENT_BYTES * len(elements)
         self._make_room(attempt, size)
@@ -127,7 +157,8 @@ class Staging:
                 raise PublicError(
                     f"partition {partition} of batch {batch.batch} is not staged here, so nothing "
                     "of the batch was committed: the receiver was restarted since, or dropped it "
-                    "to make room. Start the query again: it repeats the batch"
+                    "to make room, or another principal staged it. Start the query again: it "
+                    "repeats the batch"
                 )
             found.append(attempt)
         return found
@@ -144,7 +175,7 @@ class Staging:
         self._drop_all(
             each
             for each in self._attempts
-            if each.of.query == batch.query and each.of.batch <= batch.batch
+            if each.of[:2] == batch[:2] and each.of.batch <= batch.batch
         )
 
     def abort(self, batch: BatchId, run: str) -> None:
@@ -167,6 +198,7 @@ class Staging:
         self._drop_all(
             each for each in self._attempts if each.began <= attempt.began - self._max_seconds
         )
+        self._take_share(attempt.of.writer, size)
         if self.size + size > self._max_bytes:
             raise LimitExceeded(
                 f"batches that are not committed yet would take {self.size + size:,} bytes here, "
@@ -177,6 +209,21 @@ class Staging:
                 limit="max_staged_bytes",
                 value=self._max_bytes,
             )
+
+    def _take_share(self, writer: str, size: int) -> None:
+        """Make room for a writer that stays within its share, if others hold more than theirs."""
+        held = Counter({writer: size})
+        for each in self._attempts:
+            held[each.of.writer] += each.size
+        share = self._max_bytes // len(held)
+        while held[writer] <= share and self.size + size > self._max_bytes:
+            [(greatest, most)] = held.most_common(1)
+            # Its oldest attempt: a batch that was staged last is nearer to its commit.
+            oldest = next((each for each in self._attempts if each.of.writer == greatest), None)
+            if oldest is None or most <= share:
+                return
+            held[greatest] -= oldest.size
+            self.drop(oldest)
 
     def _drop_all(self, attempts: Iterable[Attempt]) -> None:
         # A copy: `drop` changes the table that `attempts` goes through.
