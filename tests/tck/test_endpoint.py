@@ -25,19 +25,7 @@ from penstock.spi import parse_url
 # The module is imported: the kit would also collect its class here.
 from tests.tck import _remote_publishers
 
-SETTINGS = endpoint_settings(
-    "tcp://127.0.0.1:1",
-    publishers=None,
-    credentials=None,
-    limits=None,
-    extensions=(),
-    registry=None,
-    options=None,
-    transports=None,
-    encoding=None,
-    reconnect=None,
-    on_violation=None,
-)
+SETTINGS = endpoint_settings("tcp://127.0.0.1:1", extensions=())
 
 
 class _Loading(Subscriber, Subscription):
