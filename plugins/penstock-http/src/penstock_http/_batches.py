@@ -39,17 +39,17 @@ class LengthPrefixedReader:
         self._max_element = max_element
 
     def receive(self, data: bytes) -> list[bytes]:
-        """Return the elements that are complete.
-        Raises LimitExceeded for a longer one, before it has arrived.
+        """Return the elements that are complete. Raises LimitExceeded for a longer one, before it
+        has arrived, and after the call that returned the elements before it.
         """
         buffer, most, unpack = self._buffer, self._max_element, _LENGTH.unpack_from
         buffer += data
-        elements, at, end = [], 0, len(buffer)
+        elements, at, end = list[bytes](), 0, len(buffer)
         while end - at >= SIZE:
             (size,) = unpack(buffer, at)
-            if size > most:
+            if size > most and not elements:
                 check_size(size, most)
-            if end - at - SIZE < size:
+            if size > most or end - at - SIZE < size:
                 break
             elements.append(bytes(buffer[at + SIZE : at + SIZE + size]))
             at += SIZE + size
@@ -57,7 +57,10 @@ class LengthPrefixedReader:
         return elements
 
     def end(self) -> None:
-        """Check that the body has ended after an element. Raises ConnectionLost if it was cut."""
+        """Check that the body has ended after an element. Raises ConnectionLost if it was cut, and
+        LimitExceeded for an element that was too long.
+        """
+        self.receive(b"")
         if self._buffer:
             raise ConnectionLost("the body of a batch has ended inside an element")
 
