@@ -144,9 +144,9 @@ class SparkContext:
 HANGS_AFTER = 60.0
 
 
-def stopped_run(spark: SparkContext) -> tuple[module.SparkRun, threading.Thread]:
+def stopped_run(spark: SparkContext) -> tuple[module.SubscriberJobs, threading.Thread]:
     """Stop a run whose thread waits for rows, and return both."""
-    run = module.SparkRun(spark, spark.rows())
+    run = module.SubscriberJobs(spark, spark.rows())
     waiting = threading.Thread(target=run.next)
     waiting.start()
     spark.begun.wait()
@@ -166,7 +166,7 @@ def test_a_job_that_begins_between_two_cancels_is_ended() -> None:
 def test_a_run_that_was_stopped_begins_no_job() -> None:
     """The thread of a call that was abandoned may begin later than the stop."""
     spark = SparkContext(last_cancel=1)
-    run = module.SparkRun(spark, spark.rows())
+    run = module.SubscriberJobs(spark, spark.rows())
     run.stop()
     assert run.next() is None
     assert not spark.begun.is_set()
