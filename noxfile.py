@@ -125,15 +125,20 @@ def _pytest(session: nox.Session, *default: str) -> None:
 
 
 def _editable(names: Iterable[str]) -> tuple[str, ...]:
-    """Return distributions of plugins/, with their extras, as arguments of pip."""
-    return (*EDITABLE, *(word for name in names for word in ("-e", _with_extras(name))))
-
-
-def _with_extras(name: str) -> str:
-    folder = name if "/" in name else f"plugins/penstock-{name}"
-    project = tomllib.loads((HERE / folder / "pyproject.toml").read_text(encoding="utf-8"))
-    extras = ",".join(sorted(project["project"].get("optional-dependencies", {})))
-    return f"./{folder}[{extras}]" if extras else f"./{folder}"
+    """Return distributions of plugins/, with their extras, as arguments of pip. An extra may need
+    another distribution of plugins/: it is one of them.
+    """
+    folders = [name if "/" in name else f"plugins/penstock-{name}" for name in names]
+    words = list(EDITABLE)
+    for folder in folders:  # grows meanwhile
+        project = tomllib.loads((HERE / folder / "pyproject.toml").read_text(encoding="utf-8"))
+        extras = project["project"].get("optional-dependencies", {})
+        needed = re.findall(r"penstock-\w+", str(extras))
+        found = [f"plugins/{name}" for name in needed if (HERE / "plugins" / name).is_dir()]
+        folders += [each for each in dict.fromkeys(found) if each not in folders]
+        brackets = f"[{','.join(sorted(extras))}]" if extras else ""
+        words += ["-e", f"./{folder}{brackets}"]
+    return tuple(words)
 
 
 def _install_npm(session: nox.Session, *packages: str) -> None:
