@@ -279,6 +279,26 @@ async def test_the_demand_of_the_receiver_sets_the_pace_of_the_writer(
     assert sum(len(each.elements) for each in got) == 100_000
 
 
+async def test_a_function_takes_elements_of_any_principal(autojump_clock: object) -> None:
+    """It keeps no batch that another writer could end."""
+    got: list[bytes] = []
+
+    async def take(received: Received) -> None:
+        got.extend(received.elements)
+
+    writer, service = Writer(), Service(authenticate=lambda *_: object())
+    receive(service, "orders", take)
+    async with (
+        serve(service, "memory://shop"),
+        connect(
+            "memory://shop", service=writer.service, credentials=Credentials("bearer", b"x")
+        ) as writer.peer,
+    ):
+        assert await writer.stage(b"1") == {"elements": 1, "is_staged": False}
+        assert await writer.commit((0, "a", 1)) == {"is_first": True}
+    assert got == [b"1"]
+
+
 async def test_a_failing_function_fails_the_writer(autojump_clock: object) -> None:
     """The batch is then repeated."""
 

@@ -161,6 +161,18 @@ def test_a_principal_has_the_same_text_after_a_restart() -> None:
         writer_of(object())
 
 
+def test_no_two_batches_have_one_transaction() -> None:
+    """A peer chooses the name of its query, and not its digest."""
+    digits = "1234567890123456"
+    ids = [
+        BatchId(writer, query, batch).transaction
+        for writer in ("", digits)
+        for query in ("q", "q/7", f"q/7@{digits}", f"q/7/{digits}")
+        for batch in (7, int(digits))
+    ]
+    assert len(set(ids)) == len(ids)
+
+
 def test_a_writer_within_its_share_takes_the_room_of_the_one_that_holds_most() -> None:
     """The oldest attempt goes, and only what is missing. A writer beyond its share is refused."""
     of_ada, of_bob = BatchId("ada", "q", 1), BatchId("bob", "q", 1)

@@ -366,7 +366,6 @@ class RsioDecoder(BufferedDecoder):
             return end
         return self._deliver_run(data, start, head, position, end, stream)
 
-    # positions.
     def _deliver_run(
         self, data: bytes, start: int, length_at: int, position: int, end: int, stream: WireStream
     ) -> int:

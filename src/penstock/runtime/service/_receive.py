@@ -271,23 +271,24 @@ class FunctionReceiver:
                 "this receiver has no log, so it has no partitions to choose from: leave the "
                 "option partition out"
             )
-        of, count = _batch_id(peer, query, batch, run, attempt), 0
+        _check_ids(query, batch, run, attempt)
+        count = 0
         # Here too a function that does not return holds the writer up.
         async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
             async for elements in stream.batches():
-                await self._function(Received(of.query, of.batch, partition, count, elements))
+                await self._function(Received(query, batch, partition, count, elements))
                 count += len(elements)
         return {"elements": count, "is_staged": False}
 
-    async def commit(self, payload: Commit, peer: PeerIdentity) -> dict[str, Any]:
+    async def commit(self, payload: Commit) -> dict[str, Any]:
         """Do nothing: the function has had all elements."""
-        _batch_id(peer, payload.query, payload.batch)
+        _check_ids(payload.query, payload.batch)
         await trio.lowlevel.checkpoint()
         return {"is_first": True}
 
-    async def abort(self, payload: Abort, peer: PeerIdentity) -> dict[str, Any]:
+    async def abort(self, payload: Abort) -> dict[str, Any]:
         """Do nothing: the function cannot give elements back."""
-        _batch_id(peer, payload.query, payload.batch)
+        _check_ids(payload.query, payload.batch)
         await trio.lowlevel.checkpoint()
         return {}
 
@@ -326,9 +327,14 @@ def checked_function(name: str, target: Any) -> Callable[[Received], Awaitable[N
 
 
 def _batch_id(peer: PeerIdentity, query: str, batch: int, *names: str) -> BatchId:
-    """Return the id of a batch of this peer. Raises PublicError for ids that are too long."""
+    """Return the id of a batch of this peer. Raises PublicError for ids that cannot be kept."""
+    _check_ids(query, batch, *names)
+    return BatchId(writer_of(peer.principal), query, batch)
+
+
+def _check_ids(query: str, batch: int, *names: str) -> None:
+    """Raise PublicError for ids that are too long, and for a number that is none of a batch."""
     if not all(0 < len(each.encode(errors="replace")) <= LONGEST_ID for each in (query, *names)):
         raise PublicError(f"an id has 1 to {LONGEST_ID} bytes of UTF-8")
     if not 0 <= batch < 2**63:
         raise PublicError("the number of a batch is from 0 to 2^63-1")
-    return BatchId(writer_of(peer.principal), query, batch)

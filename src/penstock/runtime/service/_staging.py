@@ -57,7 +57,9 @@ class BatchId(NamedTuple):
         """The id of its transaction. The writer is part of it: the id outlives a restart, and what
         one principal has committed must not stand for the batch of another.
         """
-        return f"{self.query}/{self.batch}" + (f"/{self.writer}" if self.writer else "")
+        # A query may contain any sign. What follows the last '/' is a number, or a number, '@' and
+        # a digest, so no two batches have one id.
+        return f"{self.query}/{self.batch}" + (f"@{self.writer}" if self.writer else "")
 
 
 def writer_of(principal: Any) -> str:
