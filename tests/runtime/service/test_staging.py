@@ -189,6 +189,25 @@ def test_a_writer_within_its_share_takes_the_room_of_the_one_that_holds_most() -
         staging.begin(attempt("5", batch=of_ada))
 
 
+def test_no_writer_gives_more_room_than_the_others_hold() -> None:
+    """Of two writers beyond their shares each gives what it holds more than the other."""
+    of_ada, of_bob, of_eve = (BatchId(name, "q", 1) for name in ("ada", "bob", "eve"))
+    staging = Staging(9 * ATTEMPT_BYTES, 100.0)
+    for name in "12345":
+        staging.begin(attempt(name, batch=of_ada))
+    for name in "1234":
+        staging.begin(attempt(name, batch=of_bob))
+    large = attempt("1", batch=of_eve)
+    staging.begin(large)
+    staging.add(large, [bytes(2 * ATTEMPT_BYTES - ELEMENT_BYTES)])
+    assert [(each.of.writer, each.name) for each in staging._attempts] == [
+        *(("ada", name) for name in "345"),
+        *(("bob", name) for name in "234"),
+        ("eve", "1"),
+    ]
+    assert staging.size == 9 * ATTEMPT_BYTES
+
+
 def test_an_attempt_that_gave_its_room_away_says_so() -> None:
     """Its writer writes the batch again."""
     staging = Staging(2 * ATTEMPT_BYTES, 100.0)

@@ -218,12 +218,12 @@ class Staging:
         for each in self._attempts:
             held[each.of.writer] += each.size
         share = self._max_bytes // len(held)
+        # All shares together are within the bound. So while room is missing and this writer is
+        # within its share, the one that holds most is another, and has attempts.
         while held[writer] <= share and self.size + size > self._max_bytes:
-            [(greatest, most)] = held.most_common(1)
+            [(greatest, _)] = held.most_common(1)
             # Its oldest attempt: a batch that was staged last is nearer to its commit.
-            oldest = next((each for each in self._attempts if each.of.writer == greatest), None)
-            if oldest is None or most <= share:
-                return
+            oldest = next(each for each in self._attempts if each.of.writer == greatest)
             held[greatest] -= oldest.size
             self.drop(oldest)
 
