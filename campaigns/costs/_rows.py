@@ -132,6 +132,18 @@ ROWS: Final = (
         TASKS,
         "7 KiB a task",
     ),
+    Row(
+        "1,024 streams of a log, of which each asks for one element of 1,000 bytes",
+        lambda: _streams("log", 1),
+        TASKS + STREAMS * 3 * KIB,
+        "10 KiB a task that waits for its turn to read",
+    ),
+    Row(
+        "1,024 streams of a log, unread",
+        lambda: _streams("log", UNBOUNDED),
+        UNREAD + TASKS + 33 * MIB,
+        "7 KiB a task, and what the streams of a log may read ahead together",
+    ),
     *(
         Row(f"1,024 streams of elements of {text}, unread", _unread(size), bar, why)
         for text, size, bar, why in (

@@ -10,10 +10,14 @@ import json
 import sys
 import tracemalloc
 from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 import trio
 
+from penstock.logs import DiskLog, Retention
 from penstock.runtime import Server, Service, serve
 from penstock.spi import TransportOptions
 
@@ -85,6 +89,18 @@ async def _obey(server: Server) -> None:
         print(json.dumps(figures | {"connections": len(server._admission.open)}), flush=True)
 
 
+@asynccontextmanager
+async def filled_log(service: Service) -> AsyncIterator[None]:
+    """Publish a log on disk that has four groups of 1,000 elements of 1,000 bytes."""
+    with TemporaryDirectory() as folder:
+        log = DiskLog(Path(folder, "a.log"), retention=Retention(max_count=100_000))
+        async with log:
+            for _ in range(4):
+                await log.append([bytes(1_000)] * 1_000)
+            service.publisher("log", log=log)(lambda: None)
+            yield
+
+
 async def main() -> None:
     """Serve until standard input ends."""
     tracemalloc.start()
@@ -92,9 +108,12 @@ async def main() -> None:
     offer(service)
     scheme = sys.argv[1]
     options = TransportOptions(extra={"http.idle": IDLE} if scheme == "http" else {})
-    async with serve(
-        service, f"{scheme}://127.0.0.1:0", options=options, on_violation=lambda _: None
-    ) as server:
+    async with (
+        filled_log(service),
+        serve(
+            service, f"{scheme}://127.0.0.1:0", options=options, on_violation=lambda _: None
+        ) as server,
+    ):
         print(server.addresses[0].rpartition(":")[2], flush=True)
         await _obey(server)
 

@@ -220,3 +220,23 @@ async def test_a_publish_beside_one_that_was_cancelled_tells_the_truth(
         assert results == [is_full]
         assert not await log.transaction("a").publish()
         assert await collect(log.source("0", 0, "latest")) == [b"x"]
+
+
+async def test_a_peer_with_many_streams_delays_another_by_one_read(tmp_path: Path) -> None:
+    """Reads take turns between peers, and not between streams."""
+    async with DiskLog(tmp_path / "a.log", retention=PLENTY) as log:
+        await log.append(numbered(0, 10))
+        order: list[str] = []
+
+        async def read(owner: str) -> None:
+            await log._read(0, 0, 1, 1, owner)
+            order.append(owner)
+
+        # All ask before the first read comes back: that takes a thread and a pass of the loop.
+        async with trio.open_nursery() as nursery:
+            await log._turns_to_read.take("first")
+            for owner in "aaaaaaaab":
+                nursery.start_soon(read, owner)
+                await trio.testing.wait_all_tasks_blocked()
+            log._turns_to_read.pass_on()
+        assert order == list("abaaaaaaa")

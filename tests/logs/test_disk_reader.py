@@ -10,9 +10,10 @@ import pytest
 
 from penstock.api import LogDamaged, PositionNotRetained
 from penstock.logs import DiskLog
-from penstock.logs import _disk_reader as module
 from penstock.logs._disk_reader import DiskReader
 from tests.logs._opening import PLENTY, numbered
+
+MUCH = 1 << 20
 
 
 @asynccontextmanager
@@ -32,18 +33,26 @@ async def test_each_range_is_read_exactly(tmp_path: Path) -> None:
     async with _reader(tmp_path / "a.log", 3, 4, 9) as reader:
         for start in range(9):
             for stop in range(start + 1, 10):
-                assert reader.read(0, "a", start, stop) == numbered(start, stop)
+                taken = reader.read(0, "a", start, stop, MUCH)
+                while start + len(taken) < stop:
+                    taken += reader.read(0, "a", start + len(taken), stop, MUCH)
+                assert taken == numbered(start, stop)
 
 
-async def test_a_list_is_bounded_by_elements_and_bytes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """No further group is read when one of the bounds is reached."""
+async def test_a_list_is_bounded_by_bytes(tmp_path: Path) -> None:
+    """A group that would come in parts is left to the next read."""
+    size = sum(map(len, numbered(0, 6)))
     async with _reader(tmp_path / "a.log", 3, 6, 9) as reader:
-        monkeypatch.setattr(module, "LIST_LENGTH", 4)
-        assert reader.read(0, "a", 0, 9) == numbered(0, 6)
-        monkeypatch.setattr(module, "LIST_BYTES", 1)
-        assert reader.read(0, "a", 1, 9) == numbered(1, 3)
+        assert reader.read(0, "a", 0, 9, size) == numbered(0, 6)
+        assert reader.read(0, "a", 1, 9, 1) == numbered(1, 2)
+
+
+async def test_no_group_is_read_of_which_a_part_is_left_over(tmp_path: Path) -> None:
+    """Else each of two reads would decode it."""
+    async with _reader(tmp_path / "a.log", 3, 6, 9) as reader:
+        assert reader.read(0, "a", 0, 5, MUCH) == numbered(0, 3)
+        assert reader.read(0, "a", 2, 5, MUCH) == numbered(2, 3)
+        assert reader.read(0, "a", 3, 5, MUCH) == numbered(3, 5)
 
 
 async def test_a_group_that_is_not_there_was_dropped_or_lost(tmp_path: Path) -> None:
@@ -55,14 +64,14 @@ async def test_a_group_that_is_not_there_was_dropped_or_lost(tmp_path: Path) -> 
         connection, reader = log._opened.store._connection, log._opened.reader
         connection.execute("DELETE FROM groups WHERE key = 0")
         with pytest.raises(PositionNotRetained, match="does not have position 1; it has 3 up to"):
-            reader.read(0, "0", 1, 9)
+            reader.read(0, "0", 1, 9, MUCH)
         connection.execute("DELETE FROM groups WHERE key = 3")
         connection.execute("UPDATE groups SET count = 2")
         with pytest.raises(LogDamaged, match="from 6 on were changed"):
-            reader.read(0, "0", 6, 9)
+            reader.read(0, "0", 6, 9, MUCH)
         connection.execute("DELETE FROM groups")
         with pytest.raises(PositionNotRetained, match="it has 9 up to, and not with, 9"):
-            reader.read(0, "0", 7, 9)
+            reader.read(0, "0", 7, 9, MUCH)
 
 
 async def test_it_cannot_write(tmp_path: Path) -> None:

@@ -6,8 +6,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from trio.testing import MockClock
 
-from penstock.api import BytesList
+from penstock.api import BytesList, PositionNotRetained
 from penstock.logs import Retention, RingLog
+from penstock.logs._log_reader import LogReader
 from penstock.logs._ring_log import COMPACT_AT
 from penstock.streams import collect
 from penstock.testing import run_virtual
@@ -99,19 +100,30 @@ def test_its_repr_tells_its_size() -> None:
     )
 
 
-@pytest.mark.parametrize("count", [1, 5_000])
-async def test_a_long_replay_comes_in_lists(count: int) -> None:
-    """The first list of a replay has as many elements as were requested,
-    so they come with one call.
-    """
+async def test_a_replay_comes_in_lists_as_long_as_the_demand() -> None:
+    """They come with one call, and nothing waits in the reader."""
     log = RingLog(retention=Retention(max_count=10_000))
-    await log.append(numbered(0, count))
-    lists = [list(each) async for each in log.lists(0, 0, count)]
-    assert [len(each) for each in lists] == ([1] if count == 1 else [4_096, 904])
+    await log.append(numbered(0, 5_000))
+    reader = LogReader(log, 0, 0, 5_000, None)
+    assert [len(reader.take_ready(most)) for most in (1, 4_096, 4_096)] == [1, 4_096, 903]
+    assert log.ready.held == 0
+    with pytest.raises(StopAsyncIteration):
+        await anext(reader)
 
 
 async def test_elements_are_handed_over_as_known_bytes() -> None:
     """`append` has examined their types, so no part on their way does it again."""
     log = RingLog(retention=Retention(max_count=10_000))
     await log.append(numbered(0, 2))
-    assert [type(each) async for each in log.lists(0, 0, 2)] == [BytesList]
+    assert type(LogReader(log, 0, 0, 2, None).take_ready(2)) is BytesList
+
+
+async def test_elements_that_were_dropped_are_not_at_hand() -> None:
+    """The next read says what the log has."""
+    log = RingLog(retention=Retention(max_count=1))
+    reader = LogReader(log, 0, 0, None, None)
+    await log.append(numbered(0, 1))
+    await log.append(numbered(1, 2))
+    assert reader.take_ready(1) == []
+    with pytest.raises(PositionNotRetained):
+        await anext(reader)

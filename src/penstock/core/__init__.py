@@ -32,6 +32,7 @@ from penstock.core._scope import (
     report,
 )
 from penstock.core._signal_counter import SignalCounter
+from penstock.core._source_memory import SourceMemory
 from penstock.core._stream import Stream
 from penstock.core._subscriber_guard import SubscriberGuard
 from penstock.core._tapped_relay import StreamTap, TappedRelay, Taps, size_of
@@ -53,6 +54,7 @@ __all__ = [
     "Report",
     "Scope",
     "SignalCounter",
+    "SourceMemory",
     "Stream",
     "StreamTap",
     "SubscriberGuard",

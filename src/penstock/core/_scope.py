@@ -29,6 +29,7 @@ import trio
 from penstock.api import NotAvailable, PublicError, UsageError, text_of
 from penstock.core._arguments import check_function, check_seconds
 from penstock.core._limited_log import limited_log, place_of
+from penstock.core._source_memory import SourceMemory
 
 Report: TypeAlias = Callable[[Exception], None]
 """A hook that receives faults that no subscriber can receive any more. It must return; if it
@@ -87,6 +88,7 @@ class Scope:
         "begun",
         "cleanup_timeout",
         "max_hold_up",
+        "memory",
         "on_violation",
         "reader",
     )
@@ -100,11 +102,12 @@ class Scope:
         cleanup_timeout: float = CLEANUP_SECONDS,
         on_drained: Callable[[], None] | None = None,
         max_hold_up: float = inf,
+        memory: SourceMemory | None = None,
     ) -> None:
         """`on_drained` is called each time that the last running task has ended.
 
         `max_hold_up` is how many seconds a publisher of many subscribers may wait for this one:
-        see `Topic`.
+        see `Topic`. `memory` counts what sources hold for the peer that the stream belongs to.
         """
         self._nursery = nursery
         self._on_drained = on_drained
@@ -121,6 +124,8 @@ class Scope:
         self._drained: trio.lowlevel.ParkingLot | None = None
         self.cleanup_timeout: float = cleanup_timeout
         self.max_hold_up: float = max_hold_up
+        self.memory: SourceMemory | None = memory
+        """Counts what sources hold for a peer; None in a stream that no peer reads."""
         self.reader: Any = None
         """The `Stream` at the end of the pipe, if there is one:
         sources of a network let it count their bytes.
@@ -246,7 +251,12 @@ class ChildScope(Scope):
     __slots__ = ("_outer",)
 
     def __init__(
-        self, outer: Scope, *, on_violation: Report, on_drained: Callable[[], None]
+        self,
+        outer: Scope,
+        *,
+        on_violation: Report,
+        on_drained: Callable[[], None],
+        memory: SourceMemory | None = None,
     ) -> None:
         super().__init__(
             outer._nursery,  # noqa: SLF001  # the same class
@@ -254,6 +264,7 @@ class ChildScope(Scope):
             cleanup_timeout=outer.cleanup_timeout,
             on_drained=on_drained,
             max_hold_up=outer.max_hold_up,
+            memory=memory or outer.memory,
         )
         self._outer = outer
 

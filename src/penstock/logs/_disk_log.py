@@ -3,12 +3,12 @@
 import os
 import sqlite3
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import NamedTuple, Self
+from typing import Final, NamedTuple, Self
 
 import trio
 
@@ -27,6 +27,7 @@ from penstock.logs._disk_store import DiskStore
 from penstock.logs._disk_writer import DiskWriter, Ticket
 from penstock.logs._log_base import LogBase
 from penstock.logs._positions import DEFAULT_PARTITION
+from penstock.logs._read_turns import ReadTurns
 from penstock.logs._retention import Retention
 from penstock.logs._work import (
     MOST_TRANSACTIONS,
@@ -36,6 +37,11 @@ from penstock.logs._work import (
     Work,
     works_appends,
 )
+
+MOST_AHEAD: Final = 8_192
+"""Elements that a stream may hold ready. Fewer make the change to a thread and back the larger part
+of the cost.
+"""
 
 
 class _Opened(NamedTuple):
@@ -67,6 +73,8 @@ class DiskLog(LogBase):
     elements that were changed; a source that starts after them is not affected.
     """
 
+    most_ahead: int = MOST_AHEAD
+
     def __init__(
         self,
         path: str | PathLike[str],
@@ -86,6 +94,9 @@ class DiskLog(LogBase):
         # The store has an id before its commit, which may still fail.
         self._published: dict[str, None] = {}
         # One connection reads, so one thread at a time does.
+        self._turns_to_read = ReadTurns()
+        # Of its own: the threads of the program must not wait for those that read, nor these for
+        # them.
         self._reading = trio.CapacityLimiter(1)
 
     async def __aenter__(self) -> Self:
@@ -129,9 +140,12 @@ class DiskLog(LogBase):
         # A shield, because a log that is not closed stays locked.
         with trio.CancelScope(shield=True):
             await writer.ended.wait()
-            # With the limiter of the readers:
-            # a read that is under way has the connection until it ends.
-            await trio.to_thread.run_sync(self._close, limiter=self._reading)
+            # In a turn: a read that is under way has the connection until it ends.
+            await self._turns_to_read.take(self)
+            try:
+                await trio.to_thread.run_sync(self._close, limiter=self._reading)
+            finally:
+                self._turns_to_read.pass_on()
 
     # --- in threads
 
@@ -200,16 +214,22 @@ class DiskLog(LogBase):
             raise self._error_of(ticket.error)
         return ticket.result
 
-    async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
-        return await trio.to_thread.run_sync(
-            self._read_in_thread, index, position, stop, limiter=self._reading
-        )
+    async def _read(
+        self, index: int, position: int, stop: int, step: int, owner: Hashable
+    ) -> Sequence[bytes]:
+        await self._turns_to_read.take(owner)
+        try:
+            return await trio.to_thread.run_sync(
+                self._read_in_thread, index, position, stop, step, limiter=self._reading
+            )
+        finally:
+            self._turns_to_read.pass_on()
 
-    def _read_in_thread(self, index: int, position: int, stop: int) -> Sequence[bytes]:
+    def _read_in_thread(self, index: int, position: int, stop: int, step: int) -> Sequence[bytes]:
         if self._opened is None:  # closed while this read waited for its turn
             raise UsageError(f"{self!r} was closed while a stream read from it")
         try:
-            return self._opened.reader.read(index, self._names[index], position, stop)
+            return self._opened.reader.read(index, self._names[index], position, stop, step)
         except FAULTS as error:
             raise explain(error, self._path) from error
 

@@ -6,16 +6,8 @@ from typing import Final
 
 from penstock.api import LogDamaged
 from penstock.logs._disk_errors import damaged
-from penstock.logs._group_format import Row, decode_row
+from penstock.logs._group_format import Row, decode_row, is_whole
 from penstock.logs._positions import MOST_POSITIONS, not_retained
-
-LIST_LENGTH: Final = 8_192
-"""Elements after which no further group is read for one list. Fewer make the change to a thread
-and back the larger part of the cost.
-"""
-
-LIST_BYTES: Final = 1_048_576
-"""Bytes after which no further group is read for one list."""
 
 # max(key) finds the group that `position` lies in, which may begin before it.
 GROUPS: Final = """
@@ -37,38 +29,36 @@ class DiskReader:
         # that writes has committed.
         self._connection.execute("PRAGMA query_only = 1")
 
-    def read(self, number: int, name: str, position: int, stop: int) -> list[bytes]:
-        """Return elements of partition `number` from `position` on:
-        at least one, and none from `stop` on.
+    def read(self, number: int, name: str, position: int, stop: int, most: int) -> list[bytes]:
+        """Return elements of partition `number` from `position` on: at least one, none from
+        `stop` on, and no more than have `most` bytes together.
         """
         low = number * MOST_POSITIONS
         rows = self._connection.execute(
             GROUPS, {"position": low + position, "low": low, "stop": low + stop}
         )
         taken: list[bytes] = []
-        size = 0
         try:
             for row in map(Row._make, rows):
-                first = row.key - low
-                elements = decode_row(row)
+                first, whole = row.key - low, is_whole(row)
                 # The rows of a partition are dense: the first one holds `position`, each later one
                 # begins where the last one ended.
                 is_next = first == position if taken else first <= position < first + row.length
-                if elements is None or not is_next:
+                if not whole or not is_next:
                     if taken:
                         # The elements before the damage are whole, and the next read reports it.
                         break
                     raise self._damaged(
-                        name,
-                        max(first, position) if elements is None else position,
-                        is_lost=elements is not None,
+                        name, position if whole else max(first, position), is_lost=whole
                     )
-                part = elements[position - first : stop - first]
+                part = decode_row(row, position - first, stop - first, most)
                 # A single group is handed over without a copy.
                 taken = taken + part if taken else part
-                size += row.size
                 position += len(part)
-                if len(taken) >= LIST_LENGTH or size >= LIST_BYTES:
+                most -= row.size
+                # The next group is likely to be as large. It is read only if it may come whole:
+                # else the next read would have to decode it again.
+                if row.length > stop - position or row.size > most:
                     break
         finally:
             rows.close()  # an open one would keep SQLite from reusing the space of PATH-wal

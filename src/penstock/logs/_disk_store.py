@@ -20,7 +20,7 @@ from typing import Final
 
 from penstock.core import LOG, limited_log
 from penstock.logs._disk_errors import damaged
-from penstock.logs._group_format import Row, checksum_of, decode_row, encode_row
+from penstock.logs._group_format import Row, checksum_of, encode_row, is_whole
 from penstock.logs._positions import MOST_POSITIONS
 from penstock.logs._retention import GroupFacts, Retention, split
 from penstock.logs._work import (
@@ -187,7 +187,7 @@ class DiskStore:
         last = self._connection.execute(LAST_ROW, (low, high)).fetchone()
         # Only the last group is checked: no other group can be torn by a crash. Readers check each
         # group that they hand over.
-        if last is not None and decode_row(Row(*last)) is None:
+        if last is not None and not is_whole(Row(*last)):
             raise damaged(
                 self._path,
                 (

@@ -9,6 +9,7 @@ Rules of this file:
 """
 
 import struct
+from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
 from typing import NamedTuple
@@ -40,21 +41,31 @@ def encode_row(key: int, elements: Sequence[bytes], written: float) -> Row:
     )
 
 
-def decode_row(row: Row) -> list[bytes] | None:
-    """Return the elements of a group, or None if its checksum does not fit."""
+def is_whole(row: Row) -> bool:
+    """Return whether the checksum of a group fits."""
     try:
-        if row.checksum != _checksum(row.key, row.length, row.size, row.written, row.elements):
-            return None
+        return row.length > 0 and row.checksum == _checksum(
+            row.key, row.length, row.size, row.written, row.elements
+        )
     except (struct.error, TypeError):  # a column of another type or beyond its range
-        return None
-    start = 4 * row.length
-    lengths = struct.unpack_from(f"<{row.length}I", row.elements)
-    data = row.elements
-    if len(set(lengths)) == 1 and lengths[0]:
+        return False
+
+
+def decode_row(row: Row, begin: int, stop: int, size: int) -> list[bytes]:
+    """Return the elements of a whole group from number `begin` up to, and not with, `stop`: at
+    least one, and no more than have `size` bytes together.
+    """
+    stop, start, data = min(stop, row.length), 4 * row.length, row.elements
+    lengths = struct.unpack_from(f"<{row.length}I", data)
+    length = lengths[0]
+    if length and length * row.length == row.size and len(set(lengths)) == 1:
         # Most groups have elements of one length: a range costs half as much as the sums.
-        length = lengths[0]
-        return [data[at : at + length] for at in range(start, len(data), length)]
-    return [data[begin:end] for begin, end in pairwise(accumulate(lengths, initial=start))]
+        stop = min(stop, begin + max(1, size // length))
+        places = range(start + begin * length, start + stop * length, length)
+        return [data[at : at + length] for at in places]
+    ends = list(accumulate(lengths[begin:stop], initial=start + sum(lengths[:begin])))
+    del ends[max(2, bisect_right(ends, ends[0] + size)) :]
+    return [data[begin:end] for begin, end in pairwise(ends)]
 
 
 def checksum_of(*values: object) -> int:

@@ -11,15 +11,15 @@ Rules of this file:
 """
 
 from abc import abstractmethod
-from collections.abc import AsyncIterator, Awaitable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
+from functools import partial
 from math import inf
 from typing import overload
 
 import trio
 
 from penstock.api import (
-    BytesList,
     LimitExceeded,
     LogError,
     PlaceInStream,
@@ -30,6 +30,7 @@ from penstock.api import (
 )
 from penstock.core import Scope, check_seconds
 from penstock.logs._log import Log, Transaction
+from penstock.logs._log_reader import LogReader, ReadyElements
 from penstock.logs._positions import (
     DEFAULT_PARTITION,
     MOST_AT_ONCE,
@@ -46,11 +47,14 @@ from penstock.logs._positions import (
 from penstock.logs._retention import Retention
 from penstock.logs._transaction import StagedTransaction
 from penstock.logs._work import Acknowledge, Append, PartitionState, Publish, Result, Work
-from penstock.streams import Source, empty, failed, from_batches, generate
+from penstock.streams import IteratorSource, Source, empty, failed
 
 
 class LogBase(Log):
     """A log whose elements are kept by a subclass."""
+
+    most_ahead: int
+    """Elements that a stream of this log may hold ready."""
 
     def __init__(self, partitions: Iterable[str], retention: Retention) -> None:
         if not isinstance(retention, Retention):
@@ -66,6 +70,8 @@ class LogBase(Log):
         self._turns = [trio.Lock() for _ in self._names]
         # tasks that wait for elements, and tasks that wait for room.
         self._changed = trio.lowlevel.ParkingLot()
+        self.ready: ReadyElements = ReadyElements()
+        """The elements that streams of this log hold ready."""
 
     # --- for subclasses
 
@@ -76,9 +82,13 @@ class LogBase(Log):
         """
 
     @abstractmethod
-    async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
-        """Return some elements of a partition from `position` on, at least one.
-        Both positions are retained.
+    async def _read(
+        self, index: int, position: int, stop: int, step: int, owner: Hashable
+    ) -> Sequence[bytes]:
+        """Return the elements of a partition from `position` on: at least one, none from `stop`
+        on, and about `step` bytes at most. Both positions are retained.
+
+        `owner` is the peer that reads, if the log lets its readers take turns.
         """
 
     @abstractmethod
@@ -274,6 +284,10 @@ class LogBase(Log):
         except ValueError:
             raise unknown_partition(partition, self._names) from None
 
+    def at_hand(self, index: int, position: int, stop: int | None, most: int) -> Sequence[bytes]:
+        """Do as `ReadLog` says: here all elements are waited for."""
+        return ()
+
     def resolve(self, index: int, start: Position, stop: Position | None) -> tuple[int, int | None]:
         """Return the positions that a stream that begins now has to hand over.
         Raises PositionNotRetained.
@@ -289,26 +303,21 @@ class LogBase(Log):
             raise UsageError(f"the source starts at {first:,} now, behind its stop at {end:,}")
         return first, end
 
-    async def lists(
-        self, index: int, position: int, stop: int | None
-    ) -> AsyncIterator[Sequence[bytes]]:
-        """Yield the elements of a partition in lists, and wait for more of them
-        if `stop` is not reached yet.
-        """
+    async def read_next(
+        self, index: int, position: int, stop: int | None, most: int, step: int, owner: Hashable
+    ) -> Sequence[bytes]:
+        """Do as `ReadLog` says."""
         while stop is None or position < stop:
-            # Anew for each list: elements may have been dropped while the last one was read.
+            # Anew for each step: elements may have been dropped since the last one.
             state = self._states[index]
             if position < state.earliest:
                 raise not_retained(self._names[index], position, state.earliest, state.latest)
-            if position == state.latest:
-                await self._changed.park()
-                self._check_open()
-                continue
-            elements = await self._read(
-                index, position, state.latest if stop is None else min(stop, state.latest)
-            )
-            position += len(elements)
-            yield BytesList(elements)  # `append` has examined their types
+            if position < state.latest:
+                end = min(position + most, state.latest if stop is None else stop, state.latest)
+                return await self._read(index, position, end, step, owner)
+            await self._changed.park()
+            self._check_open()
+        return ()
 
 
 class LogSource(Source[bytes]):
@@ -345,7 +354,8 @@ class LogSource(Source[bytes]):
             # rule 1.5: the end is known, so no demand is needed for it.
             empty().attach(subscriber, scope)
             return
-        from_batches(generate(self._log.lists, self._index, first, end)).attach(subscriber, scope)
+        opens = partial(LogReader, self._log, self._index, first, end, scope.memory)
+        IteratorSource(opens, label=repr(self)).attach(subscriber, scope)
 
     def __repr__(self) -> str:
         stop = "on" if self._stop is None else f"to {self._stop}"

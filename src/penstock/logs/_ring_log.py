@@ -1,7 +1,7 @@
 """A log in memory. It lives as long as its program."""
 
 from collections import deque
-from collections.abc import Iterable, Sequence
+from collections.abc import Hashable, Iterable, Sequence
 from typing import Final
 
 import attrs
@@ -21,9 +21,9 @@ from penstock.logs._work import (
     works_appends,
 )
 
-LIST_LENGTH: Final = 4_096
-"""Elements of a list that a source hands over.
-The step of the generator then costs less than a nanosecond for each.
+MOST_AHEAD: Final = 256
+"""Elements that a stream may hold ready. Elements that the log drops would live on in the hands of
+a slow reader, and to read them later costs little.
 """
 
 MERGED: Final = 64
@@ -107,6 +107,8 @@ class RingLog(LogBase):
     Raises UsageError for arguments that are not possible.
     """
 
+    most_ahead: int = MOST_AHEAD
+
     def __init__(
         self, *, retention: Retention, partitions: Iterable[str] = (DEFAULT_PARTITION,)
     ) -> None:
@@ -125,10 +127,18 @@ class RingLog(LogBase):
     def _is_published(self, transaction_id: str) -> bool:
         return transaction_id in self._published
 
-    async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
+    async def _read(
+        self, index: int, position: int, stop: int, step: int, owner: Hashable
+    ) -> Sequence[bytes]:
         ring = self._rings[index]
-        begin = position - ring.offset
-        return ring.elements[begin : min(begin + LIST_LENGTH, stop - ring.offset)]
+        return ring.elements[position - ring.offset : stop - ring.offset]
+
+    def at_hand(self, index: int, position: int, stop: int | None, most: int) -> Sequence[bytes]:
+        state, ring = self._states[index], self._rings[index]
+        if position < state.earliest:
+            return ()  # `read_next` raises
+        end = position + most if stop is None else min(position + most, stop)
+        return ring.elements[position - ring.offset : end - ring.offset]
 
     def _apply(self, work: Work) -> Result:
         if isinstance(work, Publish):

@@ -30,6 +30,7 @@ from penstock.streams._topic import Topic, TopicStatistics
 # For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
 # isort: off
 from penstock.streams._open import open_into as open_into
+from penstock.streams._sources import IteratorSource as IteratorSource
 from penstock.streams._sources import waits_for_demand as waits_for_demand
 # isort: on
 

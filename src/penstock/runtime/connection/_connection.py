@@ -173,6 +173,7 @@ class ConnectionTask:
             events=events,
             publishers=settings.publishers,
             on_violation=settings.on_violation,
+            note_bytes=None if settings.budget is None else settings.budget.note_bytes,
         )
         # The session looks these up at each call.
         # As attributes they cost one call less per stream than methods that pass on.
@@ -322,16 +323,15 @@ class ConnectionTask:
         # released: it holds nothing, and its session cannot be asked.
         if self._link_switcher.has_ended:
             return 0
+        held = (
+            self.session.held() + self._incoming.memory.held + self._parts.runner.tasks * TASK_BYTES
+        )
         # No link holds anything.
         if self._parts.resumption is not None and self._parts.resumption.is_suspended:
-            return self.session.held() + self._parts.runner.tasks * TASK_BYTES
+            return held
         # The link holds bytes in flight, read ahead, and in the transport. The budget would not see
         # them otherwise.
-        return (
-            self.session.held()
-            + self._link_switcher.current.held()
-            + self._parts.runner.tasks * TASK_BYTES
-        )
+        return held + self._link_switcher.current.held()
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """Say goodbye: of all connections this one holds the most,

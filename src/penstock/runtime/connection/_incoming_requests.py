@@ -19,7 +19,7 @@ import attrs
 import trio
 
 from penstock.api import NO_SUCH, NotAvailable, PublicError, Rejected, Request, text_of
-from penstock.core import CLEANUP_SECONDS, Report, Scope, report
+from penstock.core import CLEANUP_SECONDS, Report, Scope, SourceMemory, report
 from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._authorize import Authorizer
 from penstock.runtime.connection._event_reporting import ConnectionEvents
@@ -87,7 +87,7 @@ class SessionSlots(StreamSlots):
 class IncomingRequests:
     """Serves one peer."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # made in one place, with keywords
         self,
         service: Service,
         registry: Registry,
@@ -98,8 +98,11 @@ class IncomingRequests:
         events: ConnectionEvents,
         publishers: PublisherTable | None,
         on_violation: Report,
+        note_bytes: Callable[[int], None] | None,
     ) -> None:
-        """`publishers` counts the streams of each publisher; None if no plugin reads that."""
+        """`publishers` counts the streams of each publisher; None if no plugin reads that.
+        `note_bytes` tells the memory budget of bytes that sources have read.
+        """
         places = SessionSlots(session, batcher)
         self._service = service
         self._session = session
@@ -108,6 +111,8 @@ class IncomingRequests:
         self._publishers = publishers
         self._on_violation = on_violation
         self._places = places
+        self.memory: SourceMemory = SourceMemory(object(), note_bytes)
+        """What the sources of all streams hold."""
         self._published = PublishedStreams(
             service, registry, places=places, on_violation=on_violation
         )
@@ -263,6 +268,7 @@ class IncomingRequests:
             cleanup_timeout=self._cleanup_timeout,
             on_drained=slot.on_tasks_stopped,
             max_hold_up=self._session.channel.limits.max_hold_up,
+            memory=self.memory,
         )
         # In front of the observer's callback, which the slot calls: the place is dealt with first.
         stream.when_over = slot.on_stream_end

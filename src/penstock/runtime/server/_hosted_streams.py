@@ -37,7 +37,7 @@ from penstock.api import (
     quoted_text,
     shown,
 )
-from penstock.core import CLEANUP_SECONDS, ElementRelay, Scope, report
+from penstock.core import CLEANUP_SECONDS, ElementRelay, Scope, SourceMemory, report
 from penstock.runtime.connection import (
     Authorizer,
     ConnectionEvents,
@@ -246,6 +246,8 @@ class HostedStreams:
     ) -> None:
         settings = self.settings
         slots = self._slots_of(peer, self._counts)
+        note_bytes = None if settings.budget is None else settings.budget.note_bytes
+        memory = SourceMemory(slots.client, note_bytes)
 
         def observe(pattern: str) -> OnEnd | None:
             # Called when the look-up has succeeded: a stream that is refused is not reported.
@@ -267,11 +269,12 @@ class HostedStreams:
             on_violation=settings.on_violation,
             observe=observe,
             authorized=True,
+            memory=memory,
         )
         # The stream is reported as ended before its connection is reported as closed,
         # and each of them once.
         hosted = HostedStream(
-            subscriber, self, None if events.wants_ends else events, collects=collects
+            subscriber, self, memory, None if events.wants_ends else events, collects=collects
         )
         # Before `open`, in which the stream may end and be forgotten.
         self._streams.add(hosted)
@@ -485,6 +488,7 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         "_collects",
         "_events",
         "_expected",
+        "_memory",
         "_owner",
         "_settings",
         "bytes",
@@ -495,16 +499,18 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         self,
         subscriber: Subscriber[Any],
         owner: "HostedStreams",
+        memory: SourceMemory,
         events: ConnectionEvents | None,
         *,
         collects: bool = False,
     ) -> None:
-        """`events` are told at the end that the connection is closed;
-        None if the report of the stream's end tells them. `collects`: the subscriber asks for
-        elements that were not signalled.
+        """`memory` is of the sources of this stream. `events` are told at the end that the
+        connection is closed; None if the report of the stream's end tells them. `collects`: the
+        subscriber asks for elements that were not signalled.
         """
         super().__init__(subscriber)
         self._owner: HostedStreams | None = owner
+        self._memory = memory
         self._events = events
         self._settings = owner.settings
         self._collects = collects
@@ -654,7 +660,12 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         """Return the bytes that the client makes the server hold for this stream."""
         held, batch = held_of(self._subscriber), self._batch
         # Also without an element: the publisher's task is held for this client.
-        return TASK_BYTES + (0 if held is None else held()) + (0 if batch is None else batch.held())
+        return (
+            TASK_BYTES
+            + self._memory.held
+            + (0 if held is None else held())
+            + (0 if batch is None else batch.held())
+        )
 
     def close_for_memory(self, held: int, budget: int, /) -> None:
         """End: this stream holds `held` bytes, and all connections

@@ -27,7 +27,7 @@ from penstock.api import (
     public_text,
     text_of,
 )
-from penstock.core import ChildScope, EndedSubscription, Relay, Report, Scope, report
+from penstock.core import ChildScope, EndedSubscription, Relay, Report, Scope, SourceMemory, report
 from penstock.runtime.service._authorisation import Authorisation
 from penstock.runtime.service._cannot_open import (
     CannotOpen,
@@ -106,9 +106,11 @@ class PublishedStreams:
         may_open: MayOpen | None = None,
         observe: Observe | None = None,
         authorized: bool = False,
+        memory: SourceMemory | None = None,
     ) -> None:
         """`may_open` takes the place of the service's own. `authorized` says that `authorize` of
-        the service has let the peer in.
+        the service has let the peer in. `memory` counts what sources hold for streams that `open`
+        opens.
         """
         may_open = may_open or service.may_open
         self._service = service
@@ -119,6 +121,7 @@ class PublishedStreams:
             None if may_open is None else Authorisation(service, may_open, on_violation)
         )
         self._observe = observe
+        self._memory = memory
         self._is_authorized = authorized or service.authorize is None
         self.handlers: RequestHandlers = RequestHandlers(service, self._may_open)
         """The shorter look-up of a request:
@@ -196,7 +199,10 @@ class PublishedStreams:
         # the stream has ended, and the tasks have stopped.
         slot = StreamSlot(self._places, on_end)
         slot.scope = ChildScope(
-            scope, on_violation=self._on_violation, on_drained=slot.on_tasks_stopped
+            scope,
+            on_violation=self._on_violation,
+            on_drained=slot.on_tasks_stopped,
+            memory=self._memory,
         )
         size = found.publication.element_size
         end = _StreamEnd(_ForPeer(subscriber), on_failure)
