@@ -60,8 +60,9 @@ SERVED = {
     "penstock_unbounded_subscriptions{direction=sent}": 0,
 }
 BYTES = {
-    "penstock_buffered_bytes",
-    "penstock_memory_budget_bytes",
+    "penstock_buffered_bytes{side=client}",
+    "penstock_buffered_bytes{side=server}",
+    "penstock_memory_budget_bytes{side=server}",
     "penstock_wire_bytes_total{direction=received}",
     "penstock_wire_bytes_total{direction=sent}",
 }
@@ -84,8 +85,9 @@ async def test_a_page_has_every_sample_of_a_server(autojump_clock: trio.testing.
                     found = samples(generate_latest(page).decode())
     assert {name: value for name, value in found.items() if name not in BYTES} == SERVED
     assert found.keys() >= BYTES
-    assert found["penstock_memory_budget_bytes"] == penstock.Limits().memory_budget
-    assert all(found[name] > 0 for name in BYTES)
+    assert found["penstock_memory_budget_bytes{side=server}"] == penstock.Limits().memory_budget
+    assert found["penstock_buffered_bytes{side=client}"] == 0  # nothing of a client is collected
+    assert all(found[name] > 0 for name in BYTES - {"penstock_buffered_bytes{side=client}"})
 
 
 async def test_a_page_has_both_directions_of_a_client(
@@ -108,6 +110,9 @@ async def test_a_page_has_both_directions_of_a_client(
     assert found["penstock_elements_total{direction=received}"] == 2
     assert found["penstock_elements_total{direction=sent}"] == 0
     assert found["penstock_subscriptions_opened_total{direction=received}"] == 1
+    # Not against the budget of a server, which the alert divides by.
+    assert found["penstock_buffered_bytes{side=client}"] > 0
+    assert found["penstock_buffered_bytes{side=server}"] == 0
 
 
 async def test_refused_connections_are_counted_by_their_reason(
@@ -147,7 +152,7 @@ async def test_counters_stay_when_a_server_is_no_longer_collected(
         found = samples(generate_latest(page).decode())
         assert found["penstock_elements_total{direction=sent}"] == number
         assert found["penstock_accepted_connections_total"] == number
-        assert found["penstock_memory_budget_bytes"] == 0
+        assert found["penstock_memory_budget_bytes{side=server}"] == 0
 
 
 async def test_a_server_counts_once_however_many_collect_it(
@@ -194,7 +199,7 @@ def test_a_run_of_trio_that_has_ended_leaves_its_totals() -> None:
     for _ in range(2):
         found = samples(generate_latest(page).decode())
         assert found["penstock_elements_total{direction=sent}"] == 1
-        assert found["penstock_memory_budget_bytes"] == 0
+        assert found["penstock_memory_budget_bytes{side=server}"] == 0
 
 
 async def test_another_thread_may_scrape() -> None:
@@ -219,7 +224,10 @@ async def test_another_thread_may_scrape() -> None:
         pages.shutdown()
         pages.server_close()
         thread.join()
-    assert samples(page)["penstock_memory_budget_bytes"] >= 2 * penstock.Limits().memory_budget
+    assert (
+        samples(page)["penstock_memory_budget_bytes{side=server}"]
+        >= 2 * penstock.Limits().memory_budget
+    )
 
 
 def _get(url: str) -> str:

@@ -224,7 +224,9 @@ class ServerStatistics:
     """The same of what has come."""
 
     buffered_bytes: int
-    """Bytes that all clients together make the server hold."""
+    """Bytes that all clients together make the server hold, as `Limits.memory_budget` counts them,
+    over every protocol.
+    """
 
     memory_budget: int
     """`Limits.memory_budget`: the connection that holds most is closed

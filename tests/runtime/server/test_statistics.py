@@ -9,6 +9,7 @@ from penstock.api import Limits, UsageError
 from penstock.runtime import connect, serve, subscribe
 from penstock.spi import DirectionStatistics
 from tests.runtime._services import numbers_service, raw_connection
+from tests.runtime.server._knock import STRANGER
 
 
 async def test_a_server_counts_connections_by_protocol_and_transport(
@@ -89,6 +90,20 @@ async def test_a_server_adds_up_demand_and_buffers_and_names_the_oldest_stall(
     assert now.memory_budget == 50_000_000
     assert 0 < now.buffered_bytes < 100_000
     assert now.age == 8
+
+
+async def test_the_buffered_bytes_are_those_that_the_memory_budget_compares(
+    autojump_clock,
+) -> None:
+    """Also those of clients without a connection, whatever holds them."""
+    async with serve(numbers_service(), "memory://test") as server, connect("memory://test") as one:
+        async with one.subscribe("endless", demand=0):
+            reservation = server._streams.reserve(
+                STRANGER, lambda: 5_000, lambda _: None, address="knock://test"
+            )
+            assert server.statistics().buffered_bytes == server._settings.budget.held() >= 5_000
+            reservation.end()
+            assert server.statistics().buffered_bytes == server._settings.budget.held() < 5_000
 
 
 async def test_refusals_are_a_copy_of_the_time_of_the_call(nursery, autojump_clock) -> None:

@@ -63,15 +63,18 @@ class Snapshot:
     refused: Counter[str] = attrs.field(factory=Counter)
     sending: Direction = attrs.field(factory=Direction)
     receiving: Direction = attrs.field(factory=Direction)
-    buffered_bytes: int = 0
+    buffered_bytes: dict[str, int] = attrs.field(factory=lambda: {"server": 0, "client": 0})
+    """By side: the budget of a server is compared with the bytes of its clients alone."""
     memory_budget: int = 0
+    """Of the servers. Each connection of a client has a budget of its own."""
     publishers: dict[str, LabelCounts] = attrs.field(factory=dict)
     """By label."""
 
     def add(self, statistics: ServerStatistics | PeerStatistics, labels: Labels) -> None:
         """Add what one server or one connection reports."""
         self._add_publishers(statistics, labels, is_over=False)
-        self.buffered_bytes += statistics.buffered_bytes
+        side = "server" if isinstance(statistics, ServerStatistics) else "client"
+        self.buffered_bytes[side] += statistics.buffered_bytes
         self.sending.add(statistics.sending, statistics.sent_bytes)
         self.receiving.add(statistics.receiving, statistics.received_bytes)
         if isinstance(statistics, ServerStatistics):

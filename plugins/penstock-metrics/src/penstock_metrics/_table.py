@@ -77,6 +77,10 @@ def _refused(snapshot: Snapshot) -> Iterable[Sample]:
     return [((reason,), count) for reason, count in snapshot.refused.items()]
 
 
+def _buffered(snapshot: Snapshot) -> Iterable[Sample]:
+    return [((side,), size) for side, size in snapshot.buffered_bytes.items()]
+
+
 def _stalled(snapshot: Snapshot) -> Iterator[Sample]:
     for direction, sums in (("sent", snapshot.sending), ("received", snapshot.receiving)):
         yield (direction, "demand"), sums.without_demand
@@ -93,6 +97,7 @@ def _ended(snapshot: Snapshot) -> Iterable[Sample]:
 
 _DIRECTION: Final = ("direction",)
 _PUBLISHER: Final = ("publisher",)
+_SIDE: Final = ("side",)
 
 METRICS: Final[tuple[Metric, ...]] = (
     Metric(
@@ -181,19 +186,24 @@ METRICS: Final[tuple[Metric, ...]] = (
     Metric(
         name="penstock_buffered_bytes",
         kind=Kind.GAUGE,
+        labels=_SIDE,
         unit="bytes",
-        help="Bytes that peers make this process hold.",
-        read=_one(lambda snapshot: snapshot.buffered_bytes),
+        help=(
+            "Bytes that peers make this process hold: the clients of its servers, and the servers "
+            "of its connections."
+        ),
+        read=_buffered,
     ),
     Metric(
         name="penstock_memory_budget_bytes",
         kind=Kind.GAUGE,
+        labels=_SIDE,
         unit="bytes",
         help=(
-            "Limits.memory_budget of the servers: at 80 % of it the connection that holds most is "
-            "closed."
+            "Limits.memory_budget of the servers of this process: at 80 % of it the connection "
+            "that holds most is closed. The side is always server."
         ),
-        read=_one(lambda snapshot: snapshot.memory_budget),
+        read=lambda snapshot: [(("server",), snapshot.memory_budget)],
     ),
     Metric(
         name="penstock_publisher_subscriptions",

@@ -345,7 +345,6 @@ class Server(AbstractAsyncContextManager["Server"]):
         return self._connections.take(
             handshaking=self._admission.handshaking,
             refused=self._refusals.counts,
-            hosted=self._streams.held(),
             publishers=self._settings.publishers,
         )
 

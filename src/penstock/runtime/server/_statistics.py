@@ -72,10 +72,9 @@ class ServedConnections:
         *,
         handshaking: int,
         refused: Mapping[str, int],
-        hosted: int,
         publishers: PublisherTable | None,
     ) -> ServerStatistics:
-        """Return the record of now. `hosted` is what streams hold that belong to no connection."""
+        """Return the record of now."""
         # Also the connections without a hello, and those that are closing: their bytes count, and
         # their streams may still run.
         each = [statistics_of(connection) for connection in self.running]
@@ -91,7 +90,9 @@ class ServedConnections:
             receiving=sum_of_directions([self._receiving, *(one.receiving for one in each)]),
             sent_bytes=self._sent_bytes + sum(one.sent_bytes for one in each),
             received_bytes=self._received_bytes + sum(one.received_bytes for one in each),
-            buffered_bytes=hosted + sum(one.buffered_bytes for one in each),
+            # The sum that the budget compares: connections, and the streams and answers of clients
+            # without one.
+            buffered_bytes=self._budget.held(),
             memory_budget=self._budget.limit,
             # A copy: a record does not change after the call.
             refused=MappingProxyType(dict(refused)),
