@@ -152,6 +152,36 @@ def test_a_hello_frees_a_handshake_and_another_host_has_its_own_room() -> None:
     assert door.cuts == []
 
 
+@pytest.mark.parametrize(
+    ("limits", "host", "reason", "given"),
+    [
+        ({"max_connections": 3}, OTHER, "places:connections", 0),
+        ({"max_connections_per_address": 2}, HOST, "places:address", 0),
+        ({"max_connections_per_address": 2}, OTHER, "places:address", 2),
+    ],
+)
+def test_the_connection_that_was_lost_first_gives_way(
+    limits: dict[str, int], host: str, reason: str, given: int
+) -> None:
+    """Of the same address, if that has too many; and only to a client that has said hello."""
+    door, ended = ListeningAddress(**limits), list[tuple[int, str]]()
+    lost = [door.place(each, says_hello=True) for each in (HOST, HOST, OTHER, OTHER)[:3]]
+    if limits == {"max_connections_per_address": 2}:
+        lost.append(door.place(OTHER, says_hello=True))
+    for number, place in enumerate(lost):
+        place.leave = lambda why, number=number: ended.append((number, why))
+        door.admission.suspend(place, is_suspended=True)
+    newcomer = door.place(host)
+    assert ended == []
+    door.admission.on_hello(newcomer)
+    assert door.admission.keep_beyond(newcomer) is None
+    assert ended == [(given, reason)]
+    assert not lost[given].is_suspended
+    # Within the bounds now: nobody else gives way.
+    assert door.admission.keep_beyond(newcomer) is None
+    assert len(ended) == 1
+
+
 def test_no_table_grows_with_connections_that_have_gone() -> None:
     """Cut, removed, or both."""
     door = ListeningAddress(max_pending_handshakes=2)

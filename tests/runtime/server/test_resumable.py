@@ -402,9 +402,7 @@ async def test_both_sides_examine_each_other_again(autojump_clock: trio.testing.
 async def test_a_suspended_connection_keeps_its_place_and_its_client_is_let_in(
     autojump_clock: trio.testing.MockClock,
 ) -> None:
-    """A server that is full takes no other client meanwhile.
-    The client that comes back needs no second slot.
-    """
+    """The client that comes back needs no second slot."""
     limits = replace(LIMITS, max_connections=1)
     async with (
         serve(numbers_service(), URL, limits=limits, resume=True) as server,
@@ -414,9 +412,6 @@ async def test_a_suspended_connection_keeps_its_place_and_its_client_is_let_in(
         token = await first.begin()
         await first.connection.abort()
         await trio.testing.wait_all_tasks_blocked()
-        stranger = await raw()
-        await stranger.send(rsio.ClientHello(), SUBSCRIBE)
-        assert await stranger.until_goodbye() == "places:connections"
         second = await raw()
         assert body_of(await second.ask(token, first.received), ANSWER)
         await second.send(SUBSCRIBE)
@@ -432,6 +427,40 @@ async def test_a_suspended_connection_keeps_its_place_and_its_client_is_let_in(
         await trio.sleep(2)
         last = await raw()
         assert await last.begin()
+
+
+async def test_the_connection_that_was_lost_first_gives_way_to_a_living_client(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Clients that were reset at once kept all others out for `resume_timeout`."""
+    limits = replace(LIMITS, max_connections=3)
+    async with (
+        serve(numbers_service(), URL, limits=limits, resume=True) as server,
+        raw_clients() as raw,
+    ):
+        lost = [await raw() for _ in range(3)]
+        tokens = [await each.begin() for each in lost]
+        for each in lost:
+            await each.connection.abort()
+            await trio.testing.wait_all_tasks_blocked()
+        assert server.statistics().suspended == 3
+        # A client that only knocks takes nothing from anyone.
+        silent, living = await raw(), await raw()
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.statistics().suspended == 3
+        await living.begin()
+        await silent.connection.abort()
+        await trio.testing.wait_all_tasks_blocked()
+        assert server.statistics().suspended == 2
+        assert len(server._admission._places) == 3
+        late, early = await raw(), await raw()
+        *_, refusal = await late.ask(tokens[0], lost[0].received)
+        assert isinstance(refusal, rsio.Goodbye)
+        assert refusal.reason == "resume"
+        assert body_of(await early.ask(tokens[2], lost[2].received), ANSWER)
+        await early.send(SUBSCRIBE)
+        await early.read()
+        assert server.statistics().resumed == 1
 
 
 async def test_many_resumed_connections_do_not_stop_the_server_from_accepting(

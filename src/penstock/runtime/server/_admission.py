@@ -9,6 +9,8 @@ Rules of this file:
 * An origin with more than 1 in `SHARE` of the places before the hello is a crowd, and the oldest of
   a crowd goes first. Only if no origin is one, the oldest of all goes. So a few addresses cannot
   push out the clients of other addresses, however fast they connect.
+* A connection that has lost its transport keeps its place, until a client that has said hello needs
+  it: the one that was lost first gives way, of the same origin if that has too many.
 * A place is free at once. Its connection may take some scheduler passes to close;
   `wait_departed` bounds how many do.
 """
@@ -43,6 +45,7 @@ class Slot:
         "drain",
         "is_cancelled",
         "is_suspended",
+        "leave",
         "origin",
         "peer",
     )
@@ -59,6 +62,8 @@ class Slot:
         """The connection has lost its transport, and keeps the place until its client is back."""
         self.cut: Callable[[], None] = self.cancel
         """Ends the connection at once. Called only before the hello."""
+        self.leave: Callable[[str], None] = lambda _reason: None
+        """Ends the connection with a reason. Called only after the hello."""
         self.drain: Callable[[], None] | None = None
         """Lets the connection end by itself, in place of a cancel.
         Set while its transport attends it.
@@ -88,8 +93,9 @@ class _Origin:
     __slots__ = ("count", "handshaking", "suspended")
 
     def __init__(self) -> None:
-        self.count = self.suspended = 0
+        self.count = 0
         self.handshaking: dict[Slot, None] = {}
+        self.suspended: dict[Slot, None] = {}
 
 
 class Admission:
@@ -102,7 +108,8 @@ class Admission:
         self._crowds: dict[_Origin, None] = {}  # bounded by SHARE
         # The peer has not said hello. Dicts, because they keep the order: the first is the oldest.
         self._handshaking: dict[Slot, None] = {}
-        self._suspended = 0  # places whose connection has no transport
+        # Those whose connection has no transport; the first was lost first.
+        self._suspended: dict[Slot, None] = {}
         self._one_left = trio.lowlevel.ParkingLot()
         self.rate: AcceptRate = AcceptRate(limits.accept_rate)
         self.max_open: int = limits.max_connections
@@ -141,18 +148,28 @@ class Admission:
         if place not in self._places or place.is_suspended == is_suspended:
             return
         place.is_suspended = is_suspended
-        change = 1 if is_suspended else -1
-        self._suspended += change
+        tables = [self._suspended]
         if place.origin is not None:
-            self._origins[place.origin].suspended += change
+            tables.append(self._origins[place.origin].suspended)
+        for table in tables:
+            if is_suspended:
+                table[place] = None
+            else:
+                del table[place]
 
-    def is_beyond(self, place: Slot) -> bool:
-        """Return whether a connection has a place beyond the bounds: one that only the client of
-        a suspended connection may use.
+    def keep_beyond(self, place: Slot) -> str | None:
+        """Let suspended connections make room for one that has said hello, and whose place is
+        beyond the bounds. Return the reason for a refusal if they cannot.
+
+        Only the client of a suspended connection may use such a place as it is: its connection has
+        a place already.
         """
         origin = None if place.origin is None else self._origins.get(place.origin)
-        most = self._limits.max_connections_per_address
-        return len(self._places) > self.max_open or (origin is not None and origin.count > most)
+        if origin is not None and origin.count > self._limits.max_connections_per_address:
+            return self._end_suspended(origin.suspended, PER_ADDRESS)
+        if len(self._places) > self.max_open:
+            return self._end_suspended(self._suspended, CONNECTIONS)
+        return None
 
     def vacate(self, place: Slot) -> None:
         """Let `place` count no more: its connection is about to close. It may be called again."""
@@ -213,15 +230,16 @@ class Admission:
         # one. So there are as many places beyond the bound as connections are suspended: clients
         # that come back at the same time would cut each other off.
         if origin is not None:
-            is_full = (
-                origin.count >= limits.max_connections_per_address
-                and len(origin.handshaking) >= origin.suspended
-            )
+            is_full = origin.count >= limits.max_connections_per_address and len(
+                origin.handshaking
+            ) >= len(origin.suspended)
             if is_full and not self._cut_oldest(origin.handshaking, PER_ADDRESS):
                 return PER_ADDRESS
         # The connections may be too many in all: with few files there are fewer places than
         # `max_pending_handshakes`.
-        is_full = len(self._places) >= self.max_open and len(self._handshaking) >= self._suspended
+        is_full = len(self._places) >= self.max_open and len(self._handshaking) >= len(
+            self._suspended
+        )
         if is_full and not self._cut_oldest(self._crowd(origin), BEFORE_HELLO):
             return CONNECTIONS
         if len(self._handshaking) >= limits.max_pending_handshakes:
@@ -255,6 +273,16 @@ class Admission:
         oldest.cut()
         self.on_cut(oldest, reason)
         return True
+
+    def _end_suspended(self, suspended: dict[Slot, None], reason: str) -> str | None:
+        """End the connection that was lost first; return `reason` without one."""
+        longest = next(iter(suspended), None)
+        if longest is None:
+            return reason
+        # First: to leave ends the wait for the client, which would free the place a second time.
+        self.vacate(longest)
+        longest.leave(reason)
+        return None
 
     def _add(self, place: Slot) -> Slot:
         self._places.add(place)

@@ -85,7 +85,6 @@ from penstock.runtime.server._refused_clients import MOST, RefusedClients
 from penstock.runtime.server._resumable import ResumableConnections, ServerHandover, resuming
 from penstock.runtime.server._statistics import ServedConnections
 from penstock.runtime.service import Service
-from penstock.session import CONNECTIONS
 from penstock.spi import (
     Connection,
     Listener,
@@ -666,7 +665,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             door,
             began,
         )
-        place.cut = task.cut
+        place.cut, place.leave = task.cut, task.leave
         task.is_open.call_when_set(partial(self._on_hello, task, place))
         # Before the hello: a request that comes with it is served before any other task runs, and
         # its publisher may look at `peers`.
@@ -689,8 +688,10 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._admission.on_hello(place)
         # The connection was let in because its client might have been
         # that of a suspended connection.
-        if task.opened_at is not None and self._admission.is_beyond(place):
-            task.leave(CONNECTIONS)
+        if task.opened_at is not None:
+            refusal = self._admission.keep_beyond(place)
+            if refusal is not None:
+                task.leave(refusal)
 
     def __repr__(self) -> str:
         return (
