@@ -21,7 +21,7 @@ def _sqlite_error(code: int) -> sqlite3.Error:
         (
             _sqlite_error(sqlite3.SQLITE_FULL),
             LogError,
-            "no room on the disk .* none of these elements was appended. Make room",
+            "no room on the disk .* nothing of this call was appended. Make room for 1,048,576 bytes",
         ),
         (
             _sqlite_error(sqlite3.SQLITE_IOERR_FSYNC),
@@ -61,3 +61,17 @@ def test_a_failure_says_what_to_do(error: Exception, kind: type[LogError], advic
     assert explained.args[0].count("orders.log") >= 1
     with pytest.raises(kind, match=advice):
         raise explained
+
+
+def test_the_room_that_a_full_disk_needs_is_told(tmp_path: Path) -> None:
+    """The main file has to take what is in PATH-wal."""
+    (tmp_path / "orders.log-wal").write_bytes(b"x" * 4_000_000)
+    error = explain(_sqlite_error(sqlite3.SQLITE_FULL), tmp_path / "orders.log")
+    assert "Make room for 5,048,576 bytes" in str(error)
+
+
+def test_a_log_that_cannot_be_read_says_so() -> None:
+    """A right to write there would not help."""
+    error = explain(_sqlite_error(sqlite3.SQLITE_CANTOPEN), Path("orders.log"), read_only=True)
+    assert "cannot be opened for reading" in str(error)
+    assert "must be allowed to read its files" in str(error)

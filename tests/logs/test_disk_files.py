@@ -54,8 +54,8 @@ def _open_in_another_process(path: Path) -> str:
 async def test_a_log_that_cannot_be_opened_leaves_no_lock(tmp_path: Path) -> None:
     """The lock is let go when a check fails, so the repaired log can be opened."""
     path = tmp_path / "orders.log"
-    path.write_text("no database")
-    with pytest.raises(LogError):
+    path.write_bytes(b"SQLite format 3")
+    with pytest.raises(LogDamaged):
         await _open(path)
     path.unlink()
     beside(path, "-lock").unlink()

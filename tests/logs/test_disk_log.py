@@ -12,7 +12,9 @@ from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.api import LogDamaged, UsageError
 from penstock.logs import DiskLog, Retention
+from penstock.logs._disk_reader import DiskReader
 from penstock.streams import collect, subscribe
+from tests._real_time import HANGS_AFTER
 from tests.logs._opening import PLENTY, numbered
 
 
@@ -124,6 +126,39 @@ async def test_closing_commits_what_waits_and_ends_readers(tmp_path: Path) -> No
         await trio.lowlevel.checkpoint()
         await trio.lowlevel.checkpoint()
     assert appended == [range(1)]
+
+
+async def test_a_stream_that_reads_while_the_log_is_closed_ends(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, nursery: trio.Nursery
+) -> None:
+    """It gets what it reads, and then the error: nothing would wake it any more."""
+    begun, may_end = trio.Event(), threading.Event()
+    token, real = trio.lowlevel.current_trio_token(), DiskReader.read
+
+    def held(*arguments: object) -> list[bytes]:
+        token.run_sync_soon(begun.set)
+        may_end.wait(HANGS_AFTER)
+        return real(*arguments)
+
+    monkeypatch.setattr(DiskReader, "read", held)
+    found: list[bytes] = []
+    async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log:
+        await log.append([b"x"])
+
+        async def read() -> None:
+            with pytest.raises(UsageError, match="is not open"):
+                async with subscribe(log.source("0", 0, 9)) as stream:
+                    found.append(await anext(stream))
+                    await anext(stream)
+
+        nursery.start_soon(read)
+        await begun.wait()
+        nursery.start_soon(log.aclose)
+        await wait_all_tasks_blocked()
+        may_end.set()
+        while nursery.child_tasks:
+            await trio.lowlevel.checkpoint()
+    assert found == [b"x"]
 
 
 async def test_a_cancelled_block_closes_the_log(tmp_path: Path) -> None:

@@ -23,7 +23,7 @@ async def _reader(path: Path, *ends: int) -> AsyncIterator[DiskReader]:
         for start, end in zip((0, *ends), ends, strict=False):
             await log.append(numbered(start, end), partition="a")
         await log.append([b"other"] * 50, partition="b")
-        reader = DiskReader(path)
+        reader = DiskReader.of(path)
         yield reader
         reader.close()
 

@@ -40,7 +40,7 @@ async def test_a_full_disk_refuses_elements_and_the_log_stays_usable(tmp_path: P
         async def fail() -> None:
             with pytest.raises(
                 LogError,
-                match=r"there is no room on the disk .* none of these elements was appended\.",
+                match=r"there is no room on the disk .* nothing of this call was appended\.",
             ) as refused:
                 await log.append([b"x" * 100_000])
             failures.append(refused.value)

@@ -106,11 +106,11 @@ def test_a_run_that_ends_ends_the_thread(tmp_path: Path) -> None:
     async def scenario() -> None:
         await log.__aenter__()
         commits.append(HeldCommits(log))
-        log._writer.put(Ticket(Append(0, (b"x",), 1)))
+        log._thread.put(Ticket(Append(0, (b"x",), 1)))
         await trio.to_thread.run_sync(commits[0].begun.wait, HANGS_AFTER)
 
     trio.run(scenario)
     commits[0].go_on.set()
-    log._writer.thread.join(HANGS_AFTER)
-    assert not log._writer.thread.is_alive()
+    log._thread.thread.join(HANGS_AFTER)
+    assert not log._thread.thread.is_alive()
     log._close()

@@ -13,11 +13,19 @@ FAULTS: Final = (sqlite3.Error, UnicodeDecodeError)
 bytes in its message, and Python cannot decode that.
 """
 
+_READING: Final = "this program must be allowed to read its files"
+_WRITING: Final = "its folder must exist, and this program must be allowed to write there"
+
+_MARGIN: Final = 1_048_576
+"""Bytes beside those of PATH-wal: for PATH-shm and for what is written when a log is opened."""
+
 _LOCKED: Final = {sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED}
 
 
-def explain(error: Exception, path: Path) -> LogError:
-    """Return the error of penstock about one of FAULTS."""
+def explain(error: Exception, path: Path, *, read_only: bool = False) -> LogError:
+    """Return the error of penstock about one of FAULTS.
+    `read_only`: the log is open for reading only.
+    """
     # Errors of the module sqlite3 itself have no code.
     code = getattr(error, "sqlite_errorcode", None)
     if code is None:
@@ -27,9 +35,10 @@ def explain(error: Exception, path: Path) -> LogError:
         # The file is whole: the transaction was rolled back, and the next commit works
         # when there is room.
         return LogError(
-            f"there is no room on the disk for the log {path}: none of these elements was "
-            "appended. Make room, or open the log with lower bounds in its Retention, and append "
-            "them again; the log stays usable"
+            f"there is no room on the disk for the log {path}: nothing of this call was appended. "
+            f"Make room for {_needed(path):,} bytes, and append again; the log stays usable. With "
+            "the same room it opens with lower bounds in its Retention, and uses the room of what "
+            "it drops. DiskLog(path, read_only=True) reads it without any room"
         )
     if primary in _LOCKED:
         return locked(path)
@@ -40,8 +49,8 @@ def explain(error: Exception, path: Path) -> LogError:
         sqlite3.SQLITE_AUTH,
     }:
         return LogError(
-            f"the log {path} cannot be opened for writing ({error}): its folder must exist, and "
-            "this program must be allowed to write there"
+            f"the log {path} cannot be opened for {'reading' if read_only else 'writing'} "
+            f"({error}): {_READING if read_only else _WRITING}"
         )
     if primary == sqlite3.SQLITE_IOERR:
         return LogError(
@@ -51,6 +60,16 @@ def explain(error: Exception, path: Path) -> LogError:
     # SQLITE_CORRUPT and SQLITE_NOTADB come here. So does a code that is not listed: it must not
     # look like a failure that passes.
     return damaged(path, f"SQLite says: {error}")
+
+
+def _needed(path: Path) -> int:
+    """Return the bytes that a log on a full disk needs: the main file takes what is in PATH-wal,
+    and then PATH-wal is empty.
+    """
+    try:
+        return path.with_name(path.name + "-wal").stat().st_size + _MARGIN
+    except OSError:  # there is none
+        return _MARGIN
 
 
 def damaged(path: Path, what: str) -> LogDamaged:

@@ -1,4 +1,4 @@
-"""Opening the files of a log: the lock, the checks of existing files, a new file.
+"""Opening the files of a log for writing: the lock, the checks of existing files, a new file.
 
 Rules of this file:
 
@@ -6,6 +6,7 @@ Rules of this file:
   the system ends it with the process.
 * PATH-lock stays when a log is closed.
   So a missing PATH beside a PATH-lock was lost, and is not begun anew.
+* A file that is no log is refused before the lock is made, and nothing is left beside it.
 * PATH-lock is marked once the log has been made. So an empty PATH was emptied, and not left by a
   program that ended while it made the file.
 """
@@ -22,6 +23,11 @@ CHECKPOINT_PAGES: Final = 1_000
 """Pages in PATH-wal before SQLite moves them into the main file: 4 MiB, its default.
 More gave no more speed.
 """
+
+_HEADER_BYTES: Final = 100
+"""The length of the header of a database of SQLite."""
+
+_MAGIC: Final = b"SQLite format 3\0"
 
 
 def take_lock(path: Path) -> sqlite3.Connection:
@@ -72,8 +78,8 @@ def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
             create_tables(connection)
         # Both checks come before `_use_wal`, which is the first write to a file that exists: a file
         # of another program must not be changed.
-        _check_version(connection, path)
-        _check_wal(connection, path, had_wal=had_wal or accept_loss)
+        check_version(connection, path)
+        check_opened(connection, path, had_wal=had_wal or accept_loss)
         _use_wal(connection, path)
         # NORMAL, which is usual with WAL, syncs at checkpoints only: a crash of the machine could
         # lose commits that `append` returned for.
@@ -107,6 +113,58 @@ def check_presence(path: Path, *, had_lock: bool, had_log: bool) -> None:
         )
 
 
+def check_kind(path: Path, *, may_begin: bool) -> None:
+    """Raise for a file that is no log. `may_begin`: a missing or an empty file will become one."""
+    if path.is_dir():
+        raise LogError(f"{path} is a folder, and no log: give the path of a file")
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except FileNotFoundError:
+        if may_begin:
+            return
+        raise LogError(f"there is no log {path}: no file has this name") from None
+    except OSError as error:
+        raise LogError(
+            f"the log {path} cannot be read ({error.strerror}): this program must be allowed to "
+            "read it"
+        ) from error
+    if not header:
+        if may_begin:
+            return
+        raise LogError(f"{path} is no log: it is an empty file")
+    # Each of these may have been a log, whatever its header says now: SQLite tells what is wrong.
+    # With PATH-journal it has to undo something first.
+    was_log = (
+        _mark_of(header) == APPLICATION_ID
+        or _MAGIC.startswith(header)  # all but a part of the header was cut off
+        or _has_bytes(path, "-lock")
+        or _has_bytes(path, "-journal")
+    )
+    if was_log:
+        return
+    what = (
+        "a database of SQLite of another program"
+        if header.startswith(_MAGIC)
+        else f"a file that begins with {header[:16]!r}"
+    )
+    raise LogError(
+        f"{path} is no log: it is {what}. Nothing was written to it; give the path of a log, or "
+        "a new path"
+    )
+
+
+def _mark_of(header: bytes) -> int:
+    """Return the `application_id` of a database of SQLite that begins with this header."""
+    return int.from_bytes(header[68:72], "big")
+
+
+def _has_bytes(path: Path, ending: str) -> bool:
+    file = beside(path, ending)
+    # PATH-lock is empty until the log has been made.
+    return file.exists() and file.stat().st_size > 0
+
+
 def beside(path: Path, ending: str) -> Path:
     """Return the path of a file of the same log."""
     return path.with_name(path.name + ending)
@@ -115,12 +173,13 @@ def beside(path: Path, ending: str) -> Path:
 def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
     """Return whether the database has no tables: the program ended while it made the file."""
     has_tables = bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
-    # A file with bytes and without tables goes on to `_check_version`, which refuses it:
+    # A file with bytes and without tables goes on to `check_version`, which refuses it:
     # it may be of another program.
     return not has_tables and path.stat().st_size == 0
 
 
-def _check_version(connection: sqlite3.Connection, path: Path) -> None:
+def check_version(connection: sqlite3.Connection, path: Path) -> None:
+    """Raise for a file of another program or of another format."""
     (mark,) = connection.execute("PRAGMA application_id").fetchone()
     (version,) = connection.execute("PRAGMA user_version").fetchone()
     if mark != APPLICATION_ID:
@@ -135,7 +194,8 @@ def _check_version(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def _check_wal(connection: sqlite3.Connection, path: Path, *, had_wal: bool) -> None:
+def check_opened(connection: sqlite3.Connection, path: Path, *, had_wal: bool) -> None:
+    """Raise if the log was not closed, and PATH-wal is missing."""
     # A table without its row is found by `DiskStore.load`.
     (is_open,) = connection.execute("SELECT is_open FROM state").fetchone() or (0,)
     if is_open and not had_wal:

@@ -8,7 +8,7 @@ from contextlib import suppress
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Final, NamedTuple, Self
+from typing import Final, Literal, NamedTuple, Self, overload
 
 import trio
 
@@ -16,6 +16,7 @@ from penstock.api import InternalError, UsageError
 from penstock.logs._disk_errors import FAULTS, explain
 from penstock.logs._disk_files import (
     beside,
+    check_kind,
     check_presence,
     mark_made,
     open_file,
@@ -26,7 +27,8 @@ from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._disk_writer import DiskWriter, Ticket
 from penstock.logs._log_base import LogBase
-from penstock.logs._positions import DEFAULT_PARTITION
+from penstock.logs._positions import DEFAULT_PARTITION, MOST_POSITIONS
+from penstock.logs._read_only import Follower, ReadOnlyFiles
 from penstock.logs._read_turns import ReadTurns
 from penstock.logs._retention import Retention
 from penstock.logs._work import (
@@ -43,13 +45,38 @@ MOST_AHEAD: Final = 8_192
 of the cost.
 """
 
+DROPS_NOTHING: Final = Retention(max_count=MOST_POSITIONS)
+"""For a log that is open for reading only."""
+
 
 class _Opened(NamedTuple):
-    """What an open log holds: the tables, the connection that reads, and the one with the lock."""
+    """What a log holds that is open for writing: the tables, the connection that reads, and the one
+    with the lock.
+    """
 
     store: DiskStore
     reader: DiskReader
     lock: sqlite3.Connection
+
+    @property
+    def names(self) -> Sequence[str]:
+        return self.store.names
+
+    @property
+    def states(self) -> Sequence[PartitionState]:
+        return self.store.states
+
+    def read(self, number: int, name: str, position: int, stop: int, most: int) -> Sequence[bytes]:
+        return self.reader.read(number, name, position, stop, most)
+
+    def close(self) -> None:
+        self.reader.close()
+        # If the disk is full or gone, all that was appended is in PATH-wal,
+        # and the next opening finds it there.
+        with suppress(sqlite3.Error):
+            self.store.close()
+        # Last: until here no other writer may open the files.
+        self.lock.close()
 
 
 class DiskLog(LogBase):
@@ -68,6 +95,10 @@ class DiskLog(LogBase):
     it must go on while the program does not run.
     ``accept_loss=True`` opens a log whose PATH-wal is missing, without the elements in it.
 
+    ``DiskLog(path, read_only=True)`` opens a log for reading, and writes nothing: also on a full
+    disk, on a read-only file system, and in many processes beside the one that writes. It has the
+    partitions of the file, and new elements come within 0.2 seconds. Appending raises UsageError.
+
     Opening raises LogLocked if the log is open for writing already, LogDamaged if its files are not
     as the log left them, and LogError if they cannot be opened. Reading raises LogDamaged for
     elements that were changed; a source that starts after them is not affected.
@@ -75,21 +106,48 @@ class DiskLog(LogBase):
 
     most_ahead: int = MOST_AHEAD
 
+    @overload
     def __init__(
         self,
         path: str | PathLike[str],
         *,
         retention: Retention,
+        partitions: Iterable[str] = ...,
+        clock: Callable[[], float] = ...,
+        accept_loss: bool = ...,
+    ) -> None: ...
+
+    @overload
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        read_only: Literal[True],
+        accept_loss: bool = ...,
+    ) -> None: ...
+
+    def __init__(
+        self,
+        path: str | PathLike[str],
+        *,
+        retention: Retention | None = None,
         partitions: Iterable[str] = (DEFAULT_PARTITION,),
         clock: Callable[[], float] = time.time,
         accept_loss: bool = False,
+        read_only: bool = False,
     ) -> None:
-        super().__init__(partitions, retention)
+        if read_only and retention is not None:
+            raise UsageError(
+                "a log that is open for reading only drops nothing: leave retention out, or leave "
+                "read_only=True out to append"
+            )
+        super().__init__(partitions, DROPS_NOTHING if read_only else retention)
         self._path = Path(path)
         self._clock = clock
         self._accept_loss = accept_loss
-        self._writer: DiskWriter | None = None
-        self._opened: _Opened | None = None
+        self._read_only = read_only
+        self._thread: DiskWriter | Follower | None = None
+        self._opened: _Opened | ReadOnlyFiles | None = None
         # The ids whose commit has come back.
         # The store has an id before its commit, which may still fail.
         self._published: dict[str, None] = {}
@@ -108,12 +166,15 @@ class DiskLog(LogBase):
         opened = self._opened = await trio.to_thread.run_sync(self._open)
         # The file may have more partitions than the arguments name, so all
         # that goes by partition is made anew.
-        self._names, self._states = tuple(opened.store.names), list(opened.store.states)
-        self._published = dict(opened.store.published)
+        self._names, self._states = tuple(opened.names), list(opened.states)
         self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))
         self._turns = [trio.Lock() for _ in self._names]
-        self._writer = DiskWriter(opened.store, self._deliver)
-        self._writer.start()
+        if isinstance(opened, ReadOnlyFiles):
+            self._thread = Follower(opened, self._update)
+        else:
+            self._published = dict(opened.store.published)
+            self._thread = DiskWriter(opened.store, self._deliver)
+        self._thread.start()
         return self
 
     async def __aexit__(
@@ -129,17 +190,17 @@ class DiskLog(LogBase):
         fail with UsageError. Checkpoints.
         """
         # From here on `_check_open` refuses work, so no work is put after `stop`.
-        writer, self._writer = self._writer, None
-        if writer is None:
+        thread, self._thread = self._thread, None
+        if thread is None:
             await trio.lowlevel.checkpoint()
             return
         # Tasks that wait for room or for elements find the log closed.
         self._changed.unpark_all()
-        writer.stop()
+        thread.stop()
         # Bounded by the disk: at most MOST_AT_ONCE elements wait.
         # A shield, because a log that is not closed stays locked.
         with trio.CancelScope(shield=True):
-            await writer.ended.wait()
+            await thread.ended.wait()
             # In a turn: a read that is under way has the connection until it ends.
             await self._turns_to_read.take(self)
             try:
@@ -149,11 +210,17 @@ class DiskLog(LogBase):
 
     # --- in threads
 
-    def _open(self) -> _Opened:
+    def _open(self) -> _Opened | ReadOnlyFiles:
         # SQLite follows a link, so the files beside the log have to be the same ones for all names
         # of it. `Path.resolve` raises RuntimeError for a circle of links, and this leaves it to
         # SQLite.
         self._path = Path(os.path.realpath(self._path))
+        if self._read_only:
+            try:
+                return ReadOnlyFiles(self._path, accept_loss=self._accept_loss)
+            except FAULTS as error:
+                raise explain(error, self._path, read_only=True) from error
+        check_kind(self._path, may_begin=True)
         # Asked first: `take_lock` makes the file.
         had_lock = beside(self._path, "-lock").exists()
         lock = take_lock(self._path)
@@ -165,7 +232,7 @@ class DiskLog(LogBase):
                 store.load(self._names)
                 store.mark(is_open=True)
                 mark_made(lock)
-                return _Opened(store, DiskReader(self._path), lock)
+                return _Opened(store, DiskReader.of(self._path), lock)
             except BaseException:
                 connection.close()
                 raise
@@ -181,32 +248,34 @@ class DiskLog(LogBase):
         opened, self._opened = self._opened, None
         if opened is None:
             return
-        opened.reader.close()
-        # If the disk is full or gone, all that was appended is in PATH-wal,
-        # and the next opening finds it there.
-        with suppress(sqlite3.Error):
-            opened.store.close()
-        # Last: until here no other writer may open the files.
-        opened.lock.close()
+        opened.close()
 
     # --- for the base class
 
     def _check_open(self) -> None:
-        if self._writer is None:
+        if self._thread is None:
             raise UsageError(
                 f"{self!r} is not open: use it inside of `async with DiskLog(...) as log`"
+            )
+
+    def _check_writable(self) -> None:
+        self._check_open()
+        if self._read_only:
+            raise UsageError(
+                f"{self!r} is open for reading only: leave read_only=True out, and give retention, "
+                "to append to it"
             )
 
     def _is_published(self, transaction_id: str) -> bool:
         return transaction_id in self._published
 
     async def _submit(self, work: Work) -> Result:
-        self._check_open()
-        assert self._writer is not None  # noqa: S101 (for the type checker: it is open)
+        self._check_writable()
+        assert isinstance(self._thread, DiskWriter)  # noqa: S101 (for the type checker: it is open)
         ticket = Ticket(work)
         # Nothing has waited since `_admit`: from here on other appends see that this room is taken.
         self._count(work, 1)
-        self._writer.put(ticket)
+        self._thread.put(ticket)
         # A cancel does not take the work back:
         # the thread commits it, as the docstring of `Log.append` says.
         await ticket.done.wait()
@@ -229,9 +298,9 @@ class DiskLog(LogBase):
         if self._opened is None:  # closed while this read waited for its turn
             raise UsageError(f"{self!r} was closed while a stream read from it")
         try:
-            return self._opened.reader.read(index, self._names[index], position, stop, step)
+            return self._opened.read(index, self._names[index], position, stop, step)
         except FAULTS as error:
-            raise explain(error, self._path) from error
+            raise explain(error, self._path, read_only=self._read_only) from error
 
     def _deliver(
         self,

@@ -20,14 +20,20 @@ AND key < :stop ORDER BY key
 class DiskReader:
     """A connection that reads. One task at a time uses it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, connection: sqlite3.Connection, path: Path) -> None:
         self._path = path
-        self._connection = sqlite3.connect(
+        self._connection = connection
+
+    @classmethod
+    def of(cls, path: Path) -> "DiskReader":
+        """Return a reader with a connection of its own, for the process that writes the log."""
+        connection = sqlite3.connect(
             path, isolation_level=None, check_same_thread=False, cached_statements=8
         )
         # A mistake in this file fails, and does not change what the thread
         # that writes has committed.
-        self._connection.execute("PRAGMA query_only = 1")
+        connection.execute("PRAGMA query_only = 1")
+        return cls(connection, path)
 
     def read(self, number: int, name: str, position: int, stop: int, most: int) -> list[bytes]:
         """Return elements of partition `number` from `position` on: at least one, none from

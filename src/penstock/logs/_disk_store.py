@@ -20,8 +20,8 @@ from typing import Final
 
 from penstock.core import LOG, limited_log
 from penstock.logs._disk_errors import damaged
+from penstock.logs._disk_tables import keys_of, partition_rows, shortened
 from penstock.logs._group_format import Row, checksum_of, encode_row, is_whole
-from penstock.logs._positions import MOST_POSITIONS
 from penstock.logs._retention import GroupFacts, Retention, split
 from penstock.logs._work import (
     MOST_TRANSACTIONS,
@@ -145,33 +145,19 @@ class DiskStore:
             )
 
     def _load_partitions(self, *, was_open: bool) -> None:
-        # The last position is written when the log is closed, and with each change of the first
-        # one. After a crash there may be more.
-        for number, name, earliest, latest, *rest in self._connection.execute(
-            "SELECT * FROM partitions ORDER BY number"
-        ):
-            acknowledged, checksum = tuple(rest[:3]), rest[3]
-            if number != len(self.names) or checksum != checksum_of(
-                number, name, earliest, latest, acknowledged
-            ):
-                raise damaged(self._path, f"the record of partition {len(self.names)} was changed")
-            self.names.append(name)
-            state = self._scan(number, PartitionState(earliest, earliest, 0, acknowledged))
-            if state.latest < latest or (state.latest > latest and not was_open):
-                raise damaged(
-                    self._path,
-                    (
-                        f"partition {name!r} ends at {state.latest:,} in place of {latest:,}: its "
-                        "last elements are lost"
-                    ),
-                )
+        for number, row in enumerate(partition_rows(self._connection, self._path)):
+            self.names.append(row.name)
+            start = PartitionState(row.earliest, row.earliest, 0, row.acknowledged)
+            state = self._scan(number, start)
+            if state.latest < row.latest or (state.latest > row.latest and not was_open):
+                raise shortened(self._path, row, state.latest)
             self.states.append(state)
 
     def _scan(self, number: int, state: PartitionState) -> PartitionState:
         """Add up the groups of a partition.
         A group that is missing between two others is found here.
         """
-        low, high = _keys_of(number)
+        low, high = keys_of(number)
         # Without the elements, which SQLite keeps in pages of their own if a group is large.
         rows = self._connection.execute(
             "SELECT key, count, size, written FROM groups WHERE key >= ? AND key < ? ORDER BY key",
@@ -290,7 +276,7 @@ class DiskStore:
         return range(latest - len(work.elements), latest)
 
     def _insert(self, number: int, position: int, elements: list[bytes], now: float) -> None:
-        low, _ = _keys_of(number)
+        low, _ = keys_of(number)
         for part in split(elements, self._retention):
             self._connection.execute(INSERT_GROUP, encode_row(low + position, part, now))
             position += len(part)
@@ -299,7 +285,7 @@ class DiskStore:
         """Delete the groups that the retention does not keep, and return the state without them."""
         if self._retention.keeps_all(state):
             return state
-        low, high = _keys_of(number)
+        low, high = keys_of(number)
         first = state.earliest
         rows = self._connection.execute(
             "SELECT key, count, size, written FROM groups WHERE key >= ? AND key < ? ORDER BY key",
@@ -406,8 +392,3 @@ def _save_totals(
     connection.execute(
         "INSERT OR REPLACE INTO state VALUES (0, ?, ?, ?, ?)", (*totals, checksum_of(*totals))
     )
-
-
-def _keys_of(number: int) -> tuple[int, int]:
-    """Return the lowest key of a partition, and that of the next one."""
-    return number * MOST_POSITIONS, (number + 1) * MOST_POSITIONS

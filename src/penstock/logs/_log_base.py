@@ -56,7 +56,7 @@ class LogBase(Log):
     most_ahead: int
     """Elements that a stream of this log may hold ready."""
 
-    def __init__(self, partitions: Iterable[str], retention: Retention) -> None:
+    def __init__(self, partitions: Iterable[str], retention: Retention | None) -> None:
         if not isinstance(retention, Retention):
             raise UsageError(
                 "a log needs retention=Retention(...), the bounds of what it keeps, as in "
@@ -100,6 +100,10 @@ class LogBase(Log):
     def _check_open(self) -> None:
         """Raise if the log cannot be used now."""
 
+    def _check_writable(self) -> None:
+        """Raise if the log cannot be changed now."""
+        self._check_open()
+
     def _update(self, states: Sequence[PartitionState]) -> None:
         """Take over the states after some work, and wake the tasks that wait for a change."""
         # In place: the lists of a log that is opened again may be longer,
@@ -116,7 +120,7 @@ class LogBase(Log):
     async def append(
         self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION
     ) -> range:
-        self._check_open()
+        self._check_writable()
         work = Append(self._index(partition), *check_elements(elements))
         # A cancel counts here, before anything is kept. `_submit` lets other tasks run.
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -163,13 +167,13 @@ class LogBase(Log):
         return LogSource(self, self._index(partition), *check_range(start, stop))
 
     async def acknowledge(self, positions: Mapping[str, int]) -> None:
+        self._check_writable()
         if not self._retention.acknowledged:
             raise UsageError(
                 "this log keeps elements by count, bytes or age, and not until they are "
                 "acknowledged; open it with Retention(acknowledged=True)"
             )
         checked = check_map(positions, self._names, "acknowledge()")
-        self._check_open()
         await trio.lowlevel.checkpoint_if_cancelled()
         for name, position in checked.items():
             state = self._states[self._index(name)]
@@ -186,7 +190,7 @@ class LogBase(Log):
         max_elements: int = MOST_STAGED,
         max_bytes: int = MOST_BYTES_AT_ONCE,
     ) -> Transaction:
-        self._check_open()
+        self._check_writable()
         return StagedTransaction(
             transaction_id,
             self._index,
@@ -233,9 +237,9 @@ class LogBase(Log):
                 self._has_room(appends)
                 or (transaction_id is not None and self._is_published(transaction_id))
             ):
-                await self._changed.park()
-                # The log may have been closed meanwhile.
+                # Before the wait: a log that was closed meanwhile wakes nobody.
                 self._check_open()
+                await self._changed.park()
 
     def _has_room(self, appends: Sequence[Append]) -> bool:
         waiting, size = (sum(column) for column in zip(*self._waiting.values(), strict=True))
@@ -273,8 +277,9 @@ class LogBase(Log):
                 self._states[self._index(name)].latest > position
                 for name, position in after.items()
             ):
-                await self._changed.park()
+                # Before the wait: a log that was closed meanwhile wakes nobody.
                 self._check_open()
+                await self._changed.park()
         self._check_open()
         return {name: state.latest for name, state in zip(self._names, self._states, strict=True)}
 
@@ -308,6 +313,8 @@ class LogBase(Log):
     ) -> Sequence[bytes]:
         """Do as `ReadLog` says."""
         while stop is None or position < stop:
+            # Before the wait as well: a log that was closed during a read wakes nobody.
+            self._check_open()
             # Anew for each step: elements may have been dropped since the last one.
             state = self._states[index]
             if position < state.earliest:
@@ -316,7 +323,6 @@ class LogBase(Log):
                 end = min(position + most, state.latest if stop is None else stop, state.latest)
                 return await self._read(index, position, end, step, owner)
             await self._changed.park()
-            self._check_open()
         return ()
 
 
