@@ -52,7 +52,10 @@ PYTEST = (
 # some tests use real sockets and start programs. With `-- ARGS` there is one process.
 # If a test hangs, its process ends and a new one runs the rest, so that a hang does not hide
 # a failure.
-SHARED = ("-n", "auto", "--maxprocesses=4", "--max-worker-restart=4", "--dist=worksteal")
+_BY_STEALING = ("--max-worker-restart=4", "--dist=worksteal")
+SHARED = ("-n", "auto", "--maxprocesses=4", *_BY_STEALING)
+# Tests that wait for sockets, programs and timers half of their time.
+WAITING = ("-n", "4", *_BY_STEALING)
 
 # ------------------------------------------------------------------------------------ interpreters
 
@@ -116,12 +119,15 @@ NEWEST = list(OTHERS)[-1:]  # a plain nox runs the main Python and the newest
 def _prepare(session: nox.Session, *groups: str, distributions: Iterable[str] = EDITABLE) -> None:
     # Packages on the path of the caller's shell are not declared in pyproject.toml.
     session.env["PYTHONPATH"] = ""
+    # Where the shell forbids to write bytecode, each of the programs that the tests start compiles
+    # 500 modules: half a second for each start.
+    session.env["PYTHONDONTWRITEBYTECODE"] = ""
     session.install(*distributions, *nox.project.dependency_groups(PROJECT, *groups))
 
 
-def _pytest(session: nox.Session, *default: str) -> None:
+def _pytest(session: nox.Session, *default: str, options: tuple[str, ...] = SHARED) -> None:
     """Run the default, or what `-- ARGS` say. pytest fails if it collects nothing."""
-    session.run(*PYTEST, *(session.posargs or (*SHARED, *default)))
+    session.run(*PYTEST, *(session.posargs or (*options, *default)))
 
 
 def _editable(names: Iterable[str]) -> tuple[str, ...]:
@@ -276,7 +282,7 @@ for _version, _path in OTHERS.items():
 def hostile(session: nox.Session) -> None:
     """Attacks over real sockets: each gets its documented answer and disturbs no other client."""
     _prepare(session, "tests")
-    _pytest(session, "tests/hostile")
+    _pytest(session, "tests/hostile", options=WAITING)
 
 
 @nox.session(python=MAIN)
@@ -307,8 +313,8 @@ def plugins(session: nox.Session) -> None:
     for folder in folders:
         # For a few tests the start of the workers takes longer.
         is_long = folder.endswith(("-http", "-websocket")) and not session.posargs
-        session.run(*PYTEST, *(SHARED if is_long else ()), f"{folder}/tests", *session.posargs)
-    _pytest(session, "tests/distributions", "tests/conformance")
+        session.run(*PYTEST, *(WAITING if is_long else ()), f"{folder}/tests", *session.posargs)
+    _pytest(session, "tests/distributions", "tests/conformance", options=WAITING)
 
 
 @nox.session(python=MAIN)
@@ -324,7 +330,7 @@ def spark(session: nox.Session) -> None:
 def examples(session: nox.Session) -> None:
     """Each example, and each block of code on the pages, prints what the page shows."""
     _prepare(session, "tests")
-    _pytest(session, "tests/examples")
+    _pytest(session, "tests/examples", options=WAITING)
 
 
 @nox.session(python=MAIN)
