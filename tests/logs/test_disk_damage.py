@@ -138,7 +138,7 @@ async def test_a_file_of_another_program_or_version_is_refused(tmp_path: Path) -
     """Nothing is written to it."""
     for pragma, message in (
         ("application_id = 7", "a database of another program"),
-        ("user_version = 9", r"has format 9, .* reads format 1"),
+        ("user_version = 9", r"has format 9, .* reads the formats up to 2"),
     ):
         other = await closed_log(tmp_path, name=f"{pragma}.log")
         _change(other, f"PRAGMA {pragma}")
@@ -148,7 +148,7 @@ async def test_a_file_of_another_program_or_version_is_refused(tmp_path: Path) -
 
 async def test_rows_that_another_program_changed_are_refused(tmp_path: Path) -> None:
     """A value of another kind, a lost group, a changed name, a lost transaction:
-    each is named when the log is opened.
+    each is named when the log is opened, or when the group is read.
     """
     changes = {
         "UPDATE groups SET count = 'many'": "a record was changed",
@@ -166,12 +166,17 @@ async def test_rows_that_another_program_changed_are_refused(tmp_path: Path) -> 
         log = await closed_log(tmp_path, name=f"{number}.log")
         _change(log, change)
         with pytest.raises(LogDamaged, match=message):
-            await _open(log)
+            await _read(log)
 
 
 async def _open(path: Path) -> None:
     async with DiskLog(path, retention=Retention(max_count=1_000_000)):
         pass
+
+
+async def _read(path: Path) -> None:
+    async with DiskLog(path, retention=PLENTY) as log:
+        await collect(log.source(stop="latest"))
 
 
 def _change(path: Path, statement: str) -> None:

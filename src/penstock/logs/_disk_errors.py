@@ -37,8 +37,8 @@ def explain(error: Exception, path: Path, *, read_only: bool = False) -> LogErro
         return LogError(
             f"there is no room on the disk for the log {path}: nothing of this call was appended. "
             f"Make room for {_needed(path):,} bytes, and append again; the log stays usable. With "
-            "the same room it opens with lower bounds in its Retention, and uses the room of what "
-            "it drops. DiskLog(path, read_only=True) reads it without any room"
+            "the same room it opens with lower bounds in its Retention, and gives back the room of "
+            "what it drops. DiskLog(path, read_only=True) reads it without any room"
         )
     if primary in _LOCKED:
         return locked(path)

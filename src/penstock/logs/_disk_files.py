@@ -17,7 +17,7 @@ from typing import Final
 
 from penstock.api import LogDamaged, LogError
 from penstock.logs._disk_errors import explain
-from penstock.logs._disk_store import APPLICATION_ID, FORMAT, create_tables
+from penstock.logs._disk_store import APPLICATION_ID, FORMAT, create_tables, upgrade
 
 CHECKPOINT_PAGES: Final = 1_000
 """Pages in PATH-wal before SQLite moves them into the main file: 4 MiB, its default.
@@ -81,6 +81,7 @@ def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
         check_version(connection, path)
         check_opened(connection, path, had_wal=had_wal or accept_loss)
         _use_wal(connection, path)
+        upgrade(connection)
         # NORMAL, which is usual with WAL, syncs at checkpoints only: a crash of the machine could
         # lose commits that `append` returned for.
         connection.execute("PRAGMA synchronous = FULL")
@@ -187,10 +188,10 @@ def check_version(connection: sqlite3.Connection, path: Path) -> None:
             f"{path} is a database of another program, and no log of penstock: give the log "
             "another path"
         )
-    if version != FORMAT:
+    if not 1 <= version <= FORMAT:
         raise LogDamaged(
-            f"the log {path} has format {version}, and this penstock reads format {FORMAT}: use "
-            "the version of penstock that wrote it"
+            f"the log {path} has format {version}, and this penstock reads the formats up to "
+            f"{FORMAT}: use the version of penstock that wrote it"
         )
 
 

@@ -6,7 +6,7 @@ from typing import Final
 
 from penstock.api import LogDamaged
 from penstock.logs._disk_errors import damaged
-from penstock.logs._group_format import Row, decode_row, is_whole
+from penstock.logs._group_format import Row, decode_row, is_lost, is_whole
 from penstock.logs._positions import MOST_POSITIONS, not_retained
 
 # max(key) finds the group that `position` lies in, which may begin before it.
@@ -47,10 +47,12 @@ class DiskReader:
         try:
             for row in map(Row._make, rows):
                 first, whole = row.key - low, is_whole(row)
+                if whole and is_lost(row) and not taken:
+                    raise self._lost(name, position, first + row.length)
                 # The rows of a partition are dense: the first one holds `position`, each later one
                 # begins where the last one ended.
                 is_next = first == position if taken else first <= position < first + row.length
-                if not whole or not is_next:
+                if not whole or not is_next or is_lost(row):
                     if taken:
                         # The elements before the damage are whole, and the next read reports it.
                         break
@@ -91,6 +93,12 @@ class DiskReader:
             )
         return damaged(
             self._path, f"the elements of partition {name!r} from {position:,} on were changed"
+        )
+
+    def _lost(self, name: str, position: int, end: int) -> LogDamaged:
+        return LogDamaged(
+            f"the log {self._path} was salvaged, and partition {name!r} has lost the elements from "
+            f"{position:,} up to, and not with, {end:,}. Start at {end:,} to read the next ones"
         )
 
     def close(self) -> None:

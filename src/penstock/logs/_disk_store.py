@@ -20,8 +20,23 @@ from typing import Final
 
 from penstock.core import LOG, limited_log
 from penstock.logs._disk_errors import damaged
-from penstock.logs._disk_tables import keys_of, partition_rows, shortened
-from penstock.logs._group_format import Row, checksum_of, encode_row, is_whole
+from penstock.logs._disk_tables import (
+    PartitionRow,
+    Summary,
+    keys_of,
+    partition_rows,
+    shortened,
+    summaries,
+)
+from penstock.logs._group_format import (
+    Row,
+    checksum_of,
+    decode_row,
+    encode_row,
+    is_lost,
+    is_whole,
+)
+from penstock.logs._group_runs import MOST_JOINED, GroupAt, joinable, next_run
 from penstock.logs._retention import GroupFacts, Retention, split
 from penstock.logs._work import (
     MOST_TRANSACTIONS,
@@ -37,15 +52,16 @@ from penstock.logs._work import (
 APPLICATION_ID: Final = 0x50534C47
 """The mark of a log in the header of the file: the letters PSLG. `SCHEMA` sets it."""
 
-FORMAT: Final = 1
-"""The version of the tables below. `SCHEMA` sets it."""
+FORMAT: Final = 2
+"""The version of the tables below. `SCHEMA` and `UPGRADES` set it."""
 
 SCHEMA: Final = """
+PRAGMA auto_vacuum = INCREMENTAL;
 BEGIN;
 CREATE TABLE partitions (
     number INTEGER PRIMARY KEY, name TEXT NOT NULL, earliest INTEGER NOT NULL, latest INTEGER NOT NULL,
     first_acknowledged INTEGER NOT NULL, middle_acknowledged INTEGER NOT NULL, last_acknowledged INTEGER NOT NULL,
-    checksum INTEGER NOT NULL
+    checksum INTEGER NOT NULL, size INTEGER, joined INTEGER, summary INTEGER
 );
 CREATE TABLE groups (
     key INTEGER PRIMARY KEY, count INTEGER NOT NULL, size INTEGER NOT NULL, written REAL NOT NULL, checksum INTEGER NOT NULL,
@@ -57,11 +73,53 @@ CREATE TABLE state (
     checksum INTEGER NOT NULL
 );
 PRAGMA application_id = 0x50534C47;
-PRAGMA user_version = 1;
+PRAGMA user_version = 2;
 """
 
+UPGRADES: Final = {
+    1: """
+BEGIN;
+ALTER TABLE partitions ADD COLUMN size INTEGER;
+ALTER TABLE partitions ADD COLUMN joined INTEGER;
+ALTER TABLE partitions ADD COLUMN summary INTEGER;
+PRAGMA user_version = 2;
+COMMIT;
+""",
+}
+"""Makes the next format of each older one, in one transaction. A row without a summary gets one when
+the log is loaded.
+"""
+
+SUMMARY_GROUPS: Final = 1_000
+"""Groups of a partition after which its summary is written again. So many are read when a log is
+opened that was not closed.
+"""
+
+URGENT: Final = 16
+"""Times MOST_JOINED: with so many groups to join, the writer does not wait for a pause."""
+
+READS_MILLISECONDS: Final = 5_000
+"""The longest wait for reads of other processes. Each read takes milliseconds."""
+
+FREE_PART: Final = 4
+"""One of this number of pages may be unused. A log that drops as much as it gets has an eighth."""
+
+FREE_PAGES: Final = 1_024
+"""Unused pages that are given back to the disk at once, and that are not worth it: 4 MiB."""
+
 INSERT_GROUP: Final = "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)"
-INSERT_PARTITION: Final = "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?, ?, ?, ?, ?, ?)"
+INSERT_PARTITION: Final = (
+    "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
+)
+FACTS: Final = (
+    "SELECT key, count, size, written FROM groups WHERE key >= ? AND key < ? ORDER BY key"
+)
+WHOLE_ROWS: Final = (
+    "SELECT key, count, size, written, checksum, elements FROM groups WHERE key BETWEEN ? AND ? "
+    "ORDER BY key"
+)
+SIZES: Final = "SELECT ifnull(sum(size), 0) FROM groups WHERE key >= ? AND key < ?"
+FIRST_KEY: Final = "SELECT min(key) FROM groups WHERE key >= ? AND key < ?"
 LAST_ROW: Final = (
     "SELECT key, count, size, written, checksum, elements FROM groups WHERE key >= ? AND key < ? "
     "ORDER BY key DESC LIMIT 1"
@@ -73,6 +131,13 @@ def create_tables(connection: sqlite3.Connection) -> None:
     connection.executescript(SCHEMA)
     _save_totals(connection, is_open=False, partitions=0, transactions=0)
     connection.execute("COMMIT")
+
+
+def upgrade(connection: sqlite3.Connection) -> None:
+    """Make the format of today of an older one."""
+    (version,) = connection.execute("PRAGMA user_version").fetchone()
+    for older in range(version, FORMAT):
+        connection.executescript(UPGRADES[older])
 
 
 class DiskStore:
@@ -95,6 +160,13 @@ class DiskStore:
         # The ids in the order of their publishing; bounded by MOST_TRANSACTIONS.
         self.published: dict[str, None] = {}
         self._next_transaction = 0
+        # By partition: where the joined groups end, how many groups come after it, and how many
+        # have come since the summary was written.
+        self._joined: list[int] = []
+        self._loose: list[int] = []
+        self._unsaved: list[int] = []
+        # Whether pages may be given back to the disk.
+        self._has_dropped = False
         # Made here, because outside of trio's threads `limited_log` makes a new one with each call.
         self._lines = limited_log(LOG)
 
@@ -115,8 +187,7 @@ class DiskStore:
         # so new names get the next numbers.
         for name in names:
             if name not in self.names:
-                self.names.append(name)
-                self.states.append(PartitionState())
+                self._add(name, PartitionState(), 0)
         now = self._now()
         # At each opening: the retention may be lower than last time,
         # and elements age while the log is closed.
@@ -144,43 +215,62 @@ class DiskStore:
                 self._path, f"it has {found}, and recorded {partitions:,} and {transactions:,}"
             )
 
+    def _add(self, name: str, state: PartitionState, joined: int) -> None:
+        self.names.append(name)
+        self.states.append(state)
+        self._joined.append(joined)
+        # The first turn of joining counts them.
+        self._loose.append(MOST_JOINED + 1 if state.latest > joined else 0)
+        self._unsaved.append(0)
+
     def _load_partitions(self, *, was_open: bool) -> None:
+        known = summaries(self._connection)
         for number, row in enumerate(partition_rows(self._connection, self._path)):
-            self.names.append(row.name)
-            start = PartitionState(row.earliest, row.earliest, 0, row.acknowledged)
-            state = self._scan(number, start)
+            summary = known.get(number)
+            if summary is None or not self._fits(number, row):
+                # A log of format 1, or a wrong summary: the groups tell the truth.
+                summary = Summary(0, row.earliest)
+                state = PartitionState(row.earliest, row.earliest, 0, row.acknowledged)
+            else:
+                state = PartitionState(row.earliest, row.latest, summary.size, row.acknowledged)
+            state = self._scan(number, row.name, state)
             if state.latest < row.latest or (state.latest > row.latest and not was_open):
                 raise shortened(self._path, row, state.latest)
-            self.states.append(state)
+            self._add(row.name, state, summary.joined)
 
-    def _scan(self, number: int, state: PartitionState) -> PartitionState:
-        """Add up the groups of a partition.
-        A group that is missing between two others is found here.
+    def _fits(self, number: int, row: PartitionRow) -> bool:
+        """Return whether the first group begins, and another one ends, where the row says."""
+        if row.earliest == row.latest:
+            return True
+        low, high = keys_of(number)
+        (first,) = self._connection.execute(FIRST_KEY, (low, high)).fetchone()
+        last = self._connection.execute(LAST_ROW, (low, low + row.latest)).fetchone()
+        return bool(first == low + row.earliest and last and last[0] + last[1] == low + row.latest)
+
+    def _scan(self, number: int, name: str, state: PartitionState) -> PartitionState:
+        """Add up the groups of a partition from the end of `state` on.
+        A group that is missing between two of them is found here.
         """
         low, high = keys_of(number)
         # Without the elements, which SQLite keeps in pages of their own if a group is large.
-        rows = self._connection.execute(
-            "SELECT key, count, size, written FROM groups WHERE key >= ? AND key < ? ORDER BY key",
-            (low, high),
-        )
-        for key, count, size, written in rows:
-            if key - low != state.latest or not count > 0:
+        rows = self._connection.execute(FACTS, (low + state.latest, high))
+        for group in map(GroupAt._make, rows):
+            if group.key - low != state.latest or not group.length > 0:
                 raise damaged(
-                    self._path,
-                    f"partition {self.names[number]!r} lacks the elements from {state.latest:,} on",
+                    self._path, f"partition {name!r} lacks the elements from {state.latest:,} on"
                 )
-            state, self._time = state.appended(count, size), max(self._time, written)
+            state = state.appended(group.length, group.size)
         last = self._connection.execute(LAST_ROW, (low, high)).fetchone()
+        if last is None:
+            return state
         # Only the last group is checked: no other group can be torn by a crash. Readers check each
         # group that they hand over.
-        if last is not None and not is_whole(Row(*last)):
+        if not is_whole(Row(*last)):
             raise damaged(
                 self._path,
-                (
-                    f"the elements of partition {self.names[number]!r} from {last[0] - low:,} on "
-                    "were changed"
-                ),
+                f"the elements of partition {name!r} from {last[0] - low:,} on were changed",
             )
+        self._time = max(self._time, last[3])
         return state
 
     def _load_transactions(self) -> None:
@@ -224,7 +314,10 @@ class DiskStore:
                     self.states[index] = self._drop(index, self.states[index], now)
                     # An append alone changes no row of the partitions:
                     # it would be a page more for each commit.
-                    if self.states[index].kept != before[index].kept:
+                    if (
+                        self.states[index].kept != before[index].kept
+                        or self._unsaved[index] >= SUMMARY_GROUPS
+                    ):
                         self._save(index, self.states[index])
                 # In the same transaction as the ids:
                 # `_check_totals` compares the two when the log is opened.
@@ -278,6 +371,9 @@ class DiskStore:
     def _insert(self, number: int, position: int, elements: list[bytes], now: float) -> None:
         low, _ = keys_of(number)
         for part in split(elements, self._retention):
+            # Also if the commit fails: then they are too many, and nothing comes of it.
+            self._loose[number] += 1
+            self._unsaved[number] += 1
             self._connection.execute(INSERT_GROUP, encode_row(low + position, part, now))
             position += len(part)
 
@@ -286,30 +382,34 @@ class DiskStore:
         if self._retention.keeps_all(state):
             return state
         low, high = keys_of(number)
-        first = state.earliest
-        rows = self._connection.execute(
-            "SELECT key, count, size, written FROM groups WHERE key >= ? AND key < ? ORDER BY key",
-            (low, high),
-        )
-        for key, count, size, written in rows:
-            group = GroupFacts(key - low + count, size, written)
-            if not self._retention.drops(group, state, now):
+        first, has_gap = state.earliest, False
+        rows = self._connection.execute(FACTS, (low, high))
+        for group in map(GroupAt._make, rows):
+            end = group.key - low + group.length
+            if not self._retention.drops(GroupFacts(end, group.size, group.written), state, now):
                 break
-            state = state.dropped(group.end, size)
+            has_gap |= group.key - low != state.earliest
+            state = state.dropped(end, group.size)
         rows.close()
         if state.earliest != first:
+            self._has_dropped = True
             self._connection.execute(
                 "DELETE FROM groups WHERE key >= ? AND key < ?", (low, low + state.earliest)
             )
+        if has_gap:
+            # Groups were lost, and their elements are still in the sum.
+            (size,) = self._connection.execute(SIZES, (low, high)).fetchone()
+            state = state._replace(size=size)
         return state
 
     def _save(self, number: int, state: PartitionState) -> None:
         name = self.names[number]
         checksum = checksum_of(number, name, state.earliest, state.latest, state.acknowledged)
-        self._connection.execute(
-            INSERT_PARTITION,
-            (number, name, state.earliest, state.latest, *state.acknowledged, checksum),
-        )
+        summary = Summary(state.size, max(self._joined[number], state.earliest))
+        facts = (number, state.earliest, state.latest, *summary)
+        row = (number, name, state.earliest, state.latest, *state.acknowledged, checksum)
+        self._connection.execute(INSERT_PARTITION, (*row, *summary, checksum_of(*facts)))
+        self._unsaved[number] = 0
 
     def _save_totals(self, *, is_open: bool) -> None:
         _save_totals(
@@ -334,6 +434,97 @@ class DiskStore:
             )
         return max(now, self._time)
 
+    # --- care, between commits
+
+    def needs_care(self) -> bool:
+        """Return whether `care` may have something to do."""
+        return self._has_dropped or self._next_loose(1) is not None
+
+    def is_urgent(self) -> bool:
+        """Return whether so many small groups have come that they are joined without a pause."""
+        return self._next_loose(URGENT) is not None
+
+    def care(self) -> None:
+        """Do a bounded piece of work that keeps the file small and quick to read: join small
+        groups, or give unused pages back to the disk.
+        """
+        try:
+            number = self._next_loose(1)
+            if number is not None:
+                self._join(number)
+            elif self._has_dropped:
+                self._give_back()
+        except Exception as error:
+            # boundary: the end of a thread. The transaction was rolled back, appends go on, and the
+            # next one tells what is wrong with the disk.
+            self._lines.write(
+                logging.WARNING,
+                "log care",
+                "the small groups of the log %s were not joined, and no elements were lost: %r",
+                self._path,
+                error,
+            )
+
+    def _next_loose(self, times: int) -> int | None:
+        """Return a partition that has more than `times` MOST_JOINED groups to join."""
+        most = max(self._loose)
+        if most <= times * MOST_JOINED or not joinable(self._retention):
+            return None
+        return self._loose.index(most)
+
+    def _join(self, number: int) -> None:
+        """Make one group of the next small ones of a partition."""
+        low, high = keys_of(number)
+        begin = low + max(self._joined[number], self.states[number].earliest)
+        rows = self._connection.execute(f"{FACTS} LIMIT {MOST_JOINED + 1}", (begin, high))
+        # The last group of a partition is left alone.
+        groups = [GroupAt(*row) for row in rows][:-1]
+        # Before the work: if it fails, it is tried again when as many groups have come.
+        self._loose[number] = 0
+        first, end = next_run(groups, self._retention)
+        if not end:
+            self._loose[number] = len(groups)
+            return
+        before = self._joined[number]
+        # Before the transaction, which stores it.
+        self._joined[number] = groups[end - 1].key + groups[end - 1].length - low
+        try:
+            if first < end:
+                self._replace(number, groups[first:end])
+        except BaseException:
+            self._joined[number] = before
+            raise
+        self._loose[number] = MOST_JOINED + 1
+
+    def _replace(self, number: int, groups: Sequence[GroupAt]) -> None:
+        keys = groups[0].key, groups[-1].key
+        rows = [Row(*row) for row in self._connection.execute(WHOLE_ROWS, keys)]
+        # Damage is left for those who read it, and its neighbours stay as they are.
+        if not all(map(is_whole, rows)) or any(map(is_lost, rows)):
+            return
+        elements = [each for row in rows for each in decode_row(row, 0, row.length, row.size)]
+        with self._transaction():
+            self._connection.execute("DELETE FROM groups WHERE key BETWEEN ? AND ?", keys)
+            row = encode_row(keys[0], elements, groups[-1].written)
+            self._connection.execute(INSERT_GROUP, row)
+            # With the new summary, so that it is written often enough.
+            self._save(number, self.states[number])
+
+    def _give_back(self) -> None:
+        """Give pages back to the disk if too many are unused."""
+        # Before the work, as in `_join`.
+        self._has_dropped = False
+        (free,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        (pages,) = self._connection.execute("PRAGMA page_count").fetchone()
+        if free <= max(FREE_PAGES, pages // FREE_PART):
+            return
+        self._connection.execute(f"PRAGMA incremental_vacuum({FREE_PAGES})").fetchall()
+        # The main file gets shorter by it. A read that goes on puts it off.
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+        (left,) = self._connection.execute("PRAGMA freelist_count").fetchone()
+        # The same number: a file that began with format 1 keeps its pages, and uses them again.
+        self._has_dropped = left < free
+
     # --- the connection
 
     def _transaction(self) -> "_Transaction":
@@ -347,8 +538,11 @@ class DiskStore:
             for number, state in enumerate(self.states):
                 self._save(number, state)
             self._save_totals(is_open=is_open)
-        # TRUNCATE empties PATH-wal: a copy of a closed log needs the main file only.
+        # TRUNCATE empties PATH-wal: a copy of a closed log needs the main file only. It waits for
+        # the reads of other processes.
+        self._connection.execute(f"PRAGMA busy_timeout = {READS_MILLISECONDS}")
         self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._connection.execute("PRAGMA busy_timeout = 0")
 
     def close(self) -> None:
         """Write all into the main file and close it."""

@@ -24,6 +24,20 @@ _LAST_GROUP: Final = (
 )
 
 
+_SUMMARIES: Final = "SELECT number, earliest, latest, size, joined, summary FROM partitions"
+
+
+class Summary(NamedTuple):
+    """What the groups of a partition add up to, so that they need not be read again.
+
+    `size` is the sum of the elements from `earliest` up to, and not with, `latest` of the row.
+    The groups before `joined` are joined.
+    """
+
+    size: int
+    joined: int
+
+
 class PartitionRow(NamedTuple):
     """A row of the table `partitions`.
 
@@ -46,6 +60,17 @@ def partition_rows(connection: sqlite3.Connection, path: Path) -> list[Partition
             raise damaged(path, f"the record of partition {len(found)} was changed")
         found.append(row)
     return found
+
+
+def summaries(connection: sqlite3.Connection) -> dict[int, Summary]:
+    """Return the summaries whose checksum fits, by the number of the partition. A log of format 1
+    had none.
+    """
+    return {
+        number: Summary(size, joined)
+        for number, earliest, latest, size, joined, summary in connection.execute(_SUMMARIES)
+        if summary == checksum_of(number, earliest, latest, size, joined)
+    }
 
 
 def states_for_reading(

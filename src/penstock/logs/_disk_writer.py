@@ -6,21 +6,32 @@ Rules of this file:
   syncs bounds the rate of commits, and not that of elements.
 * The queue is bounded by the log, which admits elements only while few enough wait
   (`MOST_AT_ONCE`).
+* In pauses the thread cares for the file, in small pieces. If no pause comes, it does one piece
+  after many commits, so that the groups are joined after all.
 * The thread calls trio only with `run_sync_soon`.
   If the run has ended, no task waits, and the thread ends.
 """
 
 import sqlite3
 import threading
+import time
 from collections.abc import Callable, Sequence
 from queue import Empty, SimpleQueue
-from typing import TypeAlias
+from typing import Final, TypeAlias
 
 import attrs
 import trio
 
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._work import PartitionState, Result, Work
+
+PAUSE_SECONDS: Final = 0.05
+"""Seconds without work after which the thread cares for the file. An append that comes during that
+waits for some milliseconds.
+"""
+
+SHARE: Final = 3
+"""The care takes at most one of SHARE + 1 seconds, so that it leaves the disk to other programs."""
 
 
 @attrs.define(eq=False)
@@ -73,6 +84,8 @@ class DiskWriter:
         try:
             while tickets := self._next_tickets():
                 self._commit(tickets)
+                if self._store.is_urgent():
+                    self._care()
             self._token.run_sync_soon(self.ended.set)
         except trio.RunFinishedError:
             pass  # the tasks that waited are gone
@@ -83,7 +96,7 @@ class DiskWriter:
         """
         tickets: list[Ticket] = []
         try:
-            ticket = self._queue.get()
+            ticket = self._first_ticket()
             while ticket is not None:
                 tickets.append(ticket)
                 ticket = self._queue.get_nowait()
@@ -92,6 +105,22 @@ class DiskWriter:
         except Empty:
             pass
         return tickets
+
+    def _first_ticket(self) -> Ticket | None:
+        """Return the next piece of work. Use pauses to care for the file."""
+        pause = PAUSE_SECONDS
+        while self._store.needs_care():
+            try:
+                return self._queue.get(timeout=pause)
+            except Empty:
+                pause = max(PAUSE_SECONDS, SHARE * self._care())
+        return self._queue.get()
+
+    def _care(self) -> float:
+        """Do a piece of work of `DiskStore.care`, and return the seconds that it took."""
+        begun = time.monotonic()
+        self._store.care()
+        return time.monotonic() - begun
 
     def _commit(self, tickets: list[Ticket]) -> None:
         results: Sequence[Result] = ()

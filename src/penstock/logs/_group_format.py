@@ -4,6 +4,7 @@ Rules of this file:
 
 * Each length is four bytes, least significant byte first.
   The elements follow without anything between them.
+* A group without any bytes stands for elements that were lost before the log was salvaged.
 * The checksum is the CRC-32 of the other columns of the row and of the bytes.
   CRC-32 finds each change of one bit.
 """
@@ -39,6 +40,16 @@ def encode_row(key: int, elements: Sequence[bytes], written: float) -> Row:
     return Row(
         key, len(lengths), size, written, _checksum(key, len(lengths), size, written, data), data
     )
+
+
+def lost_row(key: int, length: int, written: float) -> Row:
+    """Return the row that stands for elements that were lost. It keeps their positions."""
+    return Row(key, length, 0, written, _checksum(key, length, 0, written, b""), b"")
+
+
+def is_lost(row: Row) -> bool:
+    """Return whether a whole group stands for elements that were lost."""
+    return not row.elements
 
 
 def is_whole(row: Row) -> bool:

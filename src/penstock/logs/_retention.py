@@ -8,6 +8,7 @@ Rules of this file:
 * No bound drops the newest group. One group alone is within `max_count` and `max_bytes`.
   For `max_age` it is an exception: the mark of a spool is one element, which would be lost
   after a pause that is longer than the age.
+* A log on disk joins small groups to larger ones, within these bounds (`_group_runs.py`).
 * With `acknowledged=True` no bound drops an element.
   `append` waits until `acknowledge` has made room.
 """
@@ -54,7 +55,8 @@ class Retention:
     * `max_count`: elements. `max_bytes`: the sum of their lengths. One of the two is required,
       because a log without either grows without a bound.
     * `max_age`: seconds since an element was appended. A log looks at ages when elements are
-      appended and when it is opened. The newest elements stay, whatever their age: those of the
+      appended and when it is opened. It drops whole groups, so an element may stay for an eighth of
+      the age longer. The newest elements stay, whatever their age: those of the
       last group, at most an eighth of the other bounds.
     * `acknowledged`: elements are kept until they have been acknowledged, and the last two
       acknowledged ranges are kept as well. A log that is full of elements that it must keep makes
