@@ -41,6 +41,10 @@ ENTRIES: dict[str, tuple[str, Callable[[], Awaitable[Any]]]] = {
     "connect": ("connect()", lambda: enter(penstock.connect("memory://none"))),
     "request by URL": ("request()", lambda: penstock.request("memory://none/publisher")),
     "publish": ("Topic.publish()", lambda: penstock.Topic[int]().publish(1)),
+    "publish_many": (
+        "Topic.publish_many()",
+        lambda: penstock.Topic[int]().publish_many([1]),
+    ),
     "wait_subscribers": (
         "Topic.wait_subscribers()",
         lambda: penstock.Topic[int]().wait_subscribers(),

@@ -6,7 +6,10 @@ import gc
 import sys
 import weakref
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from math import inf
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -25,7 +28,15 @@ from penstock.api import (
     SlowSubscriber,
     UsageError,
 )
-from penstock.streams import SlowPolicy, Source, Topic, TopicStatistics, collect, subscribe
+from penstock.streams import (
+    SlowPolicy,
+    Source,
+    Topic,
+    TopicStatistics,
+    _topic,
+    collect,
+    subscribe,
+)
 from penstock.testing import ManualSubscriber, run_virtual
 from tests.core._foreign import Recorder, boom
 from tests.core._helpers import Reports, Token, our_tasks, quiet, raised_by
@@ -129,11 +140,135 @@ def test_the_buffer_by_default(slow: SlowPolicy, buffer: int) -> None:
     assert fits == buffer
 
 
+# --- a subscriber that lends its batch, as a stream over a network does
+
+
+class Batch:
+    """A batch as a subscriber makes it."""
+
+    def __init__(self) -> None:
+        self.elements: list[bytes] = []
+        self.longest = 3
+
+
+class LendingRecorder(Recorder):
+    """Records signals and what is appended to its batch. It requests `renews` elements when all
+    that it has requested have come.
+    """
+
+    converted = 0
+    """Elements that were converted for any of them."""
+
+    def __init__(self, renews: int = 0) -> None:
+        super().__init__()
+        self.run: Batch | None = None
+        self.calls = 0
+        self._renews = renews
+        self._left = 0
+
+    @classmethod
+    def convert(cls, element: int) -> bytes:
+        cls.converted += 1
+        return b"%d" % element
+
+    @property
+    def lender(self) -> "LendingRecorder":
+        return self
+
+    @property
+    def signals(self) -> list[tuple[Any, ...]]:
+        """What was signalled, the elements in the open batch included."""
+        return self.log + [("on_next", int(data)) for data in self._appended()]
+
+    def ask(self, n: int) -> None:
+        self._left += n
+        self.subscription.request(n)
+
+    def write(self) -> None:
+        """Close the batch, as a writer does."""
+        appended, run, self.run = self._appended(), self.run, None
+        if run is not None:
+            run.longest = -1
+        for data in appended:
+            self._take(int(data))
+
+    def on_next(self, element: int, /) -> None:
+        self.calls += 1
+        self.write()
+        self._take(element)
+        self.run = Batch()
+        self._renew()
+
+    def on_converted(self, elements: Sequence[bytes], /) -> None:
+        self.calls += 1
+        self.write()
+        for data in elements:
+            self._take(int(data))
+        self.run = Batch()
+        self._renew()
+
+    def on_reservation_used(self) -> None:
+        """Keep the batch open: a stream does the same if the writer has not come."""
+        for data in self._appended():
+            self._take(int(data))
+        assert self.run is not None
+        self.run.elements.clear()
+        assert self._left == 0
+        self._renew()
+
+    def on_error(self, error: Any, /) -> None:
+        self.write()
+        super().on_error(error)
+
+    def on_complete(self) -> None:
+        self.write()
+        super().on_complete()
+
+    def _appended(self) -> list[bytes]:
+        return [] if self.run is None else self.run.elements
+
+    def _take(self, element: int) -> None:
+        self._left -= 1
+        self._record("on_next", element)
+
+    def _renew(self) -> None:
+        if self._left == 0 and self._renews:
+            self.ask(self._renews)
+
+
+@contextmanager
+def passes(nursery: trio.Nursery) -> Iterator[list[None]]:
+    """The list is empty as long as no other task has run in the block."""
+    counted: list[None] = []
+
+    async def count() -> None:
+        counted.append(None)
+
+    nursery.start_soon(count)
+    yield counted
+
+
+IN_PROCESS: Any = SimpleNamespace(max_hold_up=inf)
+"""All that a topic reads of a scope."""
+
+
+def lending(topic: Topic[int], demand: int = 0, *, renews: int = 0) -> LendingRecorder:
+    """Attach a recorder without a guard, which would keep the batch from the topic."""
+    recorder = LendingRecorder(renews)
+    topic.attach(recorder, IN_PROCESS)
+    if demand:
+        recorder.ask(demand)
+    return recorder
+
+
 # --- the model: every policy, random bounds, demand, joins, leaves, ends
 
 
 class ModelSubscriber:
     """A simple model of what one subscriber should receive."""
+
+    renews = 0
+    """What it requests when it has got all."""
 
     def __init__(
         self,
@@ -170,6 +305,7 @@ class ModelSubscriber:
         self.demand -= self.demand < UNBOUNDED
         if self.requests_all:
             self.demand = min(self.demand + 1, UNBOUNDED)
+        self.demand = self.demand or self.renews
         if self.got == self.cancels_after:
             self.leave()
 
@@ -286,11 +422,34 @@ class TopicMachine(RuleBasedStateMachine):
             member.ending = True
             member.drain()
 
+    @precondition(lambda self: self.made and len(self.recorders) < 6 and not self.model.ended)
+    @rule(asks=st.integers(0, 3), renews=st.integers(0, 3))
+    def join_lending(self, asks: int, renews: int) -> None:
+        member = ModelSubscriber(
+            self.model, len(self.recorders), list(self.model.retained), False, 0
+        )
+        member.renews = renews
+        self.model.members.append(member)
+        self.recorders.append(lending(self.topic, asks, renews=renews))
+        member.demand = asks
+        member.drain()
+
+    @precondition(lambda self: self.made and self.recorders)
+    @rule(data=st.data())
+    def write(self, data: st.DataObject) -> None:
+        recorder = data.draw(st.sampled_from(self.recorders))
+        if isinstance(recorder, LendingRecorder):
+            recorder.write()
+
     @precondition(lambda self: self.made and self.recorders)
     @rule(data=st.data(), n=st.sampled_from([1, 1, 2, 5, UNBOUNDED]))
     def request(self, data: st.DataObject, n: int) -> None:
         number = data.draw(st.integers(0, len(self.recorders) - 1))
-        self.recorders[number].subscription.request(n)
+        recorder = self.recorders[number]
+        if isinstance(recorder, LendingRecorder):
+            recorder.ask(n)
+        else:
+            recorder.subscription.request(n)
         member = self.model.members[number]
         member.demand = min(member.demand + n, UNBOUNDED)
         member.drain()
@@ -306,6 +465,8 @@ class TopicMachine(RuleBasedStateMachine):
     @rule(data=st.data())
     def request_nonsense(self, data: st.DataObject) -> None:
         number = data.draw(st.integers(0, len(self.recorders) - 1))
+        if isinstance(self.recorders[number], LendingRecorder):
+            return  # it has no guard that would refuse that
         self.recorders[number].subscription.request(0)
         if self.model.members[number].live:
             self.model.members[number].end(("on_error", "illegal"))
@@ -322,6 +483,20 @@ class TopicMachine(RuleBasedStateMachine):
         if not blocked:
             self.model.publish(self.count)
         self.count += 1
+
+    @precondition(lambda self: self.made and not self.model.ended)
+    @rule(count=st.integers(0, 9))
+    def publish_many(self, count: int) -> None:
+        elements = list(range(self.count, self.count + count))
+        self.count += count
+
+        async def attempt() -> None:
+            with trio.move_on_after(1):
+                await self.topic.publish_many(iter(elements))
+
+        run_virtual(attempt)
+        while elements and not self.model.blocked():
+            self.model.publish(elements.pop(0))
 
     @precondition(lambda self: self.made)
     @rule()
@@ -348,9 +523,10 @@ class TopicMachine(RuleBasedStateMachine):
             return
         names = {SlowSubscriber: "slow", OSError: "failed", IllegalDemand: "illegal"}
         for recorder, member in zip(self.recorders, self.model.members, strict=True):
+            log = recorder.signals if isinstance(recorder, LendingRecorder) else recorder.log
             assert member.log == [
                 (signal, *(names.get(type(value), value) for value in values))
-                for signal, *values in recorder.log
+                for signal, *values in log
             ]
             assert recorder.deepest == 1, "a signal came inside another one"
         assert self.reported == []
@@ -404,14 +580,195 @@ async def test_publishing_without_subscribers_does_not_wait() -> None:
 
 
 @pytest.mark.parametrize("slow", SlowPolicy)
-async def test_publishing_checkpoints(slow: SlowPolicy) -> None:
-    """With subscribers and without."""
+@pytest.mark.parametrize("how", ["publish", "publish_many"])
+async def test_publishing_lets_other_tasks_run_after_a_turn(
+    slow: SlowPolicy, how: str, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """With subscribers and without. Before the end of the turn it only looks for a cancel."""
+    now = 1.0
+    monkeypatch.setattr(_topic, "monotonic", lambda: now)
     topic: Topic[int] = Topic(slow=slow)
-    with assert_checkpoints():
-        await topic.publish(1)
-    joined(topic, 5)
-    with assert_checkpoints():
-        await topic.publish(2)
+
+    async def publish() -> None:
+        await (topic.publish(1) if how == "publish" else topic.publish_many([1, 2]))
+
+    for demand in [0, 50]:
+        joined(topic, demand) if demand else None
+        with assert_checkpoints():
+            await publish()
+        with passes(nursery) as passed:
+            await publish()
+        assert not passed
+        now += 0.006
+        with trio.CancelScope() as scope:
+            scope.cancel()
+            await publish()
+        assert scope.cancelled_caught
+
+
+@pytest.mark.parametrize("slow", [each for each in LOSSY if each is not SlowPolicy.LATEST])
+async def test_a_publisher_lets_a_subscriber_run_before_it_loses_elements(
+    slow: SlowPolicy, nursery: trio.Nursery
+) -> None:
+    """Its reader has a buffer of three elements, and a publisher in a loop makes a hundred."""
+    topic: Topic[int] = Topic(slow=slow)
+    got: list[int] = []
+
+    async def read() -> None:
+        async with subscribe(topic, demand=3) as stream:
+            async for element in stream:
+                got.append(element)  # noqa: PERF401  # it is looked at while this goes on
+
+    nursery.start_soon(read)
+    await topic.wait_subscribers()
+    for element in range(100):
+        await topic.publish(element)
+    await topic.publish_many(range(100, 200))
+    await quiet()
+    assert got == list(range(200))
+
+
+@pytest.mark.parametrize("slow", LOSSY)
+@pytest.mark.parametrize("how", ["publish", "publish_many"])
+async def test_a_subscriber_that_has_stalled_costs_no_scheduler_pass(
+    slow: SlowPolicy, how: str, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Once its buffer is full, or it has failed."""
+    monkeypatch.setattr(_topic, "monotonic", lambda: 1.0)
+    topic: Topic[int] = Topic(slow=slow, **({} if slow is SlowPolicy.LATEST else {"buffer": 2}))
+    joined(topic), joined(topic, UNBOUNDED)
+    await topic.publish_many(range(10))
+    with passes(nursery) as passed:
+        if how == "publish_many":
+            await topic.publish_many(range(100))
+        else:
+            for element in range(100):
+                await topic.publish(element)
+    assert not passed
+
+
+# --- a list of elements
+
+
+async def test_a_list_reaches_a_subscriber_of_lists_in_one_call(nursery: trio.Nursery) -> None:
+    """And one of single elements in order; each counts as published."""
+    topic: Topic[int] = Topic(retain=2)
+    single = joined(topic, UNBOUNDED)
+    lists: list[list[int]] = []
+
+    class OfLists(Recorder):
+        def on_next_many(self, elements: Sequence[int], /) -> None:
+            lists.append(list(elements))
+
+    recorder = OfLists()
+    topic.attach(recorder, IN_PROCESS)
+    recorder.subscription.request(7)
+    nursery.start_soon(topic.publish_many, range(10))
+    await quiet()
+    assert (lists, single.elements) == ([[*range(7)]], [*range(7)])
+    recorder.subscription.request(5)
+    await quiet()
+    assert (lists, single.elements) == ([[*range(7)], [7, 8, 9]], [*range(10)])
+    assert topic.statistics().published == 10
+    assert joined(topic, 5).elements == [8, 9]
+
+
+async def test_a_list_with_none_is_refused_before_anything_is_published() -> None:
+    """None is never an element (rule 2.13)."""
+    topic: Topic[Any] = Topic()
+    recorder = joined(topic, UNBOUNDED)
+    error = await raised_by(lambda: topic.publish_many([1, 2, None]))
+    assert str(error) == (
+        "publish_many(): the element at position 2 is None, and None is never an element "
+        "(rule 2.13)"
+    )
+    assert recorder.elements == []
+
+
+async def test_a_cancelled_list_has_reached_all_subscribers_in_the_same_part(
+    nursery: trio.Nursery, autojump_clock
+) -> None:
+    """`statistics` tells how many."""
+    topic: Topic[int] = Topic()
+    quick, slow = joined(topic, UNBOUNDED), joined(topic, 3)
+    with trio.move_on_after(1) as scope:
+        await topic.publish_many(range(10))
+    assert scope.cancelled_caught
+    assert quick.elements == slow.elements == [0, 1, 2]
+    assert topic.statistics().published == 3
+
+
+async def test_a_topic_that_ends_while_a_list_waits_is_a_usage_error(
+    nursery: trio.Nursery,
+) -> None:
+    """The rest of the list reaches nobody."""
+    topic: Topic[int] = Topic()
+    recorder = joined(topic, 1)
+
+    async def publish() -> None:
+        assert isinstance(await raised_by(lambda: topic.publish_many([1, 2])), UsageError)
+
+    nursery.start_soon(publish)
+    await quiet()
+    topic.complete()
+    await quiet()
+    assert recorder.log[1:] == [("on_next", 1), ("on_complete",)]
+
+
+# --- subscribers that lend their batch
+
+
+async def test_an_element_is_converted_once_for_all_subscribers_of_one_encoding() -> None:
+    """Each of a hundred gets a call in a turn, and not with each element."""
+    topic: Topic[int] = Topic()
+    recorders = [lending(topic, 1000) for _ in range(100)]
+    await topic.publish(0)  # the batches are open from here on
+    LendingRecorder.converted = 0
+    for element in range(1, 50):
+        await topic.publish(element)
+    await topic.publish_many(range(50, 100))
+    assert LendingRecorder.converted == 99
+    assert {recorder.calls for recorder in recorders} == {1}
+    for recorder in recorders:
+        recorder.write()
+        assert recorder.elements == [*range(100)]
+    await topic.publish(100)
+    assert {recorder.calls for recorder in recorders} == {2}
+    assert LendingRecorder.converted == 100
+
+
+async def test_an_element_that_no_batch_takes_is_signalled() -> None:
+    """It has four digits, and the batch takes three; the order holds."""
+    topic: Topic[int] = Topic()
+    recorder = lending(topic, 1000)
+    await topic.publish_many([1, 2, 3000, 4])
+    assert [value for _, value in recorder.signals[1:]] == [1, 2, 3000, 4]
+
+
+async def test_an_element_that_cannot_be_converted_goes_to_each_subscriber(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """The stream of each reports the failure of its own."""
+    topic: Topic[Any] = Topic()
+    recorders = [lending(topic, 1000) for _ in range(2)]
+    await topic.publish_many([1, 2])
+    await topic.publish_many(["a", 3])
+    for recorder in recorders:
+        recorder.write()
+        assert recorder.elements == [1, 2, "a", 3]
+
+
+async def test_a_subscriber_that_leaves_inside_a_signal_gets_nothing_more() -> None:
+    """Also if its batch is open."""
+    topic: Topic[int] = Topic()
+    member = lending(topic, 1000)
+    await topic.publish(1)
+    joined(topic, UNBOUNDED, on_next=lambda _: member.subscription.cancel())
+    await topic.publish(2)
+    await topic.publish(3)
+    member.write()
+    assert member.elements == [1, 2]
+    assert topic.statistics().subscribers == 1
 
 
 @pytest.mark.parametrize("slow", SlowPolicy)

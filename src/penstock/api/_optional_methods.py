@@ -140,6 +140,9 @@ class ConvertingSubscriber(BatchingSubscriber, Protocol[T_contra]):
     def convert(self) -> Callable[[T_contra], bytes]:
         """Returns the bytes of an element. It may raise."""
 
+    def on_converted(self, elements: Sequence[bytes], /) -> None:
+        """Receive elements that `convert` has made, and that are in no batch."""
+
 
 # One function a method: `getattr` with a default knows no types, and a misspelt name would be a
 # method that no subscriber has.

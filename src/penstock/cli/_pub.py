@@ -88,8 +88,7 @@ async def run(options: argparse.Namespace) -> int:
                     f"a line has more than {MAX_LINE:,} bytes, the largest size of an element; "
                     "split the line"
                 )
-            for line in lines:
-                await topic.publish(line)
+            await topic.publish_many(lines)
             count += len(lines)
         if rest:
             await topic.publish(rest)

@@ -59,18 +59,22 @@ class Serializing(ElementRelay[Any]):
         except Exception as error:  # boundary: as in on_next
             failure = error
         # After a failure the elements before the failed one are also delivered, as with single
-        # calls of on_next.
-        on_next_many = on_next_many_of(self._subscriber)
-        # Not for an empty list: the first element may have failed.
-        if on_next_many is not None and dumped:
-            on_next_many(dumped)
-        else:
-            for data in dumped:
-                # The subscriber may cancel inside any element.
-                if self._subscriber is not None:
-                    self._subscriber.on_next(data)
+        # calls of on_next. The first element may have failed.
+        if dumped:
+            self.on_converted(dumped)
         if failure is not None:
             self._fail(failure)
+
+    def on_converted(self, elements: Sequence[bytes], /) -> None:
+        """Pass on elements that are bytes already."""
+        on_next_many = on_next_many_of(self._subscriber)
+        if on_next_many is not None:
+            on_next_many(elements)
+            return
+        for data in elements:
+            # The subscriber may cancel inside any element.
+            if self._subscriber is not None:
+                self._subscriber.on_next(data)
 
     @property
     def lender(self) -> BatchingSubscriber | None:
