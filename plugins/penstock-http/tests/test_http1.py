@@ -591,3 +591,41 @@ async def test_without_the_option_a_cookie_is_no_credentials() -> None:
             await (await served.connect(nursery)).ask("PUT /p/numbers", "Cookie: session=ann's")
         ).status == 201
     assert seen == [("", b"")]
+
+
+async def test_wrong_credentials_are_counted_and_bounded(autojump_clock: Clock) -> None:
+    """As over RS.io: a client that shows nothing was not refused, one that guesses has to wait, and
+    the right token is let in again.
+    """
+    guarded = Service(authenticate=_by_token)
+    guarded.publish("numbers", [b"0"] * 3)
+    async with world(guarded) as (served, nursery):
+        client = await served.connect(nursery)
+        assert (await client.ask("PUT /p/numbers")).status == 401
+        assert served.server.refused == {}
+        right = "Authorization: Basic YW5uOmFubidz"
+        wrong = [
+            await client.ask("PUT /p/numbers", f"Authorization: Bearer {number}")
+            for number in range(3)
+        ]
+        assert [answer.status for answer in wrong] == [401] * 3
+        assert served.server.refused == {"auth": 3}
+        statuses: list[int] = []
+
+        async def guess() -> None:
+            guesser = await served.connect(nursery)
+            for _ in range(10):
+                answer = await guesser.ask("PUT /p/numbers", right)
+                statuses.append(answer.status)
+                assert (answer.headers.get("retry-after") is not None) == (answer.status == 429)
+
+        async with trio.open_nursery() as guessing:
+            for _ in range(40):
+                guessing.start_soon(guess)
+        assert statuses.count(429) > 200
+        assert served.server.refused == {
+            "auth": 3 + statuses.count(401),
+            "limit:attempts": statuses.count(429),
+        }
+        stream = await client.ask("PUT /p/numbers", "Authorization: Bearer ann's")
+        assert stream.status == 201

@@ -10,7 +10,8 @@ a verdict: so a stranger never sees them. ReactiveSocket has no verdict, and so 
 credentials of a server.
 
 * All refusals are the same: the same reason, and the same time after the credentials arrived. So a
-  client does not learn what was wrong.
+  client does not learn what was wrong. Only a client whose credentials were not examined at all is
+  told so: the function has raised a `Rejected` that is temporary.
 * A client that has credentials sends nothing else before the verdict. It sends them to no server
   that does not examine them.
 * A side without credentials is examined too:
@@ -161,10 +162,10 @@ class _ActiveAuth:
         else:
             self._apply(verdict, None, now)
 
-    def refuse(self, now: float) -> None:
+    def refuse(self, now: float, reason: str = "auth") -> None:
         """Refuse the peer, `REFUSAL_DELAY` after `now`."""
         self._link.break_off(
-            "auth",
+            reason,
             at=now + REFUSAL_DELAY,
             error=self._refusal("this side refused the credentials of the other side"),
         )
@@ -209,7 +210,8 @@ class _ActiveAuth:
                 error, NotAvailable | PublicError | Rejected | UnicodeDecodeError
             ):
                 self._link.report(error)
-            self.refuse(now)
+            is_temporary = isinstance(error, Rejected) and error.temporary
+            self.refuse(now, "limit:attempts" if is_temporary else "auth")
             return
         if self._answers:
             self._link.send(VERDICT, ACCEPTED)

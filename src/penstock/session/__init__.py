@@ -23,6 +23,7 @@ from penstock.session._extensions import DRAIN, FALSE_START, KEEPALIVE, Extensio
 from penstock.session._handshake import ChooseDialect, protocol_detector, refusal_for
 from penstock.session._outbox import Outbox
 from penstock.session._reasons import (
+    ATTEMPTS,
     AUTH,
     CONNECTION_REASONS,
     CONNECTIONS,
@@ -71,6 +72,7 @@ from penstock.session._stream_tables import SessionDelegate, StreamTables
 
 __all__ = [
     "ANSWERED",
+    "ATTEMPTS",
     "AUTH",
     "CONNECTIONS",
     "CONNECTION_REASONS",

@@ -137,6 +137,9 @@ PER_ADDRESS: Final = "places:address"
 AUTH: Final = "auth"
 """Refuses a connection: the credentials are wrong, or missing."""
 
+ATTEMPTS: Final = "limit:attempts"
+"""Refuses a connection: its credentials were not examined, because too many were wrong before."""
+
 CONNECTION_REASONS: Final = (
     # Given to peers that were let in. If a ReactiveSocket client gets one of them before any
     # answer, it does not refuse its SETUP.
@@ -327,6 +330,15 @@ CONNECTION_REASONS: Final = (
             "give credentials= that the server knows, with the scheme that it takes; the log of "
             "the server may say more"
         ),
+    ),
+    Reason(
+        ATTEMPTS,
+        (
+            "{sender} did not examine the credentials of {receiver}: too many wrong ones came from "
+            "its address, or for its name"
+        ),
+        "try again later, with credentials that are right",
+        is_temporary=True,
     ),
     Reason(
         "limit:auth",

@@ -97,7 +97,8 @@ class ConnectionHost(ABC):
         Without such a function `peer` itself is returned.
         A client without credentials has the scheme ``""``.
         Raises AuthRefused if they are refused, a quarter of a second after the call: a refusal does
-        not tell the reason by its time.
+        not tell the reason by its time. Raises a Rejected that is temporary if they were not
+        examined, because too many were wrong before. The server counts both.
         """
 
     @abstractmethod

@@ -429,6 +429,7 @@ def test_each_reason_that_depends_on_bytes_alone_is_tried() -> None:
         "limit:late",
         "limit:requests",
         "limit:pings",
+        "limit:attempts",
         "limit:memory",
         "limit:partial",
         "protocol:ping",

@@ -16,7 +16,7 @@ from typing import Any, Final
 
 import trio
 
-from penstock.api import AuthRefused, ConnectionLost, PenstockError, quoted_text
+from penstock.api import ConnectionLost, PenstockError, Rejected, quoted_text
 from penstock.spi import ConnectionHost, PeerIdentity
 from penstock_http._engine import Exchange, Subscribe, Waiting, refused
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
@@ -199,7 +199,7 @@ class Answering:
     async def _check_owner(self, request: Request, peer: PeerIdentity) -> Response | None:
         try:
             peer = await self._host.authenticate(*self._site.engine.credentials_of(request), peer)
-        except AuthRefused as error:
+        except Rejected as error:
             return refused(error)
         # The answer to a wrong secret: another principal must not learn that this one is right.
         return (

@@ -19,7 +19,7 @@ from urllib.parse import unquote, urlencode
 
 import attrs
 
-from penstock.api import AuthRefused, LimitExceeded, NotAvailable, PenstockError
+from penstock.api import AuthRefused, LimitExceeded, NotAvailable, PenstockError, Rejected
 from penstock_http._conditions import demand_of, is_conditional, number, position_of, requested_of
 from penstock_http._credentials import NONE, credentials_of
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
@@ -308,6 +308,13 @@ def refused(error: PenstockError) -> Response:
             ("WWW-Authenticate", f'Bearer realm="{REALM}"'),
             ("WWW-Authenticate", f'Basic realm="{REALM}"'),
             text="credentials are needed, or were refused",
+        )
+    if isinstance(error, Rejected) and error.temporary:
+        # No X-Rsio-Error: the client may try again.
+        return answer(
+            429,
+            ("Retry-After", "5"),
+            text="too many wrong credentials came from this address, or for this name",
         )
     if isinstance(error, LimitExceeded) and error.limit == "max_connections":
         # No X-Rsio-Error: the client may try again.

@@ -17,9 +17,9 @@ from typing import Any, Final
 import trio
 
 from penstock.api import (
-    AuthRefused,
     LimitExceeded,
     PenstockError,
+    Rejected,
     Subscriber,
     Subscription,
     UsageError,
@@ -61,7 +61,7 @@ class Pages:
             return self._metrics(client, host)
         try:
             return await self._description(request, credentials, client, host)
-        except (AuthRefused, LimitExceeded) as error:
+        except (LimitExceeded, Rejected) as error:
             return refused(error)
         except PenstockError:
             return _nothing()

@@ -43,6 +43,7 @@ from penstock.protocols.rsio._encoding import (
 )
 from penstock.protocols.rsio._requests import ActiveRequests
 from penstock.session import (
+    ATTEMPTS,
     AUTH,
     FALSE_START,
     VERSION,
@@ -542,6 +543,8 @@ class RsioDialect:
             )
             text = f"{sides}: {explain_connection_end(reason)}"
             return AuthRefused(text, processed=not self._extensions.is_silent)
+        if reason == ATTEMPTS:
+            return no_room_refusal(reason, processed=not self._extensions.is_silent)
         # GREETING means: in the place of the server's hello.
         # After the hello the same text promises nothing.
         if self._channel.state is not ConnectionState.GREETING:

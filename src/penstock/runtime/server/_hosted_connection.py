@@ -29,7 +29,9 @@ from penstock.api import (
 from penstock.core import report
 from penstock.runtime.connection import AccessLog, ConnectionSettings
 from penstock.runtime.server._admission import Slot
+from penstock.runtime.server._attempts import Attempts
 from penstock.runtime.server._hosted_streams import HostedStreams
+from penstock.session import ATTEMPTS, AUTH
 from penstock.spi import (
     Connection,
     ConnectionHost,
@@ -56,11 +58,14 @@ class HostedConnection(ConnectionHost):
         streams: HostedStreams,
         *,
         began: float,
+        attempts: Attempts | None,
         on_recognised: Callable[[Slot], None],
         adopt: Callable[[Connection], str | None],
         statistics: Callable[[], ServerStatistics],
     ) -> None:
-        """`began` is when the connection was accepted."""
+        """`began` is when the connection was accepted. `attempts` examines credentials; None if
+        the service lets everybody in.
+        """
         self.limits: Limits = settings.limits
         self.address: str = place.address
         self.is_recognised: bool = False
@@ -68,6 +73,7 @@ class HostedConnection(ConnectionHost):
         self._place = place
         self._settings = settings
         self._streams = streams
+        self._attempts = attempts
         self._on_recognised = on_recognised
         self._adopt = adopt
         self.statistics: Callable[[], ServerStatistics] = statistics
@@ -114,23 +120,29 @@ class HostedConnection(ConnectionHost):
             self._on_recognised(self._place)
 
     async def authenticate(self, scheme: str, data: bytes, peer: PeerIdentity) -> PeerIdentity:
-        authenticate = self._settings.service.authenticate
-        if authenticate is None:
+        if self._attempts is None:
             return peer
         began = trio.current_time()
+        failure: Exception | None = None
         try:
-            verdict = authenticate(scheme, data, peer)
+            verdict = self._attempts(scheme, data, peer)
             if isawaitable(verdict):
                 verdict = await verdict
         except Exception as error:  # boundary: the program's function
             # These three refuse. They are not reported, because a peer must not write lines of log.
             if not isinstance(error, NotAvailable | PublicError | Rejected):
                 report(self._settings.on_violation, error)
-            verdict = None
+            verdict, failure = None, error
         if verdict is None or verdict is False:
+            is_temporary = isinstance(failure, Rejected) and failure.temporary
+            # A client that has shown nothing is asked to, and was not refused.
+            if data:
+                self._streams.on_refused(ATTEMPTS if is_temporary else AUTH, peer, self.address)
             # From the arrival on, so that the time of a refusal tells nothing about the look at the
             # credentials.
             await trio.sleep_until(began + REFUSAL_DELAY)
+            if is_temporary and failure is not None:
+                raise failure
             raise AuthRefused("the credentials were refused", processed=False)
         return attrs.evolve(peer, principal=verdict)
 

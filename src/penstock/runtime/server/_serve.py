@@ -63,6 +63,7 @@ from penstock.runtime.connection import (
 )
 from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
 from penstock.runtime.server._admission import Admission, Slot
+from penstock.runtime.server._attempts import Attempts
 from penstock.runtime.server._draining import (
     Draining,
     OnWaiting,
@@ -179,14 +180,11 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
         if not insecure:
             check_exposed(service, url, registry)
     found = if_used(extensions_for(registry, extensions, on_violation), has_logs=bool(service.logs))
-    if service.authenticate is not None:
+    attempts = None if service.authenticate is None else Attempts(service.authenticate)
+    if attempts is not None:
         found = attrs.evolve(
             found,
-            added=(
-                auth_extension(
-                    registry, authenticate=service.authenticate, credentials=credentials
-                ),
-            ),
+            added=(auth_extension(registry, authenticate=attempts, credentials=credentials),),
         )
     budget = MemoryBudget(limits.memory_budget)
     recorder = record if record is None or isinstance(record, Recorder) else Recorder(record)
@@ -208,6 +206,7 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
         ),
         extensions=found,
         options=options.within(limits),
+        attempts=attempts,
     )
     # A recorder of the caller stays open.
     return server if recorder is record or recorder is None else _Recorded(server, recorder)
@@ -292,9 +291,11 @@ class Server(AbstractAsyncContextManager["Server"]):
         connections: ServedConnections,
         extensions: NegotiableExtensions,
         options: TransportOptions,
+        attempts: Attempts | None,
     ) -> None:
         self._settings = settings
         self._admission = admission
+        self._attempts = attempts
         self._extensions = extensions
         self._options = options
         # Here, in the constructor: a dialect that is not installed is an error of the call of
@@ -630,6 +631,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                         settings,
                         self._streams,
                         began=began,
+                        attempts=self._attempts,
                         on_recognised=self._admission.on_hello,
                         adopt=partial(self._adopt, door=door),
                         statistics=self.statistics,
