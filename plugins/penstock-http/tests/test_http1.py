@@ -81,21 +81,29 @@ async def test_a_connection_that_is_cut_at_any_byte_of_a_batch(
                 f"{asked}{'X-Rsio-Position: 0' if with_positions else 'X-Nothing: 0'}\r\n\r\n".encode()
             )
             raw = b""
-            while len(raw) < cut:
-                raw += await client.connection.stream.receive_some(cut - len(raw))
+            # On a busy machine a poll may be answered with the first of the elements alone.
+            with trio.move_on_after(0.1):
+                while len(raw) < cut:
+                    part = await client.connection.stream.receive_some(cut - len(raw))
+                    assert part, raw
+                    raw += part
             await client.abort()
             await trio.testing.wait_all_tasks_blocked()
             received = complete_elements(raw)
             another = await server.connect(nursery)
             if with_positions:
-                again = await another.ask(f"PUT {path}", f"X-Rsio-Position: {len(received)}")
-                received += elements(again)
+                while len(received) < 7:
+                    again = await another.ask(f"PUT {path}", f"X-Rsio-Position: {len(received)}")
+                    received += elements(again)
                 assert received == [b"%d" % number for number in range(7)]
             else:
                 again = await another.ask(f"PUT {path}")
-                # Whole, or nothing: the memory below took the answer to its end,
-                # which proves nothing.
-                assert elements(again) in ([], [b"%d" % number for number in range(7)])
+                # The same from its start, or what follows: the memory below took the answer to its
+                # end, which proves nothing.
+                resent = [int(number) for number in elements(again)]
+                first = resent[0] if resent else 7
+                assert first == 0 or first >= len(received)
+                assert resent == list(range(first, first + len(resent)))
             await another.abort()
 
 
