@@ -79,7 +79,17 @@ export interface Subscription {
   request(n: number): void;
   /** End the stream. */
   cancel(): void;
+  /** The position of the element that comes next; null if the publisher has no positions, or they are not known yet. */
+  readonly position: Position | null;
+  /** How often the publisher began anew after a lost connection. One with positions goes on where it was. */
+  readonly restarts: number;
 }
+
+/** The number of an element of a log: a bigint above 2^53. */
+export type Position = number | bigint;
+
+/** A position, the oldest element that the publisher has, or the next one that it will get. */
+export type Place = Position | "earliest" | "latest";
 
 /** A subscriber of Reactive Streams. It must not throw; if it does, its stream is cancelled. */
 export interface Subscriber<T> {
@@ -106,6 +116,10 @@ export interface StreamOptions<T> {
   decoders?: Decoders;
   /** Ends the stream with `signal.reason`. */
   signal?: AbortSignal;
+  /** Where a publisher with positions begins. */
+  start?: Place;
+  /** The position before which it ends. */
+  stop?: Place;
 }
 
 export interface IterationOptions<T> extends StreamOptions<T> {
@@ -113,6 +127,14 @@ export interface IterationOptions<T> extends StreamOptions<T> {
   demand?: number;
   /** Bytes that are held at most. The default is `limits.buffer`. */
   buffer?: number;
+}
+
+/** The elements of one stream. */
+export interface ElementStream<T> extends AsyncIterableIterator<T> {
+  /** The position of the element that the reader gets next. Pass it as `start` to go on. */
+  readonly position: Position | null;
+  /** How often the publisher began anew after a lost connection. One with positions goes on where it was. */
+  readonly restarts: number;
 }
 
 export type State = "connecting" | "open" | "waiting" | "closed";
@@ -128,9 +150,9 @@ export interface Connection {
   publisher(name: string, options: StreamOptions<Uint8Array> & { type: "bytes" }): Publisher<Uint8Array>;
   publisher<T = unknown>(name: string, options?: StreamOptions<T>): Publisher<T>;
   /** Return the elements of a publisher as an async iterable, with automatic demand. */
-  stream(name: string, options: IterationOptions<string> & { type: "text" }): AsyncIterableIterator<string>;
-  stream(name: string, options: IterationOptions<Uint8Array> & { type: "bytes" }): AsyncIterableIterator<Uint8Array>;
-  stream<T = unknown>(name: string, options?: IterationOptions<T>): AsyncIterableIterator<T>;
+  stream(name: string, options: IterationOptions<string> & { type: "text" }): ElementStream<string>;
+  stream(name: string, options: IterationOptions<Uint8Array> & { type: "bytes" }): ElementStream<Uint8Array>;
+  stream<T = unknown>(name: string, options?: IterationOptions<T>): ElementStream<T>;
   /** Ask for one value: the first element of a publisher, or the answer to a request with a payload. */
   ask<T = unknown>(name: string, payload?: unknown, options?: StreamOptions<T>): Promise<T>;
   /** End all streams, say goodbye, and close. */

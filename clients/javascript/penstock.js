@@ -107,6 +107,7 @@ export const LIMITS = Object.freeze({
 });
 
 const ODDITIES_PER_SECOND = 33;
+const PLACES_BYTES = 64; // of a body of the extension position
 const TINY_PART = 64; // bytes; a smaller part that is not the last one is odd
 const RETIRED_AGE = 60_000; // milliseconds
 const PING_BYTES = 125;
@@ -146,12 +147,15 @@ const PONG = 0x41;
 const CREDENTIALS = 0x42;
 const VERDICT = 0x43;
 const CONTENT = 0x44;
+const PLACES = 0x46;
+const POSITIONS = 0x47;
 const REQUEST_WITH_DATA = 0x4c;
 const MORE_DATA = 0x4d;
 
 const KEEPALIVE_ID = 1;
 const AUTH_ID = 2;
 const CONTENT_ID = 3;
+const POSITION_ID = 4;
 const REQUESTS_ID = 7;
 
 const UTF8 = new TextEncoder();
@@ -603,6 +607,96 @@ function checkedName(name, limits) {
 
 // ------------------------------------------------------------------------------------------------------------- one stream
 
+const PLACE_WORDS = new Set(["earliest", "latest"]);
+
+/** Return an option that is a place in a stream with positions, as text; null if it was not given. */
+function checkedPlace(word, place) {
+  if (place === undefined || place === null) return null;
+  const isPosition = typeof place === "bigint" ? place >= 0n && place < UNBOUNDED : Number.isSafeInteger(place) && place >= 0;
+  if (isPosition || PLACE_WORDS.has(place)) return String(place);
+  throw new UsageError(`${word} is ${quoted(String(place))}; pass a position, which is a whole number from 0 on, or "earliest" or "latest"`);
+}
+
+/** Return `count` after a position: a number, and a bigint above 2^53. */
+function positionAfter(position, count) {
+  if (typeof position === "number" && Number.isSafeInteger(position + count)) return position + count;
+  const sum = BigInt(position) + BigInt(count);
+  return sum <= BigInt(Number.MAX_SAFE_INTEGER) ? Number(sum) : sum;
+}
+
+/**
+ * Where a stream begins over each of its connections, and where it stops. The server tells the position of the first element, and this side
+ * counts. The name that the program has typed is sent unchanged first: its words may be those of a function, and not those of a log.
+ */
+class StreamPlace {
+  #typed;
+  #bare;
+  #start; // the option, if it is a position
+  #stop = null;
+  #first = null; // the position of the first element of this connection
+  #count = 0; // elements since then
+
+  constructor(name, { start, stop }) {
+    const given = { start: checkedPlace("start", start), stop: checkedPlace("stop", stop) };
+    const [path, ...query] = name.split("?");
+    const pieces = query.length > 0 ? query.join("?").split("&") : [];
+    const keys = pieces.map((piece) => piece.split("=")[0]);
+    const both = Object.keys(given).find((word) => given[word] !== null && keys.includes(word));
+    if (both !== undefined) throw new UsageError(`${both} is an option, and the name ${quoted(name)} has ${both} behind its "?" as well; give it once`);
+    const isPlace = (piece) => {
+      const [word, place = ""] = piece.split("=");
+      return /^(start|stop)$/.test(word) && keys.filter((key) => key === word).length === 1 && /^(\d{1,19}|earliest|latest)$/.test(place);
+    };
+    const words = new Map(pieces.filter(isPlace).map((piece) => piece.split("=")));
+    const rest = pieces.filter((piece) => !isPlace(piece));
+    this.#start = given.start !== null && !PLACE_WORDS.has(given.start) ? start : null;
+    this.#stop = given.stop ?? words.get("stop") ?? null;
+    this.#bare = path + (rest.length > 0 ? `?${rest.join("&")}` : "");
+    this.#typed = withPlaces(name, given.start, given.stop);
+  }
+
+  /** The position of the next element; null if the publisher has none, or it is not known yet. */
+  get next() {
+    return this.#first === null ? null : positionAfter(this.#first, this.#count);
+  }
+
+  /** The name to subscribe to now. */
+  get name() {
+    return this.#first === null ? this.#typed : withPlaces(this.#bare, this.next, this.#stop);
+  }
+
+  /** Begin on a server that tells no positions: the place that the program has given counts. */
+  beginUntold() {
+    if (this.#first === null) this.#first = this.#start;
+  }
+
+  /** Learn where the publisher begins. Return what is wrong with it, or null: elements would be missing, or come twice. */
+  learn(first, latest) {
+    const asked = this.next;
+    if (asked !== null && BigInt(asked) !== BigInt(first)) return `it begins at position ${first}, and ${asked} was asked for`;
+    if (this.#stop === "latest") this.#stop = latest; // on a later connection the word would mean a later position
+    this.#first = first;
+    this.#count = 0;
+    return null;
+  }
+
+  count() {
+    this.#count += 1;
+  }
+}
+
+/** Throw for wrong options where they were given, and not when the stream begins. */
+function checkPlaces(name, options, limits) {
+  checkedName(new StreamPlace(name, options).name, limits);
+}
+
+function withPlaces(name, start, stop) {
+  const words = [];
+  if (start !== null) words.push(`start=${start}`);
+  if (stop !== null) words.push(`stop=${stop}`);
+  return words.length === 0 ? name : `${name}${name.includes("?") ? "&" : "?"}${words.join("&")}`;
+}
+
 /** One subscription: its demand, unfinished elements, subscriber. It moves to the next WebSocket when a connection is made again. */
 class ReceivingStream {
   id = -1;
@@ -613,6 +707,8 @@ class ReceivingStream {
   unsent = 0; // requested since the last flush
   link = null;
   announced = null; // the serializer that the server has announced
+  restarts = 0; // how often the publisher began anew after a lost connection
+  #hasBegun = false; // on any connection
   #connection;
   #subscriber;
   #options;
@@ -625,6 +721,7 @@ class ReceivingStream {
     this.#options = options;
     this.name = name;
     this.data = options.data ?? null; // the data of a request
+    this.place = new StreamPlace(name, options);
   }
 
   // --- for the subscriber
@@ -660,6 +757,8 @@ class ReceivingStream {
 
   /** Take a place on a new link. The demand that was not used up is sent with the subscribe. */
   attach(link, id) {
+    // Nothing says where the elements before have ended.
+    if (this.#hasBegun && this.place.next === null) this.#restart();
     this.link = link;
     this.id = id;
     this.elementSize = -1;
@@ -676,10 +775,20 @@ class ReceivingStream {
 
   begin(elementSize) {
     this.elementSize = elementSize;
+    this.#hasBegun = true;
+    if (!this.link.extensions.has(POSITION_ID)) this.place.beginUntold();
     try {
       this.#decode = elementDecoder(this.#options.type, this.announced, this.#options.decoders ?? {});
     } catch (error) {
       this.fail(error);
+    }
+  }
+
+  /** Learn the position of the first element, right before the stream begins. */
+  learn(first, latest) {
+    const wrong = this.place.learn(first, latest);
+    if (wrong !== null) {
+      this.fail(new ProtocolError(`stream "${this.name}": ${wrong}. The author of the server must act`, { reason: "protocol:position" }));
     }
   }
 
@@ -782,7 +891,17 @@ class ReceivingStream {
     this.#deliver(element, 0, element.length);
   }
 
+  #restart() {
+    this.restarts += 1;
+    if (this.restarts > 1) return;
+    globalThis.console?.warn(
+      `penstock: "${this.name}" was lost and is read again from its beginning: it has no positions, so elements may be missing or come ` +
+        "twice; restarts counts how often (said once for each stream)",
+    );
+  }
+
   #deliver(data, from, to) {
+    this.place.count();
     let element;
     try {
       element = this.#decode(data, from, to);
@@ -932,7 +1051,7 @@ class Link {
     const id = this.streams.add(stream);
     stream.attach(this, id);
     const demand = wireDemand(stream.outstanding);
-    if (stream.data === null) write.subscribe(this.#out, { publisher: stream.name, subscriber: id, demand });
+    if (stream.data === null) write.subscribe(this.#out, { publisher: stream.place.name, subscriber: id, demand });
     else this.#writeRequest(id, stream.data);
     this.flushLater();
   }
@@ -1199,6 +1318,8 @@ const EXTENSION_OF = new Map([
   [CREDENTIALS, AUTH_ID],
   [VERDICT, AUTH_ID],
   [CONTENT, CONTENT_ID],
+  [PLACES, POSITION_ID],
+  [POSITIONS, POSITION_ID],
 ]);
 
 /** Takes the messages of the server from the decoder, and gives each to its stream or to the link. */
@@ -1258,6 +1379,7 @@ class Receiver {
   checkExtension(type, length, hex) {
     const id = EXTENSION_OF.get(type);
     if (id === undefined || !this.#link.extensions.has(id)) throw new Refusal(`protocol:type ${hex}`, `type ${hex} without its extension`);
+    if (id === POSITION_ID && length > PLACES_BYTES) throw new Refusal("protocol:position", `a message of positions of ${length} bytes`);
     if (id === KEEPALIVE_ID && length > PING_BYTES) throw new Refusal("protocol:ping", `a ping of ${length} bytes`);
   }
 
@@ -1266,6 +1388,8 @@ class Receiver {
     else if (type === VERDICT) this.#link.onVerdict(body);
     else if (type === CREDENTIALS) this.#link.onServerCredentials();
     else if (type === CONTENT) this.#onContent(body);
+    else if (type === POSITIONS) this.#onPositions(body);
+    else if (type === PLACES) this.#link.odd(1); // of a subscribe, which is refused
     else if (type !== PONG) throw new Refusal(`protocol:type 0x${type.toString(16)}`, "a message that only a client sends");
   }
 
@@ -1277,6 +1401,17 @@ class Receiver {
       throw new Refusal(`protocol:content ${fields.subscriber}`, `content of stream ${fields.subscriber}, which is not open, or has begun`);
     }
     stream.announced = fields.serializer;
+  }
+
+  #onPositions(body) {
+    const [subscriber, first, earliest, latest] = readPositions(body);
+    const stream = this.streams.get(subscriber);
+    if (stream instanceof RetiredStream) return;
+    if (stream === undefined || stream.elementSize >= 0) {
+      throw new Refusal("protocol:position", `positions of stream ${subscriber}, which is not open, or has begun`);
+    }
+    if (!(BigInt(earliest) <= BigInt(first) && BigInt(first) <= BigInt(latest))) throw new Refusal("protocol:position", "positions out of order");
+    stream.learn(first, latest);
   }
 
   #onPing(body) {
@@ -1460,6 +1595,19 @@ function readContent(body) {
   return fields;
 }
 
+/** Return the four numbers of a message of positions: stream, first, earliest, latest. */
+function readPositions(body) {
+  const numbers = [];
+  const after = { next: 0 };
+  while (after.next < body.length && numbers.length < 4) {
+    const value = readVarint(body, after.next, after);
+    if (value < 0) break; // it is cut off
+    numbers.push(value);
+  }
+  if (numbers.length !== 4 || after.next !== body.length) throw new Refusal("protocol:position", "positions that cannot be read");
+  return numbers;
+}
+
 /** Return a text of the server for an error message: quoted and cut, so that it cannot be mistaken for words of this module. */
 function quoted(text) {
   return JSON.stringify(text.length > 200 ? `${text.slice(0, 200)}…` : text);
@@ -1550,6 +1698,7 @@ class Connection {
       ...(this.keepalive === null ? [] : [KEEPALIVE_ID]),
       ...(this.bearer === null ? [] : [AUTH_ID]),
       CONTENT_ID,
+      POSITION_ID,
       REQUESTS_ID,
     ];
     this.opened = new Promise((resolve, reject) => {
@@ -1565,7 +1714,8 @@ class Connection {
 
   /** Return a publisher of the server, for callbacks. */
   publisher(name, options = {}) {
-    return new Publisher(this, checkedName(name, this.limits), this.#withDefaults(options));
+    checkPlaces(checkedName(name, this.limits), options, this.limits);
+    return new Publisher(this, name, this.#withDefaults(options));
   }
 
   /** Return the elements of a publisher as an async iterable, with automatic demand. */
@@ -1603,7 +1753,16 @@ class Connection {
   start(name, subscriber, options) {
     const stream = new ReceivingStream(this, name, subscriber, options);
     const { signal } = options;
-    const subscription = Object.freeze({ request: (n) => stream.request(n), cancel: () => stream.cancel() });
+    const subscription = Object.freeze({
+      request: (n) => stream.request(n),
+      cancel: () => stream.cancel(),
+      get position() {
+        return stream.place.next;
+      },
+      get restarts() {
+        return stream.restarts;
+      },
+    });
     this.#streams.add(stream);
     const onAborted = () => stream.fail(signal.reason);
     signal?.addEventListener("abort", onAborted);
@@ -1808,6 +1967,21 @@ class Stream {
     this.#demand = atLeastOne("demand", options.demand ?? limits.demand);
     this.#buffer = atLeastOne("buffer", options.buffer ?? limits.buffer);
     this.#largest = limits.element;
+    checkPlaces(name, options, limits);
+  }
+
+  /**
+   * The position of the element that the reader gets next; null if the publisher has no positions, or they are not known yet. Store it
+   * with the results of the elements before, and pass it as `start` to go on.
+   */
+  get position() {
+    const next = this.#subscription?.position ?? null;
+    return next === null ? null : positionAfter(next, this.#head - this.#values.length);
+  }
+
+  /** How often the publisher began anew after a lost connection. One with positions goes on where it was, which is not counted. */
+  get restarts() {
+    return this.#subscription?.restarts ?? 0;
   }
 
   [Symbol.asyncIterator]() {

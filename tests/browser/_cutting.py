@@ -1,5 +1,8 @@
-"""A relay between a page and a server, which cuts connections inside server-sent events."""
+"""Relays between a page and a server, which cut connections: inside server-sent events, and after any
+number of bytes.
+"""
 
+import random
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from urllib.parse import urlsplit
@@ -70,3 +73,44 @@ async def serve_cutting_relay(server: str, markers: list[bytes]) -> AsyncIterato
         relay.url = f"http://127.0.0.1:{listeners[0].socket.getsockname()[1]}"
         yield relay
         nursery.cancel_scope.cancel()
+
+
+@asynccontextmanager
+async def serve_random_cuts(server: str, seed: int, cuts: int) -> AsyncIterator[str]:
+    """Serve a relay to `server` at an address of its own, for anything over TCP.
+
+    Each of the first `cuts` connections is reset after a random number of bytes from the server, in
+    the middle of a message as a rule. Those after them stay.
+    """
+    draw, to = random.Random(seed), urlsplit(server)
+    left = cuts
+
+    async def serve(client: trio.SocketStream) -> None:
+        nonlocal left
+        most = draw.randrange(1, 3_000) if left else 1 << 62
+        left = max(0, left - 1)
+        upstream = await trio.open_tcp_stream(to.hostname or "", to.port or 80)
+        async with client, upstream, trio.open_nursery() as nursery:
+            nursery.start_soon(_pass_on, client, upstream, nursery.cancel_scope, 1 << 62)
+            nursery.start_soon(_pass_on, upstream, client, nursery.cancel_scope, most)
+
+    async with trio.open_nursery() as nursery:
+        listeners = await nursery.start(trio.serve_tcp, serve, 0)
+        port = listeners[0].socket.getsockname()[1]
+        yield f"{to.scheme}://127.0.0.1:{port}{to.path}"
+        nursery.cancel_scope.cancel()
+
+
+async def _pass_on(
+    source: trio.SocketStream, sink: trio.SocketStream, scope: trio.CancelScope, most: int
+) -> None:
+    """Pass on `most` bytes, and cut both connections then."""
+    try:
+        async for data in source:
+            await sink.send_all(data[:most])
+            most -= len(data)
+            if most <= 0:
+                break
+    except trio.BrokenResourceError:
+        pass
+    scope.cancel()

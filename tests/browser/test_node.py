@@ -7,13 +7,16 @@ import re
 import pytest
 import trio
 
+import penstock
 from tests._real_time import HANGS_AFTER
+from tests.browser._cutting import serve_random_cuts
 from tests.browser._programs import CLIENT, node_websocket, npm_package, run_node
 from tests.browser._servers import SERVERS, serve_websocket
 from tests.browser._service import service
 
 OFFLINE = ("vectors", "streams", "requests", "connection", "reconnect", "http")
 LIVE = str(CLIENT / "tests/live.test.js")
+CUTS = str(CLIENT / "tests/cuts.test.js")
 
 
 def _passed(output: str) -> int:
@@ -42,7 +45,7 @@ def test_each_test_file_is_run() -> None:
     """A test file of the client that this module does not name would never run."""
     assert {
         path.name.removesuffix(".test.js") for path in (CLIENT / "tests").glob("*.test.js")
-    } == {*OFFLINE, "live"}
+    } == {*OFFLINE, "live", "cuts"}
 
 
 @pytest.mark.parametrize("kind", SERVERS)
@@ -67,6 +70,32 @@ async def test_it_reads_a_server_with_the_npm_package_ws(kind: str) -> None:
                 "--test", "--test-reporter=tap", LIVE, PENSTOCK_URL=url, PENSTOCK_WS=folder
             )
     assert _passed(output) > 0
+
+
+@pytest.mark.parametrize("seed", range(3))
+async def test_a_log_arrives_once_wherever_its_connections_are_cut(seed: int) -> None:
+    """400 elements over 40 connections that end after a random number of bytes, with `reconnect`.
+
+    The client counts the positions that the server tells. Without that it began the log anew.
+    """
+    options, count = node_websocket(), 400
+    log = penstock.RingLog(retention=penstock.Retention(max_count=count))
+    for number in range(count):
+        await log.append([b"%d %s" % (number, b"a" * 40)])
+    logs = penstock.Service()
+    logs.publish("log", log)
+    with trio.fail_after(HANGS_AFTER):
+        async with (
+            serve_websocket("bridge", logs) as url,
+            serve_random_cuts(url, seed, 40) as cut_url,
+        ):
+            output = await run_node(
+                *options,
+                *("--test", "--test-reporter=tap", CUTS),
+                PENSTOCK_CUT_URL=cut_url,
+                PENSTOCK_COUNT=str(count),
+            )
+    assert _passed(output) == 1
 
 
 async def test_typescript_accepts_its_types() -> None:

@@ -30,18 +30,18 @@ async function subscribed(options = {}) {
 
 // ------------------------------------------------------------------------------------------------------------- the handshake
 
-test("the hello lists keepalive, content and requests, and the subprotocol is rsio.v0", () => {
+test("the hello lists keepalive, content, position and requests, and the subprotocol is rsio.v0", () => {
   const { socket } = connecting();
   assert.deepEqual(socket.protocols, ["rsio.v0"]);
   assert.equal(socket.take(), "");
   socket.open();
-  assert.equal(socket.take(), "010003" + "010307");
+  assert.equal(socket.take(), "010004" + "01030407");
 });
 
 test("keepalive: false and bearer change the hello", () => {
   const { socket } = connecting({ keepalive: false, bearer: "t" });
   socket.open();
-  assert.equal(socket.take(), "010003" + "020307");
+  assert.equal(socket.take(), "010004" + "02030407");
 });
 
 for (const [what, say, error, reason] of [

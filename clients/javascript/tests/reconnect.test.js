@@ -3,7 +3,7 @@
 import assert from "node:assert/strict";
 import { test } from "node:test";
 
-import { ConnectionClosed, ConnectionLost, ProtocolError } from "../penstock.js";
+import { ConnectionClosed, ConnectionLost, ProtocolError, UsageError } from "../penstock.js";
 import { Recorder, World, settle } from "./_world.js";
 
 const HELLO = "0200 04 01020307";
@@ -235,3 +235,144 @@ test("a closed connection does not look at the page any more", async () => {
   world.turn("pageshow");
   assert.equal(world.sockets.length, 1);
 });
+
+// --- positions
+
+const WITH_POSITIONS = "0200 04 01030407";
+
+/** Subscribe to "log", and let the server say that it begins at `first` of 0 to 9. */
+async function subscribedToLog({ name = "log", first = 2, options = {}, demand = 9 } = {}) {
+  const world = new World();
+  const connection = await world.connect({ reconnect: true }, WITH_POSITIONS);
+  const recorder = new Recorder(demand);
+  connection.publisher(name, options).subscribe(recorder);
+  await settle();
+  const asked = world.socket.take();
+  world.socket.say(`470400${hexByte(first)}0009 200000`);
+  return { world, recorder, asked };
+}
+
+function hexByte(number) {
+  return number.toString(16).padStart(2, "0");
+}
+
+/** Lose the connection, make it again, and return the name that the client subscribes to. */
+async function nameAfterLoss(world) {
+  world.socket.lose();
+  await world.clock.advance(50);
+  world.socket.open();
+  world.socket.take();
+  world.socket.say(WITH_POSITIONS);
+  await settle();
+  return nameIn(world.socket.take());
+}
+
+function nameIn(subscribe) {
+  const sent = Buffer.from(subscribe, "hex");
+  return sent.subarray(2, 2 + sent[1]).toString();
+}
+
+test("a stream with positions goes on at the position of the next element", async () => {
+  const { world, recorder, asked } = await subscribedToLog();
+  assert.equal(nameIn(asked), "log");
+  assert.equal(recorder.subscription.position, 2);
+  world.socket.say("210001aa 210001bb 23000001cc");
+  assert.equal(await nameAfterLoss(world), "log?start=4"); // an unfinished element comes again
+  world.socket.say("4704000400 09 200000 210001cc 2500");
+  assert.deepEqual(recorder.signals, [["next", "aa"], ["next", "bb"], ["next", "cc"], ["complete"]]);
+  assert.equal(recorder.subscription.position, 5);
+  assert.equal(recorder.subscription.restarts, 0);
+});
+
+test("the places of the program stand in the name, and the stop is kept", async () => {
+  const { world, asked } = await subscribedToLog({ options: { start: "earliest", stop: 8 }, first: 0 });
+  assert.equal(nameIn(asked), "log?start=earliest&stop=8");
+  world.socket.say("210001aa");
+  assert.equal(await nameAfterLoss(world), "log?start=1&stop=8");
+});
+
+test("words in the name are kept, and the newest position is decided once", async () => {
+  const { world } = await subscribedToLog({ name: "log?of=a&start=2&stop=latest" });
+  world.socket.say("210001aa");
+  assert.equal(await nameAfterLoss(world), "log?of=a&start=3&stop=9");
+});
+
+test("a server that begins elsewhere ends the stream", async () => {
+  const { world, recorder } = await subscribedToLog();
+  world.socket.say("210001aa");
+  await nameAfterLoss(world);
+  world.socket.say("47040001 00 09 200000 210001bb");
+  assert.deepEqual(recorder.signals, [["next", "aa"], ["error", "ProtocolError"]]);
+  assert.match(recorder.error.message, /begins at position 1, and 3 was asked for/);
+});
+
+test("a server without positions tells none, and a position that was asked for is counted from", async () => {
+  const { world } = await subscribed();
+  world.socket.lose();
+  const other = new World();
+  const connection = await other.connect({ reconnect: true });
+  const recorder = new Recorder(5);
+  connection.publisher("log", { start: 7 }).subscribe(recorder);
+  await settle();
+  assert.equal(nameIn(other.socket.take()), "log?start=7");
+  other.socket.say("200000 210001aa");
+  assert.equal(recorder.subscription.position, 8);
+});
+
+test("a stream without positions begins anew, which is counted", async (context) => {
+  const warned = context.mock.method(console, "warn", () => {});
+  const { world, recorder } = await subscribed();
+  for (const count of [1, 2]) {
+    world.socket.say("210001aa");
+    world.socket.lose();
+    await world.clock.advance(300);
+    await accept(world);
+    world.socket.say("200000");
+    assert.equal(recorder.subscription.restarts, count);
+  }
+  assert.equal(warned.mock.callCount(), 1);
+  assert.equal(recorder.subscription.position, null);
+});
+
+test("an iterator knows the position of the element that comes next", async () => {
+  const world = new World();
+  const connection = await world.connect({ reconnect: true }, WITH_POSITIONS);
+  const stream = connection.stream("log", { type: "text" });
+  assert.equal(stream.position, null);
+  const iterator = stream[Symbol.asyncIterator]();
+  await settle();
+  world.socket.say("4704000200 09 200000 21000161 21000162");
+  assert.equal(stream.position, 2);
+  await iterator.next();
+  assert.equal(stream.position, 3);
+  assert.equal(stream.restarts, 0);
+});
+
+for (const [name, options] of [
+  ["log", { start: -1 }],
+  ["log", { stop: 1.5 }],
+  ["log", { start: "newest" }],
+  ["log?start=4", { start: 5 }],
+]) {
+  test(`wrong places raise where they are given: ${name} ${JSON.stringify(options)}`, async () => {
+    const connection = await new World().connect();
+    assert.throws(() => connection.stream(name, options), UsageError);
+    assert.throws(() => connection.publisher(name, options), UsageError);
+  });
+}
+
+for (const [what, message] of [
+  ["that are cut off", "47020002"],
+  ["out of order", "4704000900 02"],
+  ["of a stream that is not open", "4704 07 02 00 09"],
+  ["that are too long", "474100"],
+]) {
+  test(`positions ${what} are refused`, async () => {
+    const world = new World();
+    const connection = await world.connect({}, WITH_POSITIONS);
+    connection.publisher("log").subscribe(new Recorder(1));
+    await settle();
+    world.socket.say(message);
+    assert.match(String((await connection.closed)?.reason), /^protocol:position/);
+  });
+}

@@ -24,6 +24,8 @@ export async function read(): Promise<number> {
   for await (const tick of connection.stream<Tick>("ticks/EURUSD", { type: "json", demand: 16 })) sum += tick.price;
   for await (const text of connection.stream("names", { type: "text" })) sum += text.length;
   for await (const bytes of connection.stream("blocks", { type: "bytes" })) sum += bytes.byteLength;
+  const log = connection.stream("log", { type: "text", start: "earliest", stop: 9n });
+  for await (const text of log) sum += text.length + Number(log.position ?? 0) + log.restarts;
   for await (const size of connection.stream("sizes", { type: (bytes) => bytes.length })) sum += size;
   // @ts-expect-error an element is unknown if the program does not say what it is
   for await (const element of connection.stream("ticks")) sum += element;
