@@ -1,39 +1,89 @@
 """The watchdog gives a check more time if other programs slow it, and only then."""
 
+from pathlib import Path
+
 import pytest
 from penstock_tck import _watchdog
 from penstock_tck._watchdog import Watchdog, WatchdogExpired
 
 
-def _alarm_after(monkeypatch: pytest.MonkeyPatch, took: float, used: float) -> Watchdog:
+def _alarm_after(
+    monkeypatch: pytest.MonkeyPatch, took: float, used: float, waited: float | None = None
+) -> Watchdog:
     """Return a watchdog of 5 s whose alarm came after `took` seconds, of
-    which the check had the processor for `used`.
+    which the check had the processor for `used`, and waited for it for `waited`.
     """
+    monkeypatch.setattr(_watchdog, "_waited", lambda: None if waited is None else 0.0)
     watchdog = Watchdog(5.0)
     # From zero: a difference of two readings of a clock may be a hair less than 5.0.
     watchdog._began = watchdog._used_before = 0.0
     monkeypatch.setattr(_watchdog, "monotonic", lambda: took)
     monkeypatch.setattr(_watchdog, "process_time", lambda: used)
+    monkeypatch.setattr(_watchdog, "_waited", lambda: waited)
     return watchdog
 
 
-def test_a_check_that_is_slowed_by_others_gets_more_time(monkeypatch: pytest.MonkeyPatch) -> None:
-    """It still uses the processor, and has not had its seconds."""
-    watchdog = _alarm_after(monkeypatch, took=40.0, used=2.0)
+@pytest.mark.parametrize(
+    ("took", "used", "waited"),
+    [(40.0, 2.0, None), (300.0, 4.0, 296.0)],
+    ids=["it still uses the processor", "it waited for the processor"],
+)
+def test_a_check_that_is_slowed_by_others_gets_more_time(
+    monkeypatch: pytest.MonkeyPatch, took: float, used: float, waited: float | None
+) -> None:
+    """It has not had its seconds."""
+    watchdog = _alarm_after(monkeypatch, took, used, waited)
     watchdog.alarm(0, None)
     assert not watchdog.expired
 
 
 @pytest.mark.parametrize(
-    ("took", "used"),
-    [(5.0, 5.0), (5.0, 0.01), (100.0, 4.0)],
-    ids=["it has used its seconds", "it waits", "it has had its time 20 times"],
+    ("took", "used", "waited"),
+    [
+        (5.0, 5.0, None),
+        (5.0, 0.01, None),
+        (100.0, 4.0, None),
+        (5.0, 5.0, 0.0),
+        (7.0, 0.01, 1.0),
+        (300.0, 5.5, 294.5),
+    ],
+    ids=[
+        "it has used its seconds",
+        "it waits",
+        "it has had its time 20 times",
+        "it has used its seconds, with nobody beside it",
+        "it waits, and others ran for a second",
+        "it has used its seconds beside others",
+    ],
 )
 def test_any_other_check_is_ended(
-    monkeypatch: pytest.MonkeyPatch, took: float, used: float
+    monkeypatch: pytest.MonkeyPatch, took: float, used: float, waited: float | None
 ) -> None:
     """The alarm raises, because no run loop is there to cancel."""
-    watchdog = _alarm_after(monkeypatch, took, used)
+    watchdog = _alarm_after(monkeypatch, took, used, waited)
     with pytest.raises(WatchdogExpired):
         watchdog.alarm(0, None)
     assert watchdog.expired
+
+
+def test_the_explanation_blames_a_busy_machine_only_if_it_was_busy(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Then it names both causes, and what to declare."""
+    idle = _alarm_after(monkeypatch, 5.0, 5.0, 0.1).explanation()
+    busy = _alarm_after(monkeypatch, 300.0, 5.5, 294.5).explanation()
+    assert idle.endswith("seconds of real time: something in it is endless")
+    assert "300 s passed, and for 294 s of them other programs" in busy
+    assert "or the machine is too busy; declare a larger watchdog_seconds" in busy
+
+
+@pytest.mark.parametrize("text", ["", "1 2", "1 many 3"])
+def test_a_system_that_tells_no_waiting_time(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path, text: str
+) -> None:
+    """The file is missing, or means something else: the rule without it applies."""
+    monkeypatch.setattr(_watchdog, "_SCHEDSTAT", tmp_path / "schedstat")
+    assert _watchdog._waited() is None
+    if text:
+        (tmp_path / "schedstat").write_text(text)
+    assert _watchdog._waited() == (2e-9 if text == "1 2" else None)

@@ -182,13 +182,7 @@ def _run_once(verification: type[Verification], check: Check, seed: int) -> Chec
             # boundary: the implementation runs here; an exception of any kind becomes the result.
             faults = _describe(error)
     if watchdog.expired:
-        faults.insert(
-            0,
-            (
-                f"it did not end within {watchdog.seconds:g} seconds of real time: something in "
-                "it is endless"
-            ),
-        )
+        faults.insert(0, watchdog.explanation())
         if threads.seen:
             faults.insert(
                 1,
