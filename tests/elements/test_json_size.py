@@ -4,7 +4,10 @@ import pytest
 
 from penstock.api import Limits, ProtocolError, UsageError
 from penstock.elements import JsonSerializer
-from penstock.elements._json_size import MAX_DEPTH, MAX_VALUES, why_too_large
+from penstock.elements._json_size import MAX_DEPTH, JsonBounds
+from penstock.spi import MAX_VALUES
+
+why_too_large = JsonBounds().why_too_large
 
 
 def nested(depth: int) -> bytes:
@@ -17,27 +20,18 @@ def filled(values: int) -> bytes:
 
 def test_the_deepest_text_is_read_and_a_deeper_one_is_not() -> None:
     """Lists and objects count alike."""
-    assert why_too_large(nested(MAX_DEPTH), MAX_DEPTH, MAX_VALUES) == ""
-    assert why_too_large(b'{"a":' * 60 + nested(68) + b"}" * 60, MAX_DEPTH, MAX_VALUES) == ""
+    assert why_too_large(nested(MAX_DEPTH)) == ""
+    assert why_too_large(b'{"a":' * 60 + nested(68) + b"}" * 60) == ""
     for deep in (nested(MAX_DEPTH + 1), b'{"a":' * 60 + nested(69) + b"}" * 60, b"[" * 300):
-        assert "deep, and 128 is the most" in why_too_large(deep, MAX_DEPTH, MAX_VALUES)
+        assert "deep, and 128 is the most" in why_too_large(deep)
 
 
 def test_the_largest_text_is_read_and_a_larger_one_is_not() -> None:
     """Values inside lists and objects count, and so do these themselves."""
-    assert why_too_large(filled(MAX_VALUES - 1), MAX_DEPTH, MAX_VALUES) == ""
-    assert (
-        why_too_large(filled(MAX_VALUES), MAX_DEPTH, MAX_VALUES)
-        == "it has more than 100,000 values"
-    )
-    assert (
-        why_too_large(b"[" + b"[]," * 60_000 + b"[]]", MAX_DEPTH, MAX_VALUES)
-        == "it has more than 100,000 values"
-    )
-    assert (
-        why_too_large(b'["' + b'","' * 300_000 + b'"]', MAX_DEPTH, MAX_VALUES)
-        == "it has more than 100,000 values"
-    )
+    assert why_too_large(filled(MAX_VALUES - 1)) == ""
+    assert why_too_large(filled(MAX_VALUES)) == "it has more than 100,000 values"
+    assert why_too_large(b"[" + b"[]," * 60_000 + b"[]]") == "it has more than 100,000 values"
+    assert why_too_large(b'["' + b'","' * 300_000 + b'"]') == "it has more than 100,000 values"
 
 
 @pytest.mark.parametrize(
@@ -53,7 +47,7 @@ def test_the_largest_text_is_read_and_a_larger_one_is_not() -> None:
 def test_what_is_inside_a_text_does_not_count(text: bytes) -> None:
     """Escaped quotes do not end a text."""
     data = b'{"text":"' + text + b'"}'
-    assert why_too_large(data, MAX_DEPTH, MAX_VALUES) == ""
+    assert why_too_large(data) == ""
     JsonSerializer().loads(data)
 
 

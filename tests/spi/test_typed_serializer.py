@@ -9,7 +9,7 @@ import pydantic
 import pytest
 
 from penstock.api import ProtocolError, UsageError
-from penstock.spi import TypeCodeFailed, TypedSerializer, WrongElementType
+from penstock.spi import ElementBounds, TypeCodeFailed, TypedSerializer, WrongElementType
 
 
 class Model(pydantic.BaseModel):
@@ -23,10 +23,23 @@ class Failing(msgspec.Struct):
         raise KeyError("secret")
 
 
+class Bounds(ElementBounds):
+    """Counts bytes."""
+
+    serializer = "plain"
+    more = "Plain(max_values=…)"
+
+    def why_too_large(self, data: bytes) -> str:
+        return self.too_many
+
+
 class Plain(TypedSerializer):
     name = "plain"
     format = "JSON"
     codec: ClassVar[Any] = msgspec.json
+
+    def __init__(self, kind: Any, max_values: int = 1_000) -> None:
+        super().__init__(kind, Bounds(max_values))
 
 
 def test_a_format_of_msgspec_needs_its_name_only() -> None:
@@ -37,6 +50,25 @@ def test_a_format_of_msgspec_needs_its_name_only() -> None:
     assert serializer.loads(data) == [Model(NAME="a")]
     assert serializer.to_builtins([Model(NAME="a")]) == [{"NAME": "a"}]
     assert Plain(dict[str, object]).loads(b'{"a":null}') == {"a": None}
+
+
+def test_an_element_above_the_bounds_is_neither_sent_nor_read() -> None:
+    """The texts say how to allow more; shorter elements are not judged."""
+    serializer = Plain(list[int], 5)
+    assert serializer.loads(serializer.dumps([1, 2])) == [1, 2]
+    with pytest.raises(
+        UsageError,
+        match=r"'plain' does not send this element: it has more than 5 values; send it in parts, "
+        r"or give serializer=Plain\(max_values=…\) on both sides",
+    ):
+        serializer.dumps([1, 2, 3])
+    with pytest.raises(
+        ProtocolError,
+        match=r"was not read: it has more than 5 values; to allow more give serializer=Plain\(",
+    ):
+        serializer.loads(b"[1,2,3]")
+    with pytest.raises(UsageError, match=r"Plain\(max_values=True\); give a positive integer"):
+        Plain(int, True)
 
 
 def test_none_is_no_element() -> None:

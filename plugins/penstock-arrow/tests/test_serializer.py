@@ -117,6 +117,29 @@ def test_compressed_buffers_are_refused_before_they_are_inflated(codec: str, nam
     assert pa.default_memory_pool().max_memory() == before
 
 
+@pytest.mark.parametrize("codec", ["zstd", "lz4"])
+def test_compression_in_the_way_of_old_versions_is_refused(codec: str) -> None:
+    """A key of the custom metadata says it there, and pyarrow obeys it: 2 kB became 64 MiB."""
+    inflated = 64 << 20
+    data = inflated.to_bytes(8, "little") + pa.Codec(codec).compress(bytes(inflated), asbytes=True)
+    batch = pa.RecordBatch.from_arrays([pa.array(data, type=pa.uint8())], ["n"])
+
+    def sent(version: Any, metadata: dict[str, str]) -> bytes:
+        sink, options = pa.BufferOutputStream(), pa.ipc.IpcWriteOptions(metadata_version=version)
+        with pa.ipc.new_stream(sink, batch.schema, options=options) as writer:
+            writer.write_batch(batch, custom_metadata=metadata or None)
+        return bytes(sink.getvalue().to_pybytes())
+
+    hostile = {"ARROW:experimental_compression": codec.upper()}
+    before = pa.default_memory_pool().max_memory()
+    with pytest.raises(ProtocolError, match="compressed"):
+        ARROW.loads(sent(pa.ipc.MetadataVersion.V4, hostile))
+    # A batch of an old version without the key is read, and one of today's version ignores the key.
+    assert ARROW.loads(sent(pa.ipc.MetadataVersion.V4, {})) == batch
+    assert ARROW.loads(sent(pa.ipc.MetadataVersion.V5, hostile)) == batch
+    assert pa.default_memory_pool().max_memory() == before
+
+
 def test_rows_without_bytes_are_bounded() -> None:
     """In both directions: a column of nulls has no buffer,
     and may be billions of objects in a list.

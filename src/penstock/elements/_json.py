@@ -21,9 +21,9 @@ from functools import lru_cache
 from typing import Any, Final, NoReturn
 
 from penstock.api import ProtocolError, UsageError, shown
-from penstock.elements._json_size import MAX_DEPTH, MAX_VALUES, JsonBounds
+from penstock.elements._json_size import MAX_DEPTH, JsonBounds
 from penstock.elements._typed_json import NO_NULL, NULL_ARRIVED, NullJson, TypedJson
-from penstock.spi import Serializer
+from penstock.spi import MAX_VALUES, Serializer
 
 
 def _refuse_constant(word: str) -> NoReturn:
@@ -65,13 +65,8 @@ class JsonSerializer(Serializer):
     def __init__(
         self, *, null: object = None, max_depth: int = MAX_DEPTH, max_values: int = MAX_VALUES
     ) -> None:
-        for option, value in (("max_depth", max_depth), ("max_values", max_values)):
-            if type(value) is not int or value < 1:
-                raise UsageError(
-                    f"JsonSerializer({option}={shown(value)}); give a positive integer"
-                )
         self._null = null
-        self._bounds = JsonBounds(max_depth, max_values)
+        self._bounds = JsonBounds(max_depth=max_depth, max_values=max_values)
         # The bound is one of types, not of streams: a type is built once.
         self._typed = lru_cache(maxsize=1024)(self._make_typed)
 

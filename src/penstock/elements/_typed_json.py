@@ -19,11 +19,6 @@ from penstock.api import UsageError
 from penstock.elements._json_size import JsonBounds
 from penstock.spi import Serializer, TypedSerializer
 
-SHORT: Final = 256
-"""Bytes. A shorter text is not checked for its size:
-128 lists inside each other have 256 brackets.
-"""
-
 NO_NULL: Final = (
     "None is never an element (rule 2.13); to send JSON's null, set an element for it: "
     "JsonSerializer(null=…)"
@@ -43,8 +38,7 @@ class TypedJson(TypedSerializer):
     no_element = NO_NULL
 
     def __init__(self, kind: Any, bounds: JsonBounds) -> None:
-        super().__init__(kind)
-        self._bounds = bounds
+        super().__init__(kind, bounds)
         self._has_floats = self.type.has_floats
         self._count_none = _count_none(kind)
 
@@ -64,12 +58,12 @@ class TypedJson(TypedSerializer):
             and (self._count_none is None or self._count_none(element) != data.count(b"null"))
         ):
             self._refuse_nan(element)
-        if len(data) > SHORT:
+        if len(data) > self._short:
             self._bounds.check_written(data)
         return data
 
     def loads(self, data: bytes, /) -> object:
-        if len(data) > SHORT:
+        if len(data) > self._short:
             self._bounds.check_received(data)
         try:
             element: object = self._decode(data)
@@ -81,8 +75,8 @@ class TypedJson(TypedSerializer):
         return element
 
     def loads_many(self, elements: Sequence[bytes], /) -> list[Any]:
-        for element in elements if max(map(len, elements), default=0) > SHORT else ():
-            if len(element) > SHORT:
+        for element in elements if max(map(len, elements), default=0) > self._short else ():
+            if len(element) > self._short:
                 self._bounds.check_received(element)
         # In C. An element that msgspec refuses, or that is null, is loaded again by `loads`.
         return list(map(self._decode, elements))

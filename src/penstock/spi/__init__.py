@@ -12,6 +12,7 @@ import importlib as _importlib
 import typing as _typing
 
 from penstock.spi._command import Command
+from penstock.spi._element_bounds import MAX_VALUES, ElementBounds
 from penstock.spi._element_type import bare_type
 from penstock.spi._events import (
     ConnectionClosed,
@@ -100,6 +101,7 @@ if _typing.TYPE_CHECKING:
     )
 
 __all__ = [
+    "MAX_VALUES",
     "ByteConnection",
     "Bytes",
     "Certificate",
@@ -113,6 +115,7 @@ __all__ = [
     "ConnectionResumed",
     "ConnectionSuspended",
     "DirectionStatistics",
+    "ElementBounds",
     "ElementSink",
     "Event",
     "Events",

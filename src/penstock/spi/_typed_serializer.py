@@ -14,6 +14,7 @@ from typing import Any, ClassVar, Final, Literal
 import msgspec
 
 from penstock.api import PenstockError, ProtocolError, UsageError, shown
+from penstock.spi._element_bounds import ElementBounds
 from penstock.spi._element_type import ElementType, element_type, is_model
 from penstock.spi._serializer import Serializer, WrongElementType
 
@@ -46,8 +47,13 @@ class TypedSerializer(Serializer):
     )
     """What to do about None as an element."""
 
-    def __init__(self, kind: Any, **options: Any) -> None:
-        """`options` are those of msgspec's decoder. Raises UsageError for an unsupported type."""
+    def __init__(self, kind: Any, bounds: ElementBounds, **options: Any) -> None:
+        """Elements above `bounds` are neither sent nor read. `options` are those of msgspec's
+        decoder. Raises UsageError for an unsupported type.
+        """
+        self._bounds = bounds
+        # Looked up here: a property costs as much as msgspec needs for a short element.
+        self._short = bounds.short
         self.type: ElementType = element_type(kind)
         self._exact = frozenset(self.type.classes) - {type(None)}
         self._encode: Callable[[object], bytes] = self.codec.Encoder(enc_hook=_to_plain).encode
@@ -57,11 +63,16 @@ class TypedSerializer(Serializer):
         if type(element) not in self._exact:
             self.check(element)
         try:
-            return self._encode(element)
+            data = self._encode(element)
         except Exception as error:  # boundary: msgspec, and properties that a user wrote
             raise self.failed_write(element, error) from error
+        if len(data) > self._short:
+            self._bounds.check_written(data)
+        return data
 
     def loads(self, data: bytes, /) -> object:
+        if len(data) > self._short:
+            self._bounds.check_received(data)
         try:
             element: object = self._decode(data)
         except Exception as error:  # boundary: msgspec, and validators that a user wrote

@@ -12,14 +12,20 @@ DICTIONARY: Final = 2
 RECORD_BATCH: Final = 3
 
 # The numbers of fields, in the order of the schema of Arrow's messages.
-HEADER_TYPE, HEADER = 1, 2
+VERSION, HEADER_TYPE, HEADER, CUSTOM_METADATA = 0, 1, 2, 4
 DATA_OF_DICTIONARY = 1
 COMPRESSION = 3
 
 
+V5: Final = 4
+"""The version of the metadata since which a record batch itself says that it is compressed."""
+
+
 def is_compressed(metadata: memoryview) -> bool:
-    """Return whether the record batch in a message, or in a dictionary, has compressed buffers.
-    Raises ValueError for broken metadata.
+    """Return whether the record batch in a message, or in a dictionary, has compressed buffers, or
+    may have. Raises ValueError for broken metadata.
+
+    In messages before V5 a key of the custom metadata says it, and pyarrow obeys that key.
     """
     try:
         message = _table(metadata, 0)
@@ -27,6 +33,11 @@ def is_compressed(metadata: memoryview) -> bool:
         header_type = metadata[kind] if kind else 0
         if header_type not in {DICTIONARY, RECORD_BATCH}:
             return False
+        version = _place(metadata, message, VERSION)
+        if (unpack_from("<h", metadata, version)[0] if version else 0) < V5 and _place(
+            metadata, message, CUSTOM_METADATA
+        ):
+            return True
         batch = _table(metadata, _place(metadata, message, HEADER))
         if header_type == DICTIONARY:
             batch = _table(metadata, _place(metadata, batch, DATA_OF_DICTIONARY))

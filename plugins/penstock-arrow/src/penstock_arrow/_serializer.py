@@ -103,7 +103,7 @@ def _read(buffer: Any) -> Any:
     batches = 0
     for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(buffer)):
         if is_compressed(memoryview(message.metadata)):
-            raise ValueError("it is compressed")
+            raise ValueError("it is compressed, or may be (custom metadata before version 5)")
         batches += message.type == "record batch"
         if batches > 1:
             raise ValueError("it has more than one batch")

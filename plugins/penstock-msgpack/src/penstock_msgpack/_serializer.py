@@ -5,19 +5,20 @@ Rules of this file:
 * An element arrives unchanged, or is refused when it is sent. Without a type msgspec writes many
   types that it reads as another one (a tuple arrives as a list, a Decimal as a str). So each value
   of an element without a type is looked at.
-* The bytes come from a peer: msgspec bounds the nesting and the announced sizes,
-  and refuses bytes behind the element.
+* The bytes come from a peer: msgspec bounds the nesting and the announced sizes, and refuses bytes
+  after the element. `MsgpackBounds` bounds the number of values, each of which becomes an object.
 * A timestamp is a datetime with a time zone. Every other extension type is refused.
 """
 
 import datetime as dt
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, ClassVar, Final
 
 import msgspec
 
 from penstock.api import ProtocolError, UsageError, shown
-from penstock.spi import Serializer, TypedSerializer, WrongElementType
+from penstock.spi import MAX_VALUES, Serializer, TypedSerializer, WrongElementType
+from penstock_msgpack._bounds import MsgpackBounds
 
 _PLAIN: Final = frozenset({str, bytes, int, float, bool, dt.datetime, dict, list})
 """The classes that are read as themselves without a type."""
@@ -47,21 +48,27 @@ class MsgpackSerializer(Serializer):
     `for_type` returns the serializer for elements of one type: a msgspec.Struct, a dataclass, an
     attrs class, a TypedDict, a NamedTuple, or lists, dicts and unions of these and of plain values;
     as msgspec writes and reads them.
+
+    An element with more than `max_values` values is neither sent nor read.
     """
 
     name = "msgpack"
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_values: int = MAX_VALUES) -> None:
+        self._bounds = MsgpackBounds(max_values)
         self._encode = msgspec.msgpack.Encoder().encode
         self._decode = msgspec.msgpack.Decoder(ext_hook=_refuse_extension).decode
         # The bound is one of types, not of streams: a type is built once.
-        self._typed = lru_cache(maxsize=1024)(_TypedMsgpack)
+        self._typed = lru_cache(maxsize=1024)(partial(_TypedMsgpack, bounds=self._bounds))
 
     def dumps(self, element: object, /) -> bytes:
         _check_plain(element)
-        return _encoded(self._encode, element)
+        data = _encoded(self._encode, element)
+        self._bounds.check_written(data)
+        return data
 
     def loads(self, data: bytes, /) -> object:
+        self._bounds.check_received(data)
         try:
             element = self._decode(data)
         except BROKEN as error:
@@ -87,8 +94,8 @@ class _TypedMsgpack(TypedSerializer):
     format = "MessagePack"
     codec: ClassVar[Any] = msgspec.msgpack
 
-    def __init__(self, kind: Any) -> None:
-        super().__init__(kind, ext_hook=_refuse_extension)
+    def __init__(self, kind: Any, bounds: MsgpackBounds) -> None:
+        super().__init__(kind, bounds, ext_hook=_refuse_extension)
 
 
 def _refuse_extension(code: int, _: memoryview) -> object:

@@ -10,7 +10,7 @@ Rules of this file:
 
 import datetime as dt
 from collections.abc import Callable
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, Final
 
 from google.protobuf import (
@@ -24,7 +24,8 @@ from google.protobuf import (
 from google.protobuf.message import DecodeError, EncodeError, Message
 
 from penstock.api import ProtocolError, UsageError, shown
-from penstock.spi import Serializer, WrongElementType, bare_type
+from penstock.spi import MAX_VALUES, Serializer, WrongElementType, bare_type
+from penstock_protobuf._bounds import ProtobufBounds
 
 _WRAPPERS: Final[dict[type, type[Message]]] = {
     str: wrappers_pb2.StringValue,
@@ -55,13 +56,18 @@ class ProtobufSerializer(Serializer):
 
     Each element carries the name of its type. `for_type` returns the serializer for messages of one
     class, whose name is not sent.
+
+    An element with more than `max_values` fields, those of messages inside it included, is neither
+    sent nor read.
     """
 
     name = "protobuf"
 
-    def __init__(self) -> None:
+    def __init__(self, *, max_values: int = MAX_VALUES) -> None:
+        self._bounds = partial(ProtobufBounds, max_values)
+        self._bounds()  # examines the option
         # The bound is one of types, not of streams: a type is built once.
-        self._typed = lru_cache(maxsize=1024)(_TypedProtobuf)
+        self._typed = lru_cache(maxsize=1024)(partial(_TypedProtobuf, bounds=self._bounds))
 
     def dumps(self, element: object, /) -> bytes:
         message = element if isinstance(element, Message) else _wrap(element)
@@ -70,11 +76,12 @@ class ProtobufSerializer(Serializer):
                 "an Any as an element would arrive as the message in it; send that message"
             )
         # By hand and not by Any.Pack, which would copy the bytes once more.
-        return _written(
-            any_pb2.Any(type_url=_PREFIX + message.DESCRIPTOR.full_name, value=_written(message))
-        )
+        value = _written(message)
+        self._bounds(message.DESCRIPTOR).check_written(value)
+        return _written(any_pb2.Any(type_url=_PREFIX + message.DESCRIPTOR.full_name, value=value))
 
     def loads(self, data: bytes, /) -> object:
+        self._bounds(any_pb2.Any.DESCRIPTOR).check_received(data)
         envelope = _read(any_pb2.Any, data)
         name = envelope.type_url.rpartition("/")[2]
         kind = _class_of(name)
@@ -84,6 +91,7 @@ class ProtobufSerializer(Serializer):
                 f"an element of the type {name[:100]!r} arrived, of which this program has "
                 "imported no class"
             )
+        self._bounds(kind.DESCRIPTOR).check_received(envelope.value)
         return _unwrap(_read(kind, envelope.value))
 
     def for_type(self, kind: Any, /) -> Serializer:
@@ -104,9 +112,10 @@ class _TypedProtobuf(Serializer):
 
     name = "protobuf"
 
-    def __init__(self, kind: type) -> None:
+    def __init__(self, kind: type, bounds: Callable[[Any], ProtobufBounds]) -> None:
         self._kind = kind
-        self._message = _WRAPPERS.get(kind, kind)
+        self._message: Any = _WRAPPERS.get(kind, kind)
+        self._bounds = bounds(self._message.DESCRIPTOR)
 
     def dumps(self, element: object, /) -> bytes:
         if type(element) is not self._kind:
@@ -117,9 +126,12 @@ class _TypedProtobuf(Serializer):
                 ),
                 "change the type, or the serializer",
             )
-        return _written(element if isinstance(element, Message) else _wrap(element))
+        data = _written(element if isinstance(element, Message) else _wrap(element))
+        self._bounds.check_written(data)
+        return data
 
     def loads(self, data: bytes, /) -> object:
+        self._bounds.check_received(data)
         message = _read(self._message, data)
         return message if self._message is self._kind else _unwrap(message)
 
