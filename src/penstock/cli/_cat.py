@@ -14,14 +14,15 @@ import argparse
 import os
 import sys
 from collections.abc import Iterator, Sequence
-from typing import Any, Final, cast
+from typing import Any
 
 import trio
 
-from penstock.api import PlaceInStream, UsageError
+from penstock.api import UsageError
 from penstock.cli._credentials import credentials_arguments, credentials_of
 from penstock.cli._encoding import encoding_argument
 from penstock.cli._format import FORMATS, TerminalFormat, announced_for, formatted
+from penstock.cli._place import place_of
 from penstock.cli._progress import Progress, line_file, shown
 from penstock.cli._screen import Screen
 from penstock.cli._standard_files import check_output
@@ -30,9 +31,6 @@ from penstock.cli._transports import permitted_transports, transports_argument
 from penstock.core import Stream
 from penstock.reader import DEFAULT_DEMAND
 from penstock.runtime import subscribe
-
-MOST_DIGITS: Final = 19
-"""Digits of the largest position, 2^63-1."""
 
 HELP = "write a publisher's elements to standard output"
 
@@ -98,8 +96,8 @@ async def run(options: argparse.Namespace) -> int:
     opening = subscribe(
         options.url,
         demand=options.demand,
-        start=_place(options.start, "--start"),
-        stop=_place(options.stop, "--stop"),
+        start=place_of(options.start, "--start"),
+        stop=place_of(options.stop, "--stop"),
         serializer=options.serializer or announced_for(options.format),
         encoding=options.encoding,
         setup=os.fsencode(options.setup),
@@ -115,17 +113,6 @@ async def run(options: argparse.Namespace) -> int:
     ):
         await _copy(stream, _Elements(options.format, screen), options.count)
     return 0
-
-
-def _place(text: str | None, option: str) -> PlaceInStream | None:
-    """Return a place that was typed. Raises UsageError for another text."""
-    if text in (None, "earliest", "latest"):
-        return cast("PlaceInStream | None", text)
-    if not (text.isascii() and text.isdigit() and len(text) <= MOST_DIGITS):
-        raise UsageError(
-            f"{option} {text}: give a position, which is a number from 0 on, or earliest, or latest"
-        )
-    return int(text)
 
 
 async def _copy(stream: Stream[Any], elements: "_Elements", count: int | None) -> None:

@@ -13,7 +13,7 @@ from typing import Any, Final
 import trio
 
 from penstock.api import Limits, shown
-from penstock.cli import _bench, _cat, _ls, _plugins, _pub, _record, _serve, _tck
+from penstock.cli import _bench, _cat, _log, _ls, _plugins, _pub, _record, _serve, _tck
 from penstock.cli._failure import status_after
 from penstock.cli._standard_files import standard_files
 from penstock.cli._version import ShowVersion
@@ -38,6 +38,7 @@ COMMANDS: Final[dict[str, Any]] = {
     "ls": _ls,
     "pub": _pub,
     "plugins": _plugins,
+    "log": _log,
     "record": _record,
     "bench": _bench,
     "tck": _tck,

@@ -16,7 +16,12 @@ from penstock.logs._spool import Spool, StartsAnywhere
 
 # For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
 # isort: off
+from penstock.logs._disk_check import check_file as check_file
+from penstock.logs._export import Exported as Exported
+from penstock.logs._export import exported as exported
 from penstock.logs._positions import DEFAULT_PARTITION as DEFAULT_PARTITION
+from penstock.logs._salvage import Loss as Loss
+from penstock.logs._salvage import salvage as salvage
 # isort: on
 
 __all__ = [

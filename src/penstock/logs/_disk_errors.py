@@ -76,7 +76,7 @@ def damaged(path: Path, what: str) -> LogDamaged:
     """Return the error about a file that another program changed."""
     return LogDamaged(
         f"the log {path} is damaged: {what}. Put back {FILES.replace('PATH', path.name)} together, "
-        "from one backup"
+        "from one backup; without one, `penstock log salvage` copies what can be read"
     )
 
 

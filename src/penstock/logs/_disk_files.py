@@ -11,7 +11,9 @@ Rules of this file:
   program that ended while it made the file.
 """
 
+import os
 import sqlite3
+from os import PathLike
 from pathlib import Path
 from typing import Final
 
@@ -116,24 +118,9 @@ def check_presence(path: Path, *, had_lock: bool, had_log: bool) -> None:
 
 def check_kind(path: Path, *, may_begin: bool) -> None:
     """Raise for a file that is no log. `may_begin`: a missing or an empty file will become one."""
-    if path.is_dir():
-        raise LogError(f"{path} is a folder, and no log: give the path of a file")
-    try:
-        with path.open("rb") as file:
-            header = file.read(_HEADER_BYTES)
-    except FileNotFoundError:
-        if may_begin:
-            return
-        raise LogError(f"there is no log {path}: no file has this name") from None
-    except OSError as error:
-        raise LogError(
-            f"the log {path} cannot be read ({error.strerror}): this program must be allowed to "
-            "read it"
-        ) from error
+    header = header_of(path, may_begin=may_begin)
     if not header:
-        if may_begin:
-            return
-        raise LogError(f"{path} is no log: it is an empty file")
+        return
     # Each of these may have been a log, whatever its header says now: SQLite tells what is wrong.
     # With PATH-journal it has to undo something first.
     was_log = (
@@ -155,6 +142,27 @@ def check_kind(path: Path, *, may_begin: bool) -> None:
     )
 
 
+def header_of(path: Path, *, may_begin: bool = False) -> bytes:
+    """Return the begin of a file. Raise if it has none."""
+    if path.is_dir():
+        raise LogError(f"{path} is a folder, and no log: give the path of a file")
+    try:
+        with path.open("rb") as file:
+            header = file.read(_HEADER_BYTES)
+    except FileNotFoundError:
+        if may_begin:
+            return b""
+        raise LogError(f"there is no log {path}: no file has this name") from None
+    except OSError as error:
+        raise LogError(
+            f"the log {path} cannot be read ({error.strerror}): this program must be allowed to "
+            "read it"
+        ) from error
+    if not header and not may_begin:
+        raise LogError(f"{path} is no log: it is an empty file")
+    return header
+
+
 def _mark_of(header: bytes) -> int:
     """Return the `application_id` of a database of SQLite that begins with this header."""
     return int.from_bytes(header[68:72], "big")
@@ -164,6 +172,15 @@ def _has_bytes(path: Path, ending: str) -> bool:
     file = beside(path, ending)
     # PATH-lock is empty until the log has been made.
     return file.exists() and file.stat().st_size > 0
+
+
+def real_path(path: str | PathLike[str]) -> Path:
+    """Return the path of the file itself, or `path` if it is no link. SQLite follows a link, so the
+    files beside a log have to be the same ones for all names of it.
+    """
+    # `Path.resolve` raises RuntimeError for a circle of links, and this leaves it to SQLite.
+    real = os.path.realpath(path)
+    return Path(path) if real == os.path.normpath(Path.cwd() / path) else Path(real)
 
 
 def beside(path: Path, ending: str) -> Path:

@@ -1,7 +1,7 @@
 """A log on disk: a file of SQLite, synced before `append` returns."""
 
-import os
 import sqlite3
+import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple, Self, overload
 import trio
 
 from penstock.api import InternalError, UsageError
+from penstock.logs._backup import back_up
 from penstock.logs._disk_errors import FAULTS, explain
 from penstock.logs._disk_files import (
     beside,
@@ -20,6 +21,7 @@ from penstock.logs._disk_files import (
     check_presence,
     mark_made,
     open_file,
+    real_path,
     take_lock,
     was_made,
 )
@@ -27,10 +29,10 @@ from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._disk_writer import DiskWriter, Ticket
 from penstock.logs._log_base import LogBase
-from penstock.logs._positions import DEFAULT_PARTITION, MOST_POSITIONS
+from penstock.logs._positions import DEFAULT_PARTITION
 from penstock.logs._read_only import Follower, ReadOnlyFiles
 from penstock.logs._read_turns import ReadTurns
-from penstock.logs._retention import Retention
+from penstock.logs._retention import DROPS_NOTHING, Retention
 from penstock.logs._work import (
     MOST_TRANSACTIONS,
     PartitionState,
@@ -44,9 +46,6 @@ MOST_AHEAD: Final = 8_192
 """Elements that a stream may hold ready. Fewer make the change to a thread and back the larger part
 of the cost.
 """
-
-DROPS_NOTHING: Final = Retention(max_count=MOST_POSITIONS)
-"""For a log that is open for reading only."""
 
 
 class _Opened(NamedTuple):
@@ -208,13 +207,29 @@ class DiskLog(LogBase):
             finally:
                 self._turns_to_read.pass_on()
 
+    async def backup(self, path: str | PathLike[str]) -> None:
+        """Copy the log, as it is at one moment of the call, to a new file. Appends, reads and drops
+        go on. Checkpoints.
+
+        The copy is a closed log: one file, which `DiskLog` opens. Each element of it has been
+        checked. While the copy is made, PATH-wal keeps what is appended.
+        Raises LogError if the file exists or cannot be written, and LogDamaged if the log is
+        damaged; then there is no copy.
+        """
+        self._check_open()
+        stopped = threading.Event()
+        try:
+            await trio.to_thread.run_sync(
+                back_up, self._path, real_path(path), stopped, abandon_on_cancel=True
+            )
+        finally:
+            stopped.set()
+
     # --- in threads
 
     def _open(self) -> _Opened | ReadOnlyFiles:
-        # SQLite follows a link, so the files beside the log have to be the same ones for all names
-        # of it. `Path.resolve` raises RuntimeError for a circle of links, and this leaves it to
-        # SQLite.
-        self._path = Path(os.path.realpath(self._path))
+        # The program may change its folder while the log is open.
+        self._path = real_path(self._path.absolute())
         if self._read_only:
             try:
                 return ReadOnlyFiles(self._path, accept_loss=self._accept_loss)

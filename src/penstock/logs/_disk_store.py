@@ -129,7 +129,7 @@ LAST_ROW: Final = (
 def create_tables(connection: sqlite3.Connection) -> None:
     """Make the tables of an empty log, in one transaction: a file has all of them or none."""
     connection.executescript(SCHEMA)
-    _save_totals(connection, is_open=False, partitions=0, transactions=0)
+    save_totals(connection, is_open=False, partitions=0, transactions=0)
     connection.execute("COMMIT")
 
 
@@ -176,13 +176,7 @@ class DiskStore:
         """Read the state of the log, add partitions that it does not have yet, and drop what
         `retention` does not keep any more.
         """
-        try:
-            totals = self._load_totals()
-            self._load_partitions(was_open=bool(totals[0]))
-            self._load_transactions()
-            self._check_totals(*totals[1:])
-        except TypeError as error:  # a value of another type
-            raise damaged(self._path, f"a record was changed ({error})") from error
+        self.read_tables()
         # The numbers of partitions are part of the keys of their groups,
         # so new names get the next numbers.
         for name in names:
@@ -196,6 +190,16 @@ class DiskStore:
                 self.states[number] = self._drop(number, state, now)
                 self._save(number, self.states[number])
             self._save_totals(is_open=True)
+
+    def read_tables(self) -> None:
+        """Read the state of the log, and change nothing."""
+        try:
+            totals = self._load_totals()
+            self._load_partitions(was_open=bool(totals[0]))
+            self._load_transactions()
+            self._check_totals(*totals[1:])
+        except TypeError as error:  # a value of another type
+            raise damaged(self._path, f"a record was changed ({error})") from error
 
     def _load_totals(self) -> tuple[int, int, int]:
         row = self._connection.execute(
@@ -412,7 +416,7 @@ class DiskStore:
         self._unsaved[number] = 0
 
     def _save_totals(self, *, is_open: bool) -> None:
-        _save_totals(
+        save_totals(
             self._connection,
             is_open=is_open,
             partitions=len(self.names),
@@ -579,7 +583,7 @@ class _Transaction:
             self._connection.execute("ROLLBACK")
 
 
-def _save_totals(
+def save_totals(
     connection: sqlite3.Connection, *, is_open: bool, partitions: int, transactions: int
 ) -> None:
     totals = (int(is_open), partitions, transactions)

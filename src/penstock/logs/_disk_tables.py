@@ -64,8 +64,10 @@ def partition_rows(connection: sqlite3.Connection, path: Path) -> list[Partition
 
 def summaries(connection: sqlite3.Connection) -> dict[int, Summary]:
     """Return the summaries whose checksum fits, by the number of the partition. A log of format 1
-    had none.
+    has none.
     """
+    if connection.execute("PRAGMA user_version").fetchone() == (1,):
+        return {}
     return {
         number: Summary(size, joined)
         for number, earliest, latest, size, joined, summary in connection.execute(_SUMMARIES)

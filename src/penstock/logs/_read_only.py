@@ -83,7 +83,7 @@ class ReadOnlyFile:
             stamp = _stamp_of(self._path)
             options, locking = self._options(stamp)
             self._connection = connection = sqlite3.connect(
-                f"{self._path.as_uri()}?{options}",
+                f"{self._path.absolute().as_uri()}?{options}",
                 uri=True,
                 isolation_level=None,
                 check_same_thread=False,
@@ -116,7 +116,7 @@ def is_written(path: Path) -> bool:
     lock = beside(path, "-lock")
     connection = None
     try:
-        connection = sqlite3.connect(f"{lock.as_uri()}?mode=ro", uri=True, timeout=0)
+        connection = sqlite3.connect(f"{lock.absolute().as_uri()}?mode=ro", uri=True, timeout=0)
         connection.execute("SELECT count(*) FROM sqlite_master").fetchone()
     except sqlite3.Error as error:
         # Other errors: it is missing, or left by a program that was killed.
@@ -145,7 +145,7 @@ class ReadOnlyFiles:
 
     def __init__(self, path: Path, *, accept_loss: bool) -> None:
         check_kind(path, may_begin=False)
-        self._path = path
+        self.path = path
         self._read = ReadOnlyFile(path, accept_loss=accept_loss)
         self._follow = ReadOnlyFile(path, accept_loss=accept_loss)
         self.names: Sequence[str]
@@ -159,7 +159,7 @@ class ReadOnlyFiles:
     def read(self, number: int, name: str, position: int, stop: int, most: int) -> list[bytes]:
         """Return elements as `DiskReader.read` does."""
         return self._read.run(
-            lambda connection: DiskReader(connection, self._path).read(
+            lambda connection: DiskReader(connection, self.path).read(
                 number, name, position, stop, most
             )
         )
@@ -180,7 +180,7 @@ class ReadOnlyFiles:
     def _tables(
         self, connection: sqlite3.Connection
     ) -> tuple[Sequence[str], Sequence[PartitionState]]:
-        return states_for_reading(connection, self._path)
+        return states_for_reading(connection, self.path)
 
 
 class Follower:

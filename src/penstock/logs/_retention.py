@@ -143,6 +143,10 @@ class Retention:
         return self.max_age is not None and not is_newest and oldest.written < now - self.max_age
 
 
+DROPS_NOTHING: Final = Retention(max_count=2**63)
+"""For a log that is read only, and for a copy."""
+
+
 def split(elements: Sequence[bytes], retention: Retention) -> Iterator[Sequence[bytes]]:
     """Yield `elements` in parts that groups of a log may have. An element that is longer than a
     group is a part by itself.
