@@ -381,7 +381,8 @@ async def test_a_batch_without_positions_counts_when_it_is_whole(autojump_clock:
 async def test_more_than_was_requested_is_kept_and_not_lost(autojump_clock: Clock) -> None:
     """A request that was sent again may have doubled the demand."""
     body = b"".join(b"\0\0\0\x01%d" % number for number in range(6))
-    elements, _ = await draft(CREATED, (200, BATCH, body), (410, {}, b""), demand=2)
+    busy = (503, {}, b"")
+    elements, _ = await draft(busy, busy, CREATED, (200, BATCH, body), (410, {}, b""), demand=2)
     assert elements == [b"%d" % number for number in range(6)]
 
 

@@ -65,8 +65,10 @@ class LengthPrefixedReader:
             raise ConnectionLost("the body of a batch has ended inside an element")
 
 
-def read_fixed_size(body: bytes, max_element: int) -> list[bytes]:
-    """Return the elements of a whole body. Raises ProtocolError if it cannot be one."""
+def read_fixed_size(body: bytes, max_element: int, most: int) -> list[bytes]:
+    """Return the elements of a whole body. Raises ProtocolError if it cannot be one, or has more
+    elements than `most`, before they are cut apart.
+    """
     if len(body) < SIZE:
         raise ProtocolError(
             "a body of X-Rsio-FixedSizeElements lacks the size of its elements",
@@ -79,6 +81,12 @@ def read_fixed_size(body: bytes, max_element: int) -> list[bytes]:
             reason="protocol:http",
         )
     check_size(size, max_element)
+    if (count := (len(body) - SIZE) // size) > most:
+        raise ProtocolError(
+            f"the server has sent a batch of {count:,} elements, and {most:,} were requested (rule "
+            "1.1). The author of the server must act",
+            reason="protocol:demand",
+        )
     return [body[at : at + size] for at in range(SIZE, len(body), size)]
 
 

@@ -5,9 +5,14 @@ Rules of this file:
 
 * No request is repeated here: if one fails, its caller decides whether to repeat it.
 * An answer that breaks the rules of HTTP, or ends before its body does, is ConnectionLost.
+* Bytes that come before their request are an answer to no request. They would be taken for the
+  answer to the next one, so they are ProtocolError.
+* Interim answers, and the bytes of a body that are no content (the lengths and extensions of
+  chunks), have bounds: a server must not keep this side reading for ever.
 * Through a proxy a request names the whole URL; TLS begins behind the answer to CONNECT.
 """
 
+import socket
 from collections.abc import AsyncIterator, Awaitable, Callable
 from typing import Final
 from urllib.parse import SplitResult
@@ -16,7 +21,7 @@ import attrs
 import h11
 import trio
 
-from penstock.api import AuthRefused, ConnectionLost, LimitExceeded, Rejected
+from penstock.api import AuthRefused, ConnectionLost, LimitExceeded, ProtocolError, Rejected
 from penstock.spi import (
     ByteConnection,
     ConnectionFacts,
@@ -35,6 +40,13 @@ Servers hold a poll for 25 s, and proxies for 60 s.
 """
 
 MAX_HEAD: Final = 64 << 10
+MAX_INTERIM: Final = 16
+"""Answers with a status of 1xx before the answer. A server sends one or two."""
+
+OVERHEAD: Final = 16
+"""Bytes of framing that a body may have for each byte of content, beside `MAX_HEAD`. A chunk of one
+byte has six."""
+
 _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -42,6 +54,10 @@ RETRIED: Final = frozenset({408, 425, 429, 500, 502, 503, 504})
 """Statuses after which a request is repeated if the answer has no X-Rsio-Error:
 a proxy, or a server, is busy.
 """
+
+
+class ProxyBusy(ConnectionLost):
+    """A proxy was reached, and has not reached the server: it may the next time."""
 
 
 @attrs.frozen
@@ -101,9 +117,7 @@ async def _open_tunnel(connection: ByteConnection, server: str, proxy: Proxy) ->
             processed=False,
         )
     if answer.status in RETRIED:
-        raise ConnectionLost(
-            f"the proxy {proxy.name} has not reached {server} (HTTP {answer.status})"
-        )
+        raise ProxyBusy(f"the proxy {proxy.name} has not reached {server} (HTTP {answer.status})")
     if not 200 <= answer.status < 300:
         raise Rejected(
             f"the proxy {proxy.name} refuses to connect to {server} (HTTP {answer.status})",
@@ -118,6 +132,7 @@ class ClientConnection:
         self._connection = connection
         self._host = host
         self._parser = h11.Connection(h11.CLIENT, max_incomplete_event_size=MAX_HEAD)
+        self._received = 0  # bytes since the last request
 
     @property
     def is_ready(self) -> bool:
@@ -135,25 +150,43 @@ class ClientConnection:
             method=method, target=target, headers=[("Host", self._host), *length, *headers]
         )
         data = (self._parser.send(request) or b"") + (self._parser.send(h11.EndOfMessage()) or b"")
+        self._check_unrequested()
+        self._received = 0
         try:
             await self._connection.send(data)
         except _GONE as error:
             raise ConnectionLost(f"the request could not be sent: {error}") from None
-        while True:
+        for _ in range(MAX_INTERIM + 1):
             event = await self._next()
             if isinstance(event, h11.Response):
                 found = {}
                 for name, value in event.headers:
                     found[name.decode("ascii")] = value.decode("latin-1")
                 return Answer(event.status_code, found)
+        raise ProtocolError(
+            f"the server has sent more than {MAX_INTERIM} interim answers (1xx) to one request. "
+            "The author of the server must act",
+            reason="protocol:http",
+        )
 
     async def body(self) -> AsyncIterator[bytes]:
         """Yield each part of the body when it comes, to the end."""
+        content, before = 0, self._received
         while True:
             event = await self._next()
             if isinstance(event, h11.Data):
+                content += len(event.data)
+                # What the parser has not read yet is not judged yet.
+                framing = self._received - before - content - len(self._parser.trailing_data[0])
+                if framing > MAX_HEAD + OVERHEAD * content:
+                    raise ProtocolError(
+                        f"a body with {framing:,} bytes of framing for {content:,} of content "
+                        "arrived. The author of the server must act",
+                        reason="protocol:http",
+                    )
                 yield bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
+                self._check_unrequested()
                 if self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE:
                     self._parser.start_next_cycle()
                 return
@@ -179,6 +212,15 @@ class ClientConnection:
         """Close at once."""
         await self._connection.abort()
 
+    def _check_unrequested(self) -> None:
+        """Raise ProtocolError for bytes after the last answer."""
+        if self._parser.trailing_data[0] or _has_come(self._connection):
+            raise ProtocolError(
+                "the server has sent an answer that no request had asked for. The author of the "
+                "server must act",
+                reason="protocol:http",
+            )
+
     async def _next(self) -> object:
         while True:
             try:
@@ -197,4 +239,21 @@ class ClientConnection:
                 raise ConnectionLost(f"the connection broke inside an answer: {error}") from None
             if scope.cancelled_caught:
                 raise ConnectionLost(f"the server has sent nothing for {READ_SECONDS:g} s")
+            self._received += len(data or b"")
             self._parser.receive_data(b"" if data is None else bytes(data))
+
+
+def _has_come(connection: ByteConnection) -> bool:
+    """Return whether bytes wait in the socket of a connection. Below TLS they may be part of it,
+    and of no answer.
+    """
+    stream = connection.stream
+    if not isinstance(stream, trio.SocketStream):
+        return False
+    # A copy, which is closed here: trio's socket has no look without a wait.
+    try:
+        with socket.socket(fileno=stream.socket.dup().detach()) as copy:
+            copy.setblocking(False)  # noqa: FBT003 (the parameter has no name)
+            return bool(copy.recv(1, socket.MSG_PEEK))
+    except OSError:  # nothing has come, or the connection is gone, which the request finds
+        return False

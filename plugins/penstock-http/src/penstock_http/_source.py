@@ -7,6 +7,11 @@ Rules of this file:
 * A server that knows the draft alone sends no positions. Then an answer counts when it has come to
   its end, and elements beyond the demand of a request that was repeated are kept until they are
   requested here.
+* A server that sends more elements than all requests together have asked for breaks rule 1.1, and
+  ends the stream. One that answers at once, again and again, without an element is asked after a
+  pause, and not for ever.
+* A server that cannot be reached is reported at once. Requests are repeated when a subscription may
+  be lost by that.
 * While nothing is requested, a poll without demand asks whether the stream has ended: at its
   beginning, and so often that the server does not forget the subscription.
 * Credentials go to the origin of the URL alone. A redirect to another one loses them.
@@ -28,6 +33,7 @@ from penstock.api import (
     AuthRefused,
     ConnectionLost,
     Credentials,
+    LimitExceeded,
     PenstockError,
     ProtocolError,
     PublisherFailed,
@@ -42,6 +48,7 @@ from penstock_http._client_connection import (
     Answer,
     ClientConnection,
     Open,
+    ProxyBusy,
     open_connection,
 )
 from penstock_http._client_proxy import proxy_for
@@ -57,6 +64,10 @@ which a server forgets a subscription.
 MAX_REDIRECTS: Final = 5
 MAX_PAUSE: Final = 300.0
 """Seconds that a Retry-After is obeyed for, at most."""
+
+MAX_EMPTY: Final = 20
+"""Batches without an element in a row that come at once: a server without one answers 204, or
+later."""
 
 MAX_TEXT: Final = 64 << 10
 _URL: Final = re.compile(r"[!-~]+", re.ASCII)
@@ -159,7 +170,9 @@ class _Reading:
         self._look_at = 0.0
         """When to ask whether the stream has ended, if nothing is requested until then."""
         self._broken = 0  # answers in a row that broke before their first new element
-        self._surplus: list[bytes] = []  # bounded by the demand that a repeated request has doubled
+        self._granted = 0  # the demand of all requests that were sent, repeated ones counted again
+        self._empty = 0  # batches in a row that came at once and had no element
+        self._surplus: list[bytes] = []  # bounded by `_granted`, and by `Limits.unread_bytes`
 
     async def run(self) -> None:
         """Subscribe, and deliver elements until the stream has completed."""
@@ -208,7 +221,7 @@ class _Reading:
             demand = self._demand()
             separator = "&" if urlsplit(url).query else "?"
             answer = await self._repeat(
-                f"{url}{separator}request={demand}", [(REQUESTED, str(demand))]
+                f"{url}{separator}request={demand}", [(REQUESTED, str(demand))], demand
             )
             if answer.status == 201 and "location" in answer.headers:
                 self._stream = _followed(url, answer)
@@ -241,11 +254,17 @@ class _Reading:
             ("Accept-Encoding", f"{LENGTH_PREFIXED}, {FIXED_SIZE}"),
         ]
         stream, began = self._stream or "", trio.current_time()
-        answer = await self._repeat(f"{stream}?request={more}", headers)
+        answer = await self._repeat(f"{stream}?request={more}", headers, more)
         self._requested = max(self._requested, in_all)
         self._look_at = trio.current_time() + self._idle / 2
         if answer.status == 200:
-            await self._read_elements(answer)
+            before = self._position
+            is_whole = await self._read_elements(answer)
+            is_quick = trio.current_time() - began < EMPTY_PAUSE
+            if is_whole and is_quick and before == self._position < in_all:
+                await self._pause_after_empty()
+            else:
+                self._empty = 0
         elif answer.status == 204:
             await self._skip()
             if in_all <= self._position:
@@ -266,14 +285,19 @@ class _Reading:
     def _demand(self) -> int:
         return min(UNBOUNDED, self._sink.demand)
 
-    async def _repeat(self, url: str, headers: list[tuple[str, str]]) -> Answer:
-        """Send a request until it is answered;
+    async def _repeat(self, url: str, headers: list[tuple[str, str]], demand: int) -> Answer:
+        """Send a request for `demand` elements until it is answered;
         give up after as many attempts as there are `PAUSES`.
         """
         for pause in (*PAUSES, None):
+            # Counted for each attempt: the server may have got those whose answers were lost.
+            self._granted += demand
             try:
                 answer = await self._ask(url, headers)
-            except ConnectionLost:
+            except ConnectionLost as lost:
+                is_unreached = self._connection is None and not isinstance(lost, ProxyBusy)
+                if is_unreached and self._stream is None:
+                    raise  # there is no subscription to lose
                 await self._drop()
                 if pause is None:
                     raise
@@ -315,7 +339,8 @@ class _Reading:
 
     # --- answers
 
-    async def _read_elements(self, answer: Answer) -> None:
+    async def _read_elements(self, answer: Answer) -> bool:
+        """Deliver the elements of an answer; return False if it was cut."""
         connection = self._connection
         coding = answer.headers.get("content-encoding", "identity").lower()
         most = self._options.limits.max_element
@@ -327,7 +352,7 @@ class _Reading:
                 f"the server has sent the position {printable(position or '')!r}"
             ) from None
         if connection is None:
-            return
+            return False
         before = self._position
         # A batch that is cut is asked for again, from the first element that is missing.
         try:
@@ -336,7 +361,9 @@ class _Reading:
                 check_size(len(body), most)
                 self._take([body], at)
             elif coding == FIXED_SIZE.lower():
-                self._take(read_fixed_size(await connection.whole_body(most + MAX_TEXT), most), at)
+                body = await connection.whole_body(most + MAX_TEXT)
+                most_elements = self._granted - self._position + max(0, self._position - at)
+                self._take(read_fixed_size(body, most, most_elements), at)
             elif coding == LENGTH_PREFIXED.lower():
                 await self._read_batch(connection, at, is_final=position is None)
             else:
@@ -347,6 +374,22 @@ class _Reading:
         except ConnectionLost:
             await self._drop()
             await self._pause_after_break(has_progress=self._position > before)
+            return False
+        return True
+
+    async def _pause_after_empty(self) -> None:
+        """Wait before the next poll of a server that answers at once with no element."""
+        self._empty += 1
+        if self._empty > MAX_EMPTY:
+            raise ProtocolError(
+                f"the server has answered {self._empty} polls in a row at once, each with a batch "
+                "without an element. A server that has none waits, or answers 204. The author of "
+                "the server must act",
+                reason="protocol:http",
+            )
+        # A stream that ends while a poll waits may answer one of them so.
+        if self._empty > 1:
+            await trio.sleep(EMPTY_PAUSE)
 
     async def _pause_after_break(self, *, has_progress: bool) -> None:
         """Wait before the next poll, if an answer broke before its first new element. Raises
@@ -364,12 +407,17 @@ class _Reading:
     async def _read_batch(self, connection: ClientConnection, at: int, *, is_final: bool) -> None:
         """Deliver each element of a batch at once; without a position, when it is complete."""
         reader, whole = LengthPrefixedReader(self._options.limits.max_element), list[bytes]()
+        size = 0  # of `whole`
         parts = connection.body()
         try:
             async for part in parts:
                 elements = reader.receive(part)
                 if is_final:
                     whole += elements
+                    size += sum(map(len, elements))
+                    if len(whole) > self._granted - self._position:
+                        raise self._unrequested(self._position + len(whole))
+                    self._check_held(size)
                 else:
                     self._take(elements, at)
                     at += len(elements)
@@ -386,10 +434,33 @@ class _Reading:
         if at > self._position:
             raise ProtocolError(f"the server has left out elements: {at} follows {self._position}")
         new = elements[self._position - at :]
+        allowed = self._granted - self._position
+        room = min(self._sink.demand, allowed)
         self._position += len(new)
-        room = self._sink.demand
         self._sink.put(new[:room])
-        self._surplus += new[room:]
+        if len(new) > allowed:
+            raise self._unrequested(self._position)
+        if len(new) > room:
+            self._surplus += new[room:]
+            self._check_held(sum(map(len, self._surplus)))
+
+    def _unrequested(self, elements: int) -> ProtocolError:
+        return ProtocolError(
+            f"the server has sent {elements:,} elements, and {self._granted:,} were requested "
+            "(rule 1.1). The author of the server must act",
+            reason="protocol:demand",
+        )
+
+    def _check_held(self, size: int) -> None:
+        """Raise LimitExceeded for more bytes than a stream may hold before they are read."""
+        most = self._options.limits.unread_bytes
+        if size > most:
+            raise LimitExceeded(
+                f"the server has sent {size:,} bytes of elements that cannot be delivered yet; "
+                f"{most:,} are allowed (Limits.unread_bytes). Request fewer at a time",
+                limit="unread_bytes",
+                value=most,
+            )
 
     async def _refusal(self, answer: Answer) -> PenstockError:
         """Return the error that an answer stands for."""
