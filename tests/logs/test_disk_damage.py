@@ -160,6 +160,7 @@ async def test_rows_that_another_program_changed_are_refused(tmp_path: Path) -> 
         "UPDATE transactions SET id = 'b'": "the record of transaction 0 was changed",
         "DELETE FROM transactions": "it has 1 partitions and 0 transactions, and recorded 1 and 1",
         "DELETE FROM state": "the record of its totals was changed",
+        "UPDATE state SET checksum = checksum + 1": "the record of its totals was changed",
         "DROP TABLE groups": "SQLite says: no such table",
     }
     for number, (change, message) in enumerate(changes.items()):
@@ -167,6 +168,25 @@ async def test_rows_that_another_program_changed_are_refused(tmp_path: Path) -> 
         _change(log, change)
         with pytest.raises(LogDamaged, match=message):
             await _read(log)
+
+
+async def test_the_last_group_is_checked_when_the_log_is_opened(tmp_path: Path) -> None:
+    """A crash can tear it, and new elements would follow changed ones."""
+    log = await closed_log(tmp_path)
+    _change(log, "UPDATE groups SET written = written + 1 WHERE key = 70")
+    with pytest.raises(LogDamaged, match="the elements of partition '0' from 70 on were changed"):
+        await _open(log)
+
+
+async def test_a_transaction_that_is_missing_between_others_is_noticed(tmp_path: Path) -> None:
+    """The totals fit: only the last number and the number of partitions are in them."""
+    path = tmp_path / "orders.log"
+    async with DiskLog(path, retention=PLENTY) as log:
+        for name in ("a", "b", "c"):
+            await log.transaction(name).publish()
+    _change(path, "DELETE FROM transactions WHERE id = 'b'")
+    with pytest.raises(LogDamaged, match="the record of transaction 2 was changed"):
+        await _open(path)
 
 
 async def _open(path: Path) -> None:

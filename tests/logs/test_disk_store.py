@@ -3,14 +3,16 @@ the table of ids is bounded.
 """
 
 import logging
+import sqlite3
 from pathlib import Path
 
 import pytest
 import trio
 
-from penstock.api import LogError
+from penstock.api import LogError, LogLocked
 from penstock.logs import DiskLog, Retention
 from penstock.logs import _disk_store as module
+from penstock.logs._work import Work
 from penstock.streams import collect
 from tests.logs._opening import PLENTY, numbered
 
@@ -90,6 +92,65 @@ async def test_a_clock_that_goes_back_drops_nothing_early_and_is_reported(
         clock.now = 1_061.0
         await log.append([b"last"])
         assert log.earliest() == {"0": 51}
+
+
+async def test_times_in_the_file_never_go_back(tmp_path: Path) -> None:
+    """Of a clock that is set back while the log is open, and while it is closed."""
+    clock, path = Clock(), tmp_path / "orders.log"
+    for now in (400.0, 300.0):
+        async with DiskLog(path, retention=PLENTY, clock=clock) as log:
+            await log.append([b"x"])
+            clock.now = now
+            await log.append([b"y"])
+    connection = sqlite3.connect(path)
+    assert connection.execute("SELECT written FROM groups").fetchall() == [(1_000.0,)] * 4
+    connection.close()
+
+
+async def test_a_failed_commit_gives_its_number_back(tmp_path: Path) -> None:
+    """Else the next transaction would leave a gap, and the log could not be opened again."""
+    path = tmp_path / "orders.log"
+    async with DiskLog(path, retention=PLENTY) as log:
+        await log.transaction("a").publish()
+        connection = log._opened.store._connection
+        (pages,) = connection.execute("PRAGMA page_count").fetchone()
+        connection.execute(f"PRAGMA max_page_count = {pages}")
+        big = log.transaction("big")
+        await big.stage([b"x" * 100_000])
+        with pytest.raises(LogError, match="there is no room"):
+            await big.publish()
+        await log.transaction("b").publish()
+        connection.execute("PRAGMA max_page_count = 1000000")
+        await big.publish()
+        numbers = connection.execute("SELECT number, id FROM transactions").fetchall()
+        assert numbers == [(0, "a"), (1, "b"), (2, "big")]
+    async with DiskLog(path, retention=PLENTY) as log:
+        assert not await log.transaction("big").publish()
+
+
+async def test_a_second_writer_shows_before_a_commit_begins(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A program that ignores PATH-lock: nothing of the commit is done, and it works when the
+    program has ended.
+    """
+    path = tmp_path / "orders.log"
+    done: list[Work] = []
+    real = module.DiskStore._apply
+    monkeypatch.setattr(
+        module.DiskStore,
+        "_apply",
+        lambda store, work, *more: done.append(work) or real(store, work, *more),
+    )
+    async with DiskLog(path, retention=PLENTY) as log:
+        other = sqlite3.connect(path, isolation_level=None, timeout=0)
+        other.execute("BEGIN IMMEDIATE")
+        with pytest.raises(LogLocked, match="is open for writing already"):
+            await log.append([b"x"])
+        assert done == []
+        other.close()
+        assert await log.append([b"x"]) == range(1)
+        assert len(done) == 1
 
 
 async def test_a_table_of_ids_is_bounded(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
