@@ -21,18 +21,25 @@ class SkipsPositions(RingLog):
         return range(positions.start + 1, positions.stop + 1)
 
 
-class ChangesElements(RingLog):
-    async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
-        return [element.upper() for element in await super()._read(index, position, stop)]
+class ReadsLater(RingLog):
+    """Has nothing at hand, so each element is read by `_read`."""
+
+    def at_hand(self, index: int, position: int, stop: int | None, most: int) -> Sequence[bytes]:
+        return ()
 
 
-class SharesOnePosition(RingLog):
+class ChangesElements(ReadsLater):
+    async def _read(self, *where: Any) -> Sequence[bytes]:
+        return [element.upper() for element in await super()._read(*where)]
+
+
+class SharesOnePosition(ReadsLater):
     readers = 0
 
-    async def _read(self, index: int, position: int, stop: int) -> Sequence[bytes]:
+    async def _read(self, *where: Any) -> Sequence[bytes]:
         self.readers += 1
         await trio.lowlevel.checkpoint()
-        elements = await super()._read(index, position, stop)
+        elements = await super()._read(*where)
         self.readers -= 1
         return elements if not self.readers else elements[1:]
 
@@ -71,17 +78,9 @@ class DropsNothing(RingLog):
         super().__init__(retention=larger, partitions=partitions)
 
 
-class SkipsWhatItDropped(RingLog):
-    async def lists(
-        self, index: int, position: int, stop: int | None
-    ) -> AsyncIterator[Sequence[bytes]]:
-        while stop is None or position < stop:
-            position = max(position, self._states[index].earliest)
-            async for elements in super().lists(
-                index, position, min(stop or 2**48, max(position + 1, self._states[index].latest))
-            ):
-                position += len(elements)
-                yield elements
+class SkipsWhatItDropped(ReadsLater):
+    async def read_next(self, index: int, position: int, *more: Any) -> Sequence[bytes]:
+        return await super().read_next(index, max(position, self._states[index].earliest), *more)
 
 
 class NeverWaitsForRoom(RingLog):
