@@ -18,7 +18,7 @@ class Unprintable:
     [
         (b"a\xff\x1b[31m", "text", b"a\xff\x1b[31m\n"),
         (5, "text", b"5\n"),
-        ("é\u202e", "json", '"é\u202e"\n'.encode()),
+        ("é\u202e\x9b\x7f", "json", '"é\\u202e\\u009b\\u007f"\n'.encode()),
         ("\ud800", "json", b'"\\ud800"\n'),
         ({"a": 1}, "json", b'{"a": 1}\n'),
         (memoryview(b"a"), "raw", b"a"),
@@ -28,7 +28,9 @@ class Unprintable:
 def test_into_a_pipe_an_element_is_written_as_it_is(
     element: object, style: str, written: bytes
 ) -> None:
-    """As a line of text, as a line of JSON, or as its bytes only."""
+    """As a line of text, as a line of JSON, or as its bytes only. JSON has escapes with the same
+    value for what would control a terminal: the program after the pipe may write to one.
+    """
     assert formatted(element, style) == written
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.api import UsageError
-from penstock.cli._load import load
+from penstock.cli._load import load, taken_from
 from tests.cli import _service
 
 
@@ -69,6 +69,39 @@ def test_a_module_in_the_current_folder_is_found(tmp_path, monkeypatch: pytest.M
     monkeypatch.chdir(tmp_path)
     monkeypatch.setattr(sys, "path", list(sys.path))
     assert load("here_it_is:service").names() == []
+
+
+def test_with_a_safe_path_the_current_folder_is_not_searched(
+    tmp_path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The message says what to do instead."""
+    (tmp_path / "only_here.py").write_text(
+        "import penstock\nservice = penstock.Service()\n", encoding="utf-8"
+    )
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setattr(sys, "path", [each for each in sys.path if each])
+    with pytest.raises(UsageError, match=r"is not searched \(--safe-path\): install the module"):
+        load("only_here:service", safe_path=True)
+    assert str(tmp_path) not in sys.path
+    monkeypatch.setattr(sys, "path", [str(tmp_path), *sys.path])
+    assert load("only_here:service", safe_path=True).names() == []
+
+
+def test_what_a_folder_adds_to_a_program_is_named(tmp_path) -> None:
+    """Modules in the place of libraries, and plugins; and not a module of its own, or a folder that
+    is no package.
+    """
+    for name in ("json.py", "own_module.py", "trio/__init__.py", "email/notes.py"):
+        (tmp_path / name).parent.mkdir(exist_ok=True)
+        (tmp_path / name).write_text("", encoding="utf-8")
+    assert taken_from(tmp_path) == (
+        "json.py takes the place of a library, trio takes the place of a library"
+    )
+    info = tmp_path / "evil-1.dist-info"
+    info.mkdir()
+    (info / "METADATA").write_text("Metadata-Version: 2.1\nName: evil\nVersion: 1\n")
+    (info / "entry_points.txt").write_text("[penstock]\nevil = evil\n[other]\nx = y\n")
+    assert taken_from(tmp_path).endswith(", the plugin 'evil' is loaded from it")
 
 
 @pytest.mark.parametrize("name", ["unannotated", "annotated_otherwise", "NotAService"])

@@ -9,6 +9,7 @@ import subprocess
 import sys
 from collections.abc import Callable
 from contextlib import AbstractContextManager
+from pathlib import Path
 
 import pytest
 
@@ -164,3 +165,65 @@ def _limited_to(command: str) -> "AbstractContextManager[subprocess.Popen[bytes]
         "tcp://127.0.0.1:0",
     ]
     return shell(f"{command} && exec {shlex.join(program)}")
+
+
+def _evil_folder(folder: Path) -> None:
+    """Write a module in the place of a library, a plugin, and a service."""
+    (folder / "msgspec.py").write_text("raise SystemExit('the module of the folder ran')\n")
+    (folder / "evil_plugin.py").write_text("raise SystemExit('the plugin of the folder ran')\n")
+    (folder / "evil_plugin-1.dist-info").mkdir()
+    (folder / "evil_plugin-1.dist-info/METADATA").write_text(
+        "Metadata-Version: 2.1\nName: evil-plugin\nVersion: 1\n"
+    )
+    (folder / "evil_plugin-1.dist-info/entry_points.txt").write_text(
+        "[penstock]\nevil = evil_plugin\n"
+    )
+    (folder / "app.py").write_text("import penstock\nservice = penstock.Service()\n")
+
+
+def _run_in(folder: Path, *command: str, is_module: bool = False) -> str:
+    """Run the command as its script does, which is in another folder, and return what it writes."""
+    script = folder.parent / "script.py"
+    script.write_text("import sys\nfrom penstock.cli import main\nsys.exit(main())\n")
+    done = subprocess.run(
+        [sys.executable, *(["-m", "penstock"] if is_module else [str(script)]), *command],
+        cwd=folder,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        check=False,
+        timeout=HANGS_AFTER,
+    )
+    return done.stdout
+
+
+@pytest.mark.parametrize("is_module", [False, True])
+@pytest.mark.parametrize("command", [["plugins"], ["cat", "tcp://127.0.0.1:1/x"]])
+def test_a_command_without_a_module_of_the_user_takes_nothing_from_its_folder(
+    command: list[str], is_module: bool, tmp_path: Path
+) -> None:
+    """`python -m` puts the folder first on the path: the plugin of it is not loaded."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    _evil_folder(folder)
+    if is_module:  # what penstock itself imports is Python's affair: `python -P`
+        (folder / "msgspec.py").unlink()
+    assert "evil" not in (said := _run_in(folder, *command, is_module=is_module))
+    assert "folder ran" not in said
+
+
+@pytest.mark.parametrize("options", [[], ["--safe-path"], ["--quiet"]])
+def test_serve_says_what_it_takes_from_its_folder(options: list[str], tmp_path: Path) -> None:
+    """With --safe-path it takes nothing, and does not find the service either."""
+    folder = tmp_path / "here"
+    folder.mkdir()
+    _evil_folder(folder)
+    said = _run_in(folder, "serve", *options, "app:service", "nonsense://x")
+    is_told = (
+        f"{folder} is searched first: msgspec.py takes the place of a library, the plugin 'evil' "
+        "is loaded from it; --safe-path leaves this folder out\n"
+    )
+    assert (is_told in said) == (not options)
+    if "--safe-path" in options:
+        assert "there is no module 'app'; the current folder is not searched" in said
+        assert "folder ran" not in said

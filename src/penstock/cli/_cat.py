@@ -4,7 +4,8 @@ at the pace of the program that reads them.
 With --format text (the default) each element is a line, with json a line of JSON, with raw its
 bytes without a separator. Elements are read with the serializer that the publisher announces, or
 with the one of --serializer.
-Into a file or a pipe the bytes of an element go unchanged.
+Into a file or a pipe the bytes of an element go unchanged. JSON escapes what would control a
+terminal.
 On a terminal, characters that are not printable are escaped.
 If standard error is a terminal, its last line shows the progress. A URL speaks RS.io. A URL that
 begins with reactivesocket+ speaks ReactiveSocket, and requests the stream of that name.

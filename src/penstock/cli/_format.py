@@ -1,7 +1,7 @@
 """How `penstock cat` writes an element: as a line of text, as a line of JSON, or as its bytes.
 
-Into a file or a pipe the bytes of an element go unchanged. For a terminal, characters that would
-control it are escaped.
+For a terminal, characters that would control it are escaped. Into a file or a pipe the bytes of an
+element go unchanged; JSON has such escapes there as well, with the same value.
 """
 
 import codecs
@@ -43,8 +43,9 @@ def formatted(element: Any, style: str) -> bytes:
     if style == "raw":
         return _bytes_of(element)
     if style == "json":
-        # Half a surrogate pair cannot be UTF-8. Its escape is valid JSON with the same value.
-        return _json_of(element).encode("utf-8", "backslashreplace") + b"\n"
+        # The program behind the pipe may write it to a terminal, as `less` and `grep` do: escapes
+        # are JSON with the same value. Half a surrogate pair cannot be UTF-8 at all.
+        return printable_json(_json_of(element)).encode() + b"\n"
     if _is_bytes(element):
         return bytes(element) + b"\n"
     try:

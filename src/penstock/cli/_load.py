@@ -7,11 +7,16 @@ Rules of this file:
   ``os:abort`` must not end the program.
 * The module is code of the user: any exception of it is told in one line, with its file
   and line there.
+* The current folder is searched first, as Python does for a script. Its modules may take the place
+  of libraries, and a distribution in it may be a plugin: `taken_from` says so. With `--safe-path`,
+  and with Python's own `-P`, the folder is not searched.
 * This runs before the run loop and its signal receiver exist, so
   that Ctrl-C also ends an import that takes long.
 """
 
 import importlib
+import importlib.machinery
+import importlib.metadata
 import inspect
 import sys
 from collections.abc import Callable
@@ -22,12 +27,13 @@ from typing import Any, Final, NoReturn
 from penstock.api import UsageError
 from penstock.cli._failure import named, place_of
 from penstock.runtime import Service
+from penstock.spi import hookimpl
 
 EXAMPLE: Final = "examples.live_service:service"
 
 
-def load(text: str) -> Service:
-    """Return the service that MODULE:NAME names.
+def load(text: str, *, safe_path: bool = False) -> Service:
+    """Return the service that MODULE:NAME names. `safe_path` leaves the current folder out.
     Raises UsageError that says what is missing, or what failed.
     """
     module_name, colon, name = text.partition(":")
@@ -36,7 +42,7 @@ def load(text: str) -> Service:
             f"{text!r} is not of the form MODULE:NAME, with dots in MODULE and without .py; write "
             f"for example {EXAMPLE}"
         )
-    module = _import(module_name)
+    module = _import(module_name, safe_path=safe_path)
     try:
         found = getattr(module, name)
     except AttributeError:
@@ -58,9 +64,38 @@ def load(text: str) -> Service:
     return _made_by(found, name, where)
 
 
-def _import(name: str) -> ModuleType:
+def taken_from(folder: Path) -> str:
+    """Return what a folder that is searched first adds to a program: modules in the place of
+    libraries, and plugins. Empty if there is nothing.
+    """
+    rest = [each for each in sys.path if each not in ("", str(folder))]
+    names = sorted(
+        each.name
+        for each in folder.iterdir()
+        if (each.suffix == ".py" or (each / "__init__.py").is_file())
+        and _has_origin(importlib.machinery.PathFinder.find_spec(each.stem, rest))
+    )
+    plugins = sorted(
+        {
+            point.name
+            for distribution in importlib.metadata.distributions(path=[str(folder)])
+            for point in distribution.entry_points
+            if point.group == hookimpl.project_name
+        }
+    )
+    found = [f"{name} takes the place of a library" for name in names]
+    found += [f"the plugin {name!r} is loaded from it" for name in plugins]
+    return ", ".join(found)
+
+
+def _has_origin(spec: importlib.machinery.ModuleSpec | None) -> bool:
+    # A folder without __init__.py has none, and takes no place.
+    return spec is not None and spec.origin is not None
+
+
+def _import(name: str, *, safe_path: bool) -> ModuleType:
     here = str(Path.cwd())
-    if here not in sys.path:
+    if not safe_path and here not in sys.path:
         sys.path.insert(0, here)
     try:
         return importlib.import_module(name)
@@ -71,6 +106,11 @@ def _import(name: str) -> ModuleType:
             hint = (
                 f"; leave out .py: {name.removesuffix('.py')}:NAME" if name.endswith(".py") else ""
             )
+            if safe_path:
+                raise UsageError(
+                    f"there is no module {missing.name!r}; the current folder is not searched "
+                    f"(--safe-path): install the module, or name its folder in PYTHONPATH{hint}"
+                ) from None
             raise UsageError(
                 f"there is no module {missing.name!r} in {here}; run this in a folder from which "
                 f"it can be imported{hint}"

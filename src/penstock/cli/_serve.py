@@ -1,8 +1,10 @@
 """Serve the publishers of a service at one or more URLs, until interrupted.
 
-SERVICE is MODULE:NAME. The module is imported with the current folder on the path. NAME is a
-penstock.Service in it, or a function that makes one and says so in its return annotation: def
-make() -> penstock.Service. No other function is called.
+SERVICE is MODULE:NAME. The module is imported with the current folder first on the path. So modules
+of this folder take the place of libraries of the same name, and a distribution in it may be a
+plugin; standard error says which. With --safe-path the folder is not searched. NAME is a
+penstock.Service in the module, or a function that makes one and says so in its return annotation:
+def make() -> penstock.Service. No other function is called.
 
 SIGTERM drains: no new connections and streams are accepted, the streams that run may end within the
 deadline, and standard error says which they are. SIGINT ends them at once. Each peer receives a
@@ -16,11 +18,13 @@ import argparse
 import gc
 import signal
 import sys
+from pathlib import Path
 
 from penstock.api import Limits
 from penstock.cli._encoding import encoding_argument, in_encoding
-from penstock.cli._load import load
+from penstock.cli._load import load, taken_from
 from penstock.cli._logging import log_arguments, start_logs
+from penstock.cli._printable import printable
 from penstock.cli._tls import tls_arguments, transport_options
 from penstock.runtime import (
     DESCRIPTION,
@@ -48,6 +52,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="where to listen: tcp://127.0.0.1:7000, reactivesocket+tcp://…, unix:///run/p.sock, …",
     )
     encoding_argument(command, listens=True)
+    command.add_argument(
+        "--safe-path",
+        action="store_true",
+        default=sys.flags.safe_path,
+        help="do not search the current folder for modules and plugins, as with `python -P`",
+    )
     command.add_argument("--quiet", action="store_true", help="write errors only to standard error")
     log_arguments(command)
     tls_arguments(command, listens=True)
@@ -55,7 +65,14 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def prepare(options: argparse.Namespace) -> None:
     """Find the service, before the run loop begins."""
-    options.loaded = load(options.service)
+    here = Path.cwd()
+    # Before the import: a module may take the place of a library that the service imports.
+    found = "" if options.safe_path else taken_from(here)
+    if found and not options.quiet:
+        _write_lines(
+            printable(f"{here} is searched first: {found}; --safe-path leaves this folder out")
+        )
+    options.loaded = load(options.service, safe_path=options.safe_path)
 
 
 async def run(options: argparse.Namespace) -> int:
