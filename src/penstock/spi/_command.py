@@ -9,7 +9,7 @@ if TYPE_CHECKING:
     # Not at run time: only the command line reads arguments, and each program imports this file.
     import argparse
 
-OWN_COMMANDS: Final = ("serve", "cat", "ls", "pub", "plugins", "record", "bench", "tck")
+OWN_COMMANDS: Final = ("serve", "cat", "ls", "pub", "plugins", "log", "record", "bench", "tck")
 """The names of penstock's own commands, which no plugin gets."""
 
 
