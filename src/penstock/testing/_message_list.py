@@ -15,6 +15,11 @@ class MessageList:
         self.messages: list[rsio.Message] = []
         self.streams: dict[int, _RecordingStream] = {}
 
+    @property
+    def has_hello(self) -> bool:
+        """Whether a hello is among the messages."""
+        return any(isinstance(each, rsio.ClientHello | rsio.ServerHello) for each in self.messages)
+
     def receive_control(self, message: rsio.Message, /) -> None:
         """Keep a message for which the sink has no other method."""
         self.messages.append(message)

@@ -13,10 +13,12 @@ FAULTS: dict[str, set[str]] = {
         "encoding-agreed",
         "encoding-between-parts",
         "encoding-fields",
+        "encoding-hello-twice",
         "encoding-objects",
     },
     "other-change-taken": {"encoding-not-agreed"},
     "second-change-taken": {"encoding-twice"},
+    "hello-after-change-taken": {"encoding-hello-twice"},
     "change-drops-parts": {"encoding-between-parts"},
     "nil-skipped": {"encoding-objects"},
     "group-skipped": {"encoding-fields"},
@@ -97,6 +99,9 @@ class _EncodedServer(RsioServer):
         await self.on_data(rest)
 
     async def on_hello(self, extensions: list[int]) -> None:
+        if self.form is not None:
+            await self.refuse("hello-after-change-taken", "protocol:hello")
+            return
         self.agreed = next((FORMS_BY_ID[each] for each in extensions if each in FORMS_BY_ID), None)
         await super().on_hello([each for each in extensions if each not in FORMS_BY_ID])
         if self.agreed is not None and self.answers is None:

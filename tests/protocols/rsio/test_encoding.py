@@ -198,6 +198,22 @@ def test_a_change_is_refused_if_the_encoding_was_chosen_outside_the_stream() -> 
     assert session.close_reason[0] == "protocol:switch 200"
 
 
+@pytest.mark.parametrize("role", Role)
+@pytest.mark.parametrize("size", [1, 100])
+def test_a_second_hello_is_refused_in_the_agreed_encoding_too(role: Role, size: int) -> None:
+    """By either side, and with the reason for it: a decoder for each encoding does not know what
+    the one before it has read.
+    """
+    kind = rsio.ServerHello if role is Role.CLIENT else rsio.ClientHello
+    hello = kind(extensions=(ID,))
+    delegate = RecordingDelegate(role)
+    session = use(delegate, role, encodings=(MASKED,))
+    data = rsio.encode(hello) + SWITCH + MaskedEncoding().encode(hello)
+    for at in range(0, len(data), size):
+        session.receive(data[at : at + size], 0.0)
+    assert session.close_reason[0] == "protocol:hello"
+
+
 def test_a_marker_may_stand_between_two_parts_of_an_element() -> None:
     """The element is joined from a compact part and one in the other encoding."""
     delegate = RecordingDelegate(Role.CLIENT)

@@ -83,6 +83,12 @@ class RsioSink(Protocol):
     An exception from any method ends the decoding.
     """
 
+    @property
+    def has_hello(self) -> bool:
+        """Whether a hello of the peer was passed: the next one is refused on its first byte. The
+        sink knows it and no decoder does, because each encoding has a decoder of its own.
+        """
+
     def receive_control(self, message: messages.Message, /) -> None:
         """Take a message that has no method here or in WireStream."""
 
@@ -287,7 +293,7 @@ class WireLimits:
 class RsioDecoder(BufferedDecoder):
     """Decodes received bytes and calls `sink` with each complete message."""
 
-    __slots__ = ("_element", "_has_hello", "_limits", "_sink", "_streams")
+    __slots__ = ("_element", "_limits", "_sink", "_streams")
 
     def __init__(
         self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits | None = None
@@ -302,7 +308,6 @@ class RsioDecoder(BufferedDecoder):
         self._limits = limits or WireLimits()
         # An element in one message is bounded by both.
         self._element = min(self._limits.frame, self._limits.element)
-        self._has_hello = False
 
     def _decode(self, max_messages: int) -> bool:
         # local names: this loop runs once for each message.
@@ -527,7 +532,7 @@ class RsioDecoder(BufferedDecoder):
 
     def _hello(self, data: bytes, start: int) -> int:
         # From the first hello on, one of either side is a fault.
-        if self._has_hello:
+        if self._sink.has_hello:
             raise ProtocolError(
                 f"a hello ({data[start]:#04x}) after the hello; each side sends one",
                 reason="protocol:hello",
@@ -560,7 +565,6 @@ class RsioDecoder(BufferedDecoder):
             if position < 0:
                 return NEED_MORE
             extensions.append(extension)
-        self._has_hello = True
         self._sink.receive_control(kind(version=version, extensions=tuple(extensions)))
         return position
 

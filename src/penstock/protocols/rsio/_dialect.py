@@ -80,6 +80,10 @@ BY_NAME: Final = frozenset({Model.NAMED})
 WITH_DATA: Final = frozenset({Model.NAMED, Model.RESPONSE})
 
 
+_BEFORE_HELLO: Final = (ConnectionState.FRESH, ConnectionState.GREETING)
+"""The peer has not been let in."""
+
+
 class RsioDialect:
     """RS.io version 0 on one connection."""
 
@@ -415,6 +419,12 @@ class RsioDialect:
             draining = draining_refusal(message.error, peer_drains=streams.drain.is_peer_draining)
             return draining or Rejected(f"the peer refused this stream: {text}")
         return PublisherFailed(text)
+
+    @property
+    def has_hello(self) -> bool:
+        """Whether the peer has said hello."""
+        # Between the hello and the admission of the peer the connection is still being greeted.
+        return self._early is not None or self._channel.state not in _BEFORE_HELLO
 
     def check_extension(self, code: int, length: int) -> None:
         """Refuse a message of an extension that has not arrived as a whole."""

@@ -76,7 +76,7 @@ class MessageDecoder(BufferedDecoder):
     `streams` is the sink's own table, by id. `limits` has the largest lengths that are accepted.
     """
 
-    __slots__ = ("_has_hello", "limits", "sink", "streams")
+    __slots__ = ("limits", "sink", "streams")
 
     def __init__(
         self, sink: RsioSink, streams: Mapping[int, WireStream], limits: WireLimits
@@ -85,7 +85,6 @@ class MessageDecoder(BufferedDecoder):
         self.sink: RsioSink = sink
         self.streams: Mapping[int, WireStream] = streams
         self.limits: WireLimits = limits
-        self._has_hello = False
 
     # --- for a subclass to implement
 
@@ -307,7 +306,7 @@ class MessageDecoder(BufferedDecoder):
         return not max_messages
 
     def _read(self, data: bytes, start: int, code: int, fields: Sequence[FieldKind]) -> int:
-        if code in _HELLOS and self._has_hello:
+        if code in _HELLOS and self.sink.has_hello:
             raise ProtocolError(
                 f"a hello ({code:#04x}) after the hello; each side sends one",
                 reason="protocol:hello",
@@ -337,7 +336,6 @@ class MessageDecoder(BufferedDecoder):
     def _record(self, code: int, fields: Sequence[Any]) -> messages.Message:
         match code:
             case layout.CLIENT_HELLO | layout.SERVER_HELLO:
-                self._has_hello = True
                 return _hello_of(code)(version=fields[0], extensions=tuple(fields[1]))
             case layout.GOODBYE:
                 # "replace", because the text is only shown:

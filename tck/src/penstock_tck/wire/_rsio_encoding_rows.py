@@ -18,6 +18,7 @@ REFUSED = (
     "A switchEncoding with another id, a second one, or one without agreement is answered with "
     "the goodbye `protocol:switch N`."
 )
+ONE_HELLO = "A second hello, in any encoding, is answered with the goodbye `protocol:hello`."
 BETWEEN = "It may stand between two parts of an element."
 OBJECTS = (
     "Any other object (nil, bool, float, map, ext, a str for a bin) is answered with "
@@ -102,6 +103,22 @@ async def encoding_twice(context: CheckContext) -> str:
     await peer.change_encoding(form)
     await peer.send(io.numbers(io.SWITCH_ENCODING, form.id))
     return await _expect_switch_refused(peer, form.id, "a second change of the encoding was sent")
+
+
+@ENCODINGS.row("encoding-hello-twice", 0, ONE_HELLO, level=Level.OWN)
+async def encoding_hello_twice(context: CheckContext) -> str:
+    """In each encoding of the target: a hello after the change is refused."""
+    _, forms = await _agree(context, *FORMS_BY_ID)
+    for form in forms:
+        peer, _ = await _agree(context, form.id)
+        await peer.change_encoding(form)
+        await peer.send(io.hello())
+        await peer.expect_refused("a second hello was sent")
+        verify(
+            peer.messages[-1].body == b"protocol:hello",
+            f"the goodbye `protocol:hello` is due; {peer.describe_received()}",
+        )
+    return ", ".join(form.name for form in forms)
 
 
 @ENCODINGS.row("encoding-between-parts", 0, BETWEEN, level=Level.OWN, needs=["relay"])
