@@ -165,8 +165,8 @@ class DiskStore:
         self._joined: list[int] = []
         self._loose: list[int] = []
         self._unsaved: list[int] = []
-        # Whether pages may be given back to the disk.
-        self._has_dropped = False
+        # Whether pages may be given back to the disk. The last program may have left some.
+        self._has_dropped = True
         # Made here, because outside of trio's threads `limited_log` makes a new one with each call.
         self._lines = limited_log(LOG)
 
