@@ -41,7 +41,6 @@ class HonestSynchronousPublisher(PublisherVerification):
     multicast = True
     eager_completion = True
     violations_reported = True
-    call_seconds = 5.0
     subscription_class: type[HonestSubscription] = HonestSubscription
     publisher_class: type[HonestPublisher] = HonestPublisher
 

@@ -67,6 +67,7 @@ SEE_MANY_FAULTS = frozenset(
         DRAFT_SUBSCRIBER_MODEL,
         "a_long_stream_is_handled",
         "large_numbers_are_served_exactly",
+        "numbers_requested_inside_on_next_are_served_exactly",
         "unbounded_demand_is_never_used_up",
         "demand_does_not_dry_up",
         "a_request_inside_a_signal_of_another_is_served",

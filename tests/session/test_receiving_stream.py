@@ -5,7 +5,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api import UNBOUNDED, ConnectionLost, ProtocolError, Rejected, Role
+from penstock.api import UNBOUNDED, ByteWindow, ConnectionLost, ProtocolError, Rejected, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState, own_copy
 from tests.session._pair import (
@@ -112,6 +112,67 @@ def test_a_stage_that_counts_bytes_is_told_those_of_a_long_run(
         )
     )
     assert subscriber.told == told
+
+
+class _InOneCall(RecordingSubscriber):
+    """Takes runs and packed elements in one call, which it notes."""
+
+    def __init__(self, demand: int) -> None:
+        super().__init__(demand)
+        self.taken: list[str] = []
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        self.taken.append("run")
+        self.elements += elements
+
+    def on_next_packed(self, count: int, elements: bytes, /) -> None:
+        self.taken.append("packed")
+        size = len(elements) // count
+        self.elements += [elements[at : at + size] for at in range(0, len(elements), size)]
+
+
+RUN = b"".join(
+    rsio.encode(rsio.OnNext(subscriber=0, element=element)) for element in (b"aa", b"bb")
+)
+SIZED_RUN = b"\x21\x00aa\x21\x00bb"
+PACKED = rsio.encode(rsio.OnNextPacked(subscriber=0, count=2, elements=b"aabb"))
+WAYS = [("run", 0, RUN), ("run", 2, SIZED_RUN), ("packed", 2, PACKED)]
+
+
+def _stream_in_one_call(
+    demand: int, size: int, window: ByteWindow | None = None
+) -> tuple[RawPeer, _InOneCall]:
+    raw = RawPeer(Role.CLIENT).handshake()
+    subscriber = _InOneCall(demand)
+    raw.session.streams.subscribe("s", subscriber, window)
+    raw.send(rsio.OnSubscribe(subscriber=0, element_size=size))
+    raw.receive()
+    return raw, subscriber
+
+
+@pytest.mark.parametrize(("way", "size", "data"), WAYS)
+def test_elements_in_one_call_take_demand_and_count_in_the_window(
+    way: str, size: int, data: bytes
+) -> None:
+    """Two take two of three, and their bytes are told; two more are one too many (rule 1.1)."""
+    window = ByteWindow(1_000, 100)
+    raw, subscriber = _stream_in_one_call(3, size, window)
+    raw.send(data)
+    assert (subscriber.taken, window.received) == ([way], 4)
+    raw.send(data)
+    # A run gives the elements that were requested; of packed ones none is taken.
+    assert subscriber.elements == [b"aa", b"bb", *([b"aa"] if way == "run" else [])]
+    assert subscriber.taken == [way]
+    assert isinstance(subscriber.ends[0], ProtocolError)
+
+
+@pytest.mark.parametrize(("way", "size", "data"), WAYS)
+def test_an_extension_changes_each_element_of_one_call(way: str, size: int, data: bytes) -> None:
+    """Elements that it changes come one by one, and never as they arrived."""
+    raw, subscriber = _stream_in_one_call(9, size)
+    raw.session.channel.incoming = bytes.upper
+    raw.send(data)
+    assert (subscriber.taken, subscriber.elements) == ([], [b"AA", b"BB"])
 
 
 def test_an_element_in_a_single_part_is_never_unfinished() -> None:

@@ -262,6 +262,7 @@ class PairwiseAsSubscriber(_AsSubscriber):
     """
 
     operator = ops.pairwise()
+    renews_demand = False  # one pair is requested downstream
 
 
 class ReduceAsSubscriber(_AsSubscriber):

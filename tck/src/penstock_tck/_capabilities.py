@@ -110,10 +110,12 @@ SYNCHRONOUS_BOUND: Final = Capability(
 CALL_SECONDS: Final = Capability(
     "call_seconds",
     lambda verification: (
-        "it does not declare call_seconds" if verification.call_seconds is None else ""
+        "it declares other_threads, and no call_seconds"
+        if verification.call_seconds is None and verification.other_threads
+        else ""
     ),
 )
-"""The class declares how long request(1) and cancel() may take."""
+"""There is a bound on how long request(1) and cancel() may take."""
 OWN_THREADS: Final = overrides("until_threads_idle")
 """The class has a hook that waits for its own threads."""
 ONE_THREAD: Final = Capability(
@@ -164,6 +166,18 @@ TRIGGERS_CANCEL: Final = overrides("trigger_cancel")
 """The class has a hook that makes the subscriber cancel."""
 TRIGGERS_SHUTDOWN: Final = overrides("trigger_shutdown")
 """The class has a hook that tells the subscriber that it is no longer needed."""
+
+
+def _lacks_renewing(verification: type[Any]) -> str:
+    declared = verification.renews_demand
+    if declared is None and not TRIGGERS_REQUEST.lack(verification):
+        return "it overrides trigger_request(), and does not declare renews_demand"
+    return "it declares renews_demand = False" if declared is False else ""
+
+
+RENEWS_DEMAND: Final = Capability("renews_demand", _lacks_renewing)
+"""The subscriber takes a whole stream by itself."""
+
 RAISING_HANDLER: Final = overrides("create_raising_subscriber")
 """The class has a factory for a subscriber whose user's handler raises."""
 REPORTS: Final = declares("reports")

@@ -39,8 +39,8 @@ class PublisherStage(Verification):
     None declares no bound.
     """
     call_seconds: ClassVar[float | None] = None
-    """How many real seconds request(1) and cancel() may take (rules 3.4, 3.5);
-    None declares no bound.
+    """How many real seconds request(1) and cancel() may take (rules 3.4, 3.5). None: 10 ms, or no
+    bound with `other_threads`. `math.inf` declares no bound.
     """
     remembers: ClassVar[bool] = False
     """Whether a late subscriber starts with elements that were published before it subscribed."""

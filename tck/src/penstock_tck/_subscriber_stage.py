@@ -31,6 +31,11 @@ class SubscriberStage(Verification):
     dispatches: ClassVar[bool] = False
     """Whether handlers run later than the signals that they handle (rule 2.2)."""
 
+    renews_demand: ClassVar[bool | None] = None
+    """Whether the subscriber takes a whole stream by itself: it requests further elements when it
+    has got some, and nobody must tell it to. None: it does if it has no `trigger_request` hook.
+    """
+
     recovers: ClassVar[bool] = False
     """Whether the subscriber answers an on_error from upstream with another signal:
     a processor may (rule 4.2).

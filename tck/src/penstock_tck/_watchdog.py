@@ -105,8 +105,12 @@ class Watchdog:
         return None if now is None or self._waited_before is None else now - self._waited_before
 
 
+def seconds_waited() -> float:
+    """Return the seconds for which this thread has waited for a processor, 0 if nothing tells."""
+    return _waited() or 0.0
+
+
 def _waited() -> float | None:
-    """Return the seconds that this thread has waited in the run queue, None if nothing tells."""
     try:
         return int(_SCHEDSTAT.read_text(encoding="ascii").split()[1]) / 1e9
     except (OSError, IndexError, ValueError):

@@ -224,7 +224,19 @@ class ForgetsLateSubscribers(HonestFanOut):
     branch = _GetsNoCompletion
 
 
+class CancelsUpstreamWhenNothingWaits(HonestFanOut):
+    """The cancel of the last subscriber is passed upstream only if no element waits."""
+
+    def on_subscriber_cancelled(self) -> None:
+        if self.branches or not self.kept:
+            super().on_subscriber_cancelled()
+
+
 SABOTEURS = [
+    processor_saboteur(
+        CancelsUpstreamWhenNothingWaits,
+        {"a_cancel_while_elements_wait_cancels_upstream": "expected cancel"},
+    ),
     processor_saboteur(
         SwallowsErrors,
         {"errors_pass_at_once_without_demand": "expected on_error, but nothing arrived"},

@@ -84,6 +84,15 @@ class ServesAfterARaiseInOnSubscribe(_ServesAfterARaise):
         return name == "on_subscribe"
 
 
+class TellsASubscriberOfItsOwnError(HonestSubscription):
+    """A subscriber that raises in on_next gets its exception as on_error."""
+
+    def deliver(self, subscriber: Any, name: str, *arguments: Any) -> None:
+        super().deliver(subscriber, name, *arguments)
+        if name == "on_next" and self.subscriber is None and self.publisher.reports:
+            subscriber.on_error(self.publisher.reports[-1])
+
+
 class ServesAfterARaiseInOnNext(_ServesAfterARaise):
     """A subscriber that raises in on_next is served when it requests later."""
 
@@ -216,6 +225,19 @@ SABOTEURS = [
                 "on_next arrived although the subscription was cancelled long ago"
             )
         },
+        also=["a_subscriber_that_raises_is_reported"],
+    ),
+    publisher_saboteur(
+        TellsASubscriberOfItsOwnError,
+        {
+            "a_subscriber_that_raises_in_on_next_is_cancelled": (
+                "on_error arrived although the subscription was cancelled long ago"
+            )
+        },
+        also=[
+            "a_subscriber_that_raises_does_not_affect_the_others",
+            "a_subscriber_that_raises_is_reported",
+        ],
     ),
     publisher_saboteur(
         ServesAfterARaiseInOnNext,

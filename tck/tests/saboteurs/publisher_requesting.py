@@ -165,7 +165,18 @@ class RaisesAfterACancel(HonestSubscription):
         super().request(n)
 
 
+class CountsSevenInsideOnNextTwice(HonestSubscription):
+    """A request of 7 inside on_next counts twice."""
+
+    def add(self, n: int) -> None:
+        super().add(2 * n if self.busy and self.position and n == 7 else n)
+
+
 SABOTEURS = [
+    publisher_saboteur(
+        CountsSevenInsideOnNextTwice,
+        {"numbers_requested_inside_on_next_are_served_exactly": "were requested"},
+    ),
     publisher_saboteur(
         IgnoresZero,
         {"request_zero_is_answered_with_on_error": "expected on_error, but nothing arrived"},

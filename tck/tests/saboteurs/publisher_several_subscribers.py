@@ -53,6 +53,22 @@ class LosesASubscriberThatComesInsideASignal(_Watches):
             super().pump()
 
 
+class LosesASubscriberThatComesInsideTheLastSignal(_Watches):
+    """A subscriber that comes inside the on_next that uses up the demand of another one gets no
+    element.
+    """
+
+    def begin(self) -> None:
+        lost = self.is_inside_another and not self.publisher.signalling.demand  # type: ignore[attr-defined]  # a note of this file
+        super().begin()
+        if lost:
+            self.forget()
+
+    def pump(self) -> None:
+        if not self.is_inside_another or self.publisher.signalling.demand:  # type: ignore[attr-defined]  # as above
+            super().pump()
+
+
 class IgnoresACancelInsideASignalOfAnother(_Watches, TaskSubscription):
     """A cancel that is made inside a signal to another subscriber is ignored."""
 
@@ -71,6 +87,10 @@ SABOTEURS = [
     publisher_saboteur(
         ForgetsTheDemandOfAnotherWhenItSubscribes,
         {"a_subscribe_inside_a_signal_of_another_is_served": "requested 5 elements, and got 1"},
+    ),
+    publisher_saboteur(
+        LosesASubscriberThatComesInsideTheLastSignal,
+        {"a_subscribe_inside_a_signal_of_another_is_served": "requested 4 elements, and got 0"},
     ),
     publisher_saboteur(
         LosesASubscriberThatComesInsideASignal,

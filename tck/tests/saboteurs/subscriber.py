@@ -100,6 +100,49 @@ class RaisesAfterItsCancel(HonestSubscriber):
         super().on_next(element)
 
 
+class _CountsItsElements(HonestSubscriber):
+    """Requests in batches, and the next one when a batch has come."""
+
+    count = 0
+
+    def next_request(self) -> None:
+        self.count += 1
+        self.renew()
+
+    def renew(self) -> None:
+        if self.count == self.batch and self.subscription is not None:
+            self.count = 0
+            self.subscription.request(self.batch)
+
+
+class StopsAfterFifty(HonestSubscriber):
+    """It requests no more after 50 elements."""
+
+    count = 0
+
+    def next_request(self) -> None:
+        self.count += 1
+        if self.count < 50:
+            super().next_request()
+
+
+class RenewsOneElementLate(_CountsItsElements):
+    """It requests the next batch at the first element of that batch."""
+
+    def renew(self) -> None:
+        if self.count > self.batch and self.subscription is not None:
+            self.count = 0
+            self.subscription.request(self.batch)
+
+
+class ResetsItsCountAfterItsFirstRequest(_CountsItsElements):
+    """Elements that come inside its first request are not counted."""
+
+    def first_request(self) -> None:
+        super().first_request()
+        self.count = 0
+
+
 _ASKING = [
     "a_handler_that_raises_cancels_the_subscription",
     "after_on_complete_the_subscription_is_not_used",
@@ -126,6 +169,21 @@ _TAKING = [
 ]
 
 SABOTEURS = [
+    subscriber_saboteur(
+        StopsAfterFifty,
+        {"demand_is_renewed_to_the_end": "after 51 elements it requests no more"},
+        renews_demand=True,
+    ),
+    subscriber_saboteur(
+        RenewsOneElementLate,
+        {"demand_is_renewed_to_the_end": "after 2 elements it requests no more"},
+        renews_demand=True,
+    ),
+    subscriber_saboteur(
+        ResetsItsCountAfterItsFirstRequest,
+        {"demand_is_renewed_to_the_end": "some came inside request() it requests no more"},
+        renews_demand=True,
+    ),
     subscriber_saboteur(
         NeverRequestsAnything,
         {

@@ -81,6 +81,21 @@ class BothSidesChecks(ProcessorStage):
         await upstream.expect_cancel()
         await upstream.expect_no_calls()
 
+    @check("4.1", needs=[READS_AHEAD])
+    async def a_cancel_while_elements_wait_cancels_upstream(self) -> None:
+        """Sends the elements that it reads ahead while nothing was requested downstream, and
+        cancels downstream. Expects a cancel upstream.
+
+        If this fails, look at cancel downstream: the elements that wait are not needed, and the
+        cancel must not wait until they are gone.
+        """
+        upstream = await self.attach_fresh()
+        ahead = await self.feed(upstream, _MANY)
+        self.require_evidence(ahead, "it read nothing ahead, so no element waited")
+        self.downstream.cancel()
+        await upstream.expect_cancel()
+        await upstream.expect_no_calls()
+
     @check("4.1")
     async def an_illegal_demand_downstream_cancels_upstream(self) -> None:
         """Requests 0 downstream as the only subscriber.

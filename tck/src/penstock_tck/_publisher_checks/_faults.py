@@ -234,8 +234,11 @@ class _Refusal(Exception):
 
 def _raise(probe: Any, *_: Any) -> None:
     if probe.ledger.is_open:
-        # rule 2.13: from here the subscription counts as cancelled.
+        # rule 2.13: from here the subscription counts as cancelled. The publisher has the exception
+        # in its hands: on one thread, no signal can be under way.
         probe.ledger.move(Signal.CANCEL)
+        if not probe.ledger.may_overlap:
+            probe.silence()
     raise _Refusal("a subscriber raised this")
 
 

@@ -7,11 +7,13 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from penstock.api import UNBOUNDED
+from penstock.testing import ManualSubscriber
 from penstock_tck._capabilities import SYNCHRONOUS_BOUND
 from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
 
 _ANY_NUMBER: Final = (1, 2**31, UNBOUNDED, 2**63, 2**70, 0, -1)
+_INSIDE: Final = (*range(1, 41), 63, 64, 65, 100, 127, 128, 129)
 _STACK_GROWTH: Final = 100
 """Allowed difference in stack depth, in frames, between two elements: one may come in a request,
 the other in a task. A recursion exceeds it soon.
@@ -42,6 +44,29 @@ class RequestingChecks(PublisherStage):
         await probe.expect_elements(length)
         if self.completes:
             await probe.expect_complete()
+        await self.finish(probe)
+
+    @check("1.1", "3.8", elements=2)
+    async def numbers_requested_inside_on_next_are_served_exactly(self) -> None:
+        """Requests each number from 1 to 40, then 63, 64, 65, 100, 127, 128 and 129, inside the
+        on_next that uses up the demand. Expects as many elements as were requested, and no more.
+
+        If this fails, look at what request() does inside on_next: each number counts once.
+        """
+        length = self.length(sum(_INSIDE) + 1)
+        waiting = list(reversed(_INSIDE))
+        due = 0
+
+        def ask(asking: ManualSubscriber, *_: object) -> None:
+            nonlocal due
+            # The end may come with the last element: other checks look at that.
+            if len(asking.elements) == due and waiting and due + waiting[-1] < length:
+                due += waiting[-1]
+                asking.request(waiting.pop())
+
+        probe = await self.open(length, when_subscribed=ask, when_next=ask)
+        await self.settle_all(lambda: len(probe.elements))
+        await self.expect_arrived(probe, due)
         await self.finish(probe)
 
     # -------------------------------------------------------------- how deep it recurses (rule 3.3)

@@ -53,16 +53,21 @@ class SeveralSubscriberChecks(PublisherStage):
     @check("1.11", "1.9", elements=5 * _ELEMENTS, needs=[MULTICAST], seeds=3)
     async def a_subscribe_inside_a_signal_of_another_is_served(self) -> None:
         """A second subscriber subscribes inside the first on_next of another one, and requests
-        inside its own on_subscribe. Expects that both get what they requested.
+        inside its own on_subscribe. Expects that both get what they requested. Then the same inside
+        the on_next that uses up the demand of the other.
 
         If this fails, look at what subscribe() does while the publisher signals: neither the new
         subscriber nor old demand may get lost.
         """
+        for place in (1, _ELEMENTS + 1):
+            await self._subscribe_inside_the_on_next(place)
+
+    async def _subscribe_inside_the_on_next(self, place: int) -> None:
         publisher = await self.publisher(self.length(_LENGTH))
         late = self.probe(when_subscribed=lambda asking: asking.request(_ELEMENTS))
 
         def subscribe_another(probe: ManualSubscriber, _: object) -> None:
-            if len(probe.elements) == 1:
+            if len(probe.elements) == place:
                 self.subscribe(publisher, late)
 
         first = await self.open_on(publisher, when_next=subscribe_another)

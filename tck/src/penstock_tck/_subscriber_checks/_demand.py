@@ -3,7 +3,13 @@
 from typing import Any, Final
 
 from penstock.api import add_demand
-from penstock_tck._capabilities import REPORTS, TRIGGERS_CANCEL, TRIGGERS_REQUEST
+from penstock.testing import ManualPublisher
+from penstock_tck._capabilities import (
+    RENEWS_DEMAND,
+    REPORTS,
+    TRIGGERS_CANCEL,
+    TRIGGERS_REQUEST,
+)
 from penstock_tck._check import check
 from penstock_tck._subscriber_stage import SubscriberStage
 from penstock_tck._upstream import CountingPublisher, InterceptedPublisher
@@ -13,6 +19,8 @@ _SENT_AT_MOST: Final = 512
 _SYNCHRONOUS: Final = 5
 _LONG: Final = 400
 _LARGE: Final = 300
+_BURST: Final = 7
+_MOST: Final = 5_000
 
 
 class SubscriberDemandChecks(SubscriberStage):
@@ -126,6 +134,53 @@ class SubscriberDemandChecks(SubscriberStage):
         self.verify(
             complete,
             f"{len(sent)} elements were signalled, but the handlers saw {len(self.seen_elements)}",
+        )
+        await self.finish_upstream(upstream)
+
+    @check("2.1", "3.8", needs=[RENEWS_DEMAND])
+    async def demand_is_renewed_to_the_end(self) -> None:
+        """Sends 400 elements, or twice its first demand: one by one, as many at once as it has
+        requested, and before its calls of request() return. Expects further requests until all
+        are sent, or it cancels.
+
+        If this fails, look at what counts the elements: it must request again before its demand is
+        used up, also if elements come inside request(): count first, then request.
+        """
+        for burst, inside in ((1, 0), (_BURST, 0), (_LARGE, 0), (1, 1), (1, _BURST)):
+            await self._expect_renewed(burst, inside)
+
+    async def _expect_renewed(self, burst: int, inside: int) -> None:
+        """Send `burst` elements at once, and `inside` of those that a request() asks for before it
+        returns. Checkpoints; raises CheckFailed.
+        """
+        sent = 0
+        is_signalling = False
+
+        def signal(most: int) -> None:
+            nonlocal sent, is_signalling
+            is_signalling = True
+            for _ in range(most):
+                if upstream.outstanding and not upstream.cancelled and sent < _MOST:
+                    upstream.emit(self.create_element(sent))
+                    sent += 1
+            is_signalling = False
+
+        def signal_inside(_: ManualPublisher, __: int) -> None:
+            if not is_signalling:  # rule 3.3: inside a signal a request only raises the demand
+                signal(inside)
+
+        upstream = self.manual_publisher(when_requested=signal_inside)
+        await self.attach(upstream)
+        await upstream.expect_request()
+        due = min(_MOST, max(_LONG, 2 * upstream.requested + 1))
+        while sent < due and upstream.outstanding and not upstream.cancelled:
+            signal(min(burst, due - sent))
+            await self.settle_all(lambda: upstream.requested)
+        where = " of which some came inside request()" if inside else ""
+        self.verify(
+            sent >= due or upstream.cancelled,
+            f"after {sent} elements{where} it requests no more, and it has not cancelled; if it "
+            "needs no more, declare renews_demand = False",
         )
         await self.finish_upstream(upstream)
 
