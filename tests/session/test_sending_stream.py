@@ -94,6 +94,21 @@ def test_signals_after_the_end_are_not_sent() -> None:
     assert bytes(pair.server.session.take()) == b""
 
 
+def test_the_budget_hears_of_elements_before_the_publisher_is_asked() -> None:
+    """The publisher may give them inside request(): they would be held before they are counted."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, 1)
+    source.emit(b"x" * 100)
+    pair.settle()
+    told: list[str] = []
+    channel = pair.server.session.channel
+    channel.on_buffered = lambda size: told.append(f"{size} bytes")
+    source.request = lambda n: told.append(f"request {n}")  # type: ignore[method-assign]  # seen in order
+    subscriber.request(3)
+    pair.settle()
+    assert told == ["300 bytes", "request 3"]
+
+
 def test_an_element_above_max_element_fails_its_stream() -> None:
     """It fails on this side, before a byte is sent."""
     pair = Pair(limits=limits_with(max_element=100))

@@ -101,6 +101,26 @@ def test_a_stream_with_demand_is_not_idle() -> None:
     assert _run(raw, 1000.0) == inf
 
 
+@pytest.mark.parametrize(
+    ("size", "element"),
+    [(0, bytes(50_000)), (2, b"aabbcc")],
+    ids=["a large element", "the rest of a block"],
+)
+def test_a_stream_whose_elements_wait_is_not_idle(size: int, element: bytes) -> None:
+    """Its demand is used up: a large element waits for the writer, or elements that the publisher
+    gave beyond the demand wait for more of it.
+    """
+    raw = RawPeer(limits=limits_with(idle_subscription_age=40.0)).handshake()
+    source = raw.delegate.publishers["s"] = ScriptedPublisher(element_size=size)
+    raw.send(rsio.Subscribe(publisher="s", subscriber=1, demand=1))
+    raw.receive()
+    source.emit(element)
+    (stream,) = raw.session.streams.serving.values()
+    assert (stream.available, stream.is_idle) == (0, False)
+    _run(raw, 1000.0)
+    assert source.cancels == 0
+
+
 def test_a_request_starts_the_age_again() -> None:
     """Also if its elements are sent between two looks."""
     raw = RawPeer(limits=limits_with(idle_subscription_age=40.0)).handshake()

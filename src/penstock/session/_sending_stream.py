@@ -716,7 +716,7 @@ class SendingStream(Subscriber[bytes]):
             self.run, run.longest = None, CLOSED
             return self._channel.dialect.join_run(self.id, run.elements)
         messages = bytearray()
-        if self._fixed is not None and self._fixed.gathered and self.state is not _ENDED:
+        if self._fixed is not None and self._fixed.gathered:
             self._channel.dialect.write_packed(
                 messages, self.id, self.element_size, self._fixed.take()
             )
