@@ -408,10 +408,9 @@ class Topic(Source[T], Publisher[T]):
         try:
             # Copies: a subscriber may cancel or subscribe inside on_next.
             single = tuple(self._single)
-            for subscription, converted in self._append_to_batches(elements):
-                self._dropped += subscription.deliver(elements, self._slow, self._buffer, converted)
-            for subscription in single:
-                self._dropped += subscription.deliver(elements, self._slow, self._buffer)
+            burst = Burst(elements)
+            for subscription in (*self._append_to_batches(burst), *single):
+                self._dropped += subscription.deliver(burst, self._slow, self._buffer)
             if self.appended >= self._least_limit:
                 self._renew_members()
         finally:
@@ -420,27 +419,23 @@ class Topic(Source[T], Publisher[T]):
             # complete() was called inside a signal; now all subscribers have the element.
             self._signal_end(self._end)
 
-    def _append_to_batches(
-        self, elements: list[T]
-    ) -> "list[tuple[_TopicSubscription[T], list[bytes] | None]]":
+    def _append_to_batches(self, burst: "Burst") -> "list[_TopicSubscription[T]]":
         """Append elements to the batches of all members. Return those whose batch does not take
-        them, with the converted elements if they were converted. They are members no more.
+        them. They are members no more.
         """
-        closed: list[tuple[_TopicSubscription[T], list[bytes] | None]] = []
+        closed: list[_TopicSubscription[T]] = []
         for convert, members in self._groups.items():
-            converted: list[Any] | None = elements if convert is None else _all(convert, elements)
-            longest = _longest(converted)
+            data = burst.elements if convert is None else burst.converted(convert)
+            longest = _longest(data)
             for member, batch in members.items():
                 if longest <= batch.longest:
-                    batch.elements.extend(converted or ())
+                    batch.elements.extend(data or ())
                 else:
-                    # Not what a plugin has made of another type: its stream reports that.
-                    is_bytes = convert is not None and longest < _TOO_LONG
-                    closed.append((member, converted if is_bytes else None))
+                    closed.append(member)
         # Before any call of a subscriber: from here on the counts of all members are right.
-        for member, _ in closed:
+        for member in closed:
             self.leave_group(member)
-        self.appended += len(elements)
+        self.appended += len(burst.elements)
         return closed
 
     def _renew_members(self) -> None:
@@ -690,22 +685,17 @@ class _TopicSubscription(Subscription, Generic[T]):
             self._lender = lender_of(subscriber)
         self._signal_waiting()
 
-    def deliver(
-        self,
-        elements: list[T],
-        slow: SlowPolicy,
-        buffer: int,
-        converted: list[bytes] | None = None,
-    ) -> int:
+    def deliver(self, burst: "Burst", slow: SlowPolicy, buffer: int) -> int:
         """Signal, buffer or drop elements that are being published; return how many elements were
-        dropped. `converted` are their bytes, if the topic has made them.
+        dropped.
         """
         dropped = done = 0
+        elements = burst.elements
         # It may be cancelled: inside the signal that another subscriber, or this one, has just got.
         while done < len(elements) and self._subscriber is not None:
             # behind waiting elements it must wait too, or the order would change.
             if self._demand and not self.waiting:
-                done += self._signal_published(self._subscriber, elements, converted, done)
+                done += self._signal_published(self._subscriber, burst, done)
             else:
                 dropped += self._keep(self._subscriber, elements[done], slow, buffer)
                 done += 1
@@ -714,20 +704,15 @@ class _TopicSubscription(Subscription, Generic[T]):
         self._topic.update_full(self)
         return dropped
 
-    def _signal_published(
-        self,
-        subscriber: Subscriber[T],
-        elements: list[T],
-        converted: list[bytes] | None,
-        done: int,
-    ) -> int:
+    def _signal_published(self, subscriber: Subscriber[T], burst: "Burst", done: int) -> int:
         """Signal some of the elements from the position `done` on; return how many."""
+        elements, lender, data = burst.elements, self._lender, None
         count = min(self._demand, len(elements) - done)
-        if converted is not None:
+        if lender is not None and (convert := self.convert) is not None:
+            data = burst.converted(convert)
+        if data is not None:
             self._spend(count)
-            cast("ConvertingSubscriber[T]", self._lender).on_converted(
-                converted[done : done + count]
-            )
+            cast("ConvertingSubscriber[T]", lender).on_converted(data[done : done + count])
         elif count > 1 and (on_next_many := _list_method(subscriber)) is not None:
             self._spend(count)
             on_next_many(elements[done : done + count])
@@ -910,12 +895,31 @@ def _list_method(subscriber: Subscriber[T]) -> Callable[[Sequence[T]], None] | N
     return on_next_many_of(subscriber)
 
 
-def _all(convert: Convert, elements: list[Any]) -> list[bytes] | None:
-    """Convert all elements, or return None: their subscribers convert them again, and report."""
-    try:
-        return [convert(element) for element in elements]
-    except Exception:  # boundary: a serializer may raise anything
-        return None
+class Burst:
+    """Elements that are published together, and their bytes in each encoding that is asked for."""
+
+    __slots__ = ("_converted", "elements")
+
+    def __init__(self, elements: list[Any]) -> None:
+        self.elements: list[Any] = elements
+        self._converted: dict[Convert, list[bytes] | None] = {}
+
+    def converted(self, convert: Convert) -> list[bytes] | None:
+        """Return the bytes of all elements; None if one cannot be converted. Then each subscriber
+        converts them again, and its stream reports the failure.
+        """
+        if convert in self._converted:
+            return self._converted[convert]
+        data: list[bytes] | None
+        try:
+            data = [convert(element) for element in self.elements]
+        except Exception:  # boundary: a serializer may raise anything
+            data = None
+        else:
+            # A plugin may have made another type.
+            data = data if set(map(type, data)) == _BYTES else None
+        self._converted[convert] = data
+        return data
 
 
 def _longest(elements: list[Any] | None) -> int:
