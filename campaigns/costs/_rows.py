@@ -106,7 +106,7 @@ def _nothing(_answers: bytes) -> bytes:
 TASKS: Final = CONNECTION + STREAMS * 7 * KIB
 IDLE: Final = CONNECTION + STREAMS * 512
 UNREAD: Final = 4 * CONNECTION + STREAMS * KIB
-BUDGET: Final = CONNECTION + 225 * MIB
+BUDGET: Final = CONNECTION + 85 * MIB
 
 ROWS: Final = (
     Row(
@@ -158,13 +158,13 @@ ROWS: Final = (
         "1,024 streams of elements of 1 MiB that take 10 ms, unread",
         _late(MIB, 10),
         BUDGET,
-        "80 % of the budget, and the growth between two counts",
+        "a quarter of the budget, and the growth between two counts",
     ),
     Row(
         "1,024 streams of elements of 1 MiB that take 300 ms, unread",
         _late(MIB, 300),
         BUDGET,
-        "80 % of the budget, and the growth between two counts",
+        "a quarter of the budget, and the growth between two counts",
     ),
     Row(
         "1,024 requests answered with 1 MiB, unread",
@@ -209,7 +209,7 @@ ROWS: Final = (
             )
         ),
         BUDGET,
-        "80 % of the budget, and the growth between two counts",
+        "a quarter of the budget, and the growth between two counts",
     ),
     Row(
         "64 requests of 1 MiB whose handlers wait",
@@ -237,7 +237,7 @@ ROWS: Final = (
         "HTTP: the same, and a poll of each",
         _subscribes,
         BUDGET,
-        "80 % of the budget, and the growth between two counts",
+        "a quarter of the budget, and the growth between two counts",
         scheme="http",
         then=_polls,
     ),

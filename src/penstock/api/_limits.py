@@ -484,7 +484,8 @@ class Limits:
     streams, tasks, data of requests.
 
     Reached: at 80 % the connection that holds most is cut, and the next, until it is less:
-    goodbye `limit:memory`.
+    goodbye `limit:memory`. The connections of one address, IPv6 network or user are cut in the
+    same way at a quarter.
 
     Why: every buffer has its bound, but ten thousand connections have ten thousand of each buffer.
     """

@@ -192,7 +192,7 @@ CONNECTION_REASONS: Final = (
         "limit:memory",
         (
             "{receiver} made {sender} hold more bytes than any other connection, while all "
-            "together held too many (Limits.memory_budget)"
+            "together, or those of its address, held too many (Limits.memory_budget)"
         ),
         "ask for fewer or smaller elements at a time",
         ends_accepted=True,

@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 import trio
 
-from penstock.api import ConnectionLost, Limits
+from penstock.api import ConnectionLost, LimitExceeded, Limits
 from penstock.protocols import rsio
 from penstock.runtime import Peer, Server, Service, connect, serve
 from penstock.runtime.connection import MemoryBudget
@@ -23,20 +23,30 @@ HELLO = bytes.fromhex("010000")
 class Fake:
     """A connection that holds the bytes that a test gives it, and none after it was closed."""
 
-    def __init__(self, budget: MemoryBudget, size: int = 0, *, goes_first: bool = False) -> None:
+    def __init__(
+        self,
+        budget: MemoryBudget,
+        size: int = 0,
+        *,
+        goes_first: bool = False,
+        origin: str | None = None,
+    ) -> None:
         self.size = size
         self.goes_first = goes_first
         self.asked = 0
         self.cuts = 0
-        budget.add(self)
+        self.why = ""
+        budget.add(self, origin)
 
     def held(self) -> int:
         self.asked += 1
         return self.size
 
-    def close_for_memory(self, held: int, budget: int, /) -> None:
-        assert (held, budget) == (self.size, 1000)
+    def close_for_memory(self, why: LimitExceeded, /) -> None:
+        assert (why.limit, why.value) == ("memory_budget", 1000)
+        assert str(why).startswith(f"{self.size} bytes ")
         self.cuts += 1
+        self.why = str(why)
         self.size = 0
 
 
@@ -93,19 +103,48 @@ def test_small_connections_are_not_closed_for_a_large_one_that_is_closing() -> N
 
 
 def test_connections_are_measured_only_when_enough_bytes_have_moved() -> None:
-    """A quarter of the bytes that are left; a removed connection is not measured."""
+    """A quarter of the bytes that are left, for all or for the address that holds most; a removed
+    connection is not measured.
+    """
     budget = MemoryBudget(1000)
-    holder, gone = Fake(budget, 400), Fake(budget, 900)
+    holder, gone = Fake(budget, 700), Fake(budget, 900)
     budget.remove(gone)
-    for _ in range(199):
+    for _ in range(62):
         budget.note_bytes(1)
     assert holder.asked == 0
     budget.note_bytes(1)
     assert (holder.asked, gone.asked) == (1, 0)
-    budget.note_bytes(99)
+    budget.note_bytes(24)
     assert holder.asked == 1
     budget.note_bytes(1)
     assert holder.asked == 2
+    Fake(budget, 50, origin="a")
+    holder.size = 0
+    budget.note_bytes(25)
+    budget.note_bytes(49)
+    assert holder.asked == 3
+    budget.note_bytes(1)
+    assert holder.asked == 4
+
+
+def test_the_connections_of_one_address_have_a_quarter() -> None:
+    """The largest of them is closed, and the next, until they hold less; nobody else is."""
+    budget = MemoryBudget(1000)
+    near = [Fake(budget, size, origin="near") for size in (90, 80, 79)]
+    far = [Fake(budget, 120, origin=f"far {number}") for number in range(4)]
+    without = Fake(budget, 50)
+    budget.measure()
+    assert not any(each.cuts for each in (*near, *far, without))
+    near[2].size += 1
+    budget.measure()
+    assert [each.cuts for each in near] == [1, 0, 0]
+    assert "of its address, and these together a quarter of 1,000" in near[0].why
+    assert not any(each.cuts for each in (*far, without))
+    # What the address gives back is enough for all.
+    without.size, near[1].size = 150, 200
+    budget.measure()
+    assert [each.cuts for each in near] == [1, 1, 0]
+    assert not any(each.cuts for each in (*far, without))
 
 
 # --- over a server

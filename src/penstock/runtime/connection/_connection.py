@@ -119,6 +119,9 @@ class ConnectionTask:
     goes_first: bool = False
     """When the memory is full, only its size counts."""
 
+    origin: str | None = None
+    """The address, network or user that its peer comes from, for the memory budget of a server."""
+
     # Set to the methods of the objects that act:
     # the session calls these for each message, and one call is enough.
     serve: Callable[[SendingStream], None]
@@ -228,7 +231,7 @@ class ConnectionTask:
         budget = self._settings.budget
         if budget is not None:
             # Before the first byte: the bytes of a stranger are also in the account.
-            budget.add(self)
+            budget.add(self, self.origin)
             self.session.channel.on_buffered = budget.note_bytes
         try:
             self._parts.timer.reschedule()
@@ -333,19 +336,12 @@ class ConnectionTask:
         # them otherwise.
         return held + self._link_switcher.current.held()
 
-    def close_for_memory(self, held: int, budget: int, /) -> None:
-        """Say goodbye: of all connections this one holds the most,
-        and all together hold too much.
+    def close_for_memory(self, why: LimitExceeded, /) -> None:
+        """Say goodbye: of all connections this one holds the most, and together they hold too
+        much.
         """
-        what = (
-            f"its peer made it hold {held:,} bytes, more than any other, and all together 80 % of "
-            f"{budget:,} (Limits.memory_budget)"
-        )
-        report(
-            self._settings.on_violation,
-            LimitExceeded(f"a connection was cut: {what}", limit="memory_budget", value=budget),
-        )
-        self.session.close("limit:memory", ConnectionLost(f"this side cut the connection: {what}"))
+        report(self._settings.on_violation, why)
+        self.session.close("limit:memory", ConnectionLost(f"this side cut the connection: {why}"))
         self._parts.timer.reschedule()
 
     # --- for the session

@@ -10,7 +10,7 @@ from typing import Protocol
 import attrs
 import trio
 
-from penstock.api import Limits
+from penstock.api import LimitExceeded, Limits
 from penstock.core import Report
 from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
@@ -30,10 +30,8 @@ class MemoryHolder(Protocol):
     def held(self) -> int:
         """Return the number of bytes that the peer makes the connection hold."""
 
-    def close_for_memory(self, held: int, budget: int, /) -> None:
-        """End the connection with the goodbye ``limit:memory``:
-        it holds `held` bytes, and all together about `budget`.
-        """
+    def close_for_memory(self, why: LimitExceeded, /) -> None:
+        """End the connection with the goodbye ``limit:memory``, and report `why`."""
 
 
 class SharedMemory(Protocol):
@@ -48,8 +46,8 @@ class SharedMemory(Protocol):
     slack: float
     """Call `measure` when `moved` has reached this."""
 
-    def add(self, holder: MemoryHolder, /) -> None:
-        """Count `holder` from now on."""
+    def add(self, holder: MemoryHolder, origin: str | None = None, /) -> None:
+        """Count `holder` from now on. Holders of one `origin` have a share together."""
 
     def remove(self, holder: MemoryHolder, /) -> None:
         """Stop counting `holder`."""

@@ -7,8 +7,9 @@ Rules of this file:
   `ConnectionTask.held`: bytes one by one, and objects at a flat price. A connection by itself is
   not: `Limits.max_connections` bounds that.
 * At 80 % of the budget the connection that holds most is closed, and the next, until all together
-  hold less. No other threshold exists: no connection is refused, and none is read more slowly,
-  because of another one.
+  hold less. Those of one address are closed in the same way at a quarter of the budget: so the
+  connections that one address may have do not use up what belongs to all. No other threshold
+  exists: no connection is refused, and none is read more slowly, because of another one.
 * One that has taken nothing (`goes_first`) is closed before all others.
 * Only a connection that holds more than an equal share is closed. Else one that was closed, and
   whose publishers take their time to stop, would cost all the small ones their connection.
@@ -19,9 +20,20 @@ Rules of this file:
 
 from typing import Final
 
+from penstock.api import LimitExceeded
 from penstock.runtime.connection._context import MemoryHolder
 
 FULL: Final = 0.80
+"""Of the budget, for all together."""
+
+OF_ADDRESS: Final = 0.25
+"""Of the budget, for those of one address, IPv6 network or user of this machine."""
+
+_ALL: Final = "more than any other, and all together 80 % of {:,} (Limits.memory_budget)"
+_ADDRESS: Final = (
+    "more than any other of its address, and these together a quarter of {:,} "
+    "(Limits.memory_budget)"
+)
 
 
 class MemoryBudget:
@@ -33,18 +45,18 @@ class MemoryBudget:
 
     def __init__(self, limit: int) -> None:
         self.limit: int = limit
-        # Bounded by Limits.max_connections; a dict keeps the order, a set would not.
-        self._holders: dict[MemoryHolder, None] = {}
+        # By each holder its origin. Bounded by Limits.max_connections; the order is kept.
+        self._holders: dict[MemoryHolder, str | None] = {}
         # Those that were told to close, and still hold memory.
         self._closed: set[MemoryHolder] = set()
         self.moved: int = 0
         """Bytes since the last measurement."""
-        self.slack: float = limit * FULL / 4
+        self.slack: float = limit * OF_ADDRESS / 4
         """`measure` is due when `moved` has reached this."""
 
-    def add(self, holder: MemoryHolder) -> None:
-        """Count `holder` from now on."""
-        self._holders[holder] = None
+    def add(self, holder: MemoryHolder, origin: str | None = None, /) -> None:
+        """Count `holder` from now on. Holders of one `origin` have a share together."""
+        self._holders[holder] = origin
 
     def remove(self, holder: MemoryHolder) -> None:
         """Stop counting `holder`."""
@@ -60,25 +72,46 @@ class MemoryBudget:
             self.measure()
 
     def measure(self) -> None:
-        """Ask every connection what it holds, and close the largest ones if that is too much."""
+        """Ask every connection what it holds, and close the largest ones if all together, or those
+        of one origin, hold too much.
+        """
         held = {holder: holder.held() for holder in self._holders}
         total, allowed = sum(held.values()), self.limit * FULL
+        most, of_origin = 0, self.limit * OF_ADDRESS
+        # First: what an origin gives back may be enough for all.
+        for sizes in self._by_origin(held).values():
+            size = sum(sizes.values())
+            if size >= of_origin:
+                left = self._close_largest(sizes, size, of_origin, _ADDRESS)
+                total, size = total + left - size, left
+                held.update((holder, holder.held()) for holder in sizes)
+            most = max(most, size)
         if total >= allowed:
-            total = self._close_largest(held, total, allowed)
+            total = self._close_largest(held, total, allowed, _ALL)
         self.moved = 0
         # A quarter of the bytes left. Accounts grow by no more than the bytes that move, so the
         # threshold is not passed unseen.
         # 1/64 of the limit at least: near the threshold each message would cause a measurement
         # otherwise.
-        self.slack = max(self.limit / 64, (allowed - total) / 4)
+        self.slack = max(self.limit / 64, min(allowed - total, of_origin - most) / 4)
 
     def held(self) -> int:
         """Return what all connections hold together."""
         return sum(holder.held() for holder in self._holders)
 
-    def _close_largest(self, held: dict[MemoryHolder, int], total: int, allowed: float) -> int:
+    def _by_origin(self, held: dict[MemoryHolder, int]) -> dict[str, dict[MemoryHolder, int]]:
+        """Return what the holders of each origin hold."""
+        found: dict[str, dict[MemoryHolder, int]] = {}
+        for holder, origin in self._holders.items():
+            if origin is not None:
+                found.setdefault(origin, {})[holder] = held[holder]
+        return found
+
+    def _close_largest(
+        self, held: dict[MemoryHolder, int], total: int, allowed: float, why: str
+    ) -> int:
         """Close connections, the largest first, until the rest holds less than `allowed`.
-        Return what is held then.
+        Return what is held then. `why` is for the report.
         """
         share = allowed / len(held)
         # Largest first: the fewest connections are closed. Before them those that have taken
@@ -94,7 +127,13 @@ class MemoryBudget:
             if held[holder] < share:
                 continue
             self._closed.add(holder)
-            holder.close_for_memory(held[holder], self.limit)
+            holder.close_for_memory(
+                LimitExceeded(
+                    f"{held[holder]:,} bytes were held for one peer, {why.format(self.limit)}",
+                    limit="memory_budget",
+                    value=self.limit,
+                )
+            )
             # A closed session has dropped its buffers, but bytes in flight remain:
             # so it is asked again.
             total += holder.held() - held[holder]

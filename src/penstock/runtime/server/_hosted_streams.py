@@ -175,7 +175,7 @@ class HostedStreams:
         self._unasked[reservation] = None
         self._unasked_of.setdefault(slots.client, {})[reservation] = None
         if self.settings.budget is not None:
-            self.settings.budget.add(reservation)
+            self.settings.budget.add(reservation, origin_of(peer))
         return reservation
 
     def held(self) -> int:
@@ -279,7 +279,7 @@ class HostedStreams:
         # Before `open`, in which the stream may end and be forgotten.
         self._streams.add(hosted)
         if settings.budget is not None:
-            settings.budget.add(hosted)
+            settings.budget.add(hosted, origin_of(peer))
         try:
             published.open(name, peer, hosted, self.scope)
         except NoSlot:
@@ -301,14 +301,6 @@ class HostedStreams:
 
 def _tell_nobody(_reason: str, _peer: PeerIdentity, _address: str) -> None:
     """Do nothing about a refusal."""
-
-
-def _too_much(held: int, budget: int) -> LimitExceeded:
-    what = (
-        f"its client made it hold {held:,} bytes, more than any other, and all together 80 % of "
-        f"{budget:,} (Limits.memory_budget)"
-    )
-    return LimitExceeded(f"a stream was cut: {what}", limit="memory_budget", value=budget)
 
 
 def _no_place(limits: Limits, reason: str) -> LimitExceeded:
@@ -456,9 +448,9 @@ class _Reservation(Reservation):
         self._on_cut(GAVE_WAY)
         self.end()
 
-    def close_for_memory(self, held: int, budget: int, /) -> None:
+    def close_for_memory(self, why: LimitExceeded, /) -> None:
         """Let the bytes go."""
-        report(self._owner.settings.on_violation, _too_much(held, budget))
+        report(self._owner.settings.on_violation, why)
         self._on_cut(FULL)
 
 
@@ -667,11 +659,11 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
             + (0 if batch is None else batch.held())
         )
 
-    def close_for_memory(self, held: int, budget: int, /) -> None:
-        """End: this stream holds `held` bytes, and all connections
-        and streams together about `budget`.
+    def close_for_memory(self, why: LimitExceeded, /) -> None:
+        """End: of all connections and streams this one holds the most, and together they hold too
+        much.
         """
-        report(self._settings.on_violation, _too_much(held, budget))
+        report(self._settings.on_violation, why)
         self.end(PublisherFailed(FULL))
 
     def _detach(self) -> Subscriber[Any] | None:

@@ -667,6 +667,7 @@ class Server(AbstractAsyncContextManager["Server"]):
             door,
             began,
         )
+        task.origin = place.origin
         place.cut, place.leave = task.cut, task.leave
         task.is_open.call_when_set(partial(self._on_hello, task, place))
         # Before the hello: a request that comes with it is served before any other task runs, and
