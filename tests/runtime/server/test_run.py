@@ -2,6 +2,7 @@
 and at once at the second.
 """
 
+import gc
 import logging
 import signal
 import subprocess
@@ -24,6 +25,7 @@ from penstock.runtime import (
     serve_until_signal,
     subscribe,
 )
+from penstock.runtime.server._collector import THRESHOLDS
 from penstock.streams import Topic
 from tests._real_time import HANGS_AFTER
 from tests.cli._programs import interruptible, signal_until_it_ends
@@ -137,6 +139,24 @@ def test_main_goes_on_while_the_server_drains(caplog: pytest.LogCaptureFixture) 
     assert run(service, URL, main=main) == 0
     assert got == [b"late"]
     assert "waiting for 1 stream (1 of fed), at most 22 s" in caplog.messages
+
+
+@pytest.fixture(autouse=True)
+def _restored_collector() -> Iterator[None]:
+    before = gc.get_threshold()
+    yield
+    gc.set_threshold(*before)
+
+
+def test_the_collector_is_set_when_the_server_listens() -> None:
+    """`run` is the whole program: a full collection would hold up its connections."""
+    found: list[tuple[int, int, int]] = []
+
+    async def look(_: Server) -> None:
+        found.append(gc.get_threshold())
+
+    assert run(numbers_service(), URL, main=look) == 0
+    assert found == [THRESHOLDS]
 
 
 async def raise_signal(_: Server) -> None:

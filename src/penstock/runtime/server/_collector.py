@@ -29,8 +29,9 @@ def tune_collector() -> None:
     once, when the program has started.
 
     It collects once, takes all objects that exist now out of later collections (`gc.freeze`), and
-    sets `THRESHOLDS`. ``penstock serve`` and ``penstock pub`` call it when their server listens. It
-    changes the whole process, so a library should leave it to the program.
+    sets `THRESHOLDS`. `run`, ``penstock serve`` and ``penstock pub`` call it when their server
+    listens. It changes the whole process, so `serve`, which is a part of a program, leaves it to
+    that program.
     Does not checkpoint.
     """
     # Before the freeze: garbage that is frozen is never freed.

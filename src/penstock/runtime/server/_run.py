@@ -15,6 +15,7 @@ import trio
 from penstock.api import Credentials, Extension, Limits, UsageError
 from penstock.core import Report, log_violation
 from penstock.runtime.connection import exit_nursery
+from penstock.runtime.server._collector import tune_collector
 from penstock.runtime.server._draining import OnWaiting
 from penstock.runtime.server._open_files import raise_open_files
 from penstock.runtime.server._serve import Server, serve
@@ -60,7 +61,8 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
     exception is raised from `run`.
     The other arguments are those of `serve`, and errors are raised as there. Addresses and signals
     are logged at level INFO to ``penstock.run``. `raise_open_files` raises the process's limit on
-    open files. In a thread other than the main one no signal is handled.
+    open files, and `tune_collector` sets the garbage collector. In a thread other than the main one
+    no signal is handled.
     """
     try:
         # trio.run() inside trio raises as well, but does not say what to write instead.
@@ -91,7 +93,7 @@ def run(  # noqa: PLR0913  # the options of a server, each with a default and a 
         serving,
         drain=(limits or Limits()).drain,
         main=main,
-        on_serving=_log_addresses,
+        on_serving=_begin,
         on_signal=lambda number: _log.info("%s: shutting down", number.name),
         on_waiting=lambda streams, seconds: _log.info(
             "waiting for %s, at most %.0f s", describe_streams(streams), seconds
@@ -229,7 +231,9 @@ def describe_streams(streams: Mapping[str, int]) -> str:
     )
 
 
-def _log_addresses(server: Server) -> None:
+def _begin(server: Server) -> None:
+    # This call is the whole program, so it may set what belongs to the process.
+    tune_collector()
     # The addresses of the listeners, and not the given URLs: port 0 has become a real port.
     for address in server.addresses:
         _log.info("serving at %s", address)
