@@ -46,7 +46,7 @@ class RequestingChecks(PublisherStage):
             await probe.expect_complete()
         await self.finish(probe)
 
-    @check("1.1", "3.8", elements=2)
+    @check("3.8", elements=2)
     async def numbers_requested_inside_on_next_are_served_exactly(self) -> None:
         """Requests each number from 1 to 40, then 63, 64, 65, 100, 127, 128 and 129, inside the
         on_next that uses up the demand. Expects as many elements as were requested, and no more.
