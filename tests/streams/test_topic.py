@@ -647,6 +647,34 @@ async def test_a_subscriber_that_has_stalled_costs_no_scheduler_pass(
     assert not passed
 
 
+@pytest.mark.parametrize("slow", [each for each in LOSSY if each is not SlowPolicy.FAIL])
+async def test_a_publisher_waits_for_no_subscriber_that_has_stalled(
+    slow: SlowPolicy, nursery: trio.Nursery, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """It gives some passes to another one that has used up its demand, until that requests more."""
+    monkeypatch.setattr(_topic, "monotonic", lambda: 1.0)
+    topic: Topic[int] = Topic(slow=slow, **({} if slow is SlowPolicy.LATEST else {"buffer": 1}))
+    joined(topic)
+    await topic.publish_many(range(5))
+    other = joined(topic, 5)
+    passed = 0
+
+    async def count() -> None:
+        nonlocal passed
+        while True:
+            passed += 1
+            if passed == 4:
+                other.subscription.request(100)
+            await trio.lowlevel.checkpoint()
+
+    await topic.publish_many(range(5))
+    await quiet()
+    nursery.start_soon(count)
+    await topic.publish(5)
+    assert 4 <= passed <= 6
+    nursery.cancel_scope.cancel()
+
+
 # --- a list of elements
 
 

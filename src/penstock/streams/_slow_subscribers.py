@@ -92,8 +92,8 @@ def held_up_by_a_stranger(seconds: float) -> SlowSubscriber:
         f"a subscriber over a network has requested nothing for {seconds:g} s, and publish() waits "
         "for it: all other subscribers wait as well (SlowPolicy.WAIT, the default). The author of "
         "the topic must act: over a network give it slow=SlowPolicy.FAIL or "
-        "SlowPolicy.DROP_OLDEST; or set max_hold_up=, if the slowest subscriber may hold up all. "
-        "This is said once",
+        "SlowPolicy.DROP_OLDEST, with a buffer=; or set max_hold_up=, if the slowest subscriber "
+        "may hold up all. This is said once",
         limit="max_hold_up",
         value=seconds,
     )

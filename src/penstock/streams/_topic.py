@@ -18,8 +18,8 @@ Rules of this file:
   once for all members of one encoding. A member that closes its batch gets the next element with a
   call, and is a member again then. So a hundred streams over a network cost a call each once in a
   turn of the run loop, and not with each element.
-* `publish` lets other tasks run when it has to wait, a few times when a subscriber has used up its
-  demand and might lose elements, and after `TURN_SECONDS`.
+* `publish` lets other tasks run when it has to wait, up to `GRACE_PASSES` times when a subscriber
+  has used up its demand and might lose elements, and after `TURN_SECONDS`.
 """
 
 from collections import deque
@@ -80,10 +80,11 @@ A reader that keeps up requests more within some round trips."""
 MOST_SIGNALS: Final = 1024
 """Signals of elements between two looks at the clock in `publish_many`, if each is a call."""
 
-GRACE_PASSES: Final = 4
-"""Scheduler passes that a publisher in a loop gives to a subscriber without demand before elements
-are lost: a stream in this process has requested more by then. One that does not request any more
-costs the publisher no further passes, however many elements it loses."""
+GRACE_PASSES: Final = 32
+"""Scheduler passes, at most, that a publisher in a loop gives to a subscriber that has used up its
+demand, or for which one more element waits now. A stream of this process has requested more after
+a few, one over loopback as a rule. One that requests nothing more uses up its buffer, and costs
+the publisher nothing from then on."""
 
 _NONE: Final = type(None)
 _BYTES: Final = {bytes}
@@ -255,12 +256,12 @@ class Topic(Source[T], Publisher[T]):
             )
         self._check_open()
         try:
+            await self._take_turn()
             begin = 0
-            while True:
-                await self._take_turn()
+            while begin < len(waiting):
+                if begin:
+                    await self._take_turn()
                 self._check_open()
-                if begin == len(waiting):
-                    return
                 if self._must_wait():
                     async with self._publish_lock:
                         await self._wait_for_room()
@@ -365,11 +366,14 @@ class Topic(Source[T], Publisher[T]):
     async def _take_turn(self) -> None:
         """Let other tasks run if it is time for that. Raises Cancelled if this one is cancelled."""
         await trio.lowlevel.checkpoint_if_cancelled()
-        if self._grace:
-            self._grace -= 1
-        elif monotonic() <= self._turn_ends:
+        if not self._grace and monotonic() <= self._turn_ends:
             return
         await trio.lowlevel.cancel_shielded_checkpoint()
+        # One whose buffer is full has had its grace before, and is not waited for again.
+        while self._grace > 1 and any(each.is_lagging for each in self._single):
+            self._grace -= 1
+            await trio.lowlevel.cancel_shielded_checkpoint()
+        self._grace = 0
         self._start_turn()
 
     def _start_turn(self) -> None:
@@ -665,6 +669,13 @@ class _TopicSubscription(Subscription, Generic[T]):
         or fit into the buffer.
         """
         return (self._demand > 0 and not self.waiting) or len(self._buffered) < buffer
+
+    @property
+    def is_lagging(self) -> bool:
+        """It has no demand, and may still be given elements without losing one; for one that is
+        no member.
+        """
+        return not self._demand and not self.is_full
 
     def window(self, slow: SlowPolicy, buffer: int) -> float:
         """Return how many elements may be published before it is full, or before it lags more."""
