@@ -179,6 +179,8 @@ async def _disk_log() -> None:
         with assert_checkpoints():
             await log.append([b"1"])
         with assert_checkpoints():
+            await log.backup(Path(folder, "copy"))
+        with assert_checkpoints():
             await log.aclose()
         with assert_checkpoints():
             await log.__aexit__(None, None, None)
@@ -218,6 +220,7 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "DiskLog.__aenter__": _disk_log,
     "DiskLog.__aexit__": _disk_log,
     "DiskLog.aclose": _disk_log,
+    "DiskLog.backup": _disk_log,
 }
 
 
