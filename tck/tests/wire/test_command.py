@@ -58,6 +58,38 @@ async def test_without_marks_an_offer_as_missing(
     assert "not supported  demand-initial" in capsys.readouterr().out
 
 
+async def test_a_known_failure_does_not_count_until_it_passes(
+    tmp_path, capsys: pytest.CaptureFixture[str], autojump_clock
+) -> None:
+    """Other failures do; and one that is listed although it passes must be removed."""
+    file = tmp_path / "known.txt"
+    file.write_text("# the next release\n\ndemand-initial  # one too many\n", encoding="utf-8")
+    known = ["--known-failures", str(file)]
+    assert await _run(SERVER, *TWO_ROWS, *known, fault="initial-one-more") == 0
+    assert f"Known to fail ({file}): demand-initial." in capsys.readouterr().out
+    assert await _run(SERVER, *TWO_ROWS, *known) == 1
+    assert "demand-initial: passes, and" in capsys.readouterr().out
+    file.write_text("setup-version", encoding="utf-8")
+    assert await _run(SERVER, *TWO_ROWS, *known, fault="initial-one-more") == 1
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [("demand-inital", "no requirement demand-inital"), (None, "No such file"), (b"\xff", "UTF-8")],
+)
+async def test_a_list_of_known_failures_that_cannot_be_used(
+    tmp_path, text: str | bytes | None, told: str
+) -> None:
+    """A name that no requirement has would excuse nothing, and nobody would see it."""
+    file = tmp_path / "known.txt"
+    if text is not None:
+        file.write_bytes(text if isinstance(text, bytes) else text.encode())
+    with pytest.raises(UsageError, match=told):
+        await run_command(
+            _parse(SERVER, "--known-failures", str(file)), transport=TransportOptions()
+        )
+
+
 @pytest.mark.parametrize(
     "arguments",
     [
