@@ -15,6 +15,9 @@ from penstock.protocols import reactivesocket, rsio
 AT_ONCE: Final = 50
 """Subscribers that connect before the first of them is read: the system queues no more."""
 
+ADDRESSES: Final = 100
+"""Addresses from which they come."""
+
 CHUNK: Final = 1 << 18
 
 
@@ -47,8 +50,10 @@ class Protocol:
 class Subscriber:
     """One of them."""
 
-    def __init__(self, address: tuple[str, int], protocol: Protocol) -> None:
-        self.socket: socket.socket = socket.create_connection(address)
+    def __init__(self, address: tuple[str, int], protocol: Protocol, number: int) -> None:
+        # From many addresses, which 127.0.0.0/8 has: a server bounds what one of them may hold.
+        source = f"127.0.1.{1 + number % ADDRESSES}", 0
+        self.socket: socket.socket = socket.create_connection(address, source_address=source)
         self.socket.setblocking(False)
         self.socket.sendall(protocol.begin)
         self._protocol = protocol
@@ -88,7 +93,7 @@ class Crowd:
         """Connect `count` more subscribers, and wait until each is subscribed."""
         for start in range(0, count, AT_ONCE):
             for _ in range(min(AT_ONCE, count - start)):
-                subscriber = Subscriber(self._address, self._protocol)
+                subscriber = Subscriber(self._address, self._protocol, len(self.subscribers))
                 self._selector.register(subscriber.socket, selectors.EVENT_READ, subscriber)
                 self.subscribers.append(subscriber)
             self.read_until(lambda: all(one.received >= 0 for one in self.subscribers[-AT_ONCE:]))

@@ -21,6 +21,7 @@ import trio
 
 import penstock
 from penstock import Limits, Topic
+from penstock.runtime import tune_collector
 
 SIZE: Final = 64
 """Bytes of an element, a quote of a price perhaps."""
@@ -70,11 +71,12 @@ async def serve(scheme: str) -> None:
     """Serve a topic, and do what standard input says."""
     topic, service = Topic[bytes](), penstock.Service()
     service.publish("topic", topic)
-    # All subscribers of this campaign come from one address, at once.
+    # All subscribers of this campaign come at once, from few addresses.
     limits = Limits(
         max_connections=20_000, max_connections_per_address=20_000, max_pending_handshakes=2_000
     )
     async with penstock.serve(service, f"{scheme}://127.0.0.1:0", limits=limits) as server:
+        tune_collector()  # as penstock.run and `penstock serve` do
         answer(server.addresses[0])
         async for line in trio.wrap_file(sys.stdin):
             match line.split():

@@ -69,6 +69,19 @@ def test_a_run_of_all_reserved_elements_is_followed_by_a_request() -> None:
     assert (source.demand, pair.server.served[0].outstanding) == (7, 3)
 
 
+def test_a_stream_whose_announced_bytes_cut_its_connection_asks_for_nothing() -> None:
+    """The memory budget hears of elements before they are requested, and may cut this connection
+    then: the publisher that has just signalled an element must not get the fault.
+    """
+    pair = Pair()
+    source, _ = open_stream(pair, 10)
+    session = pair.server.session
+    session.channel.on_buffered = lambda _: session.end_of_input()
+    source.emit(b"a", b"b")
+    assert pair.server.served[0].is_ended
+    assert source.cancels == 1
+
+
 @pytest.mark.parametrize("high", [20, 40, 80])
 @pytest.mark.parametrize("is_written", [False, True])
 def test_the_last_reserved_element_is_followed_by_a_request(high: int, *, is_written: bool) -> None:

@@ -696,7 +696,9 @@ class SendingStream(Subscriber[bytes]):
         # The memory budget hears of elements before they come. It once heard of them a second
         # later, and 30 peers that read nothing held 1.6 MB of a budget of 1 MB.
         self._channel.on_buffered(n * max(size, 0))
-        self._upstream.request(n)
+        # That may have cut the connection, and ended this stream.
+        if self._upstream is not None:
+            self._upstream.request(n)
 
     def settle(self) -> None:
         """Tell the outbox that the publisher owes nothing more."""
