@@ -160,9 +160,10 @@ def _forget_the_waiting(_right: Callable[..., Any]) -> Callable[..., Any]:
 
 def _repeat_what_has_come(_right: Callable[..., Any]) -> Callable[..., Any]:
     def take_back(self: RetainedBytes, position: int) -> bytearray:
+        tail = bytes(self._tail or b"")  # uncut: the acknowledgement takes off what has come
         self.acknowledge(position)
-        data = bytearray().join(self._pieces)
-        self._pieces.clear()
+        data = bytearray().join((*(self._pieces or ()), tail))
+        self._pieces = self._tail = None
         self.sent = self._first = position
         return data
 
@@ -183,7 +184,7 @@ def _drop_what_is_on_its_way(_right: Callable[..., Any]) -> Callable[..., Any]:
     def acknowledge(self: RetainedBytes, position: int) -> bool:
         is_news = position > self.acknowledged
         if is_news:
-            self._pieces.clear()
+            self._pieces = self._tail = None
             self.acknowledged, self._first = position, self.sent
         return is_news
 

@@ -6,6 +6,7 @@ import pytest
 
 from campaigns.model._faults import FAULTS
 from campaigns.model._fingerprint import fingerprint
+from campaigns.model._parties import Broken
 from campaigns.model._scenarios import DEEP, SCENARIOS, protocols_of
 from campaigns.model._walk import FaultFound, replay, walk
 from campaigns.model._world import World
@@ -26,11 +27,15 @@ def test_no_order_of_steps_breaks_a_rule(name: str, protocol: str) -> None:
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_planted_fault_is_found(name: str) -> None:
     """A fault in one method of the session leads to a broken rule,
-    and the walk prints the steps.
+    and the walk prints the steps. Another exception would be one of the planted code.
     """
     fault = FAULTS[name]
-    with fault.planted(), pytest.raises(FaultFound, match=r"after \d+ steps: \w+ \d"):
+    with (
+        fault.planted(),
+        pytest.raises(FaultFound, match=r"after \d+ steps: \w+ \d") as found,
+    ):
         walk(SCENARIOS[fault.scenario], "rsio")
+    assert isinstance(found.value.__cause__, Broken)
 
 
 def test_the_bound_of_the_depth_cuts() -> None:
