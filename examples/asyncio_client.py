@@ -42,7 +42,8 @@ async def main() -> None:
     stop = threading.Event()
     thread = threading.Thread(target=trio.run, args=(serve, url, stop))
     thread.start()
-    async with aio.connect(await asyncio.wrap_future(url)) as peer:
+    address = await asyncio.wrap_future(url)
+    async with aio.connect(address) as peer:
         async with peer.subscribe("numbers", type=int, demand=4) as stream:
             async for number in stream:
                 print("number", number)

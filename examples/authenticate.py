@@ -58,7 +58,7 @@ async def main() -> None:
         for protocol in ("", "reactivesocket+"):
             for token in ("swordfish", "guess", "tuna"):
                 print(f"{protocol or 'rsio+'}tcp, the token {token}")
-                await read(protocol + server.addresses[0], token)
+                await read(f"{protocol}{server.addresses[0]}", token)
 
 
 if __name__ == "__main__":

@@ -50,11 +50,11 @@ async def main() -> None:
         trio.open_nursery() as nursery,
     ):
         try:
-            await visit(server.addresses[0], b"")
+            await visit(str(server.addresses[0]), b"")
         except penstock.Rejected as refused:
             print("refused:", refused)
 
-        nursery.start_soon(visit, server.addresses[0], b"ticket 7")
+        nursery.start_soon(visit, str(server.addresses[0]), b"ticket 7")
         await trio.sleep(0.5)
         for peer in server.peers:
             print("the guest liked it", (await peer.request_response("did you like it?")).decode())

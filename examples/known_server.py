@@ -50,7 +50,7 @@ async def main() -> None:
         async with penstock.serve(
             service, "memory://exchange", credentials=Credentials.bearer(token)
         ) as server:
-            await ask(server.addresses[0])
+            await ask(str(server.addresses[0]))
 
 
 if __name__ == "__main__":

@@ -53,7 +53,7 @@ async def _serve_log(log: Any, size: int, count: int) -> None:
     service = Service()
     service.publish("elements", log)
     async with serve(service, "tcp://127.0.0.1:0") as server:
-        print_ports(int(server.addresses[0].rsplit(":", 1)[1]))
+        print_ports(server.addresses[0].port)
         await trio.sleep_forever()
 
 

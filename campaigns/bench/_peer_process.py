@@ -352,7 +352,7 @@ def _serve_records(count: int, *, is_typed: bool) -> None:
 
     async def main() -> None:
         async with serve(service, "tcp://127.0.0.1:0") as server:
-            print_ports(int(server.addresses[0].rsplit(":", 1)[1]))
+            print_ports(server.addresses[0].port)
             await trio.sleep_forever()
 
     trio.run(main)
@@ -430,7 +430,7 @@ def _serve(service: Any, transport: str = "tcp", beside: Any = None, **settings:
 
     async def main() -> None:
         async with serve(service, f"{transport}://127.0.0.1:0", **settings) as server:
-            print_ports(int(server.addresses[0].rsplit(":", 1)[1]))
+            print_ports(server.addresses[0].port)
             if beside is not None:
                 await beside(server)
             await trio.sleep_forever()

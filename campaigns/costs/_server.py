@@ -114,7 +114,7 @@ async def main() -> None:
             service, f"{scheme}://127.0.0.1:0", options=options, on_violation=lambda _: None
         ) as server,
     ):
-        print(server.addresses[0].rpartition(":")[2], flush=True)
+        print(str(server.addresses[0].port), flush=True)
         await _obey(server)
 
 

@@ -122,7 +122,7 @@ async def serve_penstock(*, count: int, are_reset: bool, is_tuned: bool) -> None
     ) as server:
         if is_tuned:
             tune_collector()
-        port = int(server.addresses[0].rpartition(":")[2])
+        port = server.addresses[0].port
         await measure(port, lambda: len(server._admission.open), count=count, are_reset=are_reset)
 
 

@@ -77,7 +77,7 @@ async def serve(scheme: str) -> None:
     )
     async with penstock.serve(service, f"{scheme}://127.0.0.1:0", limits=limits) as server:
         tune_collector()  # as penstock.run and `penstock serve` do
-        answer(server.addresses[0])
+        answer(str(server.addresses[0]))
         async for line in trio.wrap_file(sys.stdin):
             match line.split():
                 case ["wait", count]:

@@ -42,7 +42,7 @@ async def echo(payload: bytes) -> bytes:
 async def serve() -> None:
     """Serve at two addresses, and print them."""
     async with penstock.serve(service, "tcp://127.0.0.1:0", "h2://127.0.0.1:0") as server:
-        sys.stdout.write(f"{' '.join(server.addresses)}\n")
+        sys.stdout.write(f"{' '.join(map(str, server.addresses))}\n")
         sys.stdout.flush()
         await trio.sleep_forever()
 

@@ -20,7 +20,6 @@ from xml.etree import ElementTree as ET
 import trio
 
 import penstock
-from penstock.spi import parse_url
 
 KNOWN: Final[dict[str, dict[str, str]]] = {
     "h2": {},
@@ -73,7 +72,7 @@ async def run_at(program: str, scheme: str) -> int:
     with tempfile.TemporaryDirectory() as folder:
         report = Path(folder) / "report.xml"
         async with penstock.serve(penstock.Service(), f"{scheme}://127.0.0.1:0") as server:
-            port = parse_url(server.addresses[0]).port
+            port = server.addresses[0].port
             command = [
                 program,
                 "--strict",

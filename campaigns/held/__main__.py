@@ -55,7 +55,7 @@ async def serve_streams() -> None:
     )
     options = TransportOptions(extra={"http.hold": "3600", "http.idle": "3600"})
     async with serve(service, "http://127.0.0.1:0", limits=limits, options=options) as server:
-        write(server.addresses[0])
+        write(str(server.addresses[0]))
         await trio.sleep_forever()
 
 

@@ -48,7 +48,7 @@ async def serve_streams() -> None:
     async with serve(
         service, "http://127.0.0.1:0", limits=Limits(max_subscriptions=10_000)
     ) as server:
-        write(server.addresses[0].rpartition(":")[2])
+        write(str(server.addresses[0].port))
         await trio.sleep_forever()
 
 

@@ -292,9 +292,7 @@ async def _proxy_before(
         listening.listen()
         await nursery.start(proxy.run, [trio.SocketListener(listening)])
         return proxy, f"unix://{folder}/proxy"
-    proxy = Proxy(
-        partial(trio.open_tcp_stream, "127.0.0.1", int(server.addresses[0].rsplit(":", 1)[1]))
-    )
+    proxy = Proxy(partial(trio.open_tcp_stream, "127.0.0.1", server.addresses[0].port))
     listeners = await trio.open_tcp_listeners(0, host="127.0.0.1")
     await nursery.start(proxy.run, listeners)
     return proxy, f"{scheme}://127.0.0.1:{listeners[0].socket.getsockname()[1]}"

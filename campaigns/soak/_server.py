@@ -83,7 +83,7 @@ class Figures(logging.Handler):
         trio.lowlevel.add_instrument(self.passes)
         gc.callbacks.append(self.on_collection)
         stdin = trio.wrap_file(sys.stdin)
-        print(json.dumps(server.addresses), flush=True)
+        print(json.dumps([str(address) for address in server.addresses]), flush=True)
         while line := await stdin.readline():
             used = 0
             if line.strip() == "collect":

@@ -70,7 +70,7 @@ async def serve() -> None:
                 talk, "127.0.0.1", 0, None, task_status=task_status
             )
         )
-        sys.stdout.write(f"{' '.join(server.addresses)} {baseline.port}\n")
+        sys.stdout.write(f"{' '.join(map(str, server.addresses))} {baseline.port}\n")
         sys.stdout.flush()
         await trio.sleep_forever()
 

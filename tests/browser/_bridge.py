@@ -4,7 +4,6 @@ each binary message is passed on as bytes, in both directions.
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from urllib.parse import urlsplit
 
 import trio
 import trio_websocket
@@ -22,7 +21,7 @@ async def serve_bridge(service: penstock.Service, limits: penstock.Limits) -> As
         penstock.serve(service, "tcp://127.0.0.1:0", limits=limits) as server,
         trio.open_nursery() as nursery,
     ):
-        address = urlsplit(server.addresses[0])
+        (address,) = server.addresses
 
         async def handle(request: trio_websocket.WebSocketRequest) -> None:
             socket = await request.accept(subprotocol=SUBPROTOCOL)

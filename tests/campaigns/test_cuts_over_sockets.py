@@ -121,7 +121,7 @@ async def _sweep(
         options=options,
         on_violation=served.record_violation,
     ) as server:
-        proxy = Proxy(int(server.addresses[0].rsplit(":", 1)[1]))
+        proxy = Proxy(server.addresses[0].port)
         async with trio.open_nursery() as nursery:
             await nursery.start(proxy.run)
             url = f"{scheme}://127.0.0.1:{proxy.port}"

@@ -10,6 +10,7 @@ from typing import Any
 
 import trio
 
+from penstock.spi import Url
 from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker_protocol import RSIO, AttackerProtocol, Message
 from tests.hostile._framed_stream import open_framed, open_memory
@@ -154,11 +155,12 @@ class Attacker:
 
 
 async def open_stream(
-    address: str, authorities: Path, *, without_tls: bool = False, small_buffer: bool = False
+    address: str | Url, authorities: Path, *, without_tls: bool = False, small_buffer: bool = False
 ) -> trio.abc.Stream:
     """Connect to a server at its URL; `plain` leaves TLS out where it should be, `small` takes a
     receive buffer that fills soon.
     """
+    address = str(address)
     scheme, _, place = address.rpartition("+")[2].partition("://")
     if scheme == "unix":
         return await trio.open_unix_socket(place)

@@ -20,7 +20,7 @@ PEERS = 100
 
 async def _open(server: Server, count: int) -> list[socket.socket]:
     """Open `count` connections with a plain socket each, and say hello on them."""
-    port = int(server.addresses[0].rpartition(":")[2])
+    port = server.addresses[0].port
     peers = []
     for _ in range(count):
         peer = socket.create_connection(("127.0.0.1", port))

@@ -21,8 +21,8 @@ LIMITS = Limits(handshake_timeout=2 * HANGS_AFTER)
 
 
 def _target(server: Server) -> tuple[str, int]:
-    host, _, port = server.addresses[0].rpartition("//")[2].rpartition(":")
-    return host, int(port)
+    address = server.addresses[0]
+    return address.host or "", address.port or 0
 
 
 async def _assert_let_in(server: Server) -> None:

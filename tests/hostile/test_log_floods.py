@@ -91,9 +91,7 @@ async def test_a_client_that_asks_again_and_again_cannot_fill_the_log(
     ]
     flood = rsio.encode(rsio.ClientHello(version=0, extensions=())) + b"".join(subscribes)
     async with serve(faulty_service(), "tcp://127.0.0.1:0") as server:
-        attacker = await trio.open_tcp_stream(
-            "127.0.0.1", int(server.addresses[0].rpartition(":")[2])
-        )
+        attacker = await trio.open_tcp_stream("127.0.0.1", server.addresses[0].port)
         heard = 0
         async with trio.open_nursery() as nursery:
             nursery.start_soon(attacker.send_all, flood)

@@ -10,6 +10,7 @@ from penstock_tck.wire import reactivesocket as rs
 
 from penstock.api import Limits, PublisherFailed
 from penstock.runtime import Service, connect, serve
+from penstock.spi import Url
 from tests.hostile._attacker import client_hello_of_tls
 from tests.hostile._control_canary import ControlCanary
 from tests.hostile._setup import Certificates
@@ -78,11 +79,10 @@ def _limits(stretch: float) -> Limits:
     return Limits(goodbye_timeout=0.2 * stretch, linger=0.1 * stretch)
 
 
-async def _answer_to(address: str, said: bytes) -> bytes:
+async def _answer_to(address: Url, said: bytes) -> bytes:
     """Send `said`, the first 16 bytes one by one, and return all that the server answers."""
-    host, _, port = address.rpartition("//")[2].rpartition(":")
     answer = b""
-    async with await trio.open_tcp_stream(host, int(port)) as stream:
+    async with await trio.open_tcp_stream(address.host, address.port) as stream:
         with suppress(trio.BrokenResourceError):  # the server may have closed after the first bytes
             for byte in said[:16]:
                 await stream.send_all(bytes([byte]))

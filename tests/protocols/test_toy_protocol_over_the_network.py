@@ -13,7 +13,7 @@ import trustme
 
 from penstock.api import ConnectionLost, PublisherFailed, Rejected, UsageError
 from penstock.runtime import Peer, Server, Service, connect, serve, subscribe
-from penstock.spi import Connection, Registry, Tls, TransportOptions, build_registry
+from penstock.spi import Connection, Registry, Tls, TransportOptions, Url, build_registry
 from tests.protocols import _toy_protocol as toy_protocol
 from tests.runtime._services import raw_connection
 from tests.spi._helpers import Shelf
@@ -55,7 +55,7 @@ def words_service(*words: str) -> Service:
 
 
 def toy(server: Server) -> str:
-    return f"toy+{server.addresses[0].removeprefix('toy+')}"
+    return f"toy+{str(server.addresses[0]).removeprefix('toy+')}"
 
 
 async def peer_of(server: Server) -> Peer:
@@ -105,7 +105,7 @@ async def test_a_client_of_another_protocol_is_refused_in_its_own_protocol(
 ) -> None:
     """The port serves the toy only."""
     async with serve(words_service(), "toy+tcp://127.0.0.1:0", registry=registry) as server:
-        address = server.addresses[0].removeprefix("toy+")
+        address = str(server.addresses[0]).removeprefix("toy+")
         with pytest.raises((ConnectionLost, Rejected), match="protocol:not-served"):
             async with subscribe(f"{protocol}+{address}/words", registry=registry) as stream:
                 await anext(stream)
@@ -262,14 +262,13 @@ def certified(tmp_path_factory: pytest.TempPathFactory) -> TransportOptions:
     )
 
 
-async def chosen_by_server(address: str, options: TransportOptions, offered: str) -> str | None:
+async def chosen_by_server(address: Url, options: TransportOptions, offered: str) -> str | None:
     """Return the protocol that a server selects if a client offers one name."""
     assert options.tls is not None
-    host, port = address.rpartition("//")[2].split(":")
     stream = trio.SSLStream(
-        await trio.open_tcp_stream(host, int(port)),
+        await trio.open_tcp_stream(address.host or "", address.port or 0),
         options.tls.client_context([offered]),
-        server_hostname=host,
+        server_hostname=address.host,
     )
     await stream.do_handshake()
     chosen = stream.selected_alpn_protocol()

@@ -6,7 +6,7 @@ import trio
 
 from penstock.api import PublicError
 from penstock.runtime import Service
-from penstock.spi import Connection, PeerIdentity, TransportOptions, build_registry, parse_url
+from penstock.spi import Connection, PeerIdentity, TransportOptions, Url, build_registry, parse_url
 
 
 class Census:
@@ -66,11 +66,11 @@ def numbers_service(census: Census | None = None) -> Service:
     return service
 
 
-def named(address: str, name: str) -> str:
-    return f"{address}#{name}" if address.startswith("unix") else f"{address}/{name}"
+def named(address: str | Url, name: str) -> str:
+    return f"{address}#{name}" if str(address).startswith("unix") else f"{address}/{name}"
 
 
-async def raw_connection(nursery: trio.Nursery, url: str = "memory://test") -> Connection:
+async def raw_connection(nursery: trio.Nursery, url: str | Url = "memory://test") -> Connection:
     """Return a connection on which no protocol is spoken yet."""
     transport = build_registry().transport(parse_url(url).transport)
     return await transport.connect(parse_url(url), options=TransportOptions(), nursery=nursery)

@@ -6,6 +6,7 @@ from collections.abc import Callable
 
 import trio
 
+from penstock.spi import Url
 from tests.protocols.rsio import _reference_codec as spec
 from tests.protocols.rsio._reference_codec import Message
 
@@ -72,10 +73,9 @@ class SpecPeer:
         return message
 
 
-async def call(address: str) -> SpecPeer:
+async def call(address: Url) -> SpecPeer:
     """Return a client after both hellos."""
-    host, port = address.removeprefix("tcp://").rsplit(":", 1)
-    peer = SpecPeer(await trio.open_tcp_stream(host, int(port)), is_server=False)
+    peer = SpecPeer(await trio.open_tcp_stream(address.host, address.port), is_server=False)
     await peer.say(("clientHello", 0, ()))
     hello = await peer.hear()
     assert hello is not None

@@ -258,7 +258,7 @@ async def test_the_hook_gets_names_in_one_spelling_and_the_identity() -> None:
 
     async with (
         serve(service, "memory://hook") as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         with pytest.raises(Exception, match="no such publisher"):
             await peer.request("pr%69ce/%45UR", b"payload")

@@ -254,12 +254,12 @@ async def test_a_server_that_asks_for_a_certificate(tmp_path: Path) -> None:
 async def test_tls_to_a_plain_server_and_the_other_way_round(tmp_path: Path) -> None:
     """Each of the two texts points to the other mistake."""
     async with serve(Service(), "tcp://127.0.0.1:0") as server:
-        said = await told(server.addresses[0].replace("tcp", "tls") + "/x", ConnectionLost)
+        said = await told(str(server.addresses[0]).replace("tcp", "tls") + "/x", ConnectionLost)
     assert said.endswith("is it a server without TLS (tcp://)?")
     async with serve(
         Service(), "tls://127.0.0.1:0", options=certified(tmp_path, "127.0.0.1")
     ) as server:
-        said = await told(server.addresses[0].replace("tls", "tcp") + "/x", ConnectionLost)
+        said = await told(str(server.addresses[0]).replace("tls", "tcp") + "/x", ConnectionLost)
     assert "(tls:// if not)?" in said
 
 

@@ -256,3 +256,12 @@ def test_the_encoding_stands_at_the_end_of_the_path(
     url = parse_url(text)
     assert (url.path, url.encoding, url.publisher) == (path, encoding, publisher)
     assert parse_url(str(url)) == url
+
+
+def test_a_parsed_url_is_taken_and_printed_as_its_text() -> None:
+    """Where a URL is expected, and in an f-string, also with a width."""
+    url = parse_url("tcp://[::1]:7000")
+    assert parse_url(url) is url
+    assert (url.host, url.port) == ("::1", 7000)
+    assert f"{url}/ticks" == "tcp://[::1]:7000/ticks"
+    assert f"{url:<18}|" == "tcp://[::1]:7000  |"

@@ -207,7 +207,7 @@ class RemoteUrl(OverMemory):
     """`remote(url)`: each subscription opens its own connection and closes it."""
 
     async def _connect(self, address, options, registry, task_status):
-        named = f"{address}{'/' if '://kit' in address else '#'}numbers"
+        named = f"{address}{'/' if '://kit' in str(address) else '#'}numbers"
         source = penstock.remote(
             named, serializer=self.serializer, options=options, registry=registry, extensions=()
         )

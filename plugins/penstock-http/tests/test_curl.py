@@ -86,7 +86,7 @@ async def site(
     options: TransportOptions | None = None,
 ) -> AsyncIterator[str]:
     async with serve(served or service(), url, options=options) as server:
-        yield server.addresses[0]
+        yield str(server.addresses[0])
 
 
 async def test_the_life_cycle_of_a_stream() -> None:

@@ -31,7 +31,7 @@ async def serving(
 ) -> AsyncIterator[str]:
     """Serve, and yield the host and the port."""
     async with penstock.serve(service(), f"{scheme}://127.0.0.1:0", options=options) as server:
-        yield server.addresses[0].rpartition("/")[2]
+        yield str(server.addresses[0]).rpartition("/")[2]
 
 
 SCHEMES = ["http", "tcp", "ws", "h2", "reactivesocket+tcp"]

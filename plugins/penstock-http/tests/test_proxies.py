@@ -22,7 +22,7 @@ from penstock_http._proxy_protocol import SIGNATURE, NoHeader, receive_header
 from penstock_http._settings import settings_of
 
 from penstock import Limits, UsageError, serve
-from penstock.spi import PeerIdentity, TransportOptions
+from penstock.spi import PeerIdentity, TransportOptions, Url
 
 TRUSTED = read_networks(["10.0.0.0/8", "::1"], "http.trusted")
 PROXY = PeerIdentity(address="10.0.0.1:4711", host="10.0.0.1", port=4711)
@@ -180,11 +180,10 @@ async def test_a_connection_without_a_header_is_refused(header: bytes) -> None:
         await receive_header(receiving)
 
 
-async def _status(url: str, *headers: str, before: bytes = b"") -> bytes:
+async def _status(url: Url, *headers: str, before: bytes = b"") -> bytes:
     """Return the status of a subscribe. The stream is polled: one that was not gives way."""
-    host, _, port = url.removeprefix("http://").rpartition(":")
-    more = "\r\n".join([f"Host: {host}", *headers, "", ""])
-    async with await trio.open_tcp_stream(host, int(port)) as stream:
+    more = "\r\n".join([f"Host: {url.host}", *headers, "", ""])
+    async with await trio.open_tcp_stream(url.host or "", url.port or 0) as stream:
         await stream.send_all(before + f"PUT /p/slow/99?request=1 HTTP/1.1\r\n{more}".encode())
         created = bytes(await stream.receive_some())
         found = re.search(rb"Location: ../../(\S+)", created)
@@ -219,7 +218,7 @@ async def test_connections_of_a_proxy_are_not_counted_by_its_address() -> None:
         limits=Limits(max_connections_per_address=1),
     ) as server:
         [url] = server.addresses
-        async with await trio.open_tcp_stream("127.0.0.1", int(url.rpartition(":")[2])) as idle:
+        async with await trio.open_tcp_stream("127.0.0.1", url.port or 0) as idle:
             await idle.send_all(b"GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
             assert b" 200 " in bytes(await idle.receive_some())
             assert await _status(url, f"X-Forwarded-For: {CLIENT}") == b"201"

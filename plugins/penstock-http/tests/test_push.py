@@ -245,7 +245,7 @@ async def test_node_receives_pushes_or_polls(listens: str) -> None:
     """A client that permits no pushes has every element in its polls."""
     async with serve(service(), "http://127.0.0.1:0") as server:
         done = await trio.run_process(
-            [NODE, "-e", PROGRAM, server.addresses[0], listens], capture_stdout=True
+            [NODE, "-e", PROGRAM, str(server.addresses[0]), listens], capture_stdout=True
         )
     got, rest = json.loads(done.stdout)
     if listens == "yes":

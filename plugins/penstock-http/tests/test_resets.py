@@ -11,6 +11,7 @@ import pytest
 import trio
 
 from penstock import Server, Service, serve
+from penstock.spi import Url
 
 pytestmark = pytest.mark.skipif(
     sys.platform != "linux", reason="only Linux tells what a client has acknowledged"
@@ -40,9 +41,8 @@ def _service() -> Service:
 class Client:
     """Sends one request on each connection, and resets it."""
 
-    def __init__(self, url: str) -> None:
-        host, _, port = url.removeprefix("http://").rpartition(":")
-        self._address = host, int(port)
+    def __init__(self, url: Url) -> None:
+        self._address = url.host or "", url.port or 0
 
     async def ask(self, target: str, *, reads: bool = True) -> bytes:
         """Return the answer; nothing if it is not to be read."""

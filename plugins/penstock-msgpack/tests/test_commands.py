@@ -73,7 +73,7 @@ async def test_tck_checks_in_the_encoding(
         options = parse(
             [
                 "tck",
-                server.addresses[0],
+                str(server.addresses[0]),
                 *options,
                 "--only",
                 "complete",

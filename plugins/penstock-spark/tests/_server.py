@@ -108,7 +108,7 @@ async def main() -> None:
                 yield b"%d" % number
 
         async with serve(service, f"tcp://127.0.0.1:{options.port}") as server:
-            print(server.addresses[0].rpartition(":")[2], flush=True)
+            print(str(server.addresses[0].port), flush=True)
             while line := await trio.to_thread.run_sync(sys.stdin.readline, abandon_on_cancel=True):
                 await fill(log, options.kind, int(line))
                 print("filled", flush=True)

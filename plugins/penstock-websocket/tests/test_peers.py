@@ -59,7 +59,7 @@ async def test_websockets_as_a_client(serving: Any, hello: bytes) -> None:
     """It offers compression, which is not accepted, and closes in good order."""
     async with serving() as server:
         data, subprotocol = await trio.to_thread.run_sync(
-            _ask_websockets, server.addresses[0], hello + SUBSCRIBE
+            _ask_websockets, str(server.addresses[0]), hello + SUBSCRIBE
         )
     _checked(data, hello)
     assert subprotocol == "rsio.v0"
@@ -68,7 +68,9 @@ async def test_websockets_as_a_client(serving: Any, hello: bytes) -> None:
 async def test_trio_websocket_as_a_client(serving: Any, hello: bytes) -> None:
     """Cut into one message for each byte."""
     async with serving() as server:
-        connected = trio_websocket.open_websocket_url(server.addresses[0], subprotocols=["rsio.v0"])
+        connected = trio_websocket.open_websocket_url(
+            str(server.addresses[0]), subprotocols=["rsio.v0"]
+        )
         async with connected as socket:
             for byte in hello + SUBSCRIBE:
                 await socket.send_message(bytes([byte]))
@@ -86,7 +88,7 @@ async def test_trio_websocket_reads_the_code_of_a_refusal(serving: Any, hello: b
         for message, code in (("text", 1003), (bytes((1 << 20) + 1), 1009)):
             # With its deadline of 60 s for a close, a busy machine would once wait for all of it.
             opening = trio_websocket.open_websocket_url(
-                server.addresses[0], subprotocols=["rsio.v0"], disconnect_timeout=1
+                str(server.addresses[0]), subprotocols=["rsio.v0"], disconnect_timeout=1
             )
             async with opening as socket:
                 await socket.send_message(hello)
@@ -157,7 +159,7 @@ MISSING = _missing()
 async def test_ws_of_npm_as_a_client(serving: Any, hello: bytes) -> None:
     """It offers compression as browsers do, which is not accepted, and closes in good order."""
     async with serving() as server:
-        command = ["node", "-e", SCRIPT, server.addresses[0], (hello + SUBSCRIBE).hex()]
+        command = ["node", "-e", SCRIPT, str(server.addresses[0]), (hello + SUBSCRIBE).hex()]
         done = await trio.run_process(command, capture_stdout=True)
     told = json.loads(done.stdout)
     _checked(bytes.fromhex(told["data"]), hello)

@@ -63,11 +63,11 @@ async def test_wss_verifies_the_certificate(serving: Any) -> None:
 async def test_a_client_of_another_transport_is_told(serving: Any) -> None:
     """A client of ws:// at a server of tcp://, and the other way round."""
     async with serving("tcp://127.0.0.1:0") as server:
-        at_tcp = server.addresses[0].replace("tcp", "ws")
+        at_tcp = str(server.addresses[0]).replace("tcp", "ws")
         with pytest.raises(penstock.ConnectionLost, match="answered 400"):
             await _connect(at_tcp)
     async with serving() as server:
-        at_ws = server.addresses[0].replace("ws", "tcp")
+        at_ws = str(server.addresses[0]).replace("ws", "tcp")
         with pytest.raises(penstock.ConnectionLost):
             await _first(at_ws)
 

@@ -73,6 +73,6 @@ async def test_without_a_server_the_connection_is_lost(url: str) -> None:
     """The error names the address."""
     async with serve(service, url) as server:
         [address] = server.addresses
-    with pytest.raises(ConnectionLost, match=re.escape(address)):
+    with pytest.raises(ConnectionLost, match=re.escape(str(address))):
         async with connect(address):
             pass

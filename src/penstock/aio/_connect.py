@@ -6,10 +6,14 @@ from typing import Any, Unpack
 
 from penstock.aio._peer import AsyncioBlock, Peer
 from penstock.client import ConnectOptions, endpoint_settings
+from penstock.spi import Url
 
 
 def connect(
-    url: str, *, publishers: Mapping[str, Any] | None = None, **options: Unpack[ConnectOptions]
+    url: str | Url,
+    *,
+    publishers: Mapping[str, Any] | None = None,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractAsyncContextManager[Peer]:
     """Connect to a peer for the length of an ``async with`` block: ``tcp://host:port``, ``tls://…``
     or ``unix:///path``, in RS.io.

@@ -6,10 +6,14 @@ from typing import Any, Unpack
 
 from penstock.blocking._peer import BlockingBlock, Peer
 from penstock.client import ConnectOptions, endpoint_settings
+from penstock.spi import Url
 
 
 def connect(
-    url: str, *, publishers: Mapping[str, Any] | None = None, **options: Unpack[ConnectOptions]
+    url: str | Url,
+    *,
+    publishers: Mapping[str, Any] | None = None,
+    **options: Unpack[ConnectOptions],
 ) -> AbstractContextManager[Peer]:
     """Connect to a peer for the length of a ``with`` block: ``tcp://host:port``, ``tls://…`` or
     ``unix:///path``, in RS.io.

@@ -74,9 +74,9 @@ async def run(options: argparse.Namespace) -> int:
     ) as server:
         tune_collector()
         if not options.quiet:
+            addresses = ", ".join(map(str, server.addresses))
             sys.stderr.write(
-                f"publishing {url.publisher!r} at {', '.join(server.addresses)}; waiting for a "
-                "subscriber\n"
+                f"publishing {url.publisher!r} at {addresses}; waiting for a subscriber\n"
             )
             sys.stderr.flush()
         await topic.wait_subscribers()

@@ -129,13 +129,16 @@ def client_settings(  # noqa: PLR0913  # the options of a connection, each with 
 
 
 def endpoint_settings(
-    url: str, *, publishers: Mapping[str, Any] | None = None, **options: Unpack[ConnectOptions]
+    url: str | Url,
+    *,
+    publishers: Mapping[str, Any] | None = None,
+    **options: Unpack[ConnectOptions],
 ) -> EndpointSettings:
     """Check the arguments of `connect` of a client without trio. Raises UsageError."""
     refuse_unknown("connect()", options, {"publishers", *ConnectOptions.__annotations__})
     parsed = parse_url(url)
     check_permitted(parsed, options.get("transports"))
-    _check_url(parsed, url)
+    _check_url(parsed, str(url))
     authenticate = options.get("authenticate")
     if callable(authenticate):
         # Code of the program runs when its result is awaited, and never inside of the session.

@@ -131,6 +131,9 @@ class Url:
             )
         return path
 
+    def __format__(self, spec: str) -> str:
+        return format(str(self), spec)
+
     def __str__(self) -> str:
         name = "" if self.publisher is None else quote(self.publisher, safe=_UNESCAPED_IN_NAMES)
         if self._authority and not self.path and self.encoding is None:
@@ -145,10 +148,12 @@ class Url:
         return host if self.port is None else f"{host}:{self.port}"
 
 
-def parse_url(text: str) -> Url:
+def parse_url(text: str | Url) -> Url:
     """Parse a URL. Raises UsageError that names the error and shows a correct URL. It does not
-    check whether a server exists.
+    check whether a server exists. A URL that is parsed already is returned.
     """
+    if isinstance(text, Url):
+        return text
     if not isinstance(text, str):
         raise UsageError(f"{text!r} is not a URL; write a text, for example 'tcp://127.0.0.1:7000'")
     scheme, colon, rest = text.partition(":")

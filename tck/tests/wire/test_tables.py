@@ -92,7 +92,9 @@ async def _check_penstock(
         module.service, *module.URLS, limits=limits, registry=REGISTRY, on_violation=lambda _: None
     ) as server:
         module.servers.append(server)
-        results = await check_target(server.addresses[0], Target(quiet=0.05), registry=REGISTRY)
+        results = await check_target(
+            str(server.addresses[0]), Target(quiet=0.05), registry=REGISTRY
+        )
     return failing(results), not_supported(results)
 
 

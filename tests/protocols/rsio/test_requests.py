@@ -152,7 +152,7 @@ async def test_a_payload_above_the_limit_is_refused_here() -> None:
                 UsageError, match="request data of 200000 bytes; 101040 is the most"
             ):
                 await peer.request_response(bytes(200_000))
-        async with connect("reactivesocket+" + server.addresses[0], limits=limits) as peer:
+        async with connect(f"reactivesocket+{server.addresses[0]}", limits=limits) as peer:
             with pytest.raises(UsageError, match="request data of 50001 bytes; 50000 is the most"):
                 await peer.request("echo", bytes(49_991))
 

@@ -331,7 +331,7 @@ async def test_a_free_port_is_told_for_each_address() -> None:
     async with serve(numbers_service(), "tcp://127.0.0.1:0", "tcp://127.0.0.1:0") as server:
         one, other = server.addresses
         assert one != other
-        assert not one.endswith(":0")
+        assert one.port
         for address in (one, other):
             async with subscribe(f"{address}/numbers/2", serializer="json") as stream:
                 assert [number async for number in stream] == [0, 1]

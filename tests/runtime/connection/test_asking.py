@@ -211,7 +211,7 @@ async def test_raw_handlers_and_names_in_request_data_work_beside_named_requests
 
     async with (
         serve(service, "memory://n") as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         for data in (
             b"abc",
@@ -239,7 +239,7 @@ async def test_a_service_without_named_requests_gets_all_data_as_it_is() -> None
 
     async with (
         serve(service, "memory://n") as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         assert await peer.request("a", b"b") == b"\xffrq\x00\x00\x01ab"
 

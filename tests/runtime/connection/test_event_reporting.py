@@ -46,7 +46,7 @@ async def test_both_sides_report_a_connection_and_its_stream_in_order(url: str) 
                 assert [number async for number in stream] == [0, 1, 2, 3, 4]
     assert here.story() == there.story() == WHOLE_STORY
     assert (here.opened[0].accepted, there.opened[0].accepted) == (False, True)
-    assert here.opened[0].address == there.opened[0].address == address
+    assert here.opened[0].address == there.opened[0].address == str(address)
     assert here.opened[0].dialect == "rsio"
     assert here.opened[0].peer == peer.identity
     for observer, outbound in ((here, False), (there, True)):

@@ -62,7 +62,7 @@ async def test_messages_without_an_answer_take_places_of_streams() -> None:
     limits = replace(Limits(), max_subscriptions=2)
     async with (
         serve(service, "memory://r", limits=limits) as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         for number in range(4):
             await peer.fire_and_forget(str(number))

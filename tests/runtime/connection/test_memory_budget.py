@@ -295,7 +295,7 @@ async def test_tasks_and_data_of_requests_are_counted_until_they_have_stopped(
         return payload
 
     async with serve(service, "memory://test") as server:
-        async with connect("rsio+" + server.addresses[0]) as peer:
+        async with connect(f"rsio+{server.addresses[0]}") as peer:
             await peer.wait_accepted()
             before = _held_by(server)
             async with trio.open_nursery() as nursery:

@@ -94,7 +94,7 @@ async def test_a_failed_request_tells_only_public_texts() -> None:
     failures: list[Exception] = []
     handlers = Handlers()
     async with serve(handlers.service, "memory://r", on_violation=failures.append) as server:
-        async with connect("reactivesocket+" + server.addresses[0]) as peer:
+        async with connect(f"reactivesocket+{server.addresses[0]}") as peer:
             with pytest.raises(PublisherFailed, match="out of stock"):
                 await peer.request_response(b"out of stock")
             with pytest.raises(PublisherFailed) as failed:
@@ -109,7 +109,7 @@ async def test_without_a_handler_a_request_is_refused() -> None:
     """And messages without an answer are dropped."""
     async with (
         serve(Service(), "memory://r") as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         for data in (b"nowhere", b"\xff\xfe", b"x" * 5000):
             with pytest.raises(PublisherFailed, match="no such publisher"):
@@ -121,7 +121,7 @@ async def test_a_publisher_without_elements_has_no_answer() -> None:
     """The request fails; an empty value would be an answer."""
     async with (
         serve(Handlers().service, "memory://r") as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         with pytest.raises(PublisherFailed, match="nothing to answer with"):
             await peer.request_response("numbers/0", serializer="json")
@@ -144,7 +144,7 @@ async def test_a_cancelled_request_is_cancelled_at_the_peer(
 
     async with (
         serve(service, "memory://r") as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         with trio.move_on_after(1):
             await peer.request_response(b"x")
@@ -163,7 +163,7 @@ async def test_a_request_ends_with_its_connection() -> None:
         return data
 
     async with trio.open_nursery() as nursery, serve(service, "memory://r") as server:
-        async with connect("reactivesocket+" + server.addresses[0]) as peer:
+        async with connect(f"reactivesocket+{server.addresses[0]}") as peer:
 
             async def ask() -> None:
                 with pytest.raises(ConnectionLost):
@@ -188,7 +188,7 @@ async def test_rs_io_has_one_kind_of_requests_and_data_has_a_bound() -> None:
                 await peer.fire_and_forget(b"x")
             with pytest.raises(UsageError, match="rsio"):
                 peer.request_stream(b"x")
-        async with connect("reactivesocket+" + server.addresses[0]) as peer:
+        async with connect(f"reactivesocket+{server.addresses[0]}") as peer:
             with pytest.raises(UsageError, match="1048576 is the most"):
                 await peer.request_response(b"x" * 1_048_577)
 
@@ -198,7 +198,7 @@ async def test_many_requests_wait_for_room_and_none_is_lost() -> None:
     handlers = Handlers()
     async with (
         serve(handlers.service, "memory://r") as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         answers = []
 
@@ -228,7 +228,7 @@ async def test_more_than_a_thousand_requests_are_not_taken_for_abuse() -> None:
     """Each ends soon after it began; after the end of the connection its reason is raised."""
     handlers = Handlers()
     async with serve(handlers.service, "memory://r") as server:
-        async with connect("reactivesocket+" + server.addresses[0]) as peer:
+        async with connect(f"reactivesocket+{server.addresses[0]}") as peer:
             for _ in range(1200):
                 assert await peer.request_response(b"ab") == b"ba"
 
@@ -260,7 +260,7 @@ async def test_request_data_fits_into_the_frame_of_its_request() -> None:
     """
     limits = Limits(max_frame=3000)
     async with serve(Handlers().service, "memory://r", limits=limits) as server:
-        async with connect("reactivesocket+" + server.addresses[0], limits=limits) as peer:
+        async with connect(f"reactivesocket+{server.addresses[0]}", limits=limits) as peer:
             assert len(await peer.request_response(bytes(3000))) == 3000
             async with peer.request_stream(bytes(2992)) as stream:
                 assert len([element async for element in stream]) == 3
@@ -275,7 +275,7 @@ async def test_a_setup_that_a_peer_with_the_same_limits_refuses_is_refused_here(
     with pytest.raises(UsageError, match="4,080 is the most"):
         connect("reactivesocket+memory://r", setup=bytes(4081))
     async with serve(Handlers().service, "memory://r") as server:
-        async with connect("reactivesocket+" + server.addresses[0], setup=bytes(4080)) as peer:
+        async with connect(f"reactivesocket+{server.addresses[0]}", setup=bytes(4080)) as peer:
             assert await peer.request_response(b"ab") == b"ba"
 
 

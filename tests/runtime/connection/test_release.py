@@ -67,7 +67,7 @@ async def _leave(server: Server) -> None:
 async def _vanish(server: Server) -> None:
     """The transport ends without a goodbye."""
     async with trio.open_nursery() as nursery:
-        raw = await raw_connection(nursery, server.addresses[0].partition("+")[2])
+        raw = await raw_connection(nursery, str(server.addresses[0]).partition("+")[2])
         await trio.testing.wait_all_tasks_blocked()
         await raw.abort()
 
@@ -75,7 +75,7 @@ async def _vanish(server: Server) -> None:
 async def _break(server: Server) -> None:
     """The peer breaks the protocol."""
     async with trio.open_nursery() as nursery:
-        raw = await raw_connection(nursery, server.addresses[0].partition("+")[2])
+        raw = await raw_connection(nursery, str(server.addresses[0]).partition("+")[2])
         await raw.send(b"\x7f" * 20)
         await trio.testing.wait_all_tasks_blocked()
         await raw.abort()

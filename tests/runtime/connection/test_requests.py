@@ -16,7 +16,7 @@ async def test_requests_for_one_value_are_reported(autojump_clock: trio.testing.
     observer = Observer()
     async with serve(Handlers().service, "memory://r") as server:
         async with connect(
-            "reactivesocket+" + server.addresses[0], registry=observer.registry()
+            f"reactivesocket+{server.addresses[0]}", registry=observer.registry()
         ) as peer:
             assert await peer.request_response(b"ab") == b"ba"
             with trio.move_on_after(0):
@@ -31,7 +31,7 @@ async def test_a_cancelled_task_sends_no_request(serializer: str) -> None:
     handlers = Handlers()
     async with (
         serve(handlers.service, "memory://r") as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         with trio.CancelScope() as scope:
             scope.cancel()
@@ -48,7 +48,7 @@ async def test_requests_wait_while_the_outbox_is_full(
     limits = Limits(outbound_high=1000)
     async with serve(Handlers().service, "memory://r") as server:
         async with (
-            connect("reactivesocket+" + server.addresses[0], limits=limits) as peer,
+            connect(f"reactivesocket+{server.addresses[0]}", limits=limits) as peer,
             trio.open_nursery() as nursery,
         ):
             answers = []

@@ -196,7 +196,7 @@ async def test_many_in_flight_take_fewer_sends_than_requests(writes: list[int]) 
     """
     rounds, in_flight = 10, 32
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server:
-        async with connect("reactivesocket+" + server.addresses[0]) as peer:
+        async with connect(f"reactivesocket+{server.addresses[0]}") as peer:
 
             async def ask(times: int) -> None:
                 for _ in range(times):
@@ -221,7 +221,7 @@ async def test_many_requests_that_begin_together_take_few_sends(
 ) -> None:
     """The first ones take one each, the others share; the last one is not left behind."""
     async with serve(Handlers().service, "tcp://127.0.0.1:0") as server:
-        async with connect("reactivesocket+" + server.addresses[0]) as peer:
+        async with connect(f"reactivesocket+{server.addresses[0]}") as peer:
             assert await peer.request_response(b"ab") == b"ba"
             await trio.testing.wait_all_tasks_blocked()
             writes.clear()
@@ -263,7 +263,7 @@ async def test_a_message_is_sent_although_the_due_tasks_make_no_request() -> Non
     answers: list[bytes] = []
     async with (
         serve(Handlers().service, "memory://r") as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
 
         async def ask(times: int) -> None:
@@ -285,7 +285,7 @@ async def test_the_end_of_a_connection_does_not_wait_for_due_tasks(
     """Queued messages go out with its goodbye, in no time."""
     handlers = Handlers()
     async with serve(handlers.service, "memory://r") as server, trio.open_nursery() as nursery:
-        async with connect("reactivesocket+" + server.addresses[0]) as peer:
+        async with connect(f"reactivesocket+{server.addresses[0]}") as peer:
 
             async def ask() -> None:
                 with pytest.raises(ConnectionLost):

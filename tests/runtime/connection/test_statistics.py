@@ -45,7 +45,7 @@ async def test_a_connection_counts_streams_elements_and_bytes_in_both_directions
     assert here.sending == DirectionStatistics(opened=1, elements=3)
     assert there.receiving == DirectionStatistics(opened=1, elements=3)
     assert (here.protocol, there.protocol) == ("rsio", "rsio")
-    assert here.transport == there.transport == server.addresses[0].partition(":")[0]
+    assert here.transport == there.transport == str(server.addresses[0]).partition(":")[0]
     assert 30 < there.received_bytes <= here.sent_bytes
     assert 30 < here.received_bytes <= there.sent_bytes
 

@@ -208,7 +208,7 @@ async def test_a_client_is_told_to_come_again(autojump_clock: Clock, protocol: s
     service = penstock.Service(authenticate=lambda _scheme, data, _peer: data.endswith(RIGHT))
     service.request("ask")(answer)
     async with penstock.serve(service, "memory://a") as server:
-        url = protocol + server.addresses[0]
+        url = f"{protocol}{server.addresses[0]}"
 
         async def try_once(number: int, tell: Callable[[Exception], None]) -> None:
             # The name is the same: a memory transport has no address.

@@ -54,7 +54,7 @@ async def test_a_publisher_and_a_handler_see_the_principal(
 ) -> None:
     """By a plain and by an async function."""
     async with penstock.serve(service_with(authenticate), "memory://a") as server:
-        url = protocol + server.addresses[0]
+        url = f"{protocol}{server.addresses[0]}"
         assert await read(url, credentials=Credentials.bearer("swordfish")) == ["alice"]
         async with penstock.connect(url, credentials=Credentials.bearer("tuna")) as peer:
             assert await peer.request("whoami", type=str) == "bob"
@@ -73,7 +73,7 @@ async def test_wrong_and_missing_credentials_are_refused_after_250_ms(
     async with penstock.serve(service_with(authenticate), "memory://a") as server:
         began = trio.current_time()
         with pytest.raises(AuthRefused):
-            await read(protocol + server.addresses[0], credentials=credentials)
+            await read(f"{protocol}{server.addresses[0]}", credentials=credentials)
         assert trio.current_time() - began == pytest.approx(0.25, abs=0.06)
 
 
@@ -100,7 +100,7 @@ async def test_authorize_decides_by_the_principal_and_hides_names(
         async with penstock.serve(
             service_with(known, authorize), "memory://a", on_violation=told.append
         ) as server:
-            url = protocol + server.addresses[0]
+            url = f"{protocol}{server.addresses[0]}"
             for token, may in (("swordfish", authorize is not broken), ("tuna", False)):
                 if may:
                     assert await read(url, credentials=Credentials.bearer(token)) == ["alice"]
@@ -130,7 +130,7 @@ async def test_messages_without_an_answer_are_authorized_too(autojump_clock: obj
     async with penstock.serve(service, "memory://a") as server:
         for token in ("swordfish", "tuna"):
             async with penstock.connect(
-                "reactivesocket+" + server.addresses[0], credentials=Credentials.bearer(token)
+                f"reactivesocket+{server.addresses[0]}", credentials=Credentials.bearer(token)
             ) as peer:
                 await peer.fire_and_forget(token)
                 await trio.sleep(1)

@@ -128,7 +128,7 @@ def service_of(name: str) -> penstock.Service:
 async def run_server(name: str, leave: trio.Event, *, task_status: trio.TaskStatus[int]) -> None:
     """Serve until `leave` is set, and drain then."""
     async with penstock.serve(service_of(name), "tcp://127.0.0.1:0") as server:
-        task_status.started(int(server.addresses[0].rpartition(":")[2]))
+        task_status.started(server.addresses[0].port)
         await leave.wait()
         began = trio.current_time()
         await server.drain()

@@ -10,11 +10,12 @@ import pytest
 import trio
 
 from penstock.api import ConnectionLost, Limits, Rejected, UsageError
-from penstock.runtime import Service, connect, serve, subscribe
+from penstock.runtime import Service, connect, remote, serve, subscribe
 from penstock.runtime.connection._connection import ConnectionTask
 from penstock.runtime.server._admission import AcceptRate
 from penstock.runtime.server._draining import PER_PASS
 from penstock.spi import ByteConnection, Connection, Listener
+from penstock.streams import collect
 from penstock.testing import is_dropped
 from penstock.transports import MemoryTransport
 from tests._limits import HASTY
@@ -232,6 +233,23 @@ async def test_connections_from_one_address_are_bounded() -> None:
                 await refused.wait_accepted()
 
 
+async def test_an_address_has_a_host_and_a_port() -> None:
+    """The real ones, for programs that are not penstock. `connect`, `remote` and `subscribe` take
+    it, and its text is the URL.
+    """
+    async with serve(numbers_service(), "tcp://127.0.0.1:0") as server:
+        (address,) = server.addresses
+        assert (address.transport, address.host) == ("tcp", "127.0.0.1")
+        assert str(address) == f"tcp://127.0.0.1:{address.port}"
+        raw = await trio.open_tcp_stream(address.host, address.port)
+        await raw.aclose()
+        async with connect(address) as peer:
+            await peer.wait_accepted()
+        assert await collect(remote(address, publisher="numbers/3", type=int)) == [0, 1, 2]
+        async with subscribe(address, publisher="numbers/3", type=int) as stream:
+            assert [number async for number in stream] == [0, 1, 2]
+
+
 class CountPasses(trio.abc.Instrument):
     """Counts the passes of the run loop."""
 
@@ -253,7 +271,7 @@ async def test_many_refused_clients_cost_few_passes_of_the_run_loop() -> None:
         connect(server.addresses[0]) as peer,
     ):
         await peer.wait_accepted()
-        port = int(server.addresses[0].rpartition(":")[2])
+        port = server.addresses[0].port
         # No checkpoint in between.
         clients = [socket.create_connection(("127.0.0.1", port)) for _ in range(64)]
         trio.lowlevel.add_instrument(counted)

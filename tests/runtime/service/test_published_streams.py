@@ -82,7 +82,7 @@ async def test_an_element_that_is_not_bytes_fails_the_request(element: object, s
 
     async with (
         serve(service, "memory://r", on_violation=told.append) as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         for data in ("plain", "the handler"):
             with pytest.raises(PublisherFailed, match="the publisher failed"):
@@ -102,7 +102,7 @@ async def test_an_element_that_raises_when_cut_fails_the_request() -> None:
     service.publish("thorny", Plain(Thorny(b"1234")), element_size=4)
     async with (
         serve(service, "memory://r", on_violation=told.append) as server,
-        connect("reactivesocket+" + server.addresses[0]) as peer,
+        connect(f"reactivesocket+{server.addresses[0]}") as peer,
     ):
         with pytest.raises(PublisherFailed):
             await peer.request_response("thorny")
@@ -121,7 +121,7 @@ async def test_a_failure_and_an_empty_stream_end_a_request(serializer: str) -> N
     failing, empty, slow = subscriber_side
     async with serve(service, "memory://r", on_violation=lambda _: None) as server:
         async with (
-            connect("reactivesocket+" + server.addresses[0]) as peer,
+            connect(f"reactivesocket+{server.addresses[0]}") as peer,
             trio.open_nursery() as nursery,
         ):
 

@@ -45,7 +45,7 @@ async def test_curl_speaks_rsio_in_full_duplex(serving: Any) -> None:
     curl shows the hello, then the elements, before its input ends.
     """
     async with serving() as server, trio.open_nursery() as nursery:
-        url = server.addresses[0].replace("h2:", "http:")
+        url = str(server.addresses[0]).replace("h2:", "http:")
         command = [CURL, "-s", "-N", "-T", ".", "-X", "POST", "--http2-prior-knowledge", url]
         curl = await nursery.start(
             partial(trio.run_process, command, stdin=subprocess.PIPE, stdout=subprocess.PIPE),
@@ -104,7 +104,7 @@ async def test_curl_shows_why_a_request_is_refused(
 ) -> None:
     """In words for people."""
     async with serving() as server:
-        url = server.addresses[0].replace("h2:", "http:")
+        url = str(server.addresses[0]).replace("h2:", "http:")
         command = [CURL, "-s", "-w", "%{http_code}", *arguments, url]
         done = await trio.run_process(command, capture_stdout=True)
     assert words in done.stdout.decode()
@@ -116,7 +116,7 @@ async def test_nghttp_gets_the_words_of_the_server(serving: Any, tmp_path: Path)
     """It opens five streams for priorities alone before its request."""
     (tmp_path / "hello").write_bytes(HELLO)
     async with serving() as server:
-        url = server.addresses[0].replace("h2:", "http:")
+        url = str(server.addresses[0]).replace("h2:", "http:")
         command = [
             NGHTTP,
             "-v",
@@ -155,7 +155,7 @@ Promise.all(Array.from({length: 10}, one)).then((all) => { console.log(JSON.stri
 async def test_node_has_ten_sessions_on_one_connection(serving: Any) -> None:
     """Each subscribes, gets its elements, and ends."""
     async with serving() as server:
-        url = server.addresses[0].replace("h2:", "http:")
+        url = str(server.addresses[0]).replace("h2:", "http:")
         done = await trio.run_process(
             [NODE, "-e", PROGRAM, url, SUBSCRIBE.hex()], capture_stdout=True
         )

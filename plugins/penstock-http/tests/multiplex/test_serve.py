@@ -77,10 +77,10 @@ async def test_a_client_of_another_transport_is_told(serving: Any) -> None:
     """A client of h2:// at a server of tcp://, and the other way round."""
     async with serving("tcp://127.0.0.1:0") as server:
         with pytest.raises(penstock.ConnectionLost):
-            await _connect(server.addresses[0].replace("tcp", "h2"))
+            await _connect(str(server.addresses[0]).replace("tcp", "h2"))
     async with serving() as server:
         with pytest.raises(penstock.ConnectionLost):
-            await _first(server.addresses[0].replace("h2", "tcp"))
+            await _first(str(server.addresses[0]).replace("h2", "tcp"))
 
 
 async def _hello(client: Any) -> int:

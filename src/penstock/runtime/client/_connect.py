@@ -18,14 +18,16 @@ from penstock.runtime.client._reconnecting import ReconnectingConnection
 from penstock.runtime.client._url_sources import check_connectable
 from penstock.runtime.connection import Peer
 from penstock.runtime.service import Service
-from penstock.spi import Registry, build_registry, check_permitted, parse_url
+from penstock.spi import Registry, Url, build_registry, check_permitted, parse_url
 
 
-def connect(url: str, **options: Unpack[TrioConnectOptions]) -> AbstractAsyncContextManager[Peer]:
+def connect(
+    url: str | Url, **options: Unpack[TrioConnectOptions]
+) -> AbstractAsyncContextManager[Peer]:
     """Connect to a peer for the length of an ``async with`` block.
 
     `url` says how and where: ``tcp://host:port``, ``tls://…``, ``unix:///path``, ``exec:command``,
-    ``pipe:``, ``memory://name``;
+    ``pipe:``, ``memory://name``, or one of `Server.addresses`;
     a protocol other than RS.io stands before a ``+``: ``reactivesocket+tcp://…``.
     `setup` is the data that a ReactiveSocket client sends when it connects. If a server refuses it,
     `Rejected` is raised from the requests and at the end of the block. `credentials` go to the
@@ -52,7 +54,7 @@ def connect(url: str, **options: Unpack[TrioConnectOptions]) -> AbstractAsyncCon
     parsed = parse_url(url)
     # Checked first: the registry may import many plugins.
     check_permitted(parsed, options.get("transports"))
-    check_whole(parsed, url)
+    check_whole(parsed, str(url))
     service = options.pop("service", None)
     options["registry"] = registry = registry_of(options.get("registry"), build_registry)
     options.setdefault("on_violation", log_violation)

@@ -36,20 +36,20 @@ T = TypeVar("T")
 
 @overload
 def remote(
-    url: str,
+    url: str | Url,
     *,
     type: type[T],
     **options: Unpack[RemoteOptions],
 ) -> Source[T]: ...
 @overload
 def remote(
-    url: str,
+    url: str | Url,
     *,
     type: object = ...,
     **options: Unpack[RemoteOptions],
 ) -> Source[Any]: ...
 def remote(
-    url: str,
+    url: str | Url,
     *,
     type: Any = None,
     **options: Unpack[RemoteOptions],
@@ -78,7 +78,7 @@ def remote(
     options["registry"] = registry = registry_of(options.get("registry"), build_registry)
     scheme = registry.sources.get(parsed.transport)
     if scheme is not None:
-        return source_of_scheme(scheme, url, publisher, type, registry, options)
+        return source_of_scheme(scheme, str(url), publisher, type, registry, options)
     check_transport(registry, parsed)
     of_stream: StreamOptions = {}
     of_connection: TrioOptions = {}
@@ -114,7 +114,7 @@ def _name_in(url: Url, publisher: str | None) -> str:
 
 @overload
 def subscribe(
-    source: str,
+    source: str | Url,
     *,
     type: type[T],
     demand: int | None = ...,
@@ -124,7 +124,7 @@ def subscribe(
 ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
 @overload
 def subscribe(
-    source: str,
+    source: str | Url,
     *,
     type: object = ...,
     demand: int | None = ...,
@@ -195,7 +195,7 @@ def subscribe(
     if remotely:
         own = ("demand", "on_violation", "cleanup_timeout", "type")
         refuse_unknown("subscribe()", remotely, {*own, *RemoteOptions.__annotations__})
-    if isinstance(source, str):
+    if isinstance(source, str | Url):
         # The stream is made here: its class is public, and offers what elements of fixed size need.
         stream: RemoteStream[Any] = RemoteStream(
             demand=DEFAULT_DEMAND if demand is None else demand

@@ -8,14 +8,14 @@ from penstock.client import refuse_unknown
 from penstock.core import check_in_trio
 from penstock.runtime.client._connect import connect
 from penstock.runtime.client._options import TrioConnectOptions
-from penstock.spi import Serializer, parse_url
+from penstock.spi import Serializer, Url, parse_url
 
 T = TypeVar("T")
 
 
 @overload
 async def request(
-    url: str,
+    url: str | Url,
     payload: object = ...,
     *,
     type: builtins.type[T],
@@ -24,7 +24,7 @@ async def request(
 ) -> T: ...
 @overload
 async def request(
-    url: str,
+    url: str | Url,
     payload: object = ...,
     *,
     type: None = ...,
@@ -33,7 +33,7 @@ async def request(
 ) -> bytes: ...
 @overload
 async def request(
-    url: str,
+    url: str | Url,
     payload: object = ...,
     *,
     type: Any = ...,
@@ -41,7 +41,7 @@ async def request(
     **connecting: Unpack[TrioConnectOptions],
 ) -> Any: ...
 async def request(
-    url: str,
+    url: str | Url,
     payload: object = None,
     *,
     type: Any = None,  # the same word as in subscribe(url, type=...)
@@ -65,7 +65,7 @@ async def request(
     parsed = parse_url(url)
     if not parsed.publisher:
         raise UsageError(
-            f"{url!r} names no request; write its name after the authority "
+            f"{str(url)!r} names no request; write its name after the authority "
             "(tcp://host:port/name), or after '#'"
         )
     # The block and not a task: an error of the connection

@@ -93,6 +93,7 @@ from penstock.spi import (
     RequestTransport,
     ServerStatistics,
     TransportOptions,
+    Url,
     build_registry,
     parse_url,
 )
@@ -318,9 +319,11 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._refused_clients = RefusedClients(settings.on_violation, settings.registry)
 
     @property
-    def addresses(self) -> tuple[str, ...]:
-        """The URLs at which clients reach it, with the real ports."""
-        return tuple(str(address) for listener in self._listeners for address in listener.addresses)
+    def addresses(self) -> tuple[Url, ...]:
+        """The URLs at which clients reach it, with the real ports. Each has a `host` and a `port`,
+        and `connect` and `subscribe` take it. ``str(address)`` is its text.
+        """
+        return tuple(address for listener in self._listeners for address in listener.addresses)
 
     @property
     def peers(self) -> tuple[Peer, ...]:
@@ -698,6 +701,6 @@ class Server(AbstractAsyncContextManager["Server"]):
 
     def __repr__(self) -> str:
         return (
-            f"<server of {self._settings.service!r} at {', '.join(self.addresses)}: "
+            f"<server of {self._settings.service!r} at {', '.join(map(str, self.addresses))}: "
             f"{len(self._admission.open)} connections>"
         )
