@@ -186,7 +186,6 @@ class ClientConnection:
                     )
                 yield bytes(event.data)
             elif isinstance(event, h11.EndOfMessage):
-                self._check_unrequested()
                 if self._parser.our_state is h11.DONE and self._parser.their_state is h11.DONE:
                     self._parser.start_next_cycle()
                 return
@@ -214,7 +213,10 @@ class ClientConnection:
 
     def _check_unrequested(self) -> None:
         """Raise ProtocolError for bytes after the last answer."""
-        if self._parser.trailing_data[0] or _has_come(self._connection):
+        stream = self._connection.stream
+        if self._parser.trailing_data[0] or (
+            isinstance(stream, trio.SocketStream) and _has_come(stream)
+        ):
             raise ProtocolError(
                 "the server has sent an answer that no request had asked for. The author of the "
                 "server must act",
@@ -243,13 +245,8 @@ class ClientConnection:
             self._parser.receive_data(b"" if data is None else bytes(data))
 
 
-def _has_come(connection: ByteConnection) -> bool:
-    """Return whether bytes wait in the socket of a connection. Below TLS they may be part of it,
-    and of no answer.
-    """
-    stream = connection.stream
-    if not isinstance(stream, trio.SocketStream):
-        return False
+def _has_come(stream: trio.SocketStream) -> bool:
+    """Return whether bytes wait in a socket. Below TLS they may be part of it, and of no answer."""
     # A copy, which is closed here: trio's socket has no look without a wait.
     try:
         with socket.socket(fileno=stream.socket.dup().detach()) as copy:
