@@ -84,7 +84,7 @@ class MemoryBudget:
             if size >= of_origin:
                 left = self._close_largest(sizes, size, of_origin, _ADDRESS)
                 total, size = total + left - size, left
-                held.update((holder, holder.held()) for holder in sizes)
+                held.update(sizes)
             most = max(most, size)
         if total >= allowed:
             total = self._close_largest(held, total, allowed, _ALL)
@@ -111,7 +111,7 @@ class MemoryBudget:
         self, held: dict[MemoryHolder, int], total: int, allowed: float, why: str
     ) -> int:
         """Close connections, the largest first, until the rest holds less than `allowed`.
-        Return what is held then. `why` is for the report.
+        Return what is held then, without them. `why` is for the report.
         """
         share = allowed / len(held)
         # Largest first: the fewest connections are closed. Before them those that have taken
@@ -134,7 +134,9 @@ class MemoryBudget:
                     value=self.limit,
                 )
             )
-            # A closed session has dropped its buffers, but bytes in flight remain:
-            # so it is asked again.
-            total += holder.held() - held[holder]
+            # Its tasks end in the next passes. Counted now, they would cost many others their
+            # connection, and the cancels of all their tasks would hold up the run loop. If they do
+            # not end, the next measurement counts them.
+            total -= held[holder]
+            held[holder] = 0
         return total
