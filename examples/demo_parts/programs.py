@@ -49,7 +49,8 @@ class Server:
             raise DidNotStart(
                 printed.decode(errors="replace").strip() or "penstock serve printed nothing"
             )
-        self.addresses = [line.split()[-1] for line in printed.decode().splitlines()]
+        lines = printed.decode().splitlines()
+        self.addresses = [line.split()[-1] for line in lines if line.startswith("serving ")]
 
     async def shut_down(self) -> tuple[int, float]:
         """Send SIGTERM; return the exit status, and how many seconds the program took to end."""
