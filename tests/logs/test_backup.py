@@ -130,6 +130,42 @@ async def test_a_cancelled_backup_leaves_nothing(
         assert list(tmp_path.glob("b.log*")) == []
 
 
+async def test_a_backup_that_is_cancelled_at_its_end_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """SQLite has made the copy, and it is checked."""
+    stopped, real = Event(), module._close
+
+    def close(part: Path) -> None:
+        real(part)
+        stopped.set()
+
+    monkeypatch.setattr(module, "_close", close)
+    async with DiskLog(tmp_path / "a.log", retention=PLENTY) as log:
+        await log.append(numbered(0, 10))
+        module.back_up(tmp_path / "a.log", tmp_path / "b.log", stopped)
+    assert list(tmp_path.glob("b.log*")) == []
+
+
+async def test_of_two_backups_to_one_path_one_is_made(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The other one is told that the file exists, and leaves it."""
+    real = module._close
+
+    def close(part: Path) -> None:
+        real(part)
+        monkeypatch.setattr(module, "_close", real)
+        module.back_up(tmp_path / "a.log", tmp_path / "b.log", Event())
+
+    monkeypatch.setattr(module, "_close", close)
+    async with DiskLog(tmp_path / "a.log", retention=PLENTY) as log:
+        await log.append(numbered(0, 10))
+        with pytest.raises(LogError, match=r"b\.log exists already"):
+            module.back_up(tmp_path / "a.log", tmp_path / "b.log", Event())
+    assert [each.name for each in tmp_path.glob("b.log*")] == ["b.log"]
+
+
 async def test_a_backup_of_the_first_format_has_the_format_of_today(tmp_path: Path) -> None:
     """Also of a log that is open for reading only, which is not upgraded itself."""
     shutil.copy(Path(__file__).with_name("format_1") / "closed.log", tmp_path / "a.log")

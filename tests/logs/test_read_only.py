@@ -192,14 +192,29 @@ async def test_a_closed_reader_ends_its_streams(tmp_path: Path) -> None:
     assert not thread.is_alive()
 
 
-async def test_what_was_lost_is_told(tmp_path: Path) -> None:
-    """A missing PATH-wal, and a partition that is shorter than it was when the log was closed."""
+@pytest.mark.parametrize("length", [None, 0, 20, 31])
+async def test_a_lost_wal_is_told(tmp_path: Path, length: int | None) -> None:
+    """PATH-wal is missing, or shorter than its header. It is left as it is."""
     crashed = await crashed_log(tmp_path)
-    crashed.with_name(crashed.name + "-wal").unlink()
-    with pytest.raises(LogDamaged, match=r"crashed\.log-wal is missing .* accept_loss=True"):
+    wal = crashed.with_name(crashed.name + "-wal")
+    if length is None:
+        wal.unlink()
+    else:
+        with wal.open("rb+") as file:
+            file.truncate(length)
+    lost = pytest.raises(LogDamaged, match=r"crashed\.log-wal is missing .* accept_loss=True")
+    with lost:
         await _read(crashed)
     async with DiskLog(crashed, read_only=True, accept_loss=True) as log:
         assert log.latest() == {"0": 0}
+    assert (wal.stat().st_size if wal.exists() else None) == length
+    with lost:
+        async with DiskLog(crashed, retention=PLENTY):
+            pass
+
+
+async def test_what_was_lost_is_told(tmp_path: Path) -> None:
+    """A partition is shorter than it was when the log was closed."""
     closed = await closed_log(tmp_path)
     connection = sqlite3.connect(closed, isolation_level=None)
     connection.execute("DELETE FROM groups WHERE key > 20")

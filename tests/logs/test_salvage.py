@@ -2,6 +2,7 @@
 its position, and a name for each position that was lost.
 """
 
+import os
 import random
 import shutil
 import sqlite3
@@ -226,6 +227,17 @@ async def test_what_is_no_log_is_not_salvaged(tmp_path: Path) -> None:
         salvage(await crashed_log(tmp_path), text)
     with pytest.raises(LogError, match="its folder must exist"):
         salvage(tmp_path / "crashed.log", tmp_path / "nowhere" / "new.log")
+    with pytest.raises(LogError, match="a file that belongs to the log"):
+        salvage(tmp_path / "crashed.log", tmp_path / "crashed.log-shm")
+
+
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="this system has no named pipes")
+def test_a_pipe_is_no_log(tmp_path: Path) -> None:
+    """To open it would wait for a writer."""
+    os.mkfifo(tmp_path / "pipe")
+    for act in (check_file, lambda path: salvage(path, tmp_path / "new.log")):
+        with pytest.raises(LogError, match="is no regular file"):
+            act(tmp_path / "pipe")
 
 
 def _damage_group(path: Path, position: int) -> None:

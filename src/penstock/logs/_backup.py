@@ -12,12 +12,13 @@ import sqlite3
 import threading
 from contextlib import suppress
 from pathlib import Path
+from secrets import token_hex
 from typing import Final
 
-from penstock.api import LogDamaged, LogError
+from penstock.api import LogDamaged
 from penstock.logs._disk_check import check_tables
 from penstock.logs._disk_errors import FAULTS, explain
-from penstock.logs._disk_files import beside, header_of
+from penstock.logs._disk_files import beside, check_new, header_of
 from penstock.logs._disk_store import DiskStore, upgrade
 from penstock.logs._read_only import ReadOnlyFile
 from penstock.logs._retention import DROPS_NOTHING
@@ -32,13 +33,18 @@ def back_up(path: Path, new: Path, stopped: threading.Event) -> None:
     `stopped` is set.
     """
     header_of(path)
-    if new.exists():
-        raise LogError(f"{new} exists already: give a new path for the backup")
-    part = beside(new, ".part")
+    check_new(path, new, "the backup")
+    # A name of its own: another backup to this path, also one that was cancelled and is about to
+    # end, must not find this file.
+    part = beside(new, f".{token_hex(4)}.part")
     file = ReadOnlyFile(path)
     try:
         file.run(lambda connection: _copy(connection, part, stopped))
         _close(part)
+        if stopped.is_set():
+            _remove(part)
+            return
+        check_new(path, new, "the backup")
         put_in_place(part, new)
     except FAULTS as error:
         _remove(part)

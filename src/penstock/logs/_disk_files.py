@@ -26,6 +26,9 @@ CHECKPOINT_PAGES: Final = 1_000
 More gave no more speed.
 """
 
+WAL_HEADER: Final = 32
+"""Bytes at the begin of a PATH-wal that has something in it."""
+
 _HEADER_BYTES: Final = 100
 """The length of the header of a database of SQLite."""
 
@@ -72,7 +75,7 @@ def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
     The lock is held.
     """
     # Asked before the first statement, which makes PATH-wal if it is missing.
-    had_wal = beside(path, "-wal").exists()
+    had_wal = size_of(beside(path, "-wal")) >= WAL_HEADER
     is_new = not path.exists()
     connection = sqlite3.connect(path, isolation_level=None, timeout=0, check_same_thread=False)
     try:
@@ -146,6 +149,9 @@ def header_of(path: Path, *, may_begin: bool = False) -> bytes:
     """Return the begin of a file. Raise if it has none."""
     if path.is_dir():
         raise LogError(f"{path} is a folder, and no log: give the path of a file")
+    # A pipe would wait for a writer.
+    if path.exists() and not path.is_file():
+        raise LogError(f"{path} is no log: it is no regular file")
     try:
         with path.open("rb") as file:
             header = file.read(_HEADER_BYTES)
@@ -188,6 +194,25 @@ def beside(path: Path, ending: str) -> Path:
     return path.with_name(path.name + ending)
 
 
+def size_of(path: Path) -> int:
+    """Return the length of a file, 0 if there is none."""
+    try:
+        return path.stat().st_size
+    except FileNotFoundError:
+        return 0
+
+
+def check_new(path: Path, new: Path, purpose: str) -> None:
+    """Raise if a copy of the log at `path` cannot be made at `new`."""
+    if new.exists():
+        raise LogError(f"{new} exists already: give a new path for {purpose}")
+    if new.resolve() in {beside(path.resolve(), each) for each in ("-wal", "-shm", "-lock")}:
+        raise LogError(
+            f"{new} is the name of a file that belongs to the log {path}, and would be taken for "
+            f"it: give another path for {purpose}"
+        )
+
+
 def _is_empty(connection: sqlite3.Connection, path: Path) -> bool:
     """Return whether the database has no tables: the program ended while it made the file."""
     has_tables = bool(connection.execute("SELECT count(*) FROM sqlite_master").fetchone()[0])
@@ -218,7 +243,7 @@ def check_opened(connection: sqlite3.Connection, path: Path, *, had_wal: bool) -
     (is_open,) = connection.execute("SELECT is_open FROM state").fetchone() or (0,)
     if is_open and not had_wal:
         raise LogDamaged(
-            f"the file {path.name}-wal is missing beside {path}. The program that wrote the log "
-            "did not close it, so the newest elements are in that file: put it back, or open the "
-            "log with accept_loss=True, and it begins without them"
+            f"the file {path.name}-wal is missing beside {path}, or empty. The program that wrote "
+            "the log did not close it, so the newest elements are in that file: put it back, or "
+            "open the log with accept_loss=True, and it begins without them"
         )

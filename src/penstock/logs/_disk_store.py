@@ -542,10 +542,12 @@ class DiskStore:
             for number, state in enumerate(self.states):
                 self._save(number, state)
             self._save_totals(is_open=is_open)
-        # TRUNCATE empties PATH-wal: a copy of a closed log needs the main file only. It waits for
-        # the reads of other processes.
+        # TRUNCATE empties PATH-wal: a copy of a closed log needs the main file only. While the log
+        # is open it is not empty, so an empty one was lost. Both wait for the reads of other
+        # processes.
+        mode = "FULL" if is_open else "TRUNCATE"
         self._connection.execute(f"PRAGMA busy_timeout = {READS_MILLISECONDS}")
-        self._connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+        self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
         self._connection.execute("PRAGMA busy_timeout = 0")
 
     def close(self) -> None:

@@ -23,7 +23,13 @@ import trio
 
 from penstock.api import LogError
 from penstock.logs._disk_errors import FAULTS
-from penstock.logs._disk_files import beside, check_kind, check_opened, check_version
+from penstock.logs._disk_files import (
+    WAL_HEADER,
+    beside,
+    check_kind,
+    check_opened,
+    check_version,
+)
 from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_tables import states_for_reading
 from penstock.logs._work import PartitionState
@@ -93,22 +99,26 @@ class ReadOnlyFile:
             connection.execute(f"PRAGMA locking_mode = {locking}")
             self._stamp = None if options == "mode=ro" else stamp
             check_version(connection, self._path)
-            check_opened(connection, self._path, had_wal=stamp[1] is not None or self._accept_loss)
+            check_opened(connection, self._path, had_wal=_has_wal(stamp) or self._accept_loss)
         return self._connection
 
     def _options(self, stamp: _Stamp) -> tuple[str, str]:
         """Return how SQLite has to open the file, and its mode of locking."""
         if is_written(self._path):
             return "mode=ro", "NORMAL"
-        if stamp[1] is not None and stamp[1][1]:
+        if _has_wal(stamp):
             # The writer did not close the log. EXCLUSIVE: the index of PATH-wal is in memory, in
             # place of PATH-shm.
             return f"mode=ro&vfs={_WITHOUT_LOCKS}", "EXCLUSIVE"
-        # Without PATH-wal, which SQLite would make.
+        # Without PATH-wal: SQLite would make it, and delete one that is cut.
         return "mode=ro&immutable=1", "NORMAL"
 
     def _has_changed(self) -> bool:
         return self._stamp is not None and self._stamp != _stamp_of(self._path)
+
+
+def _has_wal(stamp: _Stamp) -> bool:
+    return stamp[1] is not None and stamp[1][1] >= WAL_HEADER
 
 
 def is_written(path: Path) -> bool:

@@ -20,7 +20,7 @@ from types import TracebackType
 from typing import Any, Final, NamedTuple, Self
 
 from penstock.api import LogError, LogLocked
-from penstock.logs._disk_files import beside, check_kind, header_of, real_path
+from penstock.logs._disk_files import beside, check_kind, check_new, header_of, real_path
 from penstock.logs._disk_store import INSERT_GROUP, create_tables, save_totals
 from penstock.logs._disk_tables import PartitionRow, keys_of
 from penstock.logs._group_format import (
@@ -287,8 +287,7 @@ def salvage(path: Path, new: Path) -> tuple[list[Loss], int]:
     """Copy what can be read of a log into a new log, with the same positions. Return what was lost:
     elements, and the number of ids of published transactions.
     """
-    if new.exists():
-        raise LogError(f"{new} exists already: give a new path for what is salvaged")
+    check_new(path, new, "what is salvaged")
     with Wreck(path) as wreck:
         part = beside(new, ".part")
         with suppress(FileNotFoundError):

@@ -179,8 +179,8 @@ class SubscriberDemandChecks(SubscriberStage):
         where = " of which some came inside request()" if inside else ""
         self.verify(
             sent >= due or upstream.cancelled,
-            f"after {sent} elements{where} it requests no more, and it has not cancelled; if it "
-            "needs no more, declare renews_demand = False",
+            f"after {sent} elements{where} it requests no more, and it has not cancelled; if "
+            "it requests later, declare settle_seconds; if it needs no more, renews_demand = False",
         )
         await self.finish_upstream(upstream)
 

@@ -66,7 +66,7 @@ def read_known(path: str | None, rows: Iterable[Requirement]) -> frozenset[str]:
     if path is None:
         return frozenset()
     try:
-        text = Path(path).read_text(encoding="utf-8")
+        text = Path(path).read_text(encoding="utf-8-sig")
     except (OSError, UnicodeDecodeError) as error:
         why = error.strerror if isinstance(error, OSError) else "it is no text in UTF-8"
         raise UsageError(
