@@ -129,13 +129,28 @@ def test_a_salvage_prints_what_was_lost(
     connection.close()
     new = tmp_path / "new.log"
     assert main(["log", "salvage", str(log), str(new)]) == 0
-    assert capfd.readouterr().out.splitlines() == [
+    told, *lines = capfd.readouterr().out.splitlines()
+    assert f"the log {log} is damaged" in told
+    assert lines == [
         "partition '0' has lost the elements from 20 up to, and not with, 70",
         "ids of published transactions that are lost, and could be published again: 1",
         f"{new}: a log with what can be read of {log}; 50 elements lost",
     ]
     assert main(["log", "check", str(new)]) == 0
     assert "from 20 up to, and not with, 70, before the log was salvaged" in capfd.readouterr().out
+
+
+def test_a_salvage_without_the_wal_says_that_it_is_missing(
+    log: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """Nothing in the file tells how many elements were in it."""
+    connection = sqlite3.connect(log, isolation_level=None)
+    connection.execute("UPDATE state SET is_open = 1")
+    connection.close()
+    for left in tmp_path.glob(f"{log.name}-[ws]*"):
+        left.unlink()
+    assert main(["log", "salvage", str(log), str(tmp_path / "new.log")]) == 0
+    assert "the newest elements are in that file" in capfd.readouterr().out
 
 
 def test_a_backup_is_a_log(log: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
