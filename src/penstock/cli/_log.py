@@ -150,10 +150,11 @@ async def _salvage(options: argparse.Namespace) -> int:
     losses, ids = await trio.to_thread.run_sync(
         salvage, options.path, options.new, abandon_on_cancel=True
     )
-    # What salvage cannot know: whether PATH-wal, with the newest elements, is missing.
-    found = await trio.to_thread.run_sync(check_file, options.path, abandon_on_cancel=True)
-    if found.fault is not None:
-        _print(found.fault)
+    if not (losses or ids):
+        # PATH-wal may be missing: nothing tells how many elements were in it.
+        found = await trio.to_thread.run_sync(check_file, options.path, abandon_on_cancel=True)
+        if found.fault is not None:
+            _print(found.fault)
     for loss in losses:
         _print(str(loss))
     if ids:
