@@ -272,3 +272,19 @@ async def test_an_observer_sees_every_element(autojump_clock: trio.testing.MockC
         topic.complete()
         assert len([element async for element in stream]) == 8
     assert [event.elements for event in ended] == [8]
+
+
+async def test_a_topic_keeps_no_group_of_subscribers_that_have_left() -> None:
+    """Each connection has an encoding of its own: a table of all that ever came would grow."""
+    topic: Topic[int] = Topic()
+    service = Service()
+    service.publish("numbers", topic, serializer="json")
+    async with serve(service, "memory://left") as _, connect("memory://left") as peer:
+        async with peer.subscribe("numbers", type=int) as stream:
+            await topic.wait_subscribers()
+            for number in range(3):
+                await topic.publish(number)
+            assert [await anext(stream) for _ in range(3)] == [0, 1, 2]
+            assert topic._groups
+        await topic.wait_alone()
+        assert topic._groups == {}

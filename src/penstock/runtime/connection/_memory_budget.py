@@ -84,7 +84,6 @@ class MemoryBudget:
             if size >= of_origin:
                 left = self._close_largest(sizes, size, of_origin, _ADDRESS)
                 total, size = total + left - size, left
-                held.update(sizes)
             most = max(most, size)
         if total >= allowed:
             total = self._close_largest(held, total, allowed, _ALL)
@@ -138,5 +137,4 @@ class MemoryBudget:
             # connection, and the cancels of all their tasks would hold up the run loop. If they do
             # not end, the next measurement counts them.
             total -= held[holder]
-            held[holder] = 0
         return total
