@@ -6,14 +6,14 @@ steps has one result.
 """
 
 from collections import deque
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from campaigns.model._check import check_rest, check_side, check_stream
 from campaigns.model._parties import Broken, Failure, Publisher, Reader
 from campaigns.model._resumed_link import Keeping, ResumedLink
 from campaigns.model._scenarios import REACTIVESOCKET, RSIO, Ending, Scenario
-from penstock.api import ConnectionLost, PenstockError, Request, Role
+from penstock.api import ConnectionLost, PenstockError, Request, Role, Subscription
 from penstock.api import Model as Shape
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import Requests, RsioDialect
@@ -119,6 +119,11 @@ class Side:
     def on_publisher_failed(self, stream: SendingStream, error: BaseException, /) -> None:
         if not isinstance(error, Failure):
             raise Broken(f"a publisher failed with {error!r}, which it never signalled")
+
+    def stop_publishers(self, publishers: Sequence[Subscription], /) -> None:
+        """Cancel each of the publishers."""
+        for each in publishers:
+            each.cancel()
 
     def on_stream_refused(self, stream: SendingStream, reason: str, /) -> None:
         if self.world.scenario.scripts[self.world.index_of(stream)].ending is not Ending.REFUSED:

@@ -3,11 +3,15 @@ their work is done in turns.
 """
 
 import socket
+from collections.abc import AsyncIterator
 
 import pytest
-from penstock_tck.wire.rsio import cancel, hello, request, subscribe
+import trio
+from penstock_tck.wire import named_request
+from penstock_tck.wire.rsio import cancel, hello, request, request_data, subscribe
 
-from penstock.runtime import Server, serve
+from penstock.api import Limits
+from penstock.runtime import Server, Service, serve
 from penstock.runtime.connection._decoding_turns import decoding_turns
 from penstock.session import Session
 from tests.hostile._beside_a_canary import wait_until
@@ -18,17 +22,39 @@ from tests.hostile._setup import REGISTRY, service
 PEERS = 100
 
 
-async def _open(server: Server, count: int) -> list[socket.socket]:
+async def _open(server: Server, count: int, *extensions: int) -> list[socket.socket]:
     """Open `count` connections with a plain socket each, and say hello on them."""
     port = server.addresses[0].port
     peers = []
     for _ in range(count):
         peer = socket.create_connection(("127.0.0.1", port))
         peer.setblocking(False)
-        peer.send(hello())
+        peer.send(hello(*extensions))
         peers.append(peer)
     await wait_until(lambda: len(server.peers) == count)
     return peers
+
+
+def _waiting_service() -> tuple[Service, list[str]]:
+    """Return a service with a publisher that waits, and a list of those that have ended."""
+    made, ended = service(), list[str]()
+
+    @made.publisher("waits")
+    async def waits() -> AsyncIterator[bytes]:
+        try:
+            await trio.sleep_forever()
+            yield b""
+        finally:
+            ended.append("waits")
+
+    @made.request("held")
+    async def held(payload: bytes) -> bytes:
+        try:
+            await trio.sleep_forever()
+        finally:
+            ended.append("handler")
+
+    return made, ended
 
 
 def _is_idle(server: Server) -> bool:
@@ -87,3 +113,52 @@ async def _passes_of(burst: bytes, monkeypatch: pytest.MonkeyPatch) -> LoopPasse
         for peer in peers:
             peer.close()
     return passes
+
+
+LEAVING = 20
+"""Peers that leave at once. Each has as many streams as it may have."""
+
+STREAMS = 1024
+REQUESTS = 7
+"""The extension."""
+
+GIB = 2**30
+"""The memory budget. All peers have one address, which may have a quarter of it."""
+
+CALL = named_request("held", b"")
+OPENINGS = {
+    "waits": lambda stream: subscribe("waits", stream, 1),
+    "handler": lambda stream: request_data(stream, len(CALL), CALL),
+}
+
+
+@pytest.mark.parametrize("kind", OPENINGS)
+async def test_the_publishers_of_peers_that_leave_at_once_end_in_turns(
+    kind: str, control: ControlCanary
+) -> None:
+    """Each of 20,480 tasks wakes and ends. In one pass that took 200 ms."""
+
+    async def attack(stretch: float) -> None:
+        made, ended = _waiting_service()
+        async with serve(
+            made,
+            "rsio+tcp://127.0.0.1:0",
+            registry=REGISTRY,
+            limits=Limits(memory_budget=GIB),
+            on_violation=lambda error: None,
+        ) as server:
+            peers = await _open(server, LEAVING, REQUESTS)
+            for peer in peers:
+                peer.send(b"".join(map(OPENINGS[kind], range(STREAMS))))
+            connections = tuple(server._connections.running)
+            await wait_until(
+                lambda: sum(each._parts.runner.tasks for each in connections) >= LEAVING * STREAMS
+            )
+            with watch_passes() as passes:
+                for peer in peers:
+                    peer.close()
+                await wait_until(lambda: not server._connections.running)
+            assert ended == [kind] * LEAVING * STREAMS
+        assert passes.longest < HOLD_UP * stretch
+
+    await control.judge(attack)

@@ -86,6 +86,11 @@ class RecordingDelegate:
     def on_fire_and_forget(self, target: Any, /) -> None:
         self.fired_targets.append(target)
 
+    def stop_publishers(self, publishers: Sequence[Subscription], /) -> None:
+        """Cancel each of the publishers."""
+        for each in publishers:
+            each.cancel()
+
     def on_stream_refused(self, stream: SendingStream, reason: str, /) -> None:
         self.refusals.append((stream.target, reason))
 

@@ -3,12 +3,12 @@ the program offers to the peer.
 """
 
 from abc import abstractmethod
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import attrs
 
-from penstock.api import NO_SUCH, NotAvailable
+from penstock.api import NO_SUCH, NotAvailable, Subscription
 from penstock.client._published import failed_publisher
 from penstock.client._reports import report
 from penstock.client._settings import EndpointSettings
@@ -80,6 +80,11 @@ class ClientDelegate:
         # A publisher that denies its name has not failed.
         if not isinstance(error, NotAvailable):
             report(self.settings.on_violation, failed_publisher(error))
+
+    def stop_publishers(self, publishers: Sequence[Subscription]) -> None:
+        """Cancel each of the publishers."""
+        for each in publishers:
+            each.cancel()
 
     def on_stream_refused(self, stream: SendingStream, reason: str) -> None:
         """Do nothing: the peer was told."""

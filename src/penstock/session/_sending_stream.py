@@ -297,11 +297,16 @@ class SendingStream(Subscriber[bytes]):
             self.pull()
 
     def receive_cancel(self) -> None:
-        """End the stream because the peer cancelled it, or the connection has ended."""
-        if self.state is not _ENDED:
-            upstream = self._detach(SendingEvent.CANCELLED)
-            if upstream is not None:
-                upstream.cancel()
+        """End the stream because the peer cancelled it."""
+        upstream = self.end_cancelled()
+        if upstream is not None:
+            upstream.cancel()
+
+    def end_cancelled(self) -> Subscription | None:
+        """End the stream, and return the subscription to its publisher, which the caller cancels;
+        None if it has no publisher.
+        """
+        return None if self.state is _ENDED else self._detach(SendingEvent.CANCELLED)
 
     def cancel_with_error(self, text: str) -> None:
         """Cancel the publisher and send an error at once, because the peer broke the stream's

@@ -5,7 +5,7 @@ A dialect calls the `receive_…` methods with the peer's messages about streams
 tables if the dialect's ids are shared.
 """
 
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Sequence
 from typing import TYPE_CHECKING, Any, Final, Protocol, TypeVar
 
 from penstock.api import (
@@ -16,6 +16,7 @@ from penstock.api import (
     Request,
     Role,
     Subscriber,
+    Subscription,
 )
 from penstock.session._budgets import CANCELLED_BYTES, HANDLED, STREAM_BYTES, RequestClass
 from penstock.session._cancelled_streams import CancelledStream, CancelledStreams, OpenedStreams
@@ -84,6 +85,11 @@ class SessionDelegate(Protocol):
     def on_introduction(self, data: bytes, /) -> None:
         """Examine the peer's introduction:
         call `Session.admit` or `Session.close`, now or later.
+        """
+
+    def stop_publishers(self, publishers: Sequence[Subscription], /) -> None:
+        """Cancel each of the publishers, soon: their streams have ended with the connection, and
+        drop what they still signal.
         """
 
     def on_fire_and_forget(self, target: Any, /) -> None:
@@ -345,8 +351,13 @@ class StreamTables:
         # walks it.
         serving, self.serving = self.serving, {}
         self._channel.buffering_streams.clear()
-        for sending in serving.values():
-            sending.receive_cancel()
+        publishers = [
+            upstream for each in serving.values() if (upstream := each.end_cancelled()) is not None
+        ]
+        # All at once, because each publisher that is cancelled wakes its task, and a thousand tasks
+        # that wake in one pass hold up the run loop. The delegate gives them turns.
+        if publishers:
+            self.delegate.stop_publishers(publishers)
         # Copies of the tables: a subscriber may subscribe again in on_error,
         # and gets the error at once.
         for receiving in tuple(self.opened.values()):

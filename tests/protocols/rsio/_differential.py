@@ -379,6 +379,11 @@ class Penstock(Subscription):
     def attach(self, stream: SendingStream, /) -> None:
         stream.on_subscribe(self)
 
+    def stop_publishers(self, publishers: Sequence[Subscription], /) -> None:
+        """Cancel each of the publishers."""
+        for each in publishers:
+            each.cancel()
+
     def on_stream_refused(self, stream: SendingStream, reason: str, /) -> None:
         """Ignore."""
 

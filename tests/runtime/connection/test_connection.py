@@ -2,7 +2,7 @@
 
 import shlex
 import sys
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable, Iterable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any, ClassVar
@@ -10,12 +10,15 @@ from typing import Any, ClassVar
 import pytest
 import trio
 import trustme
+from penstock_tck.wire import rsio as wire
 
 from penstock.api import ConnectionLost, Limits, PluginError, PublisherFailed, Subscriber
 from penstock.core import Scope, _pump
 from penstock.extensions import Keepalive
 from penstock.protocols import rsio
 from penstock.runtime import Service, connect, serve, subscribe
+from penstock.runtime.connection._connection import STOPPED_AT_ONCE
+from penstock.runtime.connection._decoding_turns import DecodingTurns
 from penstock.spi import (
     ByteConnection,
     Bytes,
@@ -488,6 +491,69 @@ def _stubborn() -> Service:
     service = Service()
     service.publish("stubborn", Stubborn())
     return service
+
+
+MANY = 3 * STOPPED_AT_ONCE
+
+
+async def _with_many_publishers() -> int:
+    """Open `MANY` streams over one connection, end it, and return how many of their publishers
+    have ended after the server.
+    """
+    begun = ended = 0
+    service = Service()
+
+    @service.publisher("waits")
+    async def waits() -> AsyncIterator[bytes]:
+        nonlocal begun, ended
+        begun += 1
+        try:
+            await trio.sleep_forever()
+            yield b""
+        finally:
+            ended += 1
+
+    async with trio.open_nursery() as nursery:
+        async with serve(service, "memory://test"):
+            raw = await raw_connection(nursery)
+            await raw.send(
+                wire.hello() + b"".join(wire.subscribe("waits", n, 1) for n in range(MANY))
+            )
+            while begun < MANY:
+                await trio.lowlevel.checkpoint()
+            await raw.abort()
+        return ended
+
+
+async def test_many_publishers_of_an_ended_connection_are_cancelled_in_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """All of them have ended when the block of the server ends."""
+    turns: list[object] = []
+    stop_in_turns = DecodingTurns.stop_in_turns
+
+    async def note(self: DecodingTurns, stops: Iterable[Callable[[], None]], turn: float) -> None:
+        turns.append(turn)
+        await stop_in_turns(self, stops, turn)
+
+    monkeypatch.setattr(DecodingTurns, "stop_in_turns", note)
+    assert await _with_many_publishers() == MANY
+    assert turns == [Limits().turn]
+
+
+async def test_publishers_whose_turn_never_comes_are_cancelled_with_the_host(
+    monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The deadline of the host ends the wait for turns."""
+
+    async def wait(
+        _turns: DecodingTurns, _stops: Iterable[Callable[[], None]], _turn: float
+    ) -> None:
+        await trio.sleep_forever()
+
+    monkeypatch.setattr(DecodingTurns, "stop_in_turns", wait)
+    with trio.fail_after(60):
+        assert await _with_many_publishers() == MANY
 
 
 # --- what goes without waiting is sent at once

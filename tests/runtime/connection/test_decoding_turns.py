@@ -10,6 +10,9 @@ from penstock.runtime.connection import _decoding_turns
 from penstock.runtime.connection._decoding_turns import (
     END_SECONDS,
     LARGEST_GROUP,
+    STOPS_PER_TURN,
+    STREAM_END_SECONDS,
+    WOKEN_SECONDS,
     DecodingTurns,
     decoding_turns,
 )
@@ -239,3 +242,54 @@ async def test_decoding_goes_on_while_connections_end(clock: Clock) -> None:
             nursery.start_soon(end)
     assert order.index("decoded") <= 140
     assert order.count("end") == 200
+
+
+async def test_an_end_with_many_streams_uses_up_the_turn(clock: Clock) -> None:
+    """Ending a thousand streams takes as long as a turn, so one such connection ends in a pass."""
+    turns, ends = decoding_turns(), list[int]()
+
+    class Passes(trio.abc.Instrument):
+        def before_io_wait(self, timeout: float) -> None:
+            ends.append(0)
+
+    async def end() -> None:
+        await turns.begin_end(TURN, round(2 * TURN / STREAM_END_SECONDS))
+        ends[-1] += 1
+
+    passes = Passes()
+    trio.lowlevel.add_instrument(passes)
+    ends.append(0)
+    async with trio.open_nursery() as nursery:
+        for _ in range(20):
+            nursery.start_soon(end)
+    trio.lowlevel.remove_instrument(passes)
+    assert (sum(ends), max(ends)) == (20, 1)
+
+
+async def test_publishers_are_stopped_in_turns_with_those_of_others(clock: Clock) -> None:
+    """Each connection cancels a helping, and then waits after the others. What a helping costs in
+    the pass after it counts.
+    """
+    turns, order, stopped = decoding_turns(), list[int](), [0]
+
+    class Passes(trio.abc.Instrument):
+        def before_io_wait(self, timeout: float) -> None:
+            stopped.append(0)
+
+    async def stop(number: int) -> None:
+        def one() -> None:
+            stopped[-1] += 1
+            if order[-1:] != [number]:
+                order.append(number)
+
+        await turns.stop_in_turns([one] * (8 * STOPS_PER_TURN), TURN)
+
+    passes = Passes()
+    trio.lowlevel.add_instrument(passes)
+    async with trio.open_nursery() as nursery:
+        for number in range(40):
+            nursery.start_soon(stop, number)
+    trio.lowlevel.remove_instrument(passes)
+    assert sum(stopped) == 40 * 8 * STOPS_PER_TURN
+    assert max(stopped) <= TURN / WOKEN_SECONDS + STOPS_PER_TURN
+    assert len(order) > 40

@@ -19,7 +19,7 @@ Rules of this file:
 * When `run` returns, no task of the connection runs, and its transport is closed.
 """
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from functools import partial
 from typing import Any, Final
 from weakref import ref
@@ -27,7 +27,7 @@ from weakref import ref
 import attrs
 import trio
 
-from penstock.api import ConnectionLost, LimitExceeded, Limits, NotAvailable
+from penstock.api import ConnectionLost, LimitExceeded, Limits, NotAvailable, Subscription
 from penstock.core import Report, report
 from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._context import ConnectionContext, SharedMemory
@@ -67,6 +67,9 @@ from penstock.spi import (
 # the peer knows that it has heard everything.
 _PARTED: Final = frozenset({ConnectionState.CLOSED, ConnectionState.CLOSED_BY_PEER})
 """Both sides have said goodbye."""
+
+STOPPED_AT_ONCE: Final = 64
+"""Publishers of an ended connection that are cancelled without turns."""
 
 _NO_REFUSAL: Final = frozenset({"closed", "lost", "shutdown"})
 """Reasons of ends before the hello that do not refuse this peer."""
@@ -405,6 +408,20 @@ class ConnectionTask:
         """The client has sent its setup data, and no extension holds it."""
         self._incoming.check_setup(data)
 
+    def stop_publishers(self, publishers: Sequence[Subscription]) -> None:
+        """Cancel publishers whose streams have ended with the connection: a few at once, and many
+        in turns.
+        """
+        # After the host no task of a publisher runs, and none can be started.
+        if len(publishers) <= STOPPED_AT_ONCE or self._link_switcher.has_ended:
+            for each in publishers:
+                each.cancel()
+        else:
+            # A task of the host: the connection has not ended while a publisher is not cancelled.
+            self._parts.nursery.start_soon(
+                self._stop_in_turns, publishers, name="penstock end of publishers"
+            )
+
     def on_publisher_failed(self, stream: SendingStream, error: BaseException) -> None:
         """Report the full error of a publisher; the peer gets less of it."""
         # Before the report: an observer gets the error also if it is not worth a report.
@@ -442,6 +459,17 @@ class ConnectionTask:
         self.requests.on_room()  # requests that wait for room fail now
 
     # --- inside
+
+    async def _stop_in_turns(self, publishers: Sequence[Subscription]) -> None:
+        waiting = iter(publishers)
+        try:
+            await self._parts.turns.stop_in_turns(
+                (each.cancel for each in waiting), self._settings.limits.turn
+            )
+        finally:
+            # Not waiting any longer: the time of the host is over.
+            for each in waiting:
+                each.cancel()
 
     def _use(self, connection: Connection) -> None:
         self._incoming.use(connection.peer)

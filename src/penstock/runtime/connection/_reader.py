@@ -250,7 +250,7 @@ class Reader:
         Many connections may end, or be reset, at the same time.
         """
         if not self.input_ended.is_set():
-            await self._turns.begin_end(self._parts.limits.turn)
+            await self._turns.begin_end(self._parts.limits.turn, len(self._session.streams.serving))
             self._end(error)
 
     def _end(self, error: Exception | None) -> None:
