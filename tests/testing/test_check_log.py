@@ -109,7 +109,7 @@ class NeverWaitsForElements(RingLog):
 
 
 class ForgetsTransactions(RingLog):
-    def _is_published(self, transaction_id: str) -> bool:
+    def is_published(self, transaction_id: str) -> bool:
         return False
 
 

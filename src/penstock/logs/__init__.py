@@ -22,6 +22,8 @@ from penstock.logs._export import exported as exported
 from penstock.logs._positions import DEFAULT_PARTITION as DEFAULT_PARTITION
 from penstock.logs._salvage import Loss as Loss
 from penstock.logs._salvage import salvage as salvage
+from penstock.logs._transaction import StagedTransaction as StagedTransaction
+from penstock.logs._work import Attempt as Attempt
 # isort: on
 
 __all__ = [

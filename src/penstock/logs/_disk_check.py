@@ -89,6 +89,7 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> Checked:
                 position, size, groups = position + row.length, size + row.size, groups + 1
             if (position, size) != (store.states[number].latest, store.states[number].size):
                 raise damaged(path, f"the summary of partition {name!r} does not fit")
+        store.check_staged()
         return Checked(elements, groups, None, lost)
     finally:
         connection.execute("ROLLBACK")

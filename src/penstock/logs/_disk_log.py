@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, Self, overload
 
 import trio
 
-from penstock.api import InternalError, UsageError
+from penstock.api import InternalError, LogDamaged, UsageError
 from penstock.logs._backup import back_up
 from penstock.logs._disk_errors import FAULTS, explain
 from penstock.logs._disk_files import (
@@ -33,13 +33,15 @@ from penstock.logs._positions import DEFAULT_PARTITION
 from penstock.logs._read_only import Follower, ReadOnlyFiles
 from penstock.logs._read_turns import ReadTurns
 from penstock.logs._retention import DROPS_NOTHING, Retention
+from penstock.logs._staged_elements import StagedElements
 from penstock.logs._work import (
     MOST_TRANSACTIONS,
     PartitionState,
     Publish,
     Result,
+    Unstage,
     Work,
-    works_appends,
+    loads_of,
 )
 
 MOST_AHEAD: Final = 8_192
@@ -150,6 +152,8 @@ class DiskLog(LogBase):
         # The ids whose commit has come back.
         # The store has an id before its commit, which may still fail.
         self._published: dict[str, None] = {}
+        self.staged: StagedElements = StagedElements(self._submit, self._put, clock)
+        """What `penstock.receive` has staged in the file."""
         # One connection reads, so one thread at a time does.
         self._turns_to_read = ReadTurns()
         # Of its own: the threads of the program must not wait for those that read, nor these for
@@ -173,6 +177,7 @@ class DiskLog(LogBase):
         else:
             self._published = dict(opened.store.published)
             self._thread = DiskWriter(opened.store, self._deliver)
+            self.staged.opened(opened.store.attempts, opened.store.last_attempt)
         self._thread.start()
         return self
 
@@ -281,7 +286,8 @@ class DiskLog(LogBase):
                 "to append to it"
             )
 
-    def _is_published(self, transaction_id: str) -> bool:
+    def is_published(self, transaction_id: str) -> bool:
+        self._check_writable()
         return transaction_id in self._published
 
     async def _submit(self, work: Work) -> Result:
@@ -297,6 +303,11 @@ class DiskLog(LogBase):
         if ticket.error is not None:
             raise self._error_of(ticket.error)
         return ticket.result
+
+    def _put(self, work: Unstage) -> None:
+        """Give work to the thread, if the log is open, and wait for nothing."""
+        if isinstance(self._thread, DiskWriter):
+            self._thread.put(Ticket(work))
 
     async def _read(
         self, index: int, position: int, stop: int, step: int, owner: Hashable
@@ -327,22 +338,22 @@ class DiskLog(LogBase):
         for number, ticket in enumerate(tickets):
             # Also after a failure these elements wait no longer.
             self._count(ticket.work, -1)
-            ticket.error = error
-            ticket.result = None if error is not None else results[number]
-            if isinstance(ticket.work, Publish) and ticket.result:
+            result = None if error is not None else results[number]
+            ticket.error = result if isinstance(result, LogDamaged) else error
+            ticket.result = result
+            if isinstance(ticket.work, Publish) and result is True:
                 self._published[ticket.work.transaction_id] = None
+            elif isinstance(ticket.work, Unstage):
+                self.staged.unstaged(ticket.work, is_done=error is None)
             ticket.done.set()
         while len(self._published) > MOST_TRANSACTIONS:
             del self._published[next(iter(self._published))]
         self._update(states)
 
     def _count(self, work: Work, sign: int) -> None:
-        for append in works_appends(work):
-            count, size = self._waiting[append.partition]
-            self._waiting[append.partition] = (
-                count + sign * len(append.elements),
-                size + sign * append.size,
-            )
+        for load in loads_of(work):
+            count, size = self._waiting[load.partition]
+            self._waiting[load.partition] = count + sign * load.length, size + sign * load.size
 
     def _error_of(self, error: Exception) -> Exception:
         """Return a new error for each task:
@@ -350,6 +361,8 @@ class DiskLog(LogBase):
         """
         if isinstance(error, FAULTS):
             return explain(error, self._path)
+        if isinstance(error, LogDamaged):
+            return LogDamaged(str(error))
         return InternalError(
             f"the thread that writes {self._path} failed with {type(error).__name__}: {error}; "
             "please report it"

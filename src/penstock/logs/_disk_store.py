@@ -18,8 +18,10 @@ from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 from typing import Final
 
+from penstock.api import LogDamaged
 from penstock.core import LOG, limited_log
 from penstock.logs._disk_errors import damaged
+from penstock.logs._disk_staged import StagedTables
 from penstock.logs._disk_tables import (
     PartitionRow,
     Summary,
@@ -42,10 +44,15 @@ from penstock.logs._work import (
     MOST_TRANSACTIONS,
     Acknowledge,
     Append,
+    Attempt,
     PartitionState,
     Publish,
     Result,
+    Stage,
+    Staged,
+    Unstage,
     Work,
+    loads_of,
     works_appends,
 )
 
@@ -160,6 +167,11 @@ class DiskStore:
         # The ids in the order of their publishing; bounded by MOST_TRANSACTIONS.
         self.published: dict[str, None] = {}
         self._next_transaction = 0
+        self._staged = StagedTables(connection, path)
+        self.attempts: list[Attempt] = []
+        """What was staged when the log was opened."""
+        self.last_attempt: int = 0
+        """The highest number of it."""
         # By partition: where the joined groups end, how many groups come after it, and how many
         # have come since the summary was written.
         self._joined: list[int] = []
@@ -189,7 +201,13 @@ class DiskStore:
             for number, state in enumerate(self.states):
                 self.states[number] = self._drop(number, state, now)
                 self._save(number, self.states[number])
+            self.attempts = self._staged.load(now, self._lines)
+            self.last_attempt = self._staged.last_number()
             self._save_totals(is_open=True)
+
+    def check_staged(self) -> None:
+        """Check what is staged, and change nothing. Raises LogDamaged."""
+        self._staged.check()
 
     def read_tables(self) -> None:
         """Read the state of the log, and change nothing."""
@@ -298,22 +316,17 @@ class DiskStore:
         """
         now = self._now()
         before, published, number = list(self.states), len(self.published), self._next_transaction
+        touched: set[int] = set()
         # One list for all works of the commit, so that many small appends become one group.
         pending: dict[int, list[bytes]] = {}
         try:
             with self._transaction():
-                results = [self._apply(work, pending) for work in works]
-                for index, elements in pending.items():
-                    self._insert(index, before[index].latest, elements, now)
-                touched = {
-                    *pending,
-                    *(
-                        index
-                        for work in works
-                        if isinstance(work, Acknowledge)
-                        for index in work.positions
-                    ),
-                }
+                results = [self._apply(work, pending, now) for work in works]
+                for index in pending:
+                    self._flush(index, pending, now)
+                for work in works:
+                    touched.update(load.partition for load in loads_of(work))
+                    touched.update(work.positions if isinstance(work, Acknowledge) else ())
                 for index in touched:
                     self.states[index] = self._drop(index, self.states[index], now)
                     # An append alone changes no row of the partitions:
@@ -342,26 +355,21 @@ class DiskStore:
             del self.published[next(iter(self.published))]
         return results
 
-    def _apply(self, work: Work, pending: dict[int, list[bytes]]) -> Result:
+    def _apply(self, work: Work, pending: dict[int, list[bytes]], now: float) -> Result:
         if isinstance(work, Acknowledge):
             for index, position in work.positions.items():
                 self.states[index] = self.states[index].with_acknowledged(position)
             return None
+        if isinstance(work, Stage | Unstage):
+            self._apply_staged(work)
+            return None
         if isinstance(work, Publish):
             if work.transaction_id in self.published:
                 return False
-            self.published[work.transaction_id] = None
-            row = (
-                self._next_transaction,
-                work.transaction_id,
-                checksum_of(self._next_transaction, work.transaction_id),
-            )
-            self._connection.execute("INSERT INTO transactions VALUES (?, ?, ?)", row)
-            self._connection.execute(
-                "DELETE FROM transactions WHERE number <= ?",
-                (self._next_transaction - MOST_TRANSACTIONS,),
-            )
-            self._next_transaction += 1
+            lost = self._move_all(work.staged, pending, now)
+            if lost is not None:
+                return lost
+            self._add_id(work.transaction_id)
         for append in works_appends(work):
             pending.setdefault(append.partition, []).extend(append.elements)
             self.states[append.partition] = self.states[append.partition].appended(
@@ -371,6 +379,70 @@ class DiskStore:
             return True
         latest = self.states[work.partition].latest
         return range(latest - len(work.elements), latest)
+
+    def _apply_staged(self, work: Stage | Unstage) -> None:
+        if isinstance(work, Stage):
+            self._staged.stage(work)
+            return
+        for number in work.numbers:
+            self._staged.unstage(number)
+        self._has_dropped = True
+
+    def _add_id(self, transaction_id: str) -> None:
+        number = self._next_transaction
+        self.published[transaction_id] = None
+        row = (number, transaction_id, checksum_of(number, transaction_id))
+        self._connection.execute("INSERT INTO transactions VALUES (?, ?, ?)", row)
+        self._connection.execute(
+            "DELETE FROM transactions WHERE number <= ?", (number - MOST_TRANSACTIONS,)
+        )
+        self._next_transaction += 1
+
+    def _move_all(
+        self, staged: Sequence[Staged], pending: dict[int, list[bytes]], now: float
+    ) -> LogDamaged | None:
+        """Append staged elements, all of them or none. Return an error if some cannot be read."""
+        if not staged:
+            return None
+        before = list(self.states)
+        for each in staged:
+            # What waits for its insert has the positions before these elements.
+            self._flush(each.partition, pending, now)
+        # Other work of this commit stays if this one fails.
+        self._connection.execute("SAVEPOINT staged")
+        moved = [self._move(each, now) for each in staged]
+        if not all(moved):
+            self._connection.execute("ROLLBACK TO staged")
+            self.states = before
+        self._connection.execute("RELEASE staged")
+        if all(moved):
+            return None
+        return LogDamaged(
+            f"elements that were staged for this batch in the log {self._path} were changed or "
+            "deleted, so nothing of the batch was appended. Start the query again: it repeats the "
+            "batch"
+        )
+
+    def _move(self, staged: Staged, now: float) -> bool:
+        """Append the elements of an attempt, piece by piece, and delete it. Return whether they are
+        as many as were staged.
+        """
+        index, left = staged.partition, staged.length
+        for row in self._staged.pieces(staged.number):
+            elements = decode_row(row, 0, row.length, row.size)
+            self._insert(index, self.states[index].latest, elements, now)
+            self.states[index] = self.states[index].appended(row.length, row.size)
+            left -= row.length
+        self._staged.unstage(staged.number)
+        self._has_dropped = True
+        return not left
+
+    def _flush(self, index: int, pending: dict[int, list[bytes]], now: float) -> None:
+        """Insert what waits for it. These elements are the last ones of the partition."""
+        elements = pending.get(index)
+        if elements:
+            self._insert(index, self.states[index].latest - len(elements), elements, now)
+            pending[index] = []
 
     def _insert(self, number: int, position: int, elements: list[bytes], now: float) -> None:
         low, _ = keys_of(number)

@@ -131,3 +131,9 @@ class Log(ABC):
         A log remembers the last 65,536 published ids.
         Raises UsageError for bounds that are not positive integers.
         """
+
+    @abstractmethod
+    def is_published(self, transaction_id: str) -> bool:
+        """Return whether a transaction with this id has been published, in this run of the program
+        or in an earlier one, as far as the log remembers its ids.
+        """

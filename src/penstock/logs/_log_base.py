@@ -46,7 +46,16 @@ from penstock.logs._positions import (
 )
 from penstock.logs._retention import Retention
 from penstock.logs._transaction import StagedTransaction
-from penstock.logs._work import Acknowledge, Append, PartitionState, Publish, Result, Work
+from penstock.logs._work import (
+    Acknowledge,
+    Append,
+    Load,
+    PartitionState,
+    Publish,
+    Result,
+    Work,
+    loads_of,
+)
 from penstock.streams import IteratorSource, Source, empty, failed
 
 
@@ -91,12 +100,6 @@ class LogBase(Log):
         `owner` is the peer that reads, if the log lets its readers take turns.
         """
 
-    @abstractmethod
-    def _is_published(self, transaction_id: str) -> bool:
-        """Return whether a transaction with this id has been published:
-        its elements are kept, and readers see them.
-        """
-
     def _check_open(self) -> None:
         """Raise if the log cannot be used now."""
 
@@ -124,7 +127,7 @@ class LogBase(Log):
         work = Append(self._index(partition), *check_elements(elements))
         # A cancel counts here, before anything is kept. `_submit` lets other tasks run.
         await trio.lowlevel.checkpoint_if_cancelled()
-        await self._admit((work,))
+        await self._admit(loads_of(work))
         positions = await self._submit(work)
         assert isinstance(positions, range)  # noqa: S101 (for the type checker: the result of an Append)
         return positions
@@ -205,63 +208,63 @@ class LogBase(Log):
         self._check_open()
         # Before the wait for room: a second publish brings no elements,
         # and must not wait for a reader.
-        if self._is_published(work.transaction_id):
+        if self.is_published(work.transaction_id):
             await trio.lowlevel.checkpoint()
             return False
         await trio.lowlevel.checkpoint_if_cancelled()
-        await self._admit(work.appends, work.transaction_id)
+        await self._admit(loads_of(work), work.transaction_id)
         # If the first publish of the id was on its way to the disk until now,
         # this one comes after it and brings nothing.
         return bool(await self._submit(work))
 
-    async def _admit(self, appends: Sequence[Append], transaction_id: str | None = None) -> None:
+    async def _admit(self, loads: Sequence[Load], transaction_id: str | None = None) -> None:
         """Wait until there is room for these elements,
         or the transaction is published by another task.
         """
         self._check_open()
         # Before the wait: elements that exceed a bound by themselves would wait without end.
-        for each in appends:
+        for each in loads:
             self._refuse_if_it_never_fits(each)
         # A locked turn means that an earlier append waits for room:
         # this one waits for it, although it would fit.
-        if self._has_room(appends) and not any(
-            self._turns[each.partition].locked() for each in appends
+        if self._has_room(loads) and not any(
+            self._turns[each.partition].locked() for each in loads
         ):
             return
         async with AsyncExitStack() as turns:
             # In the order of the partitions:
             # two transactions that wait for each other's turn would wait without end.
-            for index in sorted(each.partition for each in appends):
+            for index in sorted(each.partition for each in loads):
                 await turns.enter_async_context(self._turns[index])
             while not (
-                self._has_room(appends)
-                or (transaction_id is not None and self._is_published(transaction_id))
+                self._has_room(loads)
+                or (transaction_id is not None and self.is_published(transaction_id))
             ):
                 # Before the wait: a log that was closed meanwhile wakes nobody.
                 self._check_open()
                 await self._changed.park()
 
-    def _has_room(self, appends: Sequence[Append]) -> bool:
+    def _has_room(self, loads: Sequence[Load]) -> bool:
         waiting, size = (sum(column) for column in zip(*self._waiting.values(), strict=True))
         # Only if other work waits: a transaction may have more than MOST_AT_ONCE elements,
         # and goes alone.
-        if waiting and (waiting + sum(len(each.elements) for each in appends) > MOST_AT_ONCE):
+        if waiting and (waiting + sum(each.length for each in loads) > MOST_AT_ONCE):
             return False
-        if waiting and (size + sum(each.size for each in appends) > MOST_BYTES_AT_ONCE):
+        if waiting and (size + sum(each.size for each in loads) > MOST_BYTES_AT_ONCE):
             return False
-        return not self._retention.acknowledged or all(map(self._is_within_bounds, appends))
+        return not self._retention.acknowledged or all(map(self._is_within_bounds, loads))
 
-    def _is_within_bounds(self, append: Append) -> bool:
-        state, (waiting, size) = self._states[append.partition], self._waiting[append.partition]
-        count = state.latest - state.earliest + waiting + len(append.elements)
-        return self._retention.exceeded_by(count, state.size + size + append.size) is None
+    def _is_within_bounds(self, load: Load) -> bool:
+        state, (waiting, size) = self._states[load.partition], self._waiting[load.partition]
+        count = state.latest - state.earliest + waiting + load.length
+        return self._retention.exceeded_by(count, state.size + size + load.size) is None
 
-    def _refuse_if_it_never_fits(self, append: Append) -> None:
-        bound = self._retention.exceeded_by(len(append.elements), append.size)
+    def _refuse_if_it_never_fits(self, load: Load) -> None:
+        bound = self._retention.exceeded_by(load.length, load.size)
         if bound is not None:
             value = getattr(self._retention, bound)
             raise LimitExceeded(
-                f"{len(append.elements):,} elements of {append.size:,} bytes together exceed "
+                f"{load.length:,} elements of {load.size:,} bytes together exceed "
                 f"Retention({bound}={value:,}), so the log would never have room for them: append "
                 "fewer at once, or open the log with a higher bound",
                 limit=bound,

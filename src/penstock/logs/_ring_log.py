@@ -124,7 +124,7 @@ class RingLog(LogBase):
         await trio.lowlevel.cancel_shielded_checkpoint()
         return result
 
-    def _is_published(self, transaction_id: str) -> bool:
+    def is_published(self, transaction_id: str) -> bool:
         return transaction_id in self._published
 
     async def _read(
@@ -142,7 +142,7 @@ class RingLog(LogBase):
 
     def _apply(self, work: Work) -> Result:
         if isinstance(work, Publish):
-            if self._is_published(work.transaction_id):
+            if self.is_published(work.transaction_id):
                 return False
             self._published[work.transaction_id] = None
             if len(self._published) > MOST_TRANSACTIONS:

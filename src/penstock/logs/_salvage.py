@@ -21,6 +21,7 @@ from typing import Any, Final, NamedTuple, Self
 
 from penstock.api import LogError, LogLocked
 from penstock.logs._disk_files import beside, check_kind, check_new, header_of, real_path
+from penstock.logs._disk_staged import is_staged
 from penstock.logs._disk_store import INSERT_GROUP, create_tables, save_totals
 from penstock.logs._disk_tables import PartitionRow, keys_of
 from penstock.logs._group_format import (
@@ -244,7 +245,9 @@ class Wreck:
             ):
                 self._rows[cell.key] = partition
             return True
-        return len(cell.values) == 5  # the row of `state`, or one that describes a table
+        # The row of `state`, or one that describes a table; or elements that were staged for a
+        # batch, which its writer repeats.
+        return len(cell.values) == 5 or is_staged(cell)
 
 
 def _group_of(cell: Cell) -> Row | None:

@@ -1,4 +1,4 @@
-"""A transaction that stages its elements in memory."""
+"""A transaction that stages its elements in memory, and may take some that the log has staged."""
 
 from collections.abc import Awaitable, Callable, Sequence
 
@@ -7,7 +7,7 @@ import trio
 from penstock.api import LimitExceeded, UsageError
 from penstock.logs._log import Transaction
 from penstock.logs._positions import DEFAULT_PARTITION, check_bound, check_elements, check_name
-from penstock.logs._work import Append, Publish
+from penstock.logs._work import Append, Publish, Staged
 
 
 class StagedTransaction(Transaction):
@@ -32,6 +32,7 @@ class StagedTransaction(Transaction):
         self._index = index
         self._publish = publish
         self._staged: dict[int, list[bytes]] = {}
+        self._taken: list[Staged] = []
         self._count = 0
         self._size = 0
         self._is_publishing = False
@@ -62,6 +63,11 @@ class StagedTransaction(Transaction):
         self._staged.setdefault(index, []).extend(copied)
         self._count, self._size = count, size
 
+    def take(self, number: int, count: int, size: int, *, partition: str) -> None:
+        """Add elements that the log has staged under a number (`StagedElements`)."""
+        self._check_open()
+        self._taken.append(Staged(number, self._index(partition), count, size))
+
     async def publish(self) -> bool:
         appends = tuple(
             Append(index, tuple(each), sum(map(len, each)))
@@ -69,13 +75,14 @@ class StagedTransaction(Transaction):
         )
         self._is_publishing = True
         try:
-            is_first = await self._publish(Publish(self._id, appends))
+            is_first = await self._publish(Publish(self._id, appends, tuple(self._taken)))
         finally:
             self._is_publishing = False
         # Only now: if the disk is full, or the task is cancelled,
         # the program may publish the same elements again.
         self._is_published = True
         self._staged.clear()
+        self._taken.clear()
         return is_first
 
     def __repr__(self) -> str:

@@ -1,8 +1,10 @@
-"""The changes of a log as values: elements to append, an acknowledgement, a transaction. A log
-applies one after the other.
+"""The changes of a log as values: elements to append, an acknowledgement, a transaction, elements
+that are staged for one. A log applies one after the other.
 """
 
 from typing import Final, NamedTuple, TypeAlias
+
+from penstock.api import LogDamaged
 
 MOST_TRANSACTIONS: Final = 65_536
 """Ids of published transactions that a log remembers. At one a second they last for 18 hours."""
@@ -16,11 +18,51 @@ class Append(NamedTuple):
     size: int
 
 
+class Staged(NamedTuple):
+    """Elements that a log has staged under a number, and the partition that they go to."""
+
+    number: int
+    partition: int
+    length: int
+    size: int
+
+
 class Publish(NamedTuple):
-    """Elements for several partitions, unless a transaction with this id has been published."""
+    """Elements for several partitions, unless a transaction with this id has been published.
+    `staged` come before `appends`.
+    """
 
     transaction_id: str
     appends: tuple[Append, ...]
+    staged: tuple[Staged, ...] = ()
+
+
+class Attempt(NamedTuple):
+    """What is known of staged elements that are whole. Only `owner` knows what `facts` mean."""
+
+    number: int
+    owner: str
+    facts: str
+    length: int
+    size: int
+    expires: float
+    """The time at which a log that is opened drops them."""
+
+
+class Stage(NamedTuple):
+    """Elements to keep, under a number, for a transaction. `attempt` comes with the last of them:
+    without it they are a part, which a log that is opened drops.
+    """
+
+    number: int
+    elements: tuple[bytes, ...]
+    attempt: Attempt | None = None
+
+
+class Unstage(NamedTuple):
+    """The numbers of staged elements that no transaction will publish."""
+
+    numbers: tuple[int, ...]
 
 
 class Acknowledge(NamedTuple):
@@ -29,12 +71,20 @@ class Acknowledge(NamedTuple):
     positions: dict[int, int]
 
 
-Work: TypeAlias = Append | Publish | Acknowledge
+Work: TypeAlias = Append | Publish | Acknowledge | Stage | Unstage
 
-Result: TypeAlias = range | bool | None
-"""The positions of an Append; for a Publish whether it was the first one;
-None for an Acknowledge.
+Result: TypeAlias = range | bool | LogDamaged | None
+"""The positions of an Append; for a Publish whether it was the first one, or that what it should
+publish cannot be read; None for other work.
 """
+
+
+class Load(NamedTuple):
+    """The elements that a piece of work brings to a partition."""
+
+    partition: int
+    length: int
+    size: int
 
 
 class PartitionState(NamedTuple):
@@ -81,3 +131,17 @@ def works_appends(work: Work) -> tuple[Append, ...]:
     if isinstance(work, Append):
         return (work,)
     return work.appends if isinstance(work, Publish) else ()
+
+
+def loads_of(work: Work) -> tuple[Load, ...]:
+    """Return how many elements a piece of work brings: one load for each partition."""
+    if isinstance(work, Append):
+        return (Load(work.partition, len(work.elements), work.size),)
+    if not isinstance(work, Publish):
+        return ()
+    loads: dict[int, Load] = {}
+    brought = [Load(each.partition, len(each.elements), each.size) for each in work.appends]
+    for partition, length, size in (*brought, *(each[1:] for each in work.staged)):
+        before = loads.get(partition, Load(partition, 0, 0))
+        loads[partition] = Load(partition, before.length + length, before.size + size)
+    return tuple(loads.values())

@@ -311,10 +311,16 @@ async def _a_transaction_is_published_once_and_whole(log: Log) -> None:
         await transaction.stage(_numbered(0, 1), partition="west")
         await transaction.stage(_numbered(2, 3), partition="east")
     _expect({"east": 0, "west": 0}, log.latest(), "latest() before publish()")
+    _expect([False], [log.is_published("batch 1")], "is_published() before publish()")
     _expect(
         [True, False, False],
         [await first.publish(), await first.publish(), await second.publish()],
         "the results of publish()",
+    )
+    _expect(
+        [True, False],
+        [log.is_published("batch 1"), log.is_published("batch 2")],
+        "is_published() of a published and of another id",
     )
     others = [log.transaction("batch 1"), log.transaction("batch 2")]
     _expect(

@@ -11,7 +11,7 @@ import trio
 from penstock.api import Credentials, LogError, PublisherFailed, UsageError
 from penstock.logs import DiskLog, Log, Retention, RingLog
 from penstock.runtime import Peer, Received, Service, connect, receive, serve
-from penstock.runtime.service._receive import pieces
+from penstock.runtime.service._staged_rows import pieces
 from penstock.spi import PeerIdentity
 from penstock.streams import collect
 
@@ -115,9 +115,11 @@ async def test_a_batch_is_appended_once_across_a_restart_of_the_receiver(tmp_pat
             assert await contents(log) == [b"1"]
 
 
-async def test_a_commit_after_a_restart_of_the_receiver_fails(autojump_clock: object) -> None:
+async def test_a_commit_after_a_restart_of_a_receiver_in_memory_fails(
+    autojump_clock: object,
+) -> None:
     """The staged elements are gone, so nothing is appended,
-    and the text says to repeat the batch.
+    and the text says to repeat the batch. `test_staged_rows.py` has the restarts of a `DiskLog`.
     """
     log = ring()
     async with Meeting(log) as writer:

@@ -11,7 +11,7 @@ A writer connects, publishes its elements as ``rows``, and asks with three reque
 """
 
 import inspect
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable
 from typing import Any, Final, Protocol, TypeAlias, cast
 
 import attrs
@@ -20,6 +20,7 @@ import trio
 from penstock.api import LimitExceeded, LogError, PublicError, UsageError, shown
 from penstock.logs import Log
 from penstock.runtime.service._function_annotations import called_function
+from penstock.runtime.service._staged_rows import staged_rows
 from penstock.runtime.service._staging import (
     ELEMENT_BYTES,
     LONGEST_ID,
@@ -43,17 +44,6 @@ STAGED_BYTES: Final = 268_435_456
 
 STAGED_SECONDS: Final = 3_600.0
 """The default of `max_staged_seconds`."""
-
-PIECE: Final = 10_000
-"""Elements that are given to a transaction at once; it takes 20,000."""
-
-PIECE_BYTES: Final = 67_108_864
-"""Bytes that a transaction takes at once."""
-
-LARGE_PIECE: Final = 16
-"""Elements that are given to it at once if PIECE of them have more than PIECE_BYTES.
-An element has 4 MiB at most.
-"""
 
 
 @attrs.frozen
@@ -114,11 +104,13 @@ def receive(
     """Let peers write elements under `name`.
 
     With a log as `target` each batch is appended exactly once: all of it or nothing, also if the
-    writer repeats it after a failure. Elements wait in memory until their batch is committed:
-    `max_staged_bytes` bounds them. If a batch is never committed, its elements are dropped after
-    `max_staged_seconds`, when their room is needed. No other bound is on a batch, if the log can
-    keep it, and it is appended in one transaction. Elements go to the partition of the log that the
-    writer names; if it names none, its partitions are spread over those of the log.
+    writer repeats it after a failure. Elements wait until their batch is committed: in the file of
+    a `DiskLog`, so that a restart of the receiver loses none of them, and in memory for any other
+    log. `max_staged_bytes` bounds them. If a batch is never committed, its elements are dropped
+    after `max_staged_seconds`: when their room is needed, and when a `DiskLog` is opened. No other
+    bound is on a batch, if the log can keep it, and it is appended in one transaction.
+    Elements go to the partition of the log that the writer names; if it names none, its partitions
+    are spread over those of the log.
 
     With an async function as `target` it is called with each `Received`, and the peer learns that
     elements have arrived when the call has returned. A batch that fails is repeated, so an element
@@ -138,9 +130,7 @@ def receive(
         )
     receiver: LogReceiver | FunctionReceiver
     if isinstance(target, Log):
-        receiver = LogReceiver(
-            target, Staging(max_staged_bytes, max_staged_seconds), max_staged_bytes
-        )
+        receiver = LogReceiver(target, name, max_staged_bytes, max_staged_seconds)
     else:
         receiver = FunctionReceiver(checked_function(name, target))
     for word, handler in (
@@ -154,9 +144,10 @@ def receive(
 class LogReceiver:
     """Takes elements into a log, exactly once."""
 
-    def __init__(self, log: Log, staging: Staging, max_bytes: int) -> None:
+    def __init__(self, log: Log, name: str, max_bytes: int, max_seconds: float) -> None:
         self._log = log
-        self._staging = staging
+        self._rows = staged_rows(log, name, max_seconds)
+        self._staging = Staging(max_bytes, max_seconds, self._rows.forget)
         self._max_bytes = max_bytes
 
     async def stage(  # the ids of an attempt
@@ -180,11 +171,13 @@ class LogReceiver:
                 f"the log has no partition {shown(into)}; it has {shown(list(names))}"
             )
         of = _batch_id(peer, query, batch, run, attempt)
+        self._restore()
         staged = Attempt(
-            of, run, partition, attempt, into or names[partition % len(names)], trio.current_time()
+            of, run, partition, attempt, into or names[partition % len(names)], self._rows.now()
         )
         try:
             self._staging.begin(staged)
+            self._rows.begin(staged)
             try:
                 # With demand, so that the receiver sets the pace of the writer.
                 async with peer.connected().subscribe(
@@ -192,35 +185,43 @@ class LogReceiver:
                 ) as stream:
                     async for elements in stream.batches():
                         self._staging.add(staged, elements)
+                        await self._rows.add(staged, elements)
+                # Twice: another writer may have needed the room since the last element came, and
+                # while the disk is waited for.
+                self._staging.check(staged)
+                await self._rows.finish(staged)
+                self._staging.check(staged)
                 # Only here: if the stream failed, the loop has raised, and the attempt is a part.
                 staged.is_whole = True
             # A part of an attempt is never committed, so its room is freed at once.
             finally:
                 if not staged.is_whole:
                     self._staging.drop(staged)
-        except LimitExceeded as error:
+        except (LimitExceeded, LogError) as error:
             raise PublicError(str(error)) from error
-        return {"elements": len(staged.elements), "is_staged": True}
+        return {"elements": staged.count, "is_staged": True}
 
     async def commit(self, payload: Commit, peer: PeerIdentity) -> dict[str, Any]:
         """Append a batch, unless it was appended before."""
         batch = _batch_id(peer, payload.query, payload.batch)
+        self._restore()
         # The answer to an earlier commit may have been lost.
-        if self._staging.is_committed(batch):
+        if self._log.is_published(batch.transaction):
+            self._staging.commit(batch)
             return {"is_first": False}
         found = self._staging.find(batch, payload.attempts)
-        # The elements are in memory already, within `max_staged_bytes`. A lower bound would refuse
-        # a batch that was taken whole.
+        # The elements are here already, within `max_staged_bytes`. A lower bound would refuse a
+        # batch that was taken whole.
         most = max(1, self._max_bytes // ELEMENT_BYTES)
         transaction = self._log.transaction(
             batch.transaction, max_elements=most, max_bytes=self._max_bytes
         )
         try:
-            # In the order of the partitions of the batch, by which `find` has sorted.
-            for attempt in found:
-                for piece in pieces(attempt.elements):
-                    await transaction.stage(piece, partition=attempt.into)
-            is_first = await transaction.publish()
+            with self._staging.committing(found):
+                # In the order of the partitions of the batch, by which `find` has sorted.
+                for attempt in found:
+                    await self._rows.give(attempt, transaction)
+                is_first = await transaction.publish()
         except LimitExceeded as error:
             raise PublicError(
                 f"batch {batch.batch} was not committed: {error}. For the writer: write smaller "
@@ -229,13 +230,26 @@ class LogReceiver:
         except LogError as error:
             # The peer must act, or its operator: the text says how.
             raise PublicError(f"batch {batch.batch} was not committed: {error}") from error
+        if is_first:
+            for attempt in found:
+                self._rows.published(attempt)
         # Only when the log has it: after a failure the batch is still staged,
         # and can be committed when there is room.
         self._staging.commit(batch)
         return {"is_first": is_first}
 
+    def _restore(self) -> None:
+        """Take over what was staged before a restart, once."""
+        for attempt in self._rows.found():
+            # The restart came after the commit, and before the elements were deleted.
+            if self._log.is_published(attempt.of.transaction):
+                self._rows.forget(attempt)
+            else:
+                self._staging.restore(attempt)
+
     async def abort(self, payload: Abort, peer: PeerIdentity) -> dict[str, Any]:
         """Forget what a batch has staged."""
+        self._restore()
         self._staging.abort(_batch_id(peer, payload.query, payload.batch), payload.run)
         await trio.lowlevel.checkpoint()
         return {}
@@ -291,18 +305,6 @@ class FunctionReceiver:
         _check_ids(payload.query, payload.batch)
         await trio.lowlevel.checkpoint()
         return {}
-
-
-def pieces(elements: list[bytes]) -> Iterator[Sequence[bytes]]:
-    """Yield `elements` in pieces that a transaction takes at once."""
-    for at in range(0, len(elements), PIECE):
-        piece = elements[at : at + PIECE]
-        if sum(map(len, piece)) <= PIECE_BYTES:
-            yield piece
-        else:
-            yield from (
-                piece[start : start + LARGE_PIECE] for start in range(0, len(piece), LARGE_PIECE)
-            )
 
 
 def check_bytes(size: object) -> None:

@@ -1,5 +1,5 @@
-"""Elements that writers have published and not committed yet, in memory. Plain code:
-no task, no clock.
+"""What writers have published and not committed yet: which attempts there are, how many bytes they
+hold, and which of them go when room is missing. Plain code: no task, no clock.
 
 Rules of this file:
 
@@ -10,12 +10,13 @@ Rules of this file:
   name: those of an earlier run of the same batch first, then those that are older than
   `max_seconds`. Then a writer that has less than its share takes the room of the writer that holds
   most: with n writers a share is an n-th of the bound.
-* In memory, because a writer repeats a batch whose commit failed.
-  So what a restart of this program loses is staged again.
+* An attempt that is being committed does not go.
+* Where the elements are is the matter of `_staged_rows.py`.
 """
 
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
 
@@ -29,9 +30,6 @@ ELEMENT_BYTES: Final = 48
 
 ATTEMPT_BYTES: Final = 1_024
 """What an attempt counts beside its elements, so that empty ones are bounded as well."""
-
-MOST_COMMITTED: Final = 4_096
-"""Ids of committed batches that are remembered, for commits whose answer was lost."""
 
 LONGEST_ID: Final = 200
 """Bytes of the id of a query: with the number of the batch and the writer it is the id of a
@@ -93,21 +91,48 @@ class Attempt:
     into: str
     """The partition of the log."""
     began: float
+    number: int = 0
+    """Its number in the log, if the log has its elements."""
     elements: list[bytes] = attrs.Factory(list)
-    size: int = ATTEMPT_BYTES
+    """The elements that are in memory."""
+    count: int = 0
+    """All of its elements."""
+    length: int = 0
+    """The sum of their lengths."""
+    written: int = 0
+    """The bytes of those that are not in memory any more."""
     is_whole: bool = False
+    commits: int = 0
+    """Commits of it that are under way."""
+
+    @property
+    def size(self) -> int:
+        """What it takes of the room."""
+        return ATTEMPT_BYTES + ELEMENT_BYTES * self.count + self.length
 
 
 class Staging:
     """All attempts of one receiver."""
 
-    def __init__(self, max_bytes: int, max_seconds: float) -> None:
+    def __init__(
+        self, max_bytes: int, max_seconds: float, forget: Callable[[Attempt], None]
+    ) -> None:
+        """`forget` is called with each attempt that goes."""
         self._max_bytes = max_bytes
         self._max_seconds = max_seconds
+        self._forget = forget
         self._attempts: dict[Attempt, None] = {}  # in the order in which they began
-        self._committed: dict[BatchId, None] = {}
         self.size: int = 0
         """Bytes of all attempts."""
+
+    def restore(self, attempt: Attempt) -> None:
+        """Add a whole attempt that was staged before a restart. If the bound is lower now, the
+        oldest ones go.
+        """
+        self._attempts[attempt] = None
+        self.size += attempt.size
+        while self.size > self._max_bytes:
+            self.drop(next(iter(self._attempts)))
 
     def begin(self, attempt: Attempt) -> None:
         """Add an attempt. Raises LimitExceeded if room is missing."""
@@ -117,29 +142,31 @@ class Staging:
         self.size += attempt.size
 
     def add(self, attempt: Attempt, elements: Sequence[bytes]) -> None:
-        """Add elements to an attempt. Raises LimitExceeded if room is missing, and PublicError if
+        """Count elements of an attempt. Raises LimitExceeded if room is missing, and PublicError if
         the attempt was dropped.
         """
+        self.check(attempt)
+        length = sum(map(len, elements))
+        size = length + ELEMENT_BYTES * len(elements)
+        self._make_room(attempt, size)
+        attempt.count += len(elements)
+        attempt.length += length
+        self.size += size
+
+    def check(self, attempt: Attempt) -> None:
+        """Raise PublicError if the attempt was dropped."""
         if attempt not in self._attempts:
             raise PublicError(
                 "this attempt was dropped while it was staged: its batch was committed meanwhile, "
                 "or repeated, or another writer needed its share of the room. Write it again"
             )
-        size = sum(map(len, elements)) + ELEMENT_BYTES * len(elements)
-        self._make_room(attempt, size)
-        attempt.elements.extend(elements)
-        attempt.size += size
-        self.size += size
 
     def drop(self, attempt: Attempt) -> None:
         """Forget an attempt, if it is still here."""
         if attempt in self._attempts:
             del self._attempts[attempt]
             self.size -= attempt.size
-
-    def is_committed(self, batch: BatchId) -> bool:
-        """Return whether this batch was committed here, as far as that is remembered."""
-        return batch in self._committed
+            self._forget(attempt)
 
     def find(self, batch: BatchId, names: Iterable[tuple[int, str, int]]) -> list[Attempt]:
         """Return the attempts of a batch that `names` lists: partition, name and count. Raises
@@ -155,23 +182,31 @@ class Staging:
         for partition, name, count in sorted(names):
             attempt = known.get((partition, name))
             # A writer that counts otherwise has lost elements on the way.
-            if attempt is None or len(attempt.elements) != count:
+            if attempt is None or attempt.count != count:
                 raise PublicError(
                     f"partition {partition} of batch {batch.batch} is not staged here, so nothing "
-                    "of the batch was committed: the receiver was restarted since, or dropped it "
-                    "to make room, or another principal staged it. Start the query again: it "
-                    "repeats the batch"
+                    "of the batch was committed: the receiver dropped it to make room, or was "
+                    "restarted without a DiskLog, or another principal staged it. Start the query "
+                    "again: it repeats the batch"
                 )
             found.append(attempt)
         return found
 
+    @contextmanager
+    def committing(self, attempts: Sequence[Attempt]) -> Iterator[None]:
+        """Keep these attempts within the block, also if another writer needs room."""
+        for each in attempts:
+            each.commits += 1
+        try:
+            yield
+        finally:
+            for each in attempts:
+                each.commits -= 1
+
     def commit(self, batch: BatchId) -> None:
-        """Remember that a batch was committed, and forget the attempts of it
-        and of earlier batches of the query.
+        """Forget the attempts of a batch that was committed, and of earlier batches of the
+        query.
         """
-        self._committed[batch] = None
-        if len(self._committed) > MOST_COMMITTED:
-            del self._committed[next(iter(self._committed))]
         # Earlier batches as well: a query commits its batches in order,
         # so no commit names them any more.
         self._drop_all(
@@ -183,7 +218,11 @@ class Staging:
     def abort(self, batch: BatchId, run: str) -> None:
         """Forget the attempts of one run of a batch."""
         # Of this run only: one that has begun meanwhile keeps what it has staged.
-        self._drop_all(each for each in self._attempts if each.of == batch and each.run == run)
+        self._drop_all(
+            each
+            for each in self._attempts
+            if each.of == batch and each.run == run and not each.commits
+        )
 
     # --- inside
 
@@ -193,12 +232,12 @@ class Staging:
             return
         # A run that does not work any more staged these: the run of `attempt` has begun later.
         self._drop_all(
-            each for each in self._attempts if each.of == attempt.of and each.run != attempt.run
+            each for each in self._free() if each.of == attempt.of and each.run != attempt.run
         )
         # Only now, and not by a timer: an old attempt may still be committed as long as there is
         # room.
         self._drop_all(
-            each for each in self._attempts if each.began <= attempt.began - self._max_seconds
+            each for each in self._free() if each.began <= attempt.began - self._max_seconds
         )
         self._take_share(attempt.of.writer, size)
         if self.size + size > self._max_bytes:
@@ -223,9 +262,14 @@ class Staging:
         while held[writer] <= share and self.size + size > self._max_bytes:
             [(greatest, _)] = held.most_common(1)
             # Its oldest attempt: a batch that was staged last is nearer to its commit.
-            oldest = next(each for each in self._attempts if each.of.writer == greatest)
+            oldest = next((each for each in self._free() if each.of.writer == greatest), None)
+            if oldest is None:  # all of it is being committed, which frees the room
+                return
             held[greatest] -= oldest.size
             self.drop(oldest)
+
+    def _free(self) -> Iterator[Attempt]:
+        return (each for each in self._attempts if not each.commits)
 
     def _drop_all(self, attempts: Iterable[Attempt]) -> None:
         # A copy: `drop` changes the table that `attempts` goes through.
