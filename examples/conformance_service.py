@@ -6,7 +6,7 @@ import sys
 from collections.abc import AsyncIterator
 
 import trio
-from penstock_tck.wire import check_target, large_element, summary
+from penstock_tck.wire import PRIVATE_TEXT, check_target, large_element, summary
 
 import penstock
 from penstock.spi import PeerIdentity
@@ -19,6 +19,7 @@ service.publish("three", [b"one", b"two", b"three"])
 service.publish("one", [b"one"])
 service.publish("empty", ())
 service.publish("large", [large_element(number) for number in range(5)])
+service.publish("blank", [b""])
 service.publish("slow", penstock.timer(0.25).map(lambda _: b"late"))
 
 
@@ -33,6 +34,12 @@ async def numbers() -> AsyncIterator[bytes]:
 async def failing() -> AsyncIterator[bytes]:
     yield b"one"
     raise penstock.PublicError("failed on purpose")
+
+
+@service.publisher("private")
+async def private() -> AsyncIterator[bytes]:
+    yield b"one"
+    raise ValueError(PRIVATE_TEXT)
 
 
 @service.publisher("relay")

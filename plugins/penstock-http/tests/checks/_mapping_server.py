@@ -3,6 +3,8 @@ penstock-http; h11 reads the requests.
 """
 
 import base64
+import gzip
+import secrets
 from collections.abc import Iterable
 from itertools import count
 from urllib.parse import parse_qsl
@@ -25,6 +27,8 @@ PUBLISHERS: dict[str, Iterable[bytes]] = {
     "large": [large_element(number) for number in range(3)],
     "failing": [b"one"],
     "slow": [b"late"],
+    "blank": [b""],
+    "private": [],
 }
 CONDITIONS = ("if-match", "if-none-match", "if-modified-since", "if-unmodified-since", "if-range")
 
@@ -66,13 +70,17 @@ class MappingServer:
         self.fault = fault
         self.streams: dict[str, Stream] = {}
         self.numbers = count()
+        self.turn = trio.Lock()
 
     async def serve(self, connection: Connection) -> None:
         """Answer the requests of one connection."""
         last: Stream | None = None
+        rest, kept = b"", b""
         while True:
             parser = h11.Connection(h11.SERVER)
+            parser.receive_data(rest) if rest else None
             request = await self._next(parser, connection)
+            rest = parser.trailing_data[0]
             if request is None:
                 # Memory has no reset. The checks close a connection between two requests only to
                 # lose an answer.
@@ -81,18 +89,28 @@ class MappingServer:
             headers = {name.decode(): value.decode() for name, value in request.headers}
             path, _, query = request.target.decode().partition("?")
             last = self.streams.get("/".join(path.split("/")[:3]))
+            arguments = parse_qsl(query, keep_blank_values=True)
             try:
-                answer = await self.answer(
-                    request.method.decode(), path, parse_qsl(query, keep_blank_values=True), headers
-                )
+                if self.fault == "one-request-at-a-time":
+                    async with self.turn:
+                        answer = await self.answer(
+                            request.method.decode(), path, arguments, headers
+                        )
+                else:
+                    answer = await self.answer(request.method.decode(), path, arguments, headers)
             except Refused:
                 if last is not None and self.fault != "malformed-goes-on":
                     last.ended = self.error(404)
                 answer = self.error(400)
             if answer.status == 0:  # a fault: the connection ends instead of an answer
                 return
+            data = self.encode(answer, request.method.decode())
+            if rest and self.fault == "pipeline-swapped":
+                kept = data
+                continue
             try:
-                await connection.send(self.encode(answer, path))
+                await connection.send(data + kept)
+                kept = b""
             except trio.BrokenResourceError:
                 self.resend(last)
                 return
@@ -100,6 +118,8 @@ class MappingServer:
     def resend(self, stream: Stream | None) -> None:
         """Send the elements of the last answer again: it was lost."""
         if stream is not None and stream.last is not None and self.fault != "lost-is-sent":
+            if self.fault == "lost-costs-all-but-one":
+                del stream.elements[stream.last + 1 : stream.cursor]
             stream.cursor = stream.last
             stream.demand -= self.fault == "lost-costs-demand"
             if self.fault == "lost-is-mixed":
@@ -119,28 +139,41 @@ class MappingServer:
                     return None
                 parser.receive_data(bytes(data))
 
-    def encode(self, answer: Answer, path: str) -> bytes:
+    def encode(self, answer: Answer, method: str) -> bytes:
+        """Return the bytes of an answer."""
+        fault, status, body = self.fault, answer.status, answer.body
+        is_batch = any(name == "Content-Encoding" for name, _ in answer.headers)
         headers = [
             ("Date", "Sun, 06 Nov 1994 08:49:37 GMT"),
             ("Cache-Control", "no-store"),
             *answer.headers,
         ]
-        if self.fault == "no-date":
+        if fault == "no-date" or (fault == "no-date-in-errors" and status >= 400):
             del headers[0]
-        if self.fault == "cacheable":
-            del headers[1 if headers[0][0] == "Date" else 0]
-        if self.fault == "validators":
+        if fault == "cacheable":
+            headers.remove(("Cache-Control", "no-store"))
+        if fault == "validators" or (fault == "validators-at-the-end" and status == 410):
             headers.append(("ETag", '"1"'))
-        body = answer.body
-        if self.fault == "trailers" and answer.status == 200:
+        if fault == "gzip-unasked" and status == 200 and body and not is_batch:
+            headers.append(("Content-Encoding", "gzip"))
+            body = gzip.compress(body)
+        if status == 200 and (fault == "trailers" or (fault == "trailers-of-batches" and is_batch)):
             headers.append(("Transfer-Encoding", "chunked"))
             body = (
                 b"%x\r\n%b\r\n" % (len(body), body) if body else b""
             ) + b"0\r\nX-Rsio-Error: true\r\n\r\n"
-        elif answer.status != 204:
-            headers.append(("Content-Length", str(len(body))))
+        elif fault == "two-lengths" or (fault == "two-lengths-of-batches" and is_batch):
+            headers += [("Transfer-Encoding", "chunked"), ("Content-Length", str(len(body)))]
+            body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
+        elif status != 204:
+            length = len(body) - (fault == "length-short" and status >= 400 and bool(body))
+            headers.append(("Content-Length", str(length)))
+        elif fault == "nothing-with-body":
+            body = b"nothing\n"
+        if method == "HEAD" and fault != "head-body":
+            body = b""
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
-        return f"HTTP/1.1 {answer.status} X\r\n{lines}\r\n".encode() + body
+        return f"HTTP/1.1 {status} X\r\n{lines}\r\n".encode() + body
 
     # --- answers
 
@@ -148,12 +181,13 @@ class MappingServer:
         kind = {"error-html": "text/html", "error-json": "application/json"}.get(
             self.fault, "text/plain"
         )
+        if self.fault == "refusal-html" and status == 400:
+            kind = "text/html"
         marked = [] if self.fault == "error-unmarked" else [("X-Rsio-Error", "true")]
-        return Answer(
-            status,
-            [*marked, ("Content-Type", kind)],
-            b"" if self.fault == "error-silent" else b"failed\n",
-        )
+        text = b"" if self.fault == "error-silent" else b"failed\n"
+        if self.fault == "error-traceback" and status == 400:
+            text = b"ValueError: invalid literal for int() with base 10: 'x'\n"
+        return Answer(status, [*marked, ("Content-Type", kind)], text)
 
     async def answer(  # noqa: PLR0911 (one for each kind of answer)
         self, method: str, path: str, arguments: list[tuple[str, str]], headers: dict[str, str]
@@ -167,7 +201,9 @@ class MappingServer:
             method not in (("GET",) if is_events else ("PUT", "POST"))
             and self.fault != "any-method"
         ):
-            return Answer(405, [("Allow", "GET" if is_events else "PUT, POST")])
+            return Answer(
+                405, [("Allow", "GET" if is_events else "PUT, POST")], b"not this method\n"
+            )
         if method == "POST" and self.fault == "post-refused":
             return Answer(500)
         if any(name in headers for name in CONDITIONS) and self.fault != "conditions-ignored":
@@ -202,11 +238,12 @@ class MappingServer:
         self.request(stream, arguments, headers)
         stream.demand += self.fault == "initial-demand-one"
         number = next(self.numbers)
+        secret = f"{number:022}" if self.fault == "url-counted" else secrets.token_urlsafe(16)
+        url = f"/s/{secret}"
         if self.fault == "url-reused" and any(old.ended for old in self.streams.values()):
-            number = next(int(key[3:]) for key, old in self.streams.items() if old.ended)
+            url = next(key for key, old in self.streams.items() if old.ended)
         if self.fault == "url-shared" and name == "numbers":
-            number = 1_000_000
-        url = f"/s/{number:022}"
+            url = "/s/shared"
         self.streams[url] = stream
         location = url + ("?request=1" if self.fault == "url-with-request" else "")
         return Answer(
@@ -230,7 +267,13 @@ class MappingServer:
             demand = 0
         if self.fault == "demand-overflows" and stream.demand + demand > MAX:
             raise Refused
-        if "x-rsio-requested" in headers and self.fault != "requested-ignored":
+        if self.fault == "shared-demand":
+            for other in self.streams.values():
+                other.demand = min(MAX, other.demand + demand)
+                other.wake()
+        if self.fault == "demand-replaces" and demand:
+            stream.demand = stream.cursor + demand
+        elif "x-rsio-requested" in headers and self.fault != "requested-ignored":
             stream.demand = max(stream.demand, int(headers["x-rsio-requested"]))
         else:
             stream.demand = min(MAX, stream.demand + demand)
@@ -256,13 +299,14 @@ class MappingServer:
         if action.startswith("/requestMore="):
             return self.request_more(stream, action.partition("=")[2], headers)
         if action == "/events":
-            return self.events(stream)
+            return self.events(stream, headers)
         return await self.poll(stream, arguments, headers)
 
     def cancel(self, stream: Stream) -> Answer:
         if self.fault != "cancel-ignored":
-            stream.ended = self.error(404)
-            stream.wake()
+            stream.ended = self.error(500 if self.fault == "cancelled-500" else 404)
+            if self.fault != "cancel-leaves-polls":
+                stream.wake()
         return Answer(204 if self.fault == "cancel-204" else 200)
 
     def request_more(self, stream: Stream, text: str, headers: dict[str, str]) -> Answer:
@@ -271,15 +315,19 @@ class MappingServer:
             if self.fault == "request-more-any" and not text.isdigit()
             else self.number(text, least=self.fault != "request-more-any")
         )
+        if self.fault == "request-more-doubles":
+            self.request(stream, [("request", str(demand))], {})
         if self.fault != "request-more-lost":
             self.request(stream, [("request", str(demand))], headers)
         return Answer(204 if self.fault == "request-more-204" else 200)
 
-    def events(self, stream: Stream) -> Answer:
+    def events(self, stream: Stream, headers: dict[str, str]) -> Answer:
         first = 1 if self.fault == "events-from-1" else 0
+        last = -1 if self.fault == "last-event-ignored" else int(headers.get("last-event-id", -1))
         lines = [
             b"id: %d\ndata: %b\n\n" % (at, base64.b64encode(element))
             for at, element in enumerate(stream.elements, first)
+            if at > last
         ]
         end = b"" if self.fault == "events-endless" else b"event: rsio-complete\ndata:\n\n"
         return Answer(200, [("Content-Type", "text/event-stream")], b"".join(lines) + end)
@@ -304,8 +352,16 @@ class MappingServer:
         if stream.newest > 1:
             stream.wake()  # an older poll is answered at once
         while True:
+            if self.fault == "polls-same":
+                cursor = stream.cursor
             answer = self.ready(stream, number, headers)
             if answer is not None:
+                if self.fault == "polls-same" and answer.status == 200:
+                    after, stream.cursor = stream.cursor, cursor
+                    await trio.sleep(0.001)
+                    stream.cursor = max(after, stream.cursor)
+                if self.fault == "poll-demand-held" and answer.status == 204:
+                    stream.demand -= sum(int(text) for name, text in arguments if name == "request")
                 return answer
             if trio.current_time() >= until:
                 return Answer(204, self.positions(stream))
@@ -360,6 +416,14 @@ class MappingServer:
         return Answer(204, self.positions(stream))
 
     def end(self, stream: Stream) -> Answer:
+        if self.fault == "completion-restarts" and stream.ended is not None:
+            stream.cursor, stream.ended, stream.demand = 0, None, 1
+            return Answer(204)
+        if stream.name == "private" and stream.ended is None:
+            stream.ended = self.error(500)
+            if self.fault == "error-leaks":
+                stream.ended.body = b"tck-private\n"
+            return stream.ended
         if stream.name == "failing":
             stream.ended = self.error(500)
             return Answer(410) if self.fault == "failure-completes" else stream.ended
@@ -382,6 +446,10 @@ class MappingServer:
         if headers.get("x-rsio-delivery") == "stream" and self.fault == "streamed-too-long":
             most += 1
         elements = stream.elements[stream.cursor : stream.cursor + (most if batches else 1)]
+        if self.fault == "batch-reversed":
+            elements.reverse()
+        if self.fault == "range-of-batches" and "range" in headers and len(elements) > 1:
+            elements = [element[:1] for element in elements]
         stream.last = stream.cursor
         answer = Answer(200, self.positions(stream))
         stream.cursor += len(elements)
@@ -391,6 +459,8 @@ class MappingServer:
             elements = [elements[0][:0]]
         if "range" in headers and self.fault == "range-taken":
             elements = [elements[0][:1]]
+        if elements == [b""] and self.fault == "empty-is-204":
+            return Answer(204, self.positions(stream))
         if len(elements) == 1:
             answer.body = elements[0]
         else:
@@ -400,10 +470,15 @@ class MappingServer:
     def batch(self, answer: Answer, elements: list[bytes], accepted: str) -> None:
         order = "little" if self.fault == "little-endian" else "big"
         if FIXED.lower() in accepted and PREFIXED.lower() not in accepted:
-            size = len(elements[0]) + (self.fault == "fixed-size-wrong")
-            answer.headers.append(("Content-Encoding", FIXED))
-            answer.body = size.to_bytes(4, order) + b"".join(elements)
-            return
+            is_one_size = len({len(element) for element in elements}) == 1
+            if is_one_size or self.fault == "fixed-size-pads":
+                size = max(map(len, elements)) + (self.fault == "fixed-size-wrong")
+                answer.headers.append(("Content-Encoding", FIXED))
+                padded = (element.ljust(size) for element in elements)
+                answer.body = size.to_bytes(4, order) + b"".join(
+                    elements if self.fault == "fixed-size-wrong" else padded
+                )
+                return
         if self.fault == "batch-typed":
             answer.headers.append(("Content-Type", "application/json"))
         answer.headers.append(("Content-Encoding", PREFIXED))

@@ -15,6 +15,7 @@ from _site_in_memory import MemoryHttp, Plugin
 from penstock_http.checks import TABLE
 from penstock_tck.wire import (
     OFFERS,
+    PRIVATE_TEXT,
     Level,
     Result,
     Target,
@@ -125,6 +126,7 @@ def _service() -> Service:
     service.publish("one", [b"one"])
     service.publish("empty", ())
     service.publish("large", [large_element(number) for number in range(5)])
+    service.publish("blank", [b""])
     service.publish("slow", timer(0.25).map(lambda _: b"late"))
 
     @service.publisher("numbers")
@@ -137,6 +139,11 @@ def _service() -> Service:
     async def failing():
         yield b"one"
         raise PublicError("failed on purpose")
+
+    @service.publisher("private")
+    async def private():
+        yield b"one"
+        raise ValueError(PRIVATE_TEXT)
 
     return service
 

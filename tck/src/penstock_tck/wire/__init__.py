@@ -15,13 +15,15 @@ from penstock_tck.wire._raw_connection import RawConnection
 from penstock_tck.wire._report import as_json, as_text, summary
 from penstock_tck.wire._requirement import Check, Level, Requirement, Table, join_tables
 from penstock_tck.wire._run import check_target, requirements
-from penstock_tck.wire._target import OFFERS, Target
+from penstock_tck.wire._target import OFFERS, PRIVATE_TEXT, SLOW_ATTEMPTS, Target
 from penstock_tck.wire._verdict import NotSupported, Result, Verdict, fail, verify
 from penstock_tck.wire._wire_table import WireTable
 
 __all__ = [
     "LARGE_BYTES",
     "OFFERS",
+    "PRIVATE_TEXT",
+    "SLOW_ATTEMPTS",
     "Check",
     "CheckContext",
     "Connect",

@@ -45,6 +45,20 @@ class Target:
     failing: str = _named("failing", "fails, at once or after at most ten elements")
     """Fails, at once or after at most ten elements."""
 
+    blank: str = _named("blank", "HTTP: sends one element, which is empty, and completes")
+    """HTTP: sends one element, which is empty, and completes."""
+
+    private: str = _named(
+        "private",
+        (
+            "HTTP: fails with an exception that its author did not make public, and whose text "
+            "has 'tck-private'"
+        ),
+    )
+    """HTTP: fails with an exception that its author did not make public, and whose text has
+    `PRIVATE_TEXT`.
+    """
+
     slow: str = _named(
         "slow", "sends its first element a quarter of a second after it is requested"
     )
@@ -118,6 +132,9 @@ SLOW_ATTEMPTS: Final = 5
 """How often a check asks the slow publisher, if its element comes before the target can have
 read the cancel: the machine is busy then.
 """
+
+PRIVATE_TEXT: Final = "tck-private"
+"""The text of the exception with which the publisher `Target.private` fails."""
 
 RELAY_SOURCE: Final = "tck"
 """The publisher of the checking side to which the target's relay subscribes."""

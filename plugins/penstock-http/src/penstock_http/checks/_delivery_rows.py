@@ -3,9 +3,17 @@
 from typing import Final
 
 import trio
-from penstock_tck.wire import CheckContext, Level, Table, large_element, verify
+from penstock_tck.wire import CheckContext, Level, NotSupported, Table, large_element, verify
 
-from penstock_http.checks._mapping_client import BATCH, DRAFT, MappingClient, elements_of
+from penstock_http.checks._mapping_client import (
+    BATCH,
+    DRAFT,
+    SINGLE,
+    MappedStream,
+    MappingClient,
+    elements_of,
+    with_argument,
+)
 
 DELIVERY = Table(DRAFT)
 
@@ -13,6 +21,7 @@ RESEND: Final = (
     "If the transport fails during a batch, its elements MUST NOT be taken off the demand, "
     "and the server MUST send them again."
 )
+DIFFERENT: Final = "Requests are not idempotent: each poll is answered with another element."
 STALLS: Final = "A poll waits while the server has no element."
 NO_DISCONNECT: Final = (
     "Neither side SHOULD take a lost connection as the sign that there is no element."
@@ -82,20 +91,57 @@ async def no_disconnect(context: CheckContext) -> str:
 @DELIVERY.row("poll-twice", 100, STALLS, level=Level.READING, needs=["slow"])
 async def poll_twice(context: CheckContext) -> str:
     """Of two polls of a subscription at a time, one gets the element, and the other one a 204.
-    No element comes twice.
+    No element comes twice. The demand of a poll is that of the subscription: the other poll, or a
+    later one, gets the element that it has requested.
     """
     client, other = MappingClient(context), MappingClient(context)
-    stream = await client.subscribe(client.target.slow, 1)
-    older, newer = await client.begin(stream.path), await other.begin(stream.path)
-    answers = [await older.finish(), await newer.finish()]
-    elements = [element for answer in answers for element in elements_of(answer)]
+    seen = []
+    for initial, demand in ((1, None), (None, 1)):
+        stream = await client.subscribe(client.target.slow, initial)
+        older = await client.begin(with_argument(stream.path, "request", demand))
+        # The target reads the older one first, although it comes over another connection.
+        await trio.sleep(client.target.quiet / 5)
+        newer = await other.begin(stream.path)
+        answers = [await older.finish(), await newer.finish()]
+        elements = [element for answer in answers for element in elements_of(answer)]
+        verify(
+            all(answer.status in (200, 204) for answer in answers),
+            f"{answers[0]}; {answers[1]}; 200 and 204 were due",
+        )
+        elements += [] if elements else await stream.take(1)
+        verify(len(elements) == 1, f"{len(elements)} elements came, where 1 was requested")
+        seen += [str(answer.status) for answer in answers]
+    return ", ".join(seen)
+
+
+@DELIVERY.row("polls-at-once", 64, DIFFERENT, needs=["three"])
+async def polls_at_once(context: CheckContext) -> str:
+    """Two polls at a time of a publisher that has its elements ready: each gets another element,
+    or waits, or gets a 204. The three elements come once each. Not supported if they are equal.
+    """
+    clients = [MappingClient(context) for _ in range(3)]
+    plain = await (await clients[0].subscribe(context.target.three, 3)).take(3, SINGLE)
+    if len(set(plain)) < 3:
+        raise NotSupported(f"the elements of the publisher are equal: {plain}")
+    stream = await clients[0].subscribe(context.target.three, 3)
+    await stream.let_elements_come()
+    peers = [await client.begin(stream.path, SINGLE) for client in clients[:2]]
+    for peer in peers:
+        await peer.settle()
+    elements = [element for peer in peers for element in elements_of(peer.answer)]
+    # A third connection: a poll may still wait, until this one comes.
+    rest = MappedStream(clients[2], stream.path)
+    for _ in range(len(elements), 3):
+        elements += await rest.take(1, SINGLE)
+    for peer in peers:
+        if not peer.answer.is_complete:
+            await peer.settle()
+            elements += elements_of(peer.answer)
     verify(
-        all(answer.status in (200, 204) for answer in answers),
-        f"{answers[0]}; {answers[1]}; 200 and 204 were due",
+        sorted(elements) == sorted(plain),
+        f"the elements {elements} came for polls at a time, and one by one {plain}",
     )
-    elements += [] if elements else await stream.take(1)
-    verify(len(elements) == 1, f"{len(elements)} elements came, where 1 was requested")
-    return " and ".join(str(answer.status) for answer in answers)
+    return " and ".join(str(peer.answer.status or "no answer yet") for peer in peers)
 
 
 @DELIVERY.row("request-more", 116, MORE_ANSWER, level=Level.MUST, needs=["publisher"])

@@ -18,6 +18,7 @@ from penstock_http.checks._subscribe_rows import WRONG_DEMANDS
 ELEMENTS = Table(DRAFT)
 
 SINGLE_ELEMENT: Final = "An answer with one element is an `onNext` for the client."
+ENTITY: Final = "The body of an answer with an element is the element."
 POLL: Final = "A poll is a PUT of the subscription's URL; its argument `request` is a whole number."
 DEMAND: Final = "A poll whose `request` is above 0 requests that many elements."
 ABSENT: Final = "A poll without `request` requests 0 elements."
@@ -52,14 +53,30 @@ async def single_element(context: CheckContext) -> str:
     return "3 bodies"
 
 
+@ELEMENTS.row("element-empty", 70, ENTITY, needs=["blank"])
+async def element_empty(context: CheckContext) -> str:
+    """An empty element comes as 200 with an empty body, or in a batch, before the end of its
+    stream: a 204 would be no element.
+    """
+    stream = await MappingClient(context).subscribe(context.target.blank, 2)
+    elements, answer = await stream.end()
+    verify(
+        elements == [b""] and answer.status == 410,
+        f"the elements {elements} and then {answer}; an empty element and 410 were due",
+    )
+    return "an empty element"
+
+
 @ELEMENTS.row("poll-demand", 62, DEMAND, needs=["publisher"])
 async def poll_demand(context: CheckContext) -> str:
-    """Polls with request=2 and request=1 bring three elements in all, and no more."""
-    stream = await MappingClient(context).subscribe(context.target.publisher)
-    await stream.take(2, demand=2)
+    """A subscribe with request=2, and polls with request=3 and request=1, bring six elements in
+    all, and no more.
+    """
+    stream = await MappingClient(context).subscribe(context.target.publisher, 2)
+    await stream.take(5, demand=3)
     await stream.take(1, demand=1)
-    await stream.expect_nothing("3 elements were requested, and have come")
-    return "3 elements"
+    await stream.expect_nothing("6 elements were requested, and have come")
+    return "6 elements"
 
 
 @ELEMENTS.row("poll-demand-absent", 62, ABSENT, needs=["publisher"])
@@ -143,6 +160,20 @@ async def batch_fixed_size(context: CheckContext) -> str:
     )
     await stream.cancel()
     return f"a batch of {len(elements)}"
+
+
+@ELEMENTS.row("batch-one-size", 90, FIXED, needs=["three"])
+async def batch_one_size(context: CheckContext) -> str:
+    """The three elements are the same one by one and for a client that reads this coding: if
+    their sizes differ, they do not come in such a batch.
+    """
+    client = MappingClient(context)
+    plain = await (await client.subscribe(client.target.three, 3)).take(3, SINGLE)
+    stream = await client.subscribe(client.target.three, 3)
+    await stream.let_elements_come()
+    coded = await stream.take(3, ("Accept-Encoding", FIXED_SIZE))
+    verify(plain == coded, f"one by one the elements are {plain}, and in batches {coded}")
+    return "3 elements"
 
 
 @ELEMENTS.row("batch-not-accepted", 173, NEGOTIATED, level=Level.READING, needs=["publisher"])

@@ -3,10 +3,11 @@ which knows nothing of the mapping.
 """
 
 from collections.abc import Sequence
+from functools import partial
 
 import attrs
 import h11
-from penstock_tck.wire import RawConnection, Target, fail
+from penstock_tck.wire import RawConnection, Target, fail, verify
 
 from penstock.spi import Connection
 
@@ -45,7 +46,7 @@ class Answer:
 
 
 class HttpPeer(RawConnection):
-    """A connection on which one request at a time is sent."""
+    """A connection on which one request at a time is sent, or several at once with `pipeline`."""
 
     def __init__(self, connection: Connection, target: Target, host: str) -> None:
         super().__init__(connection, quiet=target.quiet, patience=target.patience)
@@ -62,14 +63,49 @@ class HttpPeer(RawConnection):
         self, method: str, path: str, headers: Sequence[tuple[str, str]], *, chunked: bool = False
     ) -> Answer:
         """Send a request with an empty body, and return its answer, of which nothing has come."""
+        data = self._prepare(self._parser, method, path, headers, chunked=chunked)
+        verify(not self.excess, f"{self.answer}, and then with {len(self.excess)} bytes more")
         self.answer = Answer(f"{method} {path[:100]}")
+        await self.send(data)
+        return self.answer
+
+    async def pipeline(self, *paths: str) -> list[Answer]:
+        """Send several PUT requests at once, and return the answers in the order in which they
+        come. They are fewer if the target closes the connection after one of them, as it may.
+        """
+        writer = partial(h11.Connection, h11.CLIENT)
+        await self.send(b"".join(self._prepare(writer(), "PUT", path) for path in paths))
+        answers: list[Answer] = []
+        for path in paths:
+            # What it returns was sent above; the parser must know which request is answered.
+            self._prepare(self._parser, "PUT", path)
+            self.answer = Answer(f"PUT {path[:100]}")
+            self._advance()
+            answers.append(await self.finish())
+            if not self.is_ready:
+                break
+        return answers
+
+    @property
+    def excess(self) -> bytes:
+        """What has come after the end of the last answer."""
+        return self._parser.trailing_data[0] if self.answer.is_complete else b""
+
+    def _prepare(
+        self,
+        parser: h11.Connection,
+        method: str,
+        path: str,
+        headers: Sequence[tuple[str, str]] = (),
+        *,
+        chunked: bool = False,
+    ) -> bytes:
+        """Return the bytes of a request, and tell `parser` that it was sent."""
         length = ("Transfer-Encoding", "chunked") if chunked else ("Content-Length", "0")
         request = h11.Request(
             method=method, target=path, headers=[("Host", self._host), length, *headers]
         )
-        data = (self._parser.send(request) or b"") + (self._parser.send(h11.EndOfMessage()) or b"")
-        await self.send(data)
-        return self.answer
+        return (parser.send(request) or b"") + (parser.send(h11.EndOfMessage()) or b"")
 
     async def finish(self) -> Answer:
         """Return the answer when it is complete. Fails the check if the connection ends before."""
@@ -83,9 +119,16 @@ class HttpPeer(RawConnection):
         return self.answer
 
     def on_data(self, data: bytes) -> None:
-        answer = self.answer
         try:
             self._parser.receive_data(data)
+        except h11.RemoteProtocolError as error:
+            fail(f"bytes came after the end of the connection: {error}; {self.answer}")
+        self._advance()
+
+    def _advance(self) -> None:
+        """Read what the parser has, to the end of the answer."""
+        answer = self.answer
+        try:
             while not answer.is_complete:
                 event = self._parser.next_event()
                 if isinstance(event, h11.Response):

@@ -8,6 +8,7 @@ from penstock_tck.wire import CheckContext, Level, Table, verify
 
 from penstock_http.checks._http_peer import Answer
 from penstock_http.checks._mapping_client import (
+    BATCH,
     DRAFT,
     SINGLE,
     MappedStream,
@@ -26,6 +27,9 @@ NO_NEGOTIATION: Final = "The type of the content MUST NOT be negotiated."
 NO_VALIDATORS: Final = "An answer SHOULD have neither ETag nor Last-Modified."
 CONDITION: Final = "A request with a condition MUST be answered with 412."
 RANGE: Final = "A server MUST answer a request with `Range` like one without it."
+TWO_CONNECTIONS: Final = (
+    "The messages are requests and answers of HTTP/1.1, over ordinary connections."
+)
 NO_TRAILERS: Final = "Trailers MUST NOT change the meaning or the data of a message."
 
 CONDITIONS: Final = (
@@ -55,6 +59,33 @@ async def _life(
     ]
 
 
+async def _every_answer(context: CheckContext) -> list[Answer]:
+    """Return answers of every kind that a target can be made to send: those of a life, of a batch,
+    of a stream's end and failure, and of refusals.
+    """
+    client = MappingClient(context)
+    answers = await _life(client)
+    stream = await client.subscribe(client.target.publisher, 20)
+    await stream.let_elements_come()
+    answers += [
+        await stream.first(BATCH),
+        await client.ask(client.missing()),
+        await client.ask(stream.path, CONDITIONS[0]),
+        await client.ask(stream.path, method="DELETE"),
+        await client.ask(stream.at("/requestMore=x")),
+    ]
+    for name in (client.target.three, client.target.failing):
+        if not name:
+            continue
+        path = with_argument(client.publisher(name), "request", 20)
+        created = await client.ask(path)
+        answers.append(created)
+        if created.status == 201:
+            _, last = await MappedStream(client, client.location(created, path)).end()
+            answers.append(last)
+    return answers
+
+
 LIFE: Final = [201, 200, 204, 200, 200, 404]
 
 
@@ -82,9 +113,9 @@ async def chunked_request(context: CheckContext) -> str:
 @HTTP.row("standard-headers", 175, STANDARD, needs=["publisher"])
 async def standard_headers(context: CheckContext) -> str:
     """Each answer has a Date, and says where its body ends:
-    Content-Length or chunked, neither of both in a 204.
+    Content-Length or chunked, neither of both in a 204. No byte comes after that.
     """
-    for answer in await _life(MappingClient(context)):
+    for answer in await _every_answer(context):
         length, coding = answer.header("content-length"), answer.header("transfer-encoding")
         verify(answer.header("date") is not None, f"{answer}, without a Date")
         has_length = (
@@ -117,7 +148,7 @@ async def no_negotiation(context: CheckContext) -> str:
 @HTTP.row("no-validators", 179, NO_VALIDATORS, level=Level.SHOULD, needs=["publisher"])
 async def no_validators(context: CheckContext) -> str:
     """No answer has an ETag or a Last-Modified."""
-    for answer in await _life(MappingClient(context)):
+    for answer in await _every_answer(context):
         verify(
             answer.header("etag") is None and answer.header("last-modified") is None,
             f"{answer}, with a validator",
@@ -164,22 +195,61 @@ async def condition_no_effect(context: CheckContext) -> str:
 
 @HTTP.row("range", 183, RANGE, level=Level.MUST, needs=["three"])
 async def range_ignored(context: CheckContext) -> str:
-    """A poll with a Range gets its element whole, with 200."""
+    """A poll with a Range gets its element whole, with 200, and so does one that reads batches."""
     client = MappingClient(context)
-    plain = await (await client.subscribe(client.target.three, 1)).first(SINGLE)
-    ranged = await (await client.subscribe(client.target.three, 1)).first(
-        SINGLE, ("Range", "bytes=0-0")
-    )
-    verify(
-        ranged.body == plain.body,
-        f"with a Range the element has {len(ranged.body)} bytes, without {len(plain.body)}",
-    )
-    return "the whole element"
+    for count, coding in ((1, SINGLE), (3, BATCH)):
+        elements = []
+        for headers in ((coding,), (coding, ("Range", "bytes=0-0"))):
+            stream = await client.subscribe(client.target.three, count)
+            await stream.let_elements_come()
+            elements.append(await stream.take(count, *headers))
+        plain, ranged = elements
+        verify(ranged == plain, f"with a Range the elements are {ranged}, without a Range {plain}")
+    return "the whole elements"
 
 
 @HTTP.row("no-trailers", 185, NO_TRAILERS, level=Level.MUST, needs=["publisher"])
 async def no_trailers(context: CheckContext) -> str:
     """No answer has trailers."""
-    for answer in await _life(MappingClient(context)):
+    for answer in await _every_answer(context):
         verify(not answer.trailers, f"{answer}, with the trailers {answer.trailers}")
     return "none"
+
+
+@HTTP.row("pipelined", 16, TWO_CONNECTIONS, level=Level.READING, needs=["slow"])
+async def pipelined(context: CheckContext) -> str:
+    """A poll of a slow publisher and a request for a publisher that does not exist, sent at once
+    over one connection, are answered in this order. The server may close the connection after the
+    first answer.
+    """
+    client = MappingClient(context)
+    stream = await client.subscribe(client.target.slow, 1)
+    answers = await (await client.connected()).pipeline(stream.path, client.missing())
+    statuses = [answer.status for answer in answers]
+    verify(
+        statuses[0] in (200, 204) and statuses[1:] in ([404], []),
+        f"a poll and a subscribe to a missing publisher were answered with {statuses}, in this "
+        "order; 200 or 204, and then 404, were due",
+    )
+    return " and ".join(map(str, statuses))
+
+
+@HTTP.row("head", 16, TWO_CONNECTIONS, level=Level.READING, needs=["publisher"])
+async def head(context: CheckContext) -> str:
+    """The answer to HEAD has no body, whatever its headers say, for a publisher as for a
+    subscription. HEAD has no effect.
+    """
+    client = MappingClient(context)
+    stream = await client.subscribe(client.target.publisher, 1)
+    statuses = []
+    for path in (
+        client.publisher(client.target.publisher),
+        with_argument(stream.path, "request", 1),
+    ):
+        peer = await client.begin(path, method="HEAD")
+        answer = await peer.finish()
+        statuses.append(str(answer.status))
+        await peer.settle()
+        verify(not peer.excess, f"{answer}, and a body of at least {len(peer.excess)} bytes")
+    await stream.expect_exactly(1)
+    return " and ".join(statuses)

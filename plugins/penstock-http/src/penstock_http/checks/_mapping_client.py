@@ -46,6 +46,12 @@ class MappingClient:
         self, path: str, *headers: Header, method: str = "PUT", chunked: bool = False
     ) -> HttpPeer:
         """Send a request, and return the connection on which its answer comes."""
+        peer = await self.connected()
+        await peer.begin(method, path, headers, chunked=chunked)
+        return peer
+
+    async def connected(self) -> HttpPeer:
+        """Return a connection on which the next request can be sent."""
         peer = self._peer
         if peer is None or not peer.is_ready:
             peer = self._peer = HttpPeer(
@@ -53,7 +59,6 @@ class MappingClient:
                 self.target,
                 urlsplit(self._base).netloc or "localhost",
             )
-        await peer.begin(method, path, headers, chunked=chunked)
         return peer
 
     async def abort(self) -> None:

@@ -42,6 +42,7 @@ STREAMED: Final = "A streamed batch ends when the demand is used up."
 EVENT: Final = (
     "An event has the position of its element as `id`, and the element in base64 as `data`"
 )
+RESUMED: Final = "A page resumes with `Last-Event-ID`, or with `?last_event_id=` in the URL."
 PREFERRED: Final = "`Prefer: wait=N` shortens the wait of a poll."
 
 
@@ -175,12 +176,7 @@ async def events(context: CheckContext) -> str:
     # One more than there are: a publisher that is a generator sees its end only
     # when it is asked again.
     stream = await client.subscribe(client.target.three, 4)
-    peer = await client.begin(stream.at("/events"), method="GET")
-    await peer.wait_until(
-        lambda: b"rsio-complete" in peer.answer.body or peer.answer.is_complete or peer.ending,
-        "the event rsio-complete",
-    )
-    answer = peer.answer
+    answer = await _read_events(stream)
     if answer.status in (404, 405):
         raise NotSupported("the target sends no events")
     verify(
@@ -196,6 +192,37 @@ async def events(context: CheckContext) -> str:
     )
     verify(b"rsio-complete" in answer.body, "the events have ended without rsio-complete")
     return "3 events, rsio-complete"
+
+
+@OWN.row("events-resumed", 0, RESUMED, level=Level.OWN, needs=["three"])
+async def events_resumed(context: CheckContext) -> str:
+    """After the three events and the end, a request for the events with `Last-Event-ID: 0` gets
+    those with the ids 1 and 2.
+    """
+    stream = await MappingClient(context).subscribe(context.target.three, 4)
+    first = await _read_events(stream)
+    if first.status in (404, 405):
+        raise NotSupported("the target sends no events")
+    ids = [_ids(answer) for answer in (first, await _read_events(stream, ("Last-Event-ID", "0")))]
+    verify(
+        ids == [[b"0", b"1", b"2"], [b"1", b"2"]],
+        f"the events have the ids {ids[0]}, and with Last-Event-ID: 0 {ids[1]}",
+    )
+    return "the events 1 and 2"
+
+
+async def _read_events(stream: MappedStream, *headers: tuple[str, str]) -> Answer:
+    """Return the events of a stream, to its end. The connection is not used again."""
+    peer = await stream.client.begin(stream.at("/events"), *headers, method="GET")
+    await peer.wait_until(
+        lambda: b"rsio-complete" in peer.answer.body or peer.answer.is_complete or peer.ending,
+        "the event rsio-complete",
+    )
+    return peer.answer
+
+
+def _ids(answer: Answer) -> list[bytes]:
+    return [name for name, _ in map(_fields, bytes(answer.body).split(b"\n\n")) if name]
 
 
 def _fields(event: bytes) -> tuple[bytes, bytes]:

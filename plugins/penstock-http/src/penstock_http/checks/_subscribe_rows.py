@@ -1,5 +1,6 @@
 """The subscribe: its demand, its answer, and the URL that it gives."""
 
+from math import log2
 from typing import Final
 from urllib.parse import parse_qsl, urlsplit
 
@@ -23,10 +24,17 @@ ABSENT: Final = "A subscribe without `request` requests 0 elements."
 UNIQUE: Final = "As long as a subscription lives, its URL stands for this subscription alone."
 NOT_REUSED: Final = "A server SHOULD NOT give the URL of a cancelled subscription to another one."
 ANY_ERROR: Final = "onError is a status of 4xx or 5xx together with `X-Rsio-Error: true`."
+UNGUESSED: Final = (
+    "The URL of a subscription is a secret of 128 random bits: who has it can read and cancel the "
+    "stream."
+)
 PUT: Final = "PUT is the only method of the mapping."
 POST: Final = (
     "POST has the same meaning, for `navigator.sendBeacon` and for clients that have no PUT."
 )
+
+LEAST_BITS: Final = 48
+"""16 samples show about 3.4 of the 4 bits of a hexadecimal digit: 54 of 64 bits."""
 
 WRONG_DEMANDS: Final = ("-1", "x", "1.5", "", "9223372036854775808", "1&request=1")
 
@@ -118,6 +126,26 @@ async def subscription_not_reused(context: CheckContext) -> str:
     later = [(await client.subscribe(client.target.publisher)).path for _ in range(3)]
     verify(first.path not in later, "the URL of a cancelled subscription was given to a later one")
     return "three other URLs"
+
+
+@SUBSCRIBES.row("subscription-secret", 0, UNGUESSED, level=Level.OWN, needs=["publisher"])
+async def subscription_secret(context: CheckContext) -> str:
+    """The URLs of 16 subscriptions differ in so many places, by so many characters, that none can
+    be guessed from the others. What looks random and is not, is not found.
+    """
+    client = MappingClient(context)
+    streams = [await client.subscribe(client.target.publisher) for _ in range(16)]
+    width = max(len(stream.path) for stream in streams)
+    # From the right: a number that has become longer is compared with those of its places.
+    columns = zip(*(stream.path.rjust(width) for stream in streams), strict=True)
+    bits = sum(log2(len(set(column))) for column in columns)
+    for stream in streams:
+        await stream.cancel()
+    verify(
+        bits >= LEAST_BITS,
+        f"{len(streams)} URLs differ by about {bits:.0f} bits: one can be guessed from others",
+    )
+    return f"{bits:.0f} bits, or more"
 
 
 @SUBSCRIBES.row("publisher-missing", 35, ANY_ERROR, level=Level.READING)
