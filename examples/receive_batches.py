@@ -1,5 +1,5 @@
-"""A receiver: a peer writes batches into a log, and a batch
-that it repeats after a failure is there once.
+"""A receiver: a peer writes batches into a log. A batch that it repeats after a failure is there
+once, and a batch after one that is missing is refused.
 """
 
 from collections.abc import AsyncIterator
@@ -31,16 +31,16 @@ async def rows() -> AsyncIterator[bytes]:
 
 
 async def write(peer: Peer, attempt: str) -> None:
-    """Stage batch 7 of the query `nightly`, and commit it."""
-    ids = f"query=nightly&batch=7&run={attempt}&partition=0&attempt={attempt}"
+    """Stage batch 0 of the query `nightly`, and commit it."""
+    ids = f"query=nightly&batch=0&run={attempt}&partition=0&attempt={attempt}"
     print(attempt, "staged:", await peer.request(f"orders/stage?{ids}", serializer="json"))
-    batch = {"query": "nightly", "batch": 7, "attempts": [(0, attempt, len(ORDERS))]}
+    batch = {"query": "nightly", "batch": 0, "attempts": [(0, attempt, len(ORDERS))]}
     print(attempt, "committed:", await peer.request("orders/commit", batch, serializer="json"))
 
 
 async def main() -> None:
     """Write a batch twice, as a writer does that was killed before it heard the answer;
-    then one that was never staged.
+    then one that was never staged, and one after it.
     """
     log = RingLog(retention=Retention(max_count=1_000))
     service = Service()
@@ -49,14 +49,12 @@ async def main() -> None:
         await write(peer, "first")
         await write(peer, "second")
         print("the log:", await collect(log.source(stop="latest")))
-        try:
-            await peer.request(
-                "orders/commit",
-                {"query": "nightly", "batch": 8, "attempts": [(0, "first", 3)]},
-                serializer="json",
-            )
-        except PublisherFailed as error:
-            print(error)
+        for batch in (1, 2):
+            commit = {"query": "nightly", "batch": batch, "attempts": [(0, "first", 3)]}
+            try:
+                await peer.request("orders/commit", commit, serializer="json")
+            except PublisherFailed as error:
+                print(error)
 
 
 if __name__ == "__main__":

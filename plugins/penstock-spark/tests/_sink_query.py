@@ -10,13 +10,14 @@ from typing import Any
 from _query import SETTINGS
 
 
-def query_into(spark: Any, uri: str, folder: Path) -> Any:
+def query_into(spark: Any, uri: str, folder: Path, **options: str) -> Any:
     """Start the query: one file a batch, and two tasks in each."""
     rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder / "in")).repartition(2)
     writer = (
         rows.writeStream.format("penstock")
         .option("stream", "orders")
         .option("checkpointLocation", str(folder / "checkpoint"))
+        .options(**options)
     )
     return writer.trigger(availableNow=True).start(uri)
 

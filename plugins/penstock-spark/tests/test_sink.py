@@ -3,9 +3,11 @@ mistakes are told.
 """
 
 import os
+import shutil
 import signal
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +107,58 @@ def test_a_driver_that_is_killed_after_the_commit_of_the_log_repeats_nothing(
         assert receiver.commits == kill + 1
     write_all(spark, tmp_path, receiver)
     check(receiver, every)
+
+
+def test_batches_without_rows_are_committed(spark: Any, tmp_path: Path, receiver: Receiver) -> None:
+    """Of an empty file, and of a query whose plan Spark has reduced to nothing, without partitions:
+    the receiver would refuse the batch after one that it does not have.
+    """
+    folder = tmp_path / "in"
+    folder.mkdir()
+    for number, text in enumerate(("", "1\n", "", "3\n")):
+        (folder / f"{number}.txt").write_text(text)
+    write_all(spark, tmp_path, receiver)
+    assert receiver.contents() == [b"1", b"3"]
+    rows = spark.readStream.option("maxFilesPerTrigger", 1).text(str(folder)).where("false")
+    writer = rows.writeStream.format("penstock").option("stream", "orders")
+    query = writer.option("checkpointLocation", str(tmp_path / "none")).trigger(availableNow=True)
+    query.start(receiver.url).awaitTermination()
+    queries = Counter(each.partition("/")[0] for each in receiver.log._published)
+    assert sorted(queries.values()) == [4, 4]
+
+
+def test_a_receiver_that_was_put_back_from_a_backup_loses_no_batch_silently(
+    spark: Any, tmp_path: Path
+) -> None:
+    """The query is told what is missing. It can go back to there: then all rows are there once. Or
+    it goes on without them.
+    """
+    every = lines(tmp_path / "in", 2, 10)
+    log = tmp_path / "orders.log"
+    with Receiver(tmp_path) as receiver:
+        write_all(spark, tmp_path, receiver)
+    shutil.copy(log, tmp_path / "backup")
+    for number in (2, 3):
+        (tmp_path / "in" / f"00{number}.txt").write_text(f"{number}\n")
+    with Receiver(tmp_path) as receiver:
+        write_all(spark, tmp_path, receiver)
+    shutil.copy(tmp_path / "backup", log)
+    (tmp_path / "in" / "004.txt").write_text("4\n")
+    with Receiver(tmp_path) as receiver:
+        with pytest.raises(Exception, match=r"does not have batches 2 to 3.*option missingBatches"):
+            write_all(spark, tmp_path, receiver)
+        check(receiver, every)
+        for name in ("offsets", "commits"):
+            for file in (tmp_path / "checkpoint" / name).iterdir():
+                if int(file.name.strip(".").partition(".")[0]) >= 2:
+                    file.unlink()
+        write_all(spark, tmp_path, receiver)
+        check(receiver, sorted([*every, b"2", b"3", b"4"]))
+    shutil.copy(tmp_path / "backup", log)
+    (tmp_path / "in" / "005.txt").write_text("5\n")
+    with Receiver(tmp_path) as receiver:
+        query_into(spark, receiver.url, tmp_path, missingBatches="accept").awaitTermination()
+        check(receiver, sorted([*every, b"5"]))
 
 
 def test_a_dataframe_is_written_once_with_an_id(spark: Any, receiver: Receiver) -> None:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pytest
 from _receiver import Receiver
 from penstock_spark._client import MOST_ELEMENT_BYTES
-from penstock_spark.sink import SinkSettings
+from penstock_spark.sink import SinkSettings, Staged, StreamWriter
 from penstock_spark.sink._elements import all_elements, check_columns, encoder_of
 from penstock_spark.sink._staging import TaskId, abort, commit, stage
 
@@ -47,6 +47,45 @@ def test_an_aborted_batch_is_forgotten(tmp_path: Path) -> None:
         abort(to, "q", 0, "r")
         with pytest.raises(PublisherFailed, match="Start the query again: it repeats the batch"):
             commit(to, "q", 0, [(0, "a", 1)])
+
+
+def test_a_failed_batch_of_a_query_is_forgotten(tmp_path: Path) -> None:
+    """Spark makes a new writer to abort, which has another run than that of the tasks. A task that
+    failed has no message.
+    """
+    with Receiver(tmp_path) as receiver:
+        to = settings(receiver)
+        answer = stage(to, task(), iter([[b"1"]]))
+        message = Staged("q", 0, task().run, 0, "a", *answer)
+        StreamWriter(to, "another run").abort([None, message], 0)
+        with pytest.raises(PublisherFailed, match="is not staged here"):
+            StreamWriter(to, "another run").commit([message], 0)
+
+
+def test_a_batch_without_rows_is_committed(tmp_path: Path) -> None:
+    """No task has connected. A receiver with a function needs no commit."""
+    got = []
+
+    async def take(received: penstock.Received) -> None:
+        got.append(received)
+
+    empty = Staged("q", 0, "r", 0, "a", 0, is_staged=True)
+    with Receiver(tmp_path) as receiver:
+        StreamWriter(settings(receiver), "r").commit([empty], 0)
+        assert receiver.log.is_published("q/0")
+    with Receiver(tmp_path, target=take) as receiver:
+        StreamWriter(settings(receiver), "r").commit([empty], 1)
+    assert got == []
+
+
+def test_a_batch_is_refused_if_the_log_lacks_the_one_before(tmp_path: Path) -> None:
+    """With the name of the option that goes on."""
+    with Receiver(tmp_path) as receiver:
+        stage(settings(receiver), task(batch=3), iter([[b"1"]]))
+        with pytest.raises(PublisherFailed, match=r"does not have batches 0 to 2.*missingBatches"):
+            commit(settings(receiver), "q", 3, [(0, "a", 1)])
+        commit(settings(receiver, missingBatches="accept"), "q", 3, [(0, "a", 1)])
+        assert receiver.contents() == [b"1"]
 
 
 def test_a_failure_of_the_rows_is_the_one_that_is_raised(tmp_path: Path) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 import trio
 
-from penstock.api import Credentials, LogError, PublisherFailed, UsageError
+from penstock.api import Credentials, LogError, PenstockError, PublisherFailed, UsageError
 from penstock.logs import DiskLog, Log, Retention, RingLog
 from penstock.runtime import Peer, Received, Service, connect, receive, serve
 from penstock.runtime.service._staged_rows import pieces
@@ -36,10 +36,9 @@ class Writer:
         name = f"orders/stage?query=q&run=r&batch={batch}&partition={partition}&attempt={attempt}{more}"
         return await self.peer.request(name, serializer="json")
 
-    async def commit(self, *attempts: tuple[int, str, int], batch: int = 0) -> Any:
-        return await self.peer.request(
-            "orders/commit", {"query": "q", "batch": batch, "attempts": attempts}, serializer="json"
-        )
+    async def commit(self, *attempts: tuple[int, str, int], batch: int = 0, **more: str) -> Any:
+        payload = {"query": "q", "batch": batch, "attempts": attempts, **more}
+        return await self.peer.request("orders/commit", payload, serializer="json")
 
 
 async def contents(log: Log, partition: str = "0") -> list[bytes]:
@@ -175,6 +174,83 @@ async def test_no_writer_can_end_the_batch_of_another(ends: str, autojump_clock:
         assert await ada.commit((0, "a", 2)) == {"is_first": True}
         assert await ada.commit((0, "a", 2)) == {"is_first": False}
     assert await contents(log) == [b"1", b"2"]
+
+
+async def test_a_batch_is_refused_if_the_log_lacks_the_one_before(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """The receiver was put back from a backup, as here, or the log is new. Nothing of the batch is
+    appended until somebody says that it may be.
+    """
+    first, backup = tmp_path / "first", tmp_path / "backup"
+    async with DiskLog(first, retention=Retention(max_count=1_000)) as log, Meeting(log) as writer:
+        for batch in range(4):
+            await writer.stage(b"%d" % batch, batch=batch)
+            await writer.commit((0, "a", 1), batch=batch)
+            if batch == 1:
+                await log.backup(backup)
+    async with DiskLog(backup, retention=Retention(max_count=1_000)) as log, Meeting(log) as writer:
+        await writer.stage(b"4", batch=4)
+        with pytest.raises(PublisherFailed) as refused:
+            await writer.commit((0, "a", 1), batch=4)
+        text = str(refused.value)
+        assert "batch 4 of query 'q' was not committed" in text
+        assert "does not have batches 2 to 3 of this query" in text
+        assert "put back from a backup" in text
+        assert "let the query go back to batch 2" in text
+        assert "option missingBatches" in text
+        assert await contents(log) == [b"0", b"1"]
+        # It is still staged.
+        assert await writer.commit((0, "a", 1), batch=4, missing_batches="accept") == {
+            "is_first": True
+        }
+        assert "does not have batches 2 to 3 before it" in caplog.text
+        await writer.stage(b"5", batch=5)
+        await writer.commit((0, "a", 1), batch=5)
+        assert await contents(log) == [b"0", b"1", b"4", b"5"]
+
+
+async def test_the_first_batch_of_a_query_is_0(autojump_clock: object) -> None:
+    """A new log below an old checkpoint lacks what came before. The receiver may accept that."""
+    log = ring()
+    async with Meeting(log) as writer:
+        await writer.stage(b"2", batch=2)
+        with pytest.raises(PublisherFailed, match="does not have batches 0 to 1 of"):
+            await writer.commit((0, "a", 1), batch=2)
+    async with Meeting(log, missing_batches="accept") as writer:
+        await writer.stage(b"2", batch=2)
+        assert await writer.commit((0, "a", 1), batch=2) == {"is_first": True}
+
+
+async def test_an_empty_batch_counts(autojump_clock: object) -> None:
+    """It has no attempts."""
+    log = ring()
+    async with Meeting(log) as writer:
+        assert await writer.commit() == {"is_first": True}
+        assert await writer.commit() == {"is_first": False}
+        await writer.stage(b"1", batch=1)
+        assert await writer.commit((0, "a", 1), batch=1) == {"is_first": True}
+
+
+async def test_an_error_names_a_bounded_number_of_missing_batches(autojump_clock: object) -> None:
+    """A writer may claim any number of a batch, and the search must not hold the loop."""
+    async with Meeting(ring()) as writer:
+        with pytest.raises(
+            PublisherFailed,
+            match=f"the 1,000 batches from {2**62 - 1000} to {2**62 - 1}, and maybe others",
+        ):
+            await writer.commit(batch=2**62)
+
+
+async def test_a_writer_says_what_happens_to_missing_batches_in_two_words(
+    autojump_clock: object,
+) -> None:
+    """Another word is refused on both sides."""
+    async with Meeting(ring()) as writer:
+        with pytest.raises(PenstockError):
+            await writer.commit(missing_batches="maybe")
+    with pytest.raises(UsageError, match="give 'refuse' or 'accept'"):
+        receive(Service(), "orders", ring(), missing_batches="maybe")  # type: ignore[arg-type]  # on purpose
 
 
 async def test_partitions_of_the_writer_are_spread_over_those_of_the_log(

@@ -299,8 +299,16 @@ class Model:
         await self.open()
         for _ in range(steps):
             act = self.chance.choices(
-                (self.stage, self.commit, self.repeat, self.abort, self.restart, self.kill),
-                (8, 4, 1, 1, 1, 1),
+                (
+                    self.stage,
+                    self.commit,
+                    self.skip,
+                    self.repeat,
+                    self.abort,
+                    self.restart,
+                    self.kill,
+                ),
+                (8, 4, 1, 1, 1, 1, 1),
             )[0]
             await act()
         await self.restart()
@@ -349,6 +357,11 @@ class Model:
         self.forget(lambda key: key[:2] == (query, batch))
         self.next[query] += 1
 
+    async def skip(self) -> None:
+        query = self.chance.choice(list(self.next))
+        with pytest.raises(PublisherFailed, match=f"does not have batch {self.next[query]} of"):
+            await self.ask(query, self.next[query] + 1, [])
+
     async def repeat(self) -> None:
         query = self.chance.choice(list(self.next))
         if self.next[query]:
@@ -387,5 +400,5 @@ class Model:
 
 @pytest.mark.parametrize("seed", range(4))
 async def test_each_batch_is_there_once_whatever_happens(tmp_path: Path, seed: int) -> None:
-    """Random stages, commits, repeated commits, aborts, restarts and kills."""
+    """Random stages, commits, commits of a wrong batch, aborts, restarts and kills."""
     await Model(tmp_path, seed).run(60)

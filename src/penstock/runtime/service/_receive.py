@@ -6,18 +6,21 @@ A writer connects, publishes its elements as ``rows``, and asks with three reque
   The answer is the count.
 * ``NAME/commit``: of each partition of a batch one attempt counts. A log appends all of them in one
   transaction, whose id is query, batch and principal: a batch that is repeated is appended once,
-  and no peer can commit or drop the batch of another.
+  and no peer can commit or drop the batch of another. The batches of a query come in order, from 0
+  on: a batch whose predecessor the log does not have is refused, so that no batch is lost silently.
 * ``NAME/abort``: the batch failed, and its staged elements may be dropped.
 """
 
 import inspect
+import logging
 from collections.abc import Awaitable, Callable
-from typing import Any, Final, Protocol, TypeAlias, cast
+from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 import attrs
 import trio
 
 from penstock.api import LimitExceeded, LogError, PublicError, UsageError, shown
+from penstock.core import LOG, limited_log
 from penstock.logs import Log
 from penstock.runtime.service._function_annotations import called_function
 from penstock.runtime.service._staged_rows import staged_rows
@@ -46,6 +49,12 @@ STAGED_SECONDS: Final = 3_600.0
 """The default of `max_staged_seconds`."""
 
 
+MOST_NAMED: Final = 1_000
+"""Missing batches that an error looks for."""
+
+MissingBatches: TypeAlias = Literal["refuse", "accept"]
+
+
 @attrs.frozen
 class Received:
     """Elements of a writer, for a function that `receive` calls.
@@ -69,12 +78,13 @@ Target: TypeAlias = Log | Callable[[Received], Awaitable[None]]
 @attrs.frozen
 class Commit:
     """The payload of ``NAME/commit``:
-    of each partition the attempt that counts, with its number of elements.
+    of each partition the attempt that counts, with its number of elements. An empty batch has none.
     """
 
     query: str
     batch: int
     attempts: list[tuple[int, str, int]]
+    missing_batches: MissingBatches = "refuse"
 
 
 @attrs.frozen
@@ -100,6 +110,7 @@ def receive(
     *,
     max_staged_bytes: int = STAGED_BYTES,
     max_staged_seconds: float = STAGED_SECONDS,
+    missing_batches: MissingBatches = "refuse",
 ) -> None:
     """Let peers write elements under `name`.
 
@@ -116,6 +127,11 @@ def receive(
     elements have arrived when the call has returned. A batch that fails is repeated, so an element
     comes at least once. The function must not keep state of its caller.
 
+    The batches of a query have the numbers 0, 1, 2, …, and empty ones are committed as well. The
+    commit of a batch is refused if the log does not have the one before: the log may be new, or may
+    have been put back from a backup. With ``missing_batches="accept"`` it is appended, and the log
+    of penstock says so; a writer can ask for that with each commit.
+
     A peer may write if it may open ``NAME/stage`` and ``NAME/commit``: see `Service(authorize=…)`.
     A batch belongs to the principal of the peer that staged it: a str, or an object whose `repr`
     is the same after a restart. When the room is used up, a writer that holds less than its share
@@ -123,6 +139,11 @@ def receive(
     Raises UsageError for a target that is neither, and for a name that is taken.
     """
     check_bytes(max_staged_bytes)
+    if missing_batches not in ("refuse", "accept"):
+        raise UsageError(
+            f"missing_batches={shown(missing_batches)}; give 'refuse' or 'accept': what a receiver "
+            "does with a batch if the log does not have the one before"
+        )
     # Written so that a NaN is also refused.
     if not max_staged_seconds > 0:
         raise UsageError(
@@ -130,7 +151,9 @@ def receive(
         )
     receiver: LogReceiver | FunctionReceiver
     if isinstance(target, Log):
-        receiver = LogReceiver(target, name, max_staged_bytes, max_staged_seconds)
+        receiver = LogReceiver(
+            target, name, max_staged_bytes, max_staged_seconds, missing_batches=missing_batches
+        )
     else:
         receiver = FunctionReceiver(checked_function(name, target))
     for word, handler in (
@@ -144,8 +167,18 @@ def receive(
 class LogReceiver:
     """Takes elements into a log, exactly once."""
 
-    def __init__(self, log: Log, name: str, max_bytes: int, max_seconds: float) -> None:
+    def __init__(
+        self,
+        log: Log,
+        name: str,
+        max_bytes: int,
+        max_seconds: float,
+        *,
+        missing_batches: MissingBatches,
+    ) -> None:
         self._log = log
+        self._missing_batches = missing_batches
+        self._lines = limited_log(LOG)
         self._rows = staged_rows(log, name, max_seconds)
         self._staging = Staging(max_bytes, max_seconds, self._rows.forget)
         self._max_bytes = max_bytes
@@ -209,6 +242,10 @@ class LogReceiver:
         if self._log.is_published(batch.transaction):
             self._staging.commit(batch)
             return {"is_first": False}
+        accepted = "accept" in (self._missing_batches, payload.missing_batches)
+        missing = self._missing_before(batch)
+        if missing and not accepted:
+            raise PublicError(_is_missing(batch, missing))
         found = self._staging.find(batch, payload.attempts)
         # The elements are here already, within `max_staged_bytes`. A lower bound would refuse a
         # batch that was taken whole.
@@ -233,10 +270,31 @@ class LogReceiver:
         if is_first:
             for attempt in found:
                 self._rows.published(attempt)
+            if missing:
+                self._lines.write(
+                    logging.WARNING,
+                    "missing batches",
+                    "batch %d of query %s was appended, and the log does not have %s before it: "
+                    "missing_batches='accept' allows that",
+                    batch.batch,
+                    shown(batch.query),
+                    _named(missing),
+                )
         # Only when the log has it: after a failure the batch is still staged,
         # and can be committed when there is room.
         self._staging.commit(batch)
         return {"is_first": is_first}
+
+    def _missing_before(self, batch: BatchId) -> range:
+        """Return the numbers of the batches of a query that the log does not have, from the last
+        one that it has, up to this one.
+        """
+        first = batch.batch
+        while first and batch.batch - first < MOST_NAMED:
+            if self._log.is_published(batch._replace(batch=first - 1).transaction):
+                break
+            first -= 1
+        return range(first, batch.batch)
 
     def _restore(self) -> None:
         """Take over what was staged before a restart, once."""
@@ -305,6 +363,27 @@ class FunctionReceiver:
         _check_ids(payload.query, payload.batch)
         await trio.lowlevel.checkpoint()
         return {}
+
+
+def _named(missing: range) -> str:
+    if len(missing) >= MOST_NAMED:
+        return f"the {MOST_NAMED:,} batches from {missing[0]} to {missing[-1]}, and maybe others"
+    if len(missing) > 1:
+        return f"batches {missing[0]} to {missing[-1]}"
+    return f"batch {missing[0]}"
+
+
+def _is_missing(batch: BatchId, missing: range) -> str:
+    """Return the text for a writer whose batch comes too early, and for the operators of both."""
+    return (
+        f"batch {batch.batch} of query {shown(batch.query)} was not committed, because the log "
+        f"does not have {_named(missing)} of this query and this writer. For the operator of the "
+        "receiver: the log is a new one, or was put back from a backup, or has published 65,536 "
+        "transactions since; put the right log in its place. For the writer: let the query go back "
+        f"to batch {missing[0]}; or, if its elements are not needed or are there, set "
+        "missing_batches to accept for this commit (in Spark the option missingBatches), or "
+        "receive(missing_batches='accept')"
+    )
 
 
 def check_bytes(size: object) -> None:

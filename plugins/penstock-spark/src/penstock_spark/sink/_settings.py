@@ -12,6 +12,8 @@ AT_LEAST_ONCE: Final = "atLeastOnce"
 RAW: Final = "raw"
 JSON: Final = "json"
 ARROW: Final = "arrow"
+REFUSE: Final = "refuse"
+ACCEPT: Final = "accept"
 
 SINK_OPTIONS: Final = (
     Option("uri", text, None, "the server, such as tcp://10.0.0.5:7000; or save(uri), start(uri)"),
@@ -30,6 +32,12 @@ SINK_OPTIONS: Final = (
         choice(EXACTLY_ONCE, AT_LEAST_ONCE),
         None,
         "exactlyOnce refuses receivers without a log",
+    ),
+    Option(
+        "missingBatches",
+        choice(REFUSE, ACCEPT),
+        REFUSE,
+        "accept goes on if the log does not have the batches before, as after a backup",
     ),
     Option(
         "writeId",
@@ -54,6 +62,7 @@ class SinkSettings(NamedTuple):
     value_format: str
     delivery: str | None
     write_id: str | None
+    missing_batches: str
     client: ProcessSettings
 
     @classmethod
@@ -80,6 +89,7 @@ class SinkSettings(NamedTuple):
             value_format=values["valueFormat"],
             delivery=values["delivery"],
             write_id=values["writeId"],
+            missing_batches=values["missingBatches"],
             client=ProcessSettings.of(values),
         )
 

@@ -103,7 +103,12 @@ def commit(
     """Commit what the tasks of a batch have staged. Asked again after a lost connection: the
     receiver appends a batch once.
     """
-    payload = {"query": query, "batch": batch, "attempts": attempts}
+    payload = {
+        "query": query,
+        "batch": batch,
+        "attempts": attempts,
+        "missing_batches": settings.missing_batches,
+    }
     for left in reversed(range(TRIES)):
         try:
             _ask(settings, "commit", payload)

@@ -2,8 +2,10 @@
 
 Rules of this file:
 
-* Spark pickles a writer to each task, and makes a new one to commit. So nothing but the settings
-  and the messages of the tasks survives.
+* Spark pickles a writer to each task, and makes a new one to commit or to abort. So nothing but the
+  settings and the messages of the tasks survives: they name the query, the batch and the run.
+* Each batch is committed, also one without rows: the receiver refuses a batch whose predecessor it
+  does not have. Spark runs a task for each batch, also for one without partitions.
 * A task that is repeated stages again, under another name.
   The driver commits one attempt of each partition.
 """
@@ -38,6 +40,7 @@ class Staged(WriterCommitMessage):  # type: ignore[misc]  # pyspark is not insta
 
     query: str
     batch: int
+    run: str
     partition: int
     attempt: str
     elements: int
@@ -90,7 +93,7 @@ class StreamWriter(DataSourceStreamArrowWriter):  # type: ignore[misc]  # pyspar
         _commit(self._settings, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None], batchId: int) -> None:  # noqa: N803  # Spark's name
-        _abort(self._settings, messages, self._run)
+        _abort(self._settings, messages)
 
 
 class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark is not installed for the check
@@ -109,7 +112,7 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark is no
         _commit(self._settings, messages)
 
     def abort(self, messages: list[WriterCommitMessage | None]) -> None:
-        _abort(self._settings, messages, self._run)
+        _abort(self._settings, messages)
 
 
 def _settings(given: Mapping[str, str], schema: StructType) -> SinkSettings:
@@ -139,7 +142,7 @@ def _write(
     # The number of an attempt begins at 0 again in each driver: the run makes the name unique.
     task = TaskId(query, batch, run, context.partitionId(), f"{run}-{context.taskAttemptId()}")
     answer = stage(settings, task, all_elements(batches, encoder_of(settings.value_format)))
-    return Staged(query, batch, task.partition, task.attempt, answer.elements, answer.is_staged)
+    return Staged(query, batch, run, task.partition, task.attempt, *answer)
 
 
 def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
@@ -147,23 +150,19 @@ def _staged(messages: Sequence[WriterCommitMessage | None]) -> list[Staged]:
 
 
 def _commit(settings: SinkSettings, messages: Sequence[WriterCommitMessage | None]) -> None:
-    found = [each for each in _staged(messages) if each.elements and each.is_staged]
-    # Nothing to commit: no row, or a receiver that has no transactions.
-    if found:
-        commit(
-            settings,
-            found[0].query,
-            found[0].batch,
-            [(each.partition, each.attempt, each.elements) for each in found],
-        )
+    found = _staged(messages)
+    # A receiver without transactions has taken what came.
+    if found and all(each.is_staged for each in found):
+        attempts = [
+            (each.partition, each.attempt, each.elements) for each in found if each.elements
+        ]
+        commit(settings, found[0].query, found[0].batch, attempts)
 
 
-def _abort(
-    settings: SinkSettings, messages: Sequence[WriterCommitMessage | None], run: str
-) -> None:
+def _abort(settings: SinkSettings, messages: Sequence[WriterCommitMessage | None]) -> None:
     found = [each for each in _staged(messages) if each.is_staged]
     if found:
         # The failure that Spark reports is that of the batch.
         # The receiver drops what was staged when it needs the room.
         with suppress(PenstockError):
-            abort(settings, found[0].query, found[0].batch, run)
+            abort(settings, found[0].query, found[0].batch, found[0].run)
