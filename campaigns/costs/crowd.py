@@ -14,11 +14,11 @@ import socket
 import struct
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Callable
 from typing import Final
 
 import trio
-from penstock_tck.wire.rsio import hello
+from penstock_tck.wire.rsio import hello, subscribe
 
 from penstock.api import Limits
 from penstock.runtime import Service, serve, tune_collector
@@ -31,11 +31,20 @@ ROWS: Final = {
     "tuned": "`tune_collector`",
 }
 HEAD: Final = (
-    "| settings of the collector | arriving, ms | leaving, ms | reset, ms |\n|---|--:|--:|--:|"
+    "| settings of the collector | arriving, ms | leaving, ms | reset, ms | leaving with streams, ms "
+    "|\n|---|--:|--:|--:|--:|"
 )
 
+STREAMS: Final = 1024
+"""`Limits.max_subscriptions`: the streams of each connection of the last column."""
 
-def crowd(port: int, count: int, *, are_reset: bool) -> None:
+WITH_STREAMS: Final = 40
+"""Its connections. So many fill the default memory budget with the tasks of publishers."""
+
+REQUESTS: Final = b"".join(subscribe("waits", stream, 1) for stream in range(STREAMS))
+
+
+def crowd(port: int, count: int, *, are_reset: bool, have_streams: bool) -> None:
     """Open `count` connections, wait for a line on standard input,
     and close all of them at once.
     """
@@ -46,7 +55,7 @@ def crowd(port: int, count: int, *, are_reset: bool) -> None:
         # address, nor the range of ports, matters.
         peer.bind((f"127.0.{1 + number // 25_000}.{1 + number // 100 % 250}", 0))
         peer.connect(("127.0.0.1", port))
-        peer.send(hello())
+        peer.sendall(hello() + (REQUESTS if have_streams else b""))
         if are_reset:
             peer.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, struct.pack("ii", 1, 0))
         opened.append(peer)
@@ -57,7 +66,12 @@ def crowd(port: int, count: int, *, are_reset: bool) -> None:
 
 
 async def measure(
-    port: int, connections: Callable[[], int], *, count: int, are_reset: bool
+    port: int,
+    connections: Callable[[], int],
+    *,
+    count: int,
+    are_reset: bool,
+    streams: Callable[[], int] | None = None,
 ) -> None:
     """Let a crowd come and go, and print the two figures as JSON."""
     passes = LoopPasses()
@@ -71,6 +85,7 @@ async def measure(
         "--count",
         str(count),
         *(["--reset"] if are_reset else []),
+        *(["--streams"] if streams is not None else []),
     ]
     process = await trio.lowlevel.open_process(
         command, stdin=subprocess.PIPE, stdout=subprocess.PIPE
@@ -79,6 +94,8 @@ async def measure(
     assert process.stdout is not None
     await process.stdout.receive_some()
     await wait_until(lambda: connections() == count)
+    if streams is not None:
+        await wait_until(lambda: streams() == count * STREAMS)
     arriving, passes.longest = passes.longest, 0.0
     await process.stdin.send_all(b"\n")
     await wait_until(lambda: not connections())
@@ -114,19 +131,38 @@ async def serve_bare(*, count: int, are_reset: bool) -> None:
         nursery.cancel_scope.cancel()
 
 
-async def serve_penstock(*, count: int, are_reset: bool, is_tuned: bool) -> None:
+async def serve_penstock(
+    *, count: int, are_reset: bool, have_streams: bool, is_tuned: bool
+) -> None:
     """Serve without a bound that the crowd would reach."""
-    limits = Limits(max_connections=2 * count)
+    limits = Limits(max_connections=2 * count, memory_budget=2**30)
+    service, waiting = Service(), 0
+
+    @service.publisher("waits")
+    async def waits() -> AsyncIterator[bytes]:
+        nonlocal waiting
+        waiting += 1
+        await trio.sleep_forever()
+        yield b""
+
     async with serve(
-        Service(), "tcp://127.0.0.1:0", limits=limits, on_violation=lambda _: None
+        service, "tcp://127.0.0.1:0", limits=limits, on_violation=lambda _: None
     ) as server:
         if is_tuned:
             tune_collector()
         port = server.addresses[0].port
-        await measure(port, lambda: len(server._admission.open), count=count, are_reset=are_reset)
+        await measure(
+            port,
+            lambda: len(server._admission.open),
+            count=count,
+            are_reset=are_reset,
+            streams=(lambda: waiting) if have_streams else None,
+        )
 
 
-def _figures(row: str, count: int, *, are_reset: bool) -> list[float]:
+def _figures(
+    row: str, count: int, *, are_reset: bool = False, have_streams: bool = False
+) -> list[float]:
     command = [
         sys.executable,
         "-m",
@@ -136,6 +172,7 @@ def _figures(row: str, count: int, *, are_reset: bool) -> list[float]:
         "--count",
         str(count),
         *(["--reset"] if are_reset else []),
+        *(["--streams"] if have_streams else []),
     ]
     return [
         1000 * each
@@ -158,8 +195,15 @@ def table(count: int, rounds: int) -> str:
             ]
             for are_reset in (False, True)
         )
+        # Streams mean nothing to the bare server.
+        with_streams = (
+            ""
+            if row == "bare trio"
+            else f"{max(_figures(row, WITH_STREAMS, have_streams=True)[1] for _ in range(rounds)):.0f}"
+        )
         lines.append(
-            f"| {title} | {max(closed[0], reset[0]):.0f} | {closed[1]:.0f} | {reset[1]:.0f} |"
+            f"| {title} | {max(closed[0], reset[0]):.0f} | {closed[1]:.0f} | {reset[1]:.0f} | "
+            f"{with_streams} |"
         )
     return "\n".join(lines)
 
@@ -177,17 +221,26 @@ def main() -> None:
     parser.add_argument("--serve", choices=ROWS, help=argparse.SUPPRESS)
     parser.add_argument("--crowd", type=int, help=argparse.SUPPRESS)
     parser.add_argument("--reset", action="store_true", help=argparse.SUPPRESS)
+    parser.add_argument("--streams", action="store_true", help=argparse.SUPPRESS)
     options = parser.parse_args()
     hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
     resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
     if options.crowd is not None:
-        crowd(options.crowd, options.count, are_reset=options.reset)
+        crowd(
+            options.crowd,
+            options.count,
+            are_reset=options.reset,
+            have_streams=options.streams,
+        )
     elif options.serve == "bare trio":
         trio.run(lambda: serve_bare(count=options.count, are_reset=options.reset))
     elif options.serve is not None:
         trio.run(
             lambda: serve_penstock(
-                count=options.count, are_reset=options.reset, is_tuned=options.serve == "tuned"
+                count=options.count,
+                are_reset=options.reset,
+                have_streams=options.streams,
+                is_tuned=options.serve == "tuned",
             )
         )
     else:

@@ -154,6 +154,9 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
     An address that other machines can reach, without TLS and without ``Service(authenticate=…)``,
     is refused, unless `insecure` is True. Leaving the block stops accepting, says goodbye to every
     peer, and waits for the rest to end, for at most `Limits.drain` seconds.
+    The settings of the garbage collector are the program's. With those that Python has, clients
+    that leave at once can hold up the run loop for half a second. Call `tune_collector` in the
+    block.
     Raises UsageError for a URL that cannot be listened at, and for an unknown option.
     Entering and leaving checkpoint.
     """
