@@ -103,7 +103,7 @@ def _nothing(_answers: bytes) -> bytes:
     return b""
 
 
-TASKS: Final = CONNECTION + STREAMS * 7 * KIB
+TASKS: Final = CONNECTION + STREAMS * 6 * KIB
 IDLE: Final = CONNECTION + STREAMS * 512
 UNREAD: Final = 4 * CONNECTION + STREAMS * KIB
 BUDGET: Final = CONNECTION + 85 * MIB
@@ -130,19 +130,19 @@ ROWS: Final = (
         "1,024 streams whose publishers wait",
         lambda: _streams("waits", UNBOUNDED),
         TASKS,
-        "7 KiB a task",
+        "6 KiB a task",
     ),
     Row(
         "1,024 streams of a log, of which each asks for one element of 1,000 bytes",
         lambda: _streams("log", 1),
-        TASKS + STREAMS * 3 * KIB,
+        TASKS + STREAMS * 4 * KIB,
         "10 KiB a task that waits for its turn to read",
     ),
     Row(
         "1,024 streams of a log, unread",
         lambda: _streams("log", UNBOUNDED),
         UNREAD + TASKS + 33 * MIB,
-        "7 KiB a task, and what the streams of a log may read ahead together",
+        "6 KiB a task, and what the streams of a log may read ahead together",
     ),
     *(
         Row(f"1,024 streams of elements of {text}, unread", _unread(size), bar, why)
@@ -228,8 +228,8 @@ ROWS: Final = (
     Row(
         "HTTP: 1,024 subscribes to elements of 1 MiB",
         _subscribes,
-        CONNECTION + STREAMS * 7 * KIB,
-        "7 KiB a subscription",
+        CONNECTION + STREAMS * 6 * KIB,
+        "6 KiB a subscription",
         scheme="http",
         then=_nothing,
     ),

@@ -47,8 +47,8 @@ SCALED = Limits(
     resume_bytes=16 * KIB,
 )
 
-TASKS = SCALED.max_subscriptions * 7 * KIB
-"""What publishers or handlers hold that run for the peer: 7 KiB a task, as in the costs."""
+TASKS = SCALED.max_subscriptions * 6 * KIB
+"""What publishers or handlers hold that run for the peer: 6 KiB a task, as in the costs."""
 PARTS = SCALED.partial_bytes
 """What unfinished elements hold."""
 UNREAD = 2 * SCALED.outbound_high

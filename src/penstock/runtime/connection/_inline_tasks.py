@@ -385,7 +385,9 @@ class InlineTaskRunner:
         finally:
             self._waiting_helpers -= 1
         if self._queue and self.may_start():
-            await self._run_call(self._queue.popleft())
+            rest = self._start(self._queue.popleft())
+            if rest is not None:
+                await rest
 
     async def _run_deferred(self) -> None:
         """Run the next call that had to wait in this task, and let another task do the same."""
@@ -395,16 +397,20 @@ class InlineTaskRunner:
             # The other task looks at `may_start` in its turn, a scheduler pass later.
             if self.deferred:
                 self._spawn(self._run_deferred, name=HELPER)
-            await self._run_call(call)
+            rest = self._start(call)
+            if rest is not None:
+                await rest
 
-    async def _run_call(self, call: InlineCall) -> None:
+    # A plain function: as an async one it would be a frame more in each call that waits.
+    def _start(self, call: InlineCall) -> Awaitable[None] | None:
+        """Run the first step of a call in this task, and return the rest; None if that was all."""
         trio.lowlevel.current_task().name = call.name
         running, context = self._begin(call), call.context
         try:
             trap = context.run(running.send, None)
         except StopIteration:
-            return
-        await _continue_coroutine(running, context, trap)
+            return None
+        return _continue_coroutine(running, context, trap)
 
     def _start_queued(self) -> None:
         """Start what is queued in tasks: the reader ends. A call that was accepted must run, if
