@@ -11,11 +11,18 @@ ENDS_OF_A_CONNECTION = {"ConnectionLost", "Rejected"}
 
 def check_stream(reader: Reader, publisher: Publisher, *, is_ending: bool) -> None:
     """Check one stream, in any state. `is_ending` says that the connection was closed or lost."""
+    if reader.window is not None and reader.window.received != reader.bytes:
+        raise Broken(
+            f"{reader.bytes} bytes came, and the window of the subscriber was told of "
+            f"{reader.window.received}"
+        )
     if publisher.requested > reader.requested:
         raise Broken(
             f"the publisher was asked for {publisher.requested} elements, and the subscriber for "
             f"{reader.requested} (rule 1.1)"
         )
+    if publisher.forged:
+        return  # what is delivered beyond the demand, or after the end, is refused by the subscriber
     if publisher.is_cancelled and not (reader.is_cancelled or is_ending):
         raise Broken("the publisher was cancelled, and its subscriber did not cancel")
     if reader.is_unprocessed and publisher.subscriber is not None:
@@ -41,6 +48,13 @@ def check_stream(reader: Reader, publisher: Publisher, *, is_ending: bool) -> No
 def check_rest(reader: Reader, publisher: Publisher, *, is_ending: bool) -> None:
     """Check one stream when nothing is under way."""
     if not reader.is_subscribed:
+        return
+    if publisher.forged:
+        sent = publisher.emitted + publisher.forged
+        if not reader.ended and not reader.is_cancelled and reader.received < sent:
+            raise Broken("elements were sent that nobody requested, and the stream goes on")
+        if (reader.ended or reader.is_cancelled) and not publisher.is_cancelled:
+            raise Broken("the stream of a peer that broke a rule was not cancelled")
         return
     if (
         not reader.is_cancelled
@@ -83,7 +97,9 @@ def check_side(session: Session, *, is_ending: bool, reports: int) -> None:
         for stream_id, stream in streams.opened.items()
         if isinstance(stream, ReceivingStream) and not stream.is_wanted
     }
+    windows = [each for each in budgets.unread.windows.values() if each.is_wanted]
     left = {
+        "windows of streams that are over": len(budgets.unread.windows) - len(windows),
         "ids of streams that are over": len(live),
         "ids of streams that are served": sum(
             stream.is_ended for stream in streams.serving.values()

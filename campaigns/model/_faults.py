@@ -4,7 +4,7 @@ Each shows only if a step comes between two others,
 so a test of one order of steps can pass with it.
 """
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
 from unittest.mock import patch
@@ -24,7 +24,7 @@ from penstock.session import (
     StreamTables,
 )
 from penstock.session import Fault as ProtocolFault
-from penstock.session._cancelled_streams import CancelledStreams
+from penstock.session._cancelled_streams import CancelledStream, CancelledStreams
 from penstock.session._outbox import Outbox
 from penstock.session._resume import TOKEN
 from penstock.session._states import SendingEvent
@@ -191,6 +191,60 @@ def _drop_what_is_on_its_way(_right: Callable[..., Any]) -> Callable[..., Any]:
     return acknowledge
 
 
+def _resize_in_place(right: Callable[..., Any]) -> Callable[..., Any]:
+    def resize(self: CancelledStreams, stream_id: int, element_size: int) -> None:
+        place = self._opened.get(stream_id)
+        if not isinstance(place, CancelledStream):
+            right(self, stream_id, element_size)
+            return
+        self._by_size.pop(place.element_size, None)
+        place.element_size = element_size
+        self._by_size[element_size] = place
+
+    return resize
+
+
+def _let_small_elements_overtake(right: Callable[..., Any]) -> Callable[..., Any]:
+    def send(self: Any, element: bytes) -> None:
+        if self._large and len(element) <= self._channel.dialect.max_unsplit:
+            self.commit()
+            self._channel.outbox.put(self._channel.dialect.join_run(self.id, [element]))
+        else:
+            right(self, element)
+
+    return send
+
+
+def _tell_no_window(right: Callable[..., Any]) -> Callable[..., Any]:
+    def receive_element(self: Any, element: bytes, /) -> None:
+        before = 0 if self._window is None else self._window.received
+        right(self, element)
+        if self._window is not None and len(element) > 1:
+            self._window.received = before
+
+    return receive_element
+
+
+def _take_any_run(right: Callable[..., Any]) -> Callable[..., Any]:
+    def receive_run(self: Any, elements: Sequence[bytes], size: int = -1, /) -> None:
+        self.outstanding = max(self.outstanding, len(elements))
+        right(self, elements, size)
+
+    return receive_run
+
+
+def _pack_without_demand(_right: Callable[..., Any]) -> Callable[..., Any]:
+    def receive_packed(self: Any, count: int, elements: bytes, /) -> None:
+        if count > self.outstanding:
+            self.fail_contract("too many")
+            return
+        size = self.element_size
+        for at in range(0, count * size, size):
+            self._subscriber.on_next(elements[at : at + size])
+
+    return receive_packed
+
+
 def _keep_the_publisher_waiting(right: Callable[..., Any]) -> Callable[..., Any]:
     def received(self: ActiveResume, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the name of the right method
         session = self._session
@@ -257,6 +311,24 @@ FAULTS: Final = {
         "acknowledge",
         "a link that is resumed, at the bound",
         _drop_what_is_on_its_way,
+    ),
+    "the size of a cancelled stream is that of another": Fault(
+        CancelledStreams, "resize", "two cancelled streams", _resize_in_place
+    ),
+    "a small element overtakes a large one": Fault(
+        SendingStream, "_send", "a large element and a small one", _let_small_elements_overtake
+    ),
+    "a window is not told of elements": Fault(
+        ReceivingStream, "receive_element", "a window in bytes", _tell_no_window
+    ),
+    "a run beyond the demand is taken": Fault(
+        ReceivingStream, "receive_run", "a peer that sends too many elements", _take_any_run
+    ),
+    "packed elements use no demand": Fault(
+        ReceivingStream,
+        "receive_packed",
+        "a peer that packs too many elements",
+        _pack_without_demand,
     ),
     "an acknowledgement lets no publisher go on": Fault(
         ActiveResume,

@@ -7,9 +7,11 @@ another one only if nothing differs that could decide what happens next.
 """
 
 from collections import deque
+from collections.abc import Callable, Iterable
 from enum import Enum
+from operator import attrgetter
 from types import BuiltinMethodType, FunctionType, MethodType
-from typing import Any
+from typing import Any, cast
 
 from campaigns.model._scenarios import Script
 from penstock.api import Limits
@@ -35,7 +37,7 @@ UNCOUNTED = {
 NONE: frozenset[str] = frozenset()
 
 _is_enum: dict[type, bool] = {}
-_attributes: dict[type, tuple[str, ...]] = {}
+_readers: dict[type, Callable[[object], Iterable[object]]] = {}
 
 
 def fingerprint(*roots: object) -> int:
@@ -93,13 +95,8 @@ def _add(value: Any, kind: type, facts: list[Any], waiting: list[Any]) -> None:
         if value.__closure__:
             waiting.extend(cell.cell_contents for cell in value.__closure__)
     else:
-        names = _attributes.get(kind)
-        waiting.extend(
-            [
-                getattr(value, name, None)
-                for name in (_attributes_of(kind) if names is None else names)
-            ]
-        )
+        read = _readers.get(kind)
+        waiting.extend((_reader_of(kind) if read is None else read)(value))
         more: dict[str, Any] | None = getattr(value, "__dict__", None)
         if more:
             skipped = UNCOUNTED.get(kind.__name__, NONE)
@@ -107,15 +104,28 @@ def _add(value: Any, kind: type, facts: list[Any], waiting: list[Any]) -> None:
             waiting.extend([part for name, part in more.items() if name not in skipped])
 
 
-def _attributes_of(kind: type) -> tuple[str, ...]:
-    """Return the slots of a class and its bases."""
+def _reader_of(kind: type) -> Callable[[object], Iterable[object]]:
+    """Return a function that returns the values of the slots of a class and its bases."""
     skipped = UNCOUNTED.get(kind.__name__, NONE)
     names = [name for base in kind.__mro__ for name in _slots_of(base)]
     found = tuple(
         name for name in dict.fromkeys(names) if name not in skipped and not name.startswith("__")
     )
-    _attributes[kind] = found
-    return found
+
+    def read_each(value: object) -> Iterable[object]:
+        return [getattr(value, name, None) for name in found]
+
+    # Three times as fast, but it needs a value in each slot, and more than one slot.
+    read_all = attrgetter(*found) if len(found) > 1 else read_each
+
+    def read(value: object) -> Iterable[object]:
+        try:
+            return cast("tuple[object, ...]", read_all(value))
+        except AttributeError:
+            return read_each(value)
+
+    _readers[kind] = read
+    return read
 
 
 def _slots_of(base: type) -> tuple[str, ...]:

@@ -2,10 +2,11 @@
 refuse a signal that breaks a rule.
 """
 
+from collections.abc import Sequence
 from typing import Any
 
 from campaigns.model._scenarios import Ending, Script
-from penstock.api import Rejected, Subscriber, Subscription
+from penstock.api import ByteWindow, Rejected, Subscriber, Subscription
 
 
 class Broken(AssertionError):
@@ -39,6 +40,12 @@ class Reader(Subscriber[Any]):
         """The name of the error's class, or "complete"."""
         self.is_unprocessed = False
         """The error says that the peer has not acted on the request."""
+        largest = max(script.sizes, default=script.size)
+        self.window = ByteWindow(script.window, largest) if script.window else None
+        self.unread = 0
+        """Elements that wait in the window."""
+        self.bytes = 0
+        """Bytes of the elements that have come."""
 
     def steps(self) -> list[str]:
         """Return what this subscriber may do next."""
@@ -47,6 +54,8 @@ class Reader(Subscriber[Any]):
         if self.subscription is None or self.is_cancelled or self.ended:
             return []
         found = ["request"] if self.made < len(self.script.requests) else []
+        if self.unread:
+            found.append("read")
         return [*found, "cancel"] if self.script.cancels else found
 
     # --- the steps
@@ -62,6 +71,20 @@ class Reader(Subscriber[Any]):
         self.is_cancelled = True
         self.subscription.cancel()
 
+    def read(self) -> None:
+        """Take an element out of the window, and request what it permits."""
+        self.unread -= 1
+        self._fill()
+
+    def _fill(self) -> None:
+        window, script = self.window, self.script
+        if window is None:
+            return
+        permitted = window.demand(script.elements, self.received, self.unread)
+        wanted = permitted - self.unread - (self.requested - self.received)
+        if wanted > 0:
+            self._ask(wanted)
+
     def _ask(self, n: int) -> None:
         assert self.subscription is not None
         # Counted first: a publisher may signal inside the request.
@@ -76,15 +99,19 @@ class Reader(Subscriber[Any]):
         self.subscription = subscription
         if self.script.at_once:
             self._ask(self.script.at_once)
+        self._fill()
 
     def on_next(self, value: Any, /) -> None:
         self._refuse_late("on_next")
-        if bytes(value) != element(self.received, self.script.size):
+        size = self.script.size_of(self.received)
+        if not self.script.forged and bytes(value) != element(self.received, size):
             raise Broken(
                 f"element {self.received} was due, and another one came: lost, doubled or out of "
                 "order"
             )
         self.received += 1
+        self.bytes += len(value)
+        self.unread += self.window is not None
         if self.received > self.requested:
             raise Broken(
                 f"{self.received} elements, and {self.requested} were requested (rule 1.1)"
@@ -113,6 +140,20 @@ class Reader(Subscriber[Any]):
             raise Broken(f"{signal} before on_subscribe (rule 1.9)")
 
 
+class RunReader(Reader):
+    """A subscriber that takes several elements in one call."""
+
+    def on_next_many(self, elements: Sequence[Any], /) -> None:
+        """Take each of them."""
+        for value in elements:
+            self.on_next(value)
+
+
+def reader_of(index: int, script: Script) -> Reader:
+    """Return the subscriber of a script."""
+    return (RunReader if script.in_runs else Reader)(index, script)
+
+
 class Publisher(Subscription):
     """A publisher with one subscriber, the stream of the session, and its program."""
 
@@ -129,6 +170,8 @@ class Publisher(Subscription):
         self.is_refused = False
         self.ended = ""
         """The end that the publisher has signalled: "complete" or "fail"."""
+        self.forged = 0
+        """Elements that were sent whatever the demand."""
 
     def attach(self, subscriber: Any) -> None:
         """Subscribe a stream, now or in a later step."""
@@ -189,7 +232,7 @@ class Publisher(Subscription):
     def emit(self) -> None:
         """Signal the next element."""
         self.emitted += 1
-        self.subscriber.on_next(element(self.emitted - 1, self.script.size))
+        self.subscriber.on_next(element(self.emitted - 1, self.script.size_of(self.emitted - 1)))
 
     def answer(self) -> None:
         """Signal the only element, and the end with it."""

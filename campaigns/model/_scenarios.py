@@ -37,8 +37,8 @@ class Script:
     at_once: int = 0
     """Demand that the subscriber requests inside on_subscribe."""
     is_open: bool = False
-    """The subscriber has subscribed, and been accepted, before the walk begins. If not, it
-    subscribes in a separate step.
+    """The subscriber has subscribed, and been accepted unless the service decides late, before the
+    walk begins. If not, it subscribes in a separate step.
     """
     requests: tuple[int, ...] = ()
     """Later requests, each a separate step."""
@@ -52,6 +52,18 @@ class Script:
     ending: Ending = Ending.COMPLETES
     size: int = 1
     """Bytes of an element."""
+    sizes: tuple[int, ...] = ()
+    """Bytes of the first elements, if they differ."""
+    window: int = 0
+    """Bytes that the subscriber may hold: it reads its elements in separate steps, and requests as
+    many as its window permits. 0 if it has none.
+    """
+    in_runs: bool = False
+    """The subscriber takes several elements in one call."""
+    forged: int = 0
+    """Elements that the peer sends at once, at any time and whatever the demand: it breaks the
+    rules of this stream.
+    """
     is_fixed: bool = False
     """The publisher declares the size."""
     decides_late: bool = False
@@ -63,6 +75,10 @@ class Script:
     """The publisher signals inside request(n), and not in a separate step."""
     is_call: bool = False
     """A request for one value."""
+
+    def size_of(self, number: int) -> int:
+        """Return the bytes of the element of that number."""
+        return self.sizes[number] if number < len(self.sizes) else self.size
 
 
 @attrs.frozen(kw_only=True)
@@ -104,6 +120,16 @@ USUAL: Final = Script(requests=(1, 2), cancels=True)
 LARGE: Final = Script(at_once=1, elements=1, size=40)
 RESUMED: Final = Script(is_open=True, at_once=1, elements=1)
 NARROW: Final = Limits(outbound_high=16)
+LATE: Final = Script(
+    is_open=True,
+    at_once=1,
+    elements=1,
+    is_fixed=True,
+    decides_late=True,
+    cancels=True,
+    ending=Ending.NEVER,
+)
+FORGED: Final = Script(is_open=True, requests=(1,), cancels=True, ending=Ending.NEVER)
 CALL: Final = Script(at_once=1, elements=1, is_call=True, cancels=True)
 
 SCENARIOS: Final = {
@@ -156,6 +182,22 @@ SCENARIOS: Final = {
             Script(is_open=True, at_once=1, elements=1, ending=Ending.FAILS),
         )
     ),
+    "two cancelled streams": Scenario(
+        scripts=(attrs.evolve(LATE, elements=0), attrs.evolve(LATE, elements=0, size=2))
+    ),
+    "a large element and a small one": Scenario(
+        scripts=(Script(is_open=True, at_once=3, elements=3, sizes=(1, 40), cancels=True),),
+        limits=IN_PARTS,
+    ),
+    "a window in bytes": Scenario(
+        scripts=(Script(is_open=True, elements=3, sizes=(1,), size=6, window=8),)
+    ),
+    "a peer that sends too many elements": Scenario(
+        scripts=(attrs.evolve(FORGED, forged=2, in_runs=True),)
+    ),
+    "a peer that packs too many elements": Scenario(
+        scripts=(attrs.evolve(FORGED, at_once=1, forged=1, size=3, is_fixed=True),)
+    ),
     "both directions": Scenario(
         scripts=(
             Script(is_open=True, at_once=1, elements=1),
@@ -165,6 +207,25 @@ SCENARIOS: Final = {
 }
 
 DEEP: Final = {
+    "two cancelled streams, with elements": Scenario(
+        depth=10, scripts=(attrs.evolve(LATE, size=2), attrs.evolve(LATE, size=3))
+    ),
+    "two windows in bytes": Scenario(
+        depth=9,
+        scripts=(
+            Script(is_open=True, elements=2, sizes=(1,), size=6, window=8),
+            Script(is_open=True, elements=2, size=4, window=8, cancels=True),
+        ),
+        limits=Limits(unread_bytes=12),
+    ),
+    "a peer that sends too many elements of two streams": Scenario(
+        scripts=(
+            attrs.evolve(FORGED, forged=2, in_runs=True),
+            attrs.evolve(
+                FORGED, at_once=1, forged=1, size=3, is_fixed=True, requests=(), cancels=False
+            ),
+        )
+    ),
     "resumed: three elements at the bound": Scenario(
         scripts=(attrs.evolve(RESUMED, at_once=3, elements=3, size=12),),
         losses=1,

@@ -1,14 +1,17 @@
 """Visit every state of a scenario: each step that may come next is taken from each state, once."""
 
 from collections import deque
-from collections.abc import Iterator
 from time import perf_counter
+from typing import Final, NamedTuple
 
 import attrs
 
 from campaigns.model._fingerprint import fingerprint
 from campaigns.model._scenarios import NO_BOUND, Scenario
 from campaigns.model._world import Step, World
+
+MOST_KEPT: Final = 2_000
+"""States that are kept until their first step is taken. Each has about 100 KB."""
 
 
 @attrs.frozen(kw_only=True)
@@ -25,6 +28,16 @@ class Walked:
     cut: int
     """States behind the bound of the depth, which were not visited."""
     seconds: float
+
+
+class _Reached(NamedTuple):
+    """A state whose steps are still to be taken."""
+
+    script: tuple[Step, ...]
+    """The shortest way to it."""
+    following: list[Step]
+    world: World | None
+    """The state itself; None if too many are kept."""
 
 
 class FaultFound(AssertionError):
@@ -55,13 +68,17 @@ def walk(scenario: Scenario, protocol: str, *, depth: int = NO_BOUND) -> Walked:
     seen = {fingerprint(first)}
     # A state is the sequence of steps to it:
     # a session cannot be copied, and a sequence of steps has one result.
-    waiting: deque[tuple[tuple[Step, ...], list[Step]]] = deque([((), first.steps())])
+    waiting: deque[_Reached] = deque([_Reached((), first.steps(), first)])
     steps = ends = cut = deepest = 0
     while waiting:
-        script, possible = waiting.popleft()
-        for further in _further(script, possible):
+        reached = waiting.popleft()
+        kept = reached.world
+        for step in reached.following:
             steps += 1
-            world, following = _visit(scenario, protocol, further)
+            further = (*reached.script, step)
+            # One of the steps is taken in the world that is here; the others need one of their own.
+            world, kept = kept, None
+            world, following = _visit(scenario, protocol, further, world)
             mark = fingerprint(world)
             if mark in seen:
                 continue
@@ -70,7 +87,8 @@ def walk(scenario: Scenario, protocol: str, *, depth: int = NO_BOUND) -> Walked:
             if not following:
                 ends += 1
             elif len(further) < depth:
-                waiting.append((further, following))
+                keeps = len(waiting) < MOST_KEPT
+                waiting.append(_Reached(further, following, world if keeps else None))
             else:
                 cut += 1
     return Walked(
@@ -83,15 +101,19 @@ def walk(scenario: Scenario, protocol: str, *, depth: int = NO_BOUND) -> Walked:
     )
 
 
-def _further(script: tuple[Step, ...], possible: list[Step]) -> Iterator[tuple[Step, ...]]:
-    return ((*script, step) for step in possible)
-
-
-def _visit(scenario: Scenario, protocol: str, script: tuple[Step, ...]) -> tuple[World, list[Step]]:
-    """Return the state behind `script`, and the steps that may come next."""
+def _visit(
+    scenario: Scenario, protocol: str, script: tuple[Step, ...], before: World | None
+) -> tuple[World, list[Step]]:
+    """Return the state after `script`, and the steps that may come next. `before` is the state
+    before its last step, if it is still there.
+    """
     # Each kind of exception is a finding: a session raises none for what two honest sides do.
     try:
-        world = replay(scenario, protocol, script)
+        if before is None:
+            world = replay(scenario, protocol, script)
+        else:
+            world = before
+            world.take(script[-1])
         following = world.steps()
         if world.is_at_rest(following):
             world.check_rest()

@@ -10,7 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final, TypeAlias
 
 from campaigns.model._check import check_rest, check_side, check_stream
-from campaigns.model._parties import Broken, Failure, Publisher, Reader
+from campaigns.model._parties import Broken, Failure, Publisher, Reader, element, reader_of
 from campaigns.model._resumed_link import Keeping, ResumedLink
 from campaigns.model._scenarios import REACTIVESOCKET, RSIO, Ending, Scenario
 from penstock.api import ConnectionLost, PenstockError, Request, Role, Subscription
@@ -35,7 +35,7 @@ DIALECTS: Final[dict[str, Callable[[DialectHost, DialectSettings], Dialect]]] = 
     REACTIVESOCKET: ReactiveSocketDialect,
 }
 
-BEGINNINGS: Final = {"subscribe", "request", "cancel", "close", "cut", "lose"}
+BEGINNINGS: Final = {"subscribe", "request", "cancel", "close", "cut", "lose", "forge"}
 """Steps that a program may take, and need not."""
 
 EVERY_MESSAGE: Final = 1 << 62
@@ -133,6 +133,8 @@ class Side:
         raise Broken("a request without an answer came, and none was sent")
 
     def on_warning(self, warning: PenstockError, /) -> None:
+        if any(publisher.forged for publisher in self.world.publishers):
+            return
         raise Broken(f"the peer did nothing wrong, and there is a warning: {warning}")
 
     def on_end(self, error: Exception, /) -> None:
@@ -148,7 +150,7 @@ class World:
         self.scenario = scenario
         self.has_calls = any(script.is_call for script in scenario.scripts) and protocol == RSIO
         self.is_cut = False
-        self.readers = [Reader(index, script) for index, script in enumerate(scenario.scripts)]
+        self.readers = [reader_of(index, script) for index, script in enumerate(scenario.scripts)]
         self.publishers = [
             Publisher(index, script) for index, script in enumerate(scenario.scripts)
         ]
@@ -173,6 +175,7 @@ class World:
         for index, reader in enumerate(self.readers):
             found += [(name, index) for name in (*reader.steps(), *self.publishers[index].steps())]
             found += [("decide", index)] if index in self._of_publisher(index).waiting else []
+            found += [("forge", index)] if self._may_forge(index) else []
         for number, side in enumerate(self.sides.values()):
             found += [(name, number) for name in self._steps_of(side)]
         if self.scenario.is_cut and not self.is_cut:
@@ -196,7 +199,9 @@ class World:
             self._subscribe(self.readers[number])
         elif name == "decide":
             self.decide(number, self._of_publisher(number).waiting.pop(number))
-        elif name in {"request", "cancel"}:
+        elif name == "forge":
+            self._forge(number)
+        elif name in {"request", "cancel", "read"}:
             getattr(self.readers[number], name)()
         else:
             getattr(self.publishers[number], name)()
@@ -263,11 +268,29 @@ class World:
         for side in self.sides.values():
             side.arriving = deque((END,))
 
+    def _may_forge(self, index: int) -> bool:
+        script, publisher = self.scenario.scripts[index], self.publishers[index]
+        return script.forged > publisher.forged and publisher.has_begun
+
+    def _forge(self, index: int) -> None:
+        """Send elements of a stream past its session: the peer breaks a rule."""
+        script, publisher = self.scenario.scripts[index], self.publishers[index]
+        side = self._of_publisher(index)
+        stream_id, dialect = publisher.subscriber.id, side.session.channel.dialect
+        publisher.forged = script.forged
+        elements = [element(number, script.size) for number in range(script.forged)]
+        data = bytearray()
+        if script.is_fixed:
+            dialect.write_packed(data, stream_id, script.size, bytearray().join(elements))
+        else:
+            data += dialect.join_run(stream_id, elements)
+        self.other(side).arriving.append(bytes(data))
+
     def _subscribe(self, reader: Reader) -> None:
         reader.is_subscribed = True
         name = str(reader.index)
         target: Any = Request(Shape.RESPONSE, name.encode()) if reader.script.is_call else name
-        self.sides[reader.script.reader].session.subscribe(target, reader)
+        self.sides[reader.script.reader].session.streams.subscribe(target, reader, reader.window)
 
     def decide(self, index: int, stream: SendingStream) -> None:
         """Accept or refuse a stream, as its script says."""
