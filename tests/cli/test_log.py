@@ -119,6 +119,18 @@ def test_an_export_of_a_damaged_log_has_the_rest(
     assert "from 30 up to, and not with, 70" in captured.err
 
 
+def test_a_log_without_its_first_page_is_exported(
+    log: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    """As it is checked and salvaged, also if only this file of the log is left."""
+    copy = tmp_path / "copy.log"
+    data = log.read_bytes()
+    copy.write_bytes(bytes(4096) + data[4096:])
+    assert main(["log", "export", str(copy)]) == 0
+    lines = capfd.readouterr().out.splitlines()
+    assert [json.loads(line)["position"] for line in lines] == list(range(100))
+
+
 def test_a_salvage_prints_what_was_lost(
     log: Path, tmp_path: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

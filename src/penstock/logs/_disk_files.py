@@ -145,6 +145,11 @@ def check_kind(path: Path, *, may_begin: bool) -> None:
     )
 
 
+def lacks_mark(path: Path) -> bool:
+    """Return whether a file does not begin as a database of SQLite does."""
+    return path.is_file() and not header_of(path, may_begin=True).startswith(_MAGIC)
+
+
 def header_of(path: Path, *, may_begin: bool = False) -> bytes:
     """Return the begin of a file. Raise if it has none."""
     if path.is_dir():

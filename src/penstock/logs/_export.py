@@ -7,9 +7,9 @@ from collections.abc import Iterator, Sequence
 from os import PathLike
 from typing import Final, NamedTuple
 
-from penstock.api import LogDamaged, UsageError
+from penstock.api import LogDamaged, LogError, UsageError
 from penstock.logs._disk_errors import FAULTS, explain
-from penstock.logs._disk_files import real_path
+from penstock.logs._disk_files import lacks_mark, real_path
 from penstock.logs._group_format import decode_row
 from penstock.logs._positions import Position, not_retained, unknown_partition
 from penstock.logs._read_only import ReadOnlyFiles, is_written
@@ -44,9 +44,12 @@ def exported(
     file = real_path(path)
     try:
         files = ReadOnlyFiles(file, accept_loss=False)
-    except (LogDamaged, *FAULTS) as error:
+    except (LogError, *FAULTS) as error:
         explained = explain(error, file, read_only=True) if isinstance(error, FAULTS) else error
-        if not isinstance(explained, LogDamaged) or is_written(file):
+        # A log whose first page was destroyed is no database either. Wreck raises for a file in
+        # which no part of a log is found.
+        may_be_log = isinstance(explained, LogDamaged) or lacks_mark(file)
+        if not may_be_log or is_written(file):
             raise explained from error
         with Wreck(file) as wreck:
             for number in _chosen(wreck.names, partition, start, stop):
