@@ -395,8 +395,6 @@ class Topic(Source[T], Publisher[T]):
         last of them. Return how many.
         """
         least = min(self._least_limit - self.appended, MOST_SIGNALS // max(1, len(self._single)))
-        if self._grace:
-            least = 1
         for subscription in self._single:
             least = min(least, subscription.window(self._slow, self._buffer))
         part = elements[begin : begin + max(1, int(least))]
@@ -710,7 +708,8 @@ class _TopicSubscription(Subscription, Generic[T]):
             else:
                 dropped += self._keep(self._subscriber, elements[done], slow, buffer)
                 done += 1
-        if self._lender is not None and self._demand and not self.waiting:
+        # With demand nothing waits: `request` signals what waits before anything is published.
+        if self._lender is not None and self._demand:
             self._join_group(self._lender)
         self._topic.update_full(self)
         return dropped
@@ -780,7 +779,7 @@ class _TopicSubscription(Subscription, Generic[T]):
         lender = self._lender
         if lender is not None:
             lender.on_reservation_used()
-        if self._demand and not self.waiting and lender is not None:
+        if self._demand and lender is not None:  # nothing waits for a member
             self._join_group(lender)
         else:
             self._topic.note_laggard()
@@ -813,9 +812,7 @@ class _TopicSubscription(Subscription, Generic[T]):
     def request(self, n: int, /) -> None:
         if self._subscriber is None:
             return  # rule 3.6
-        if self.is_member:
-            self.settle()
-        self._demand = add_demand(self._demand, n)
+        self._demand = add_demand(self._demand, n)  # that of a member is settled when it leaves
         self._signal_waiting()
         # The clock is asked only for a subscriber that has a bound and still holds up the topic:
         # most requests make room.
