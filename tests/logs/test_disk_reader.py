@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from penstock.api import LogDamaged, PositionNotRetained
-from penstock.logs import DiskLog
+from penstock.logs import DiskLog, Retention
 from penstock.logs._disk_reader import DiskReader
 from tests.logs._opening import PLENTY, numbered
 
@@ -79,3 +79,19 @@ async def test_it_cannot_write(tmp_path: Path) -> None:
     async with _reader(tmp_path / "a.log", 3) as reader:
         with pytest.raises(Exception, match="attempt to write a readonly database"):
             reader._connection.execute("DELETE FROM groups")
+
+
+async def test_the_error_about_a_dropped_position_names_the_ends_of_now(tmp_path: Path) -> None:
+    """Also if the read waited for its turn while elements were appended and dropped."""
+    path = tmp_path / "a.log"
+    async with DiskLog(path, retention=Retention(max_count=30)) as log:
+        await log.append(numbered(0, 10))
+        reader = DiskReader.of(path)
+        stop = 10  # the end of the log when the read began to wait
+        for start in range(10, 100, 10):
+            await log.append(numbered(start, start + 10))
+        with pytest.raises(PositionNotRetained) as caught:
+            reader.read(0, "a", 0, stop, MUCH)
+        reader.close()
+    assert (caught.value.earliest, caught.value.latest) == (70, 100)
+    assert "it has 70 up to, and not with, 100" in str(caught.value)

@@ -11,6 +11,7 @@ import trio.testing
 
 from penstock import Service, connect, serve
 from penstock.logs import DiskLog, Log, Retention, RingLog
+from penstock.runtime.connection._memory_budget import FULL_FOR_ADDRESS
 from penstock.testing import ManualSubscriber
 from tests.runtime.server.test_hosted_streams import Fixture, PlainSubscriber
 
@@ -89,6 +90,6 @@ async def test_the_stream_that_holds_most_of_a_log_is_cut(
         for _ in range(90):
             subscriber.request(1)
             await trio.testing.wait_all_tasks_blocked()
-        assert str(subscriber.error) == "the memory of the server is full"
+        assert str(subscriber.error) == FULL_FOR_ADDRESS
         assert (log.ready.held, fixture.budget.held()) == (0, 0)
         fixture.streams.stop()

@@ -16,6 +16,11 @@ WHERE key >= (SELECT max(key) FROM groups WHERE key <= :position AND key >= :low
 AND key < :stop ORDER BY key
 """
 
+ENDS: Final = """
+SELECT (SELECT min(key) FROM groups WHERE key >= :low AND key < :high), key + count FROM groups
+WHERE key >= :low AND key < :high ORDER BY key DESC LIMIT 1
+"""
+
 
 class DiskReader:
     """A connection that reads. One task at a time uses it."""
@@ -78,12 +83,11 @@ class DiskReader:
         """Return the error about a position whose group is not there:
         it was dropped meanwhile, or a group was lost.
         """
-        (first,) = self._connection.execute(
-            "SELECT min(key) FROM groups WHERE key >= ? AND key < ?", (low, low + MOST_POSITIONS)
-        ).fetchone()
-        earliest = stop if first is None else first - low
+        # Both ends as they are now: `stop` is from the time at which the read began to wait.
+        ends = self._connection.execute(ENDS, {"low": low, "high": low + MOST_POSITIONS}).fetchone()
+        earliest, latest = (stop, stop) if ends is None else (each - low for each in ends)
         if position < earliest:
-            return not_retained(name, position, earliest, max(stop, earliest))
+            return not_retained(name, position, earliest, max(latest, earliest))
         return self._damaged(name, position, is_lost=True)
 
     def _damaged(self, name: str, position: int, *, is_lost: bool) -> LogDamaged:

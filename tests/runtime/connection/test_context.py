@@ -15,7 +15,7 @@ class Holder:
     def held(self) -> int:
         return 0 if self.closed else 100
 
-    def close_for_memory(self, why: LimitExceeded, /) -> None:
+    def close_for_memory(self, why: LimitExceeded, told: str, /) -> None:
         self.closed.append(why)
 
 

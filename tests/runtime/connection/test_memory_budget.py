@@ -13,6 +13,7 @@ from penstock.api import ConnectionLost, LimitExceeded, Limits
 from penstock.protocols import rsio
 from penstock.runtime import Peer, Server, Service, connect, serve
 from penstock.runtime.connection import MemoryBudget
+from penstock.runtime.connection._memory_budget import FULL_FOR_ADDRESS, FULL_FOR_ALL
 from penstock.session import TASK_BYTES
 from penstock.spi import Connection
 from tests.runtime._services import numbers_service, raw_connection
@@ -46,9 +47,10 @@ class Fake:
         self.asked += 1
         return self.size
 
-    def close_for_memory(self, why: LimitExceeded, /) -> None:
+    def close_for_memory(self, why: LimitExceeded, told: str, /) -> None:
         assert (why.limit, why.value) == ("memory_budget", 1000)
         assert str(why).startswith(f"{self.size} bytes ")
+        assert told == (FULL_FOR_ADDRESS if "a quarter" in str(why) else FULL_FOR_ALL)
         self.cuts += 1
         self.why = str(why)
         if self.releases:

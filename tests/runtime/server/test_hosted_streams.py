@@ -12,6 +12,7 @@ import trio.testing
 from penstock.api import LimitExceeded, Limits, NotAvailable, PublicError, PublisherFailed
 from penstock.runtime import Service
 from penstock.runtime.connection import ConnectionSettings, MemoryBudget
+from penstock.runtime.connection._memory_budget import FULL_FOR_ADDRESS
 from penstock.runtime.server._hosted_streams import HostedStreams
 from penstock.session import OBJECT_BYTES
 from penstock.spi import (
@@ -177,7 +178,7 @@ async def test_the_stream_that_holds_most_ends_when_the_memory_is_full(
         greedy.request(1000)
         await trio.testing.wait_all_tasks_blocked()
         assert isinstance(greedy.error, PublisherFailed)
-        assert str(greedy.error) == "the memory of the server is full"
+        assert str(greedy.error) == FULL_FOR_ADDRESS
         assert len(greedy.elements) < 100
         assert (len(modest.elements), modest.error) == (3, None)
         [told] = fixture.told
@@ -247,7 +248,7 @@ async def test_what_outlives_its_stream_is_counted(autojump_clock: trio.testing.
         def reserve(name: str) -> Reservation:
             def on_cut(why: str) -> None:
                 gone.append(name)
-                assert why == "the memory of the server is full"
+                assert why == FULL_FOR_ADDRESS
                 sizes[name] = 0
 
             made = fixture.reserve(lambda: sizes[name], on_cut)
@@ -491,7 +492,7 @@ async def test_the_elements_of_a_batch_count_against_the_memory(
         await trio.testing.wait_all_tasks_blocked()
         assert fixture.budget.held() > 80_000
         fixture.budget.note_bytes(25_000)
-        assert str(subscriber.error) == "the memory of the server is full"
+        assert str(subscriber.error) == FULL_FOR_ADDRESS
         assert len(subscriber.elements) == 1
         assert fixture.budget.held() == 0
         fixture.streams.stop()

@@ -339,7 +339,7 @@ class ConnectionTask:
         # them otherwise.
         return held + self._link_switcher.current.held()
 
-    def close_for_memory(self, why: LimitExceeded, /) -> None:
+    def close_for_memory(self, why: LimitExceeded, _told: str, /) -> None:
         """Say goodbye: of all connections this one holds the most, and together they hold too
         much.
         """

@@ -30,8 +30,10 @@ class MemoryHolder(Protocol):
     def held(self) -> int:
         """Return the number of bytes that the peer makes the connection hold."""
 
-    def close_for_memory(self, why: LimitExceeded, /) -> None:
-        """End the connection with the goodbye ``limit:memory``, and report `why`."""
+    def close_for_memory(self, why: LimitExceeded, told: str, /) -> None:
+        """End the connection with the goodbye ``limit:memory``, and report `why`. `told` is for a
+        peer that gets a text.
+        """
 
 
 class SharedMemory(Protocol):

@@ -18,7 +18,7 @@ Rules of this file:
   its price, an element before its publisher makes it.
 """
 
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.api import LimitExceeded
 from penstock.runtime.connection._context import MemoryHolder
@@ -29,10 +29,30 @@ FULL: Final = 0.80
 OF_ADDRESS: Final = 0.25
 """Of the budget, for those of one address, IPv6 network or user of this machine."""
 
-_ALL: Final = "more than any other, and all together 80 % of {:,} (Limits.memory_budget)"
-_ADDRESS: Final = (
-    "more than any other of its address, and these together a quarter of {:,} "
-    "(Limits.memory_budget)"
+FULL_FOR_ALL: Final = "the memory of the server is full"
+FULL_FOR_ADDRESS: Final = (
+    "the clients of this address hold as much memory of the server as one address may"
+)
+
+
+class _Bound(NamedTuple):
+    """Why a holder is closed."""
+
+    why: str
+    """For the report of this side."""
+    told: str
+    """For the peer."""
+
+
+_ALL: Final = _Bound(
+    "more than any other, and all together 80 % of {:,} (Limits.memory_budget)", FULL_FOR_ALL
+)
+_ADDRESS: Final = _Bound(
+    (
+        "more than any other of its address, and these together a quarter of {:,} "
+        "(Limits.memory_budget)"
+    ),
+    FULL_FOR_ADDRESS,
 )
 
 
@@ -107,12 +127,12 @@ class MemoryBudget:
         return found
 
     def _close_largest(
-        self, held: dict[MemoryHolder, int], total: int, allowed: float, why: str
+        self, held: dict[MemoryHolder, int], total: int, allowed: float, bound: _Bound
     ) -> int:
         """Close connections, the largest first, until the rest holds less than `allowed`.
-        Return what is held then, without them. `why` is for the report.
+        Return what is held then, without them.
         """
-        share = allowed / len(held)
+        share, why = allowed / len(held), bound.why.format(self.limit)
         # Largest first: the fewest connections are closed. Before them those that have taken
         # nothing: an honest reader must not be closed for a peer that only asks. Those that are
         # closing already are left to their goodbye.
@@ -128,10 +148,11 @@ class MemoryBudget:
             self._closed.add(holder)
             holder.close_for_memory(
                 LimitExceeded(
-                    f"{held[holder]:,} bytes were held for one peer, {why.format(self.limit)}",
+                    f"{held[holder]:,} bytes were held for one peer, {why}",
                     limit="memory_budget",
                     value=self.limit,
-                )
+                ),
+                bound.told,
             )
             # Its tasks end in the next passes. Counted now, they would cost many others their
             # connection, and the cancels of all their tasks would hold up the run loop. If they do

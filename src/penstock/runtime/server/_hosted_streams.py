@@ -59,7 +59,6 @@ from penstock.spi import HostedSubscription, Outcome, PeerIdentity, Reservation
 
 STOPPED: Final = "the server shuts down"
 _BYTES: Final = {bytes}
-FULL: Final = "the memory of the server is full"
 GAVE_WAY: Final = "another client needed the place: no element was asked for"
 
 OnRefused: TypeAlias = Callable[[str, PeerIdentity, str], None]
@@ -448,10 +447,10 @@ class _Reservation(Reservation):
         self._on_cut(GAVE_WAY)
         self.end()
 
-    def close_for_memory(self, why: LimitExceeded, /) -> None:
+    def close_for_memory(self, why: LimitExceeded, told: str, /) -> None:
         """Let the bytes go."""
         report(self._owner.settings.on_violation, why)
-        self._on_cut(FULL)
+        self._on_cut(told)
 
 
 class _Batch:
@@ -659,12 +658,12 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
             + (0 if batch is None else batch.held())
         )
 
-    def close_for_memory(self, why: LimitExceeded, /) -> None:
+    def close_for_memory(self, why: LimitExceeded, told: str, /) -> None:
         """End: of all connections and streams this one holds the most, and together they hold too
         much.
         """
         report(self._settings.on_violation, why)
-        self.end(PublisherFailed(FULL))
+        self.end(PublisherFailed(told))
 
     def _detach(self) -> Subscriber[Any] | None:
         # Moved out, because each kind of end comes here, and a stream ends once.
