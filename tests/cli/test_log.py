@@ -10,7 +10,7 @@ import trio
 
 from campaigns.crashes._damage import closed_log
 from penstock.cli import main
-from penstock.logs import DiskLog
+from penstock.logs import DiskLog, Retention
 from tests.logs._opening import PLENTY, numbered
 
 
@@ -31,6 +31,21 @@ def test_a_check_counts_what_is_whole(log: Path, capfd: pytest.CaptureFixture[st
     assert main(["log", "check", str(log)]) == 0
     out = capfd.readouterr().out
     assert out == f"{log} is whole: 100 elements\n"
+
+
+async def test_a_check_lists_readers(tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    """And how far they have acknowledged; one that was dropped is marked."""
+    path = tmp_path / "orders.log"
+    retention = Retention(max_count=80, acknowledged=True)
+    async with DiskLog(path, retention=retention, partitions=["east", "west"]) as log:
+        reader = await log.add_reader("nightly", max_count=20)
+        await log.append(numbered(0, 30), partition="west")
+        await reader.acknowledge({"west": 5})
+    assert await trio.to_thread.run_sync(main, ["log", "check", str(path)]) == 0
+    assert capfd.readouterr().out.splitlines()[1:] == [
+        "reader 'nightly' has acknowledged partition 'east' up to 0",
+        "reader 'nightly' has acknowledged partition 'west' up to 5, and was dropped",
+    ]
 
 
 def test_a_check_names_damage(log: Path, capfd: pytest.CaptureFixture[str]) -> None:

@@ -171,7 +171,7 @@ async def test_a_backup_of_the_first_format_has_the_format_of_today(tmp_path: Pa
     shutil.copy(Path(__file__).with_name("format_1") / "closed.log", tmp_path / "a.log")
     async with DiskLog(tmp_path / "a.log", read_only=True) as log:
         await log.backup(tmp_path / "b.log")
-    for name, version, vacuum in (("a.log", 1, 0), ("b.log", 2, 2)):
+    for name, version, vacuum in (("a.log", 1, 0), ("b.log", 3, 2)):
         connection = sqlite3.connect(tmp_path / name)
         assert connection.execute("PRAGMA user_version").fetchone() == (version,)
         assert connection.execute("PRAGMA auto_vacuum").fetchone() == (vacuum,)

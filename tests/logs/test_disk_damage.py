@@ -138,7 +138,7 @@ async def test_a_file_of_another_program_or_version_is_refused(tmp_path: Path) -
     """Nothing is written to it."""
     for pragma, message in (
         ("application_id = 7", "a database of another program"),
-        ("user_version = 9", r"has format 9, .* reads the formats up to 2"),
+        ("user_version = 9", r"has format 9, .* reads the formats up to 3"),
     ):
         other = await closed_log(tmp_path, name=f"{pragma}.log")
         _change(other, f"PRAGMA {pragma}")

@@ -55,7 +55,7 @@ async def test_a_log_of_the_first_format_is_upgraded(
     async with DiskLog(path, retention=KEPT, partitions=["east"]) as log:
         assert await log.append([b"next"], partition="east") == range(len(east), len(east) + 1)
     connection = sqlite3.connect(path)
-    assert connection.execute("PRAGMA user_version").fetchone() == (2,)
+    assert connection.execute("PRAGMA user_version").fetchone() == (3,)
     connection.close()
 
 

@@ -206,7 +206,7 @@ async def test_a_log_that_is_written_is_not_salvaged(tmp_path: Path) -> None:
     async with DiskLog(path, retention=PLENTY) as log:
         for start in range(0, 90, 30):
             await log.append(numbered(start, start + 30))
-        assert check_file(path) == (90, 3, None, [])
+        assert check_file(path)[:4] == (90, 3, None, [])
         with pytest.raises(LogLocked, match="is open for writing, so its pages change: close it"):
             salvage(path, tmp_path / "new.log")
         log._opened.store._connection.execute("DELETE FROM groups WHERE key = 30")

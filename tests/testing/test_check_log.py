@@ -113,6 +113,16 @@ class ForgetsTransactions(RingLog):
         return False
 
 
+class SkipsOneOfAReader(RingLog):
+    def place_of(self, reader: str, index: int) -> int:
+        return super().place_of(reader, index) + 1
+
+
+class HidesWhatAReaderLost(RingLog):
+    def place_of(self, reader: str, index: int) -> int:
+        return max(self.reader_state(reader).position(index), self._states[index].earliest)
+
+
 class BreaksWhenCancelled(RingLog):
     is_broken = False
 
@@ -140,6 +150,8 @@ BROKEN = (
     KeepsOneRange,
     NeverWaitsForElements,
     ForgetsTransactions,
+    SkipsOneOfAReader,
+    HidesWhatAReaderLost,
     BreaksWhenCancelled,
 )
 

@@ -21,11 +21,15 @@ from penstock import (
     PublicError,
     PublisherFailed,
     Rejected,
+    Retention,
+    RingLog,
     Service,
     UsageError,
+    collect,
     connect,
     empty,
     failed,
+    remote,
     serve,
     subscribe,
 )
@@ -504,3 +508,16 @@ async def test_over_sockets() -> None:
         url = f"{server.addresses[0]}/p/numbers/500"
         async with subscribe(url, serializer="json", demand=16) as stream:
             assert [number async for number in stream] == list(range(500))
+
+
+async def test_a_named_reader_of_a_log_acknowledges_over_http() -> None:
+    """And goes on where it has."""
+    log, served = RingLog(retention=Retention(max_count=80, acknowledged=True)), Service()
+    reader = await log.add_reader("nightly", max_count=70)
+    await log.append([b"%d" % number for number in range(5)])
+    served.publish("orders", log)
+    async with serve(served, "http://127.0.0.1:0") as server:
+        name = f"{server.addresses[0]}/p/orders?reader=nightly"
+        assert await collect(remote(f"{name}&acknowledge=3")) == [b'{"0": 3}']
+        assert reader.positions() == {"0": 3}
+        assert await collect(remote(f"{name}&stop=latest")) == [b"3", b"4"]

@@ -25,8 +25,8 @@ from penstock.logs import DiskLog, Exported, Loss, check_file, exported, salvage
 HELP = "check, export, salvage or back up the file of a log"
 
 _CHECK: Final = """\
-Read each element of a log and compare it with its checksum. The status is 1 if the log is damaged;
-then what can be read and what was lost is printed.
+Read each element of a log and compare it with its checksum, and list its named readers. The status
+is 1 if the log is damaged; then what can be read and what was lost is printed.
 """
 
 _EXPORT: Final = """\
@@ -87,6 +87,13 @@ async def _check(options: argparse.Namespace) -> int:
         _print(f"{options.path} is whole: {found.elements:,} elements")
         for loss in found.lost or ():
             _print(f"{loss}, before the log was salvaged")
+        for reader in found.readers:
+            for index, name in enumerate(found.names):
+                end = ", and was dropped" if reader.is_dropped(index) else ""
+                _print(
+                    f"reader {reader.name!r} has acknowledged partition {name!r} up to "
+                    f"{reader.position(index):,}{end}"
+                )
         return 0
     _print(found.fault)
     if found.lost is None:

@@ -8,7 +8,7 @@ Imports `penstock.api`, `penstock.core`, `penstock.streams` and trio.
 """
 
 from penstock.logs._disk_log import DiskLog
-from penstock.logs._log import Log, Transaction
+from penstock.logs._log import Log, NamedReader, Transaction
 from penstock.logs._positions import Position, not_retained
 from penstock.logs._retention import Retention
 from penstock.logs._ring_log import RingLog
@@ -20,6 +20,8 @@ from penstock.logs._disk_check import check_file as check_file
 from penstock.logs._export import Exported as Exported
 from penstock.logs._export import exported as exported
 from penstock.logs._positions import DEFAULT_PARTITION as DEFAULT_PARTITION
+from penstock.logs._readers import ReaderState as ReaderState
+from penstock.logs._readers import lost_to_reader as lost_to_reader
 from penstock.logs._salvage import Loss as Loss
 from penstock.logs._salvage import salvage as salvage
 from penstock.logs._transaction import StagedTransaction as StagedTransaction
@@ -29,6 +31,7 @@ from penstock.logs._work import Attempt as Attempt
 __all__ = [
     "DiskLog",
     "Log",
+    "NamedReader",
     "Position",
     "Retention",
     "RingLog",

@@ -12,6 +12,7 @@ from penstock.logs._disk_store import WHOLE_ROWS, DiskStore
 from penstock.logs._disk_tables import keys_of
 from penstock.logs._group_format import Row, is_lost, is_whole
 from penstock.logs._read_only import ReadOnlyFile, is_written
+from penstock.logs._readers import ReaderState
 from penstock.logs._retention import DROPS_NOTHING
 from penstock.logs._salvage import Loss, Wreck
 
@@ -27,6 +28,10 @@ class Checked(NamedTuple):
     groups: int
     fault: str | None
     lost: list[Loss] | None
+    readers: tuple[ReaderState, ...] = ()
+    """The readers, if the log is whole."""
+    names: tuple[str, ...] = ()
+    """The names of the partitions, if the log is whole."""
 
 
 def check_file(path: Path) -> Checked:
@@ -90,7 +95,8 @@ def check_tables(connection: sqlite3.Connection, path: Path) -> Checked:
             if (position, size) != (store.states[number].latest, store.states[number].size):
                 raise damaged(path, f"the summary of partition {name!r} does not fit")
         store.check_staged()
-        return Checked(elements, groups, None, lost)
+        readers = tuple(store.readers.known.values())
+        return Checked(elements, groups, None, lost, readers, tuple(store.names))
     finally:
         connection.execute("ROLLBACK")
 

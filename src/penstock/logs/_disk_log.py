@@ -32,6 +32,7 @@ from penstock.logs._log_base import LogBase
 from penstock.logs._positions import DEFAULT_PARTITION
 from penstock.logs._read_only import Follower, ReadOnlyFiles
 from penstock.logs._read_turns import ReadTurns
+from penstock.logs._readers import ReaderState
 from penstock.logs._retention import DROPS_NOTHING, Retention
 from penstock.logs._staged_elements import StagedElements
 from penstock.logs._work import (
@@ -176,6 +177,7 @@ class DiskLog(LogBase):
             self._thread = Follower(opened, self._update)
         else:
             self._published = dict(opened.store.published)
+            self._update_readers(tuple(opened.store.readers.known.values()))
             self._thread = DiskWriter(opened.store, self._deliver)
             self.staged.opened(opened.store.attempts, opened.store.last_attempt)
         self._thread.start()
@@ -333,6 +335,7 @@ class DiskLog(LogBase):
         tickets: Sequence[Ticket],
         results: Sequence[Result],
         states: Sequence[PartitionState],
+        readers: Sequence[ReaderState],
         error: Exception | None,
     ) -> None:
         for number, ticket in enumerate(tickets):
@@ -348,7 +351,7 @@ class DiskLog(LogBase):
             ticket.done.set()
         while len(self._published) > MOST_TRANSACTIONS:
             del self._published[next(iter(self._published))]
-        self._update(states)
+        self._update(states, readers)
 
     def _count(self, work: Work, sign: int) -> None:
         for load in loads_of(work):

@@ -2,8 +2,7 @@
 
 Rules of this file:
 
-* The tables are made with the first staged elements. A log without them has format 2 as well, and a
-  penstock that does not know them opens a log that has them, and leaves them alone.
+* A log of formats 1 and 2 that is read only has no such tables.
 * Elements are in pieces, under the number of their attempt. The row of an attempt is written with
   its last piece: pieces without it are a part, and are dropped when the log is opened.
 * Nothing here is an element of the log. A damaged attempt is dropped when the log is opened or when
@@ -21,20 +20,6 @@ from penstock.logs._disk_errors import damaged
 from penstock.logs._group_format import Row, checksum_of, encode_row, is_whole
 from penstock.logs._page_cells import Cell
 from penstock.logs._work import Attempt, Stage
-
-ATTEMPTS: Final = """
-CREATE TABLE IF NOT EXISTS attempts (
-    number INTEGER PRIMARY KEY, owner TEXT NOT NULL, facts TEXT NOT NULL, count INTEGER NOT NULL,
-    size INTEGER NOT NULL, expires REAL NOT NULL, checksum INTEGER NOT NULL
-)
-"""
-
-STAGED: Final = """
-CREATE TABLE IF NOT EXISTS staged (
-    key INTEGER PRIMARY KEY, count INTEGER NOT NULL, checksum INTEGER NOT NULL,
-    elements BLOB NOT NULL
-)
-"""
 
 PIECES: Final = 2**24
 """Pieces of an attempt. The key of a piece has the number of its attempt before its own."""
@@ -88,8 +73,6 @@ class StagedTables:
 
     def stage(self, work: Stage) -> None:
         """Add a piece of elements, and the row of their attempt if they are its last ones."""
-        self._connection.execute(ATTEMPTS)
-        self._connection.execute(STAGED)
         if work.elements:
             low, high = work.number * PIECES, (work.number + 1) * PIECES
             (last,) = self._connection.execute(_LAST_KEY, (low, high)).fetchone()

@@ -27,7 +27,9 @@ from penstock.logs._disk_tables import (
     Summary,
     keys_of,
     partition_rows,
+    reader_row,
     shortened,
+    stored_readers,
     summaries,
 )
 from penstock.logs._group_format import (
@@ -39,12 +41,14 @@ from penstock.logs._group_format import (
     is_whole,
 )
 from penstock.logs._group_runs import MOST_JOINED, GroupAt, joinable, next_run
+from penstock.logs._readers import Hold, Readers, touched
 from penstock.logs._retention import GroupFacts, Retention, split
 from penstock.logs._work import (
     MOST_TRANSACTIONS,
     Acknowledge,
     Append,
     Attempt,
+    MakeRoom,
     PartitionState,
     Publish,
     Result,
@@ -52,14 +56,13 @@ from penstock.logs._work import (
     Staged,
     Unstage,
     Work,
-    loads_of,
     works_appends,
 )
 
 APPLICATION_ID: Final = 0x50534C47
 """The mark of a log in the header of the file: the letters PSLG. `SCHEMA` sets it."""
 
-FORMAT: Final = 2
+FORMAT: Final = 3
 """The version of the tables below. `SCHEMA` and `UPGRADES` set it."""
 
 SCHEMA: Final = """
@@ -79,8 +82,17 @@ CREATE TABLE state (
     number INTEGER PRIMARY KEY, is_open INTEGER NOT NULL, partitions INTEGER NOT NULL, transactions INTEGER NOT NULL,
     checksum INTEGER NOT NULL
 );
+CREATE TABLE readers (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, max_count INTEGER, max_bytes INTEGER, max_age REAL, positions TEXT NOT NULL,
+    checksum INTEGER NOT NULL
+);
+CREATE TABLE attempts (
+    number INTEGER PRIMARY KEY, owner TEXT NOT NULL, facts TEXT NOT NULL, count INTEGER NOT NULL, size INTEGER NOT NULL,
+    expires REAL NOT NULL, checksum INTEGER NOT NULL
+);
+CREATE TABLE staged (key INTEGER PRIMARY KEY, count INTEGER NOT NULL, checksum INTEGER NOT NULL, elements BLOB NOT NULL);
 PRAGMA application_id = 0x50534C47;
-PRAGMA user_version = 2;
+PRAGMA user_version = 3;
 """
 
 UPGRADES: Final = {
@@ -90,6 +102,22 @@ ALTER TABLE partitions ADD COLUMN size INTEGER;
 ALTER TABLE partitions ADD COLUMN joined INTEGER;
 ALTER TABLE partitions ADD COLUMN summary INTEGER;
 PRAGMA user_version = 2;
+COMMIT;
+""",
+    2: """
+BEGIN;
+CREATE TABLE readers (
+    number INTEGER PRIMARY KEY, name TEXT NOT NULL, max_count INTEGER, max_bytes INTEGER, max_age REAL, positions TEXT NOT NULL,
+    checksum INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS attempts (
+    number INTEGER PRIMARY KEY, owner TEXT NOT NULL, facts TEXT NOT NULL, count INTEGER NOT NULL, size INTEGER NOT NULL,
+    expires REAL NOT NULL, checksum INTEGER NOT NULL
+);
+CREATE TABLE IF NOT EXISTS staged (
+    key INTEGER PRIMARY KEY, count INTEGER NOT NULL, checksum INTEGER NOT NULL, elements BLOB NOT NULL
+);
+PRAGMA user_version = 3;
 COMMIT;
 """,
 }
@@ -118,6 +146,7 @@ INSERT_GROUP: Final = "INSERT INTO groups VALUES (?, ?, ?, ?, ?, ?)"
 INSERT_PARTITION: Final = (
     "INSERT OR REPLACE INTO partitions VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 )
+INSERT_READER: Final = "INSERT INTO readers VALUES (NULL, ?, ?, ?, ?, ?, ?)"
 FACTS: Final = (
     "SELECT key, count, size, written FROM groups WHERE key >= ? AND key < ? ORDER BY key"
 )
@@ -167,6 +196,7 @@ class DiskStore:
         # The ids in the order of their publishing; bounded by MOST_TRANSACTIONS.
         self.published: dict[str, None] = {}
         self._next_transaction = 0
+        self.readers: Readers = Readers()
         self._staged = StagedTables(connection, path)
         self.attempts: list[Attempt] = []
         """What was staged when the log was opened."""
@@ -194,13 +224,16 @@ class DiskStore:
         for name in names:
             if name not in self.names:
                 self._add(name, PartitionState(), 0)
+        self.readers.hold(self.states)
         now = self._now()
         # At each opening: the retention may be lower than last time,
         # and elements age while the log is closed.
         with self._transaction():
             for number, state in enumerate(self.states):
                 self.states[number] = self._drop(number, state, now)
+                self._drop_readers(number, (0, 0), now)
                 self._save(number, self.states[number])
+            self._save_readers()
             self.attempts = self._staged.load(now, self._lines)
             self.last_attempt = self._staged.last_number()
             self._save_totals(is_open=True)
@@ -216,6 +249,7 @@ class DiskStore:
             self._load_partitions(was_open=bool(totals[0]))
             self._load_transactions()
             self._check_totals(*totals[1:])
+            self.readers = Readers(stored_readers(self._connection, self._path))
         except TypeError as error:  # a value of another type
             raise damaged(self._path, f"a record was changed ({error})") from error
 
@@ -316,7 +350,7 @@ class DiskStore:
         """
         now = self._now()
         before, published, number = list(self.states), len(self.published), self._next_transaction
-        touched: set[int] = set()
+        readers = self.readers.copy()
         # One list for all works of the commit, so that many small appends become one group.
         pending: dict[int, list[bytes]] = {}
         try:
@@ -324,11 +358,10 @@ class DiskStore:
                 results = [self._apply(work, pending, now) for work in works]
                 for index in pending:
                     self._flush(index, pending, now)
-                for work in works:
-                    touched.update(load.partition for load in loads_of(work))
-                    touched.update(work.positions if isinstance(work, Acknowledge) else ())
-                for index in touched:
+                waiting = _waiting(works)
+                for index in {each for work in works for each in touched(work, len(self.states))}:
                     self.states[index] = self._drop(index, self.states[index], now)
+                    self._drop_readers(index, waiting.get(index, (0, 0)), now)
                     # An append alone changes no row of the partitions:
                     # it would be a page more for each commit.
                     if (
@@ -336,6 +369,7 @@ class DiskStore:
                         or self._unsaved[index] >= SUMMARY_GROUPS
                     ):
                         self._save(index, self.states[index])
+                self._save_readers()
                 # In the same transaction as the ids:
                 # `_check_totals` compares the two when the log is opened.
                 if self._next_transaction != number:
@@ -343,7 +377,7 @@ class DiskStore:
         except BaseException:
             # SQLite puts back the file; the memory is put back here,
             # or the next commit would leave a gap in the positions.
-            self.states = before
+            self.states, self.readers = before, readers
             # The ids of this commit are the last ones, because a dictionary keeps the order.
             for transaction_id in list(self.published)[published:]:
                 del self.published[transaction_id]
@@ -356,12 +390,8 @@ class DiskStore:
         return results
 
     def _apply(self, work: Work, pending: dict[int, list[bytes]], now: float) -> Result:
-        if isinstance(work, Acknowledge):
-            for index, position in work.positions.items():
-                self.states[index] = self.states[index].with_acknowledged(position)
-            return None
-        if isinstance(work, Stage | Unstage):
-            self._apply_staged(work)
+        if not isinstance(work, Append | Publish):
+            self._apply_other(work)
             return None
         if isinstance(work, Publish):
             if work.transaction_id in self.published:
@@ -379,6 +409,16 @@ class DiskStore:
             return True
         latest = self.states[work.partition].latest
         return range(latest - len(work.elements), latest)
+
+    def _apply_other(self, work: Work) -> None:
+        """Apply work that brings no elements."""
+        if isinstance(work, Stage | Unstage):
+            self._apply_staged(work)
+        elif isinstance(work, Acknowledge) and work.reader is None:
+            for index, position in work.positions.items():
+                self.states[index] = self.states[index].with_acknowledged(position)
+        else:
+            self.readers.apply(work, self.states)
 
     def _apply_staged(self, work: Stage | Unstage) -> None:
         if isinstance(work, Stage):
@@ -477,6 +517,33 @@ class DiskStore:
             (size,) = self._connection.execute(SIZES, (low, high)).fetchone()
             state = state._replace(size=size)
         return state
+
+    def _drop_readers(self, index: int, waiting: tuple[int, int], now: float) -> None:
+        """Drop readers that hold too much of a partition, and then what nobody needs. `waiting` are
+        elements that have no room yet, and their bytes.
+        """
+        while self.readers.known:
+            state = self.states[index]
+            low, high = keys_of(index)
+            row = self._connection.execute(f"{FACTS} LIMIT 1", (low, high)).fetchone()
+            if row is None or state.held >= state.latest:
+                return
+            first = GroupAt(*row)
+            # Of the first group the slowest reader may have acknowledged a part. A bound counts
+            # what it holds for sure.
+            size = state.size - (first.size if first.key - low < state.held else 0)
+            length = state.latest - max(state.held, state.earliest)
+            hold = Hold(length + waiting[0], size + waiting[1], now - first.written)
+            if not self.readers.drop(self.states, index, hold):
+                return
+            self.states[index] = self._drop(index, self.states[index], now)
+
+    def _save_readers(self) -> None:
+        for name in sorted(self.readers.changed):
+            self._connection.execute("DELETE FROM readers WHERE name = ?", (name,))
+            if name in self.readers.known:
+                self._connection.execute(INSERT_READER, reader_row(self.readers.known[name]))
+        self.readers.changed.clear()
 
     def _save(self, number: int, state: PartitionState) -> None:
         name = self.names[number]
@@ -655,6 +722,18 @@ class _Transaction:
         # SQLite itself has rolled back after some failures, such as a full disk.
         if self._connection.in_transaction:
             self._connection.execute("ROLLBACK")
+
+
+def _waiting(works: Sequence[Work]) -> dict[int, tuple[int, int]]:
+    """Return the elements and the bytes that wait for room, by partition: of each the largest piece
+    of work.
+    """
+    found: dict[int, tuple[int, int]] = {}
+    for work in works:
+        for load in work.loads if isinstance(work, MakeRoom) else ():
+            length, size = found.get(load.partition, (0, 0))
+            found[load.partition] = max(length, load.length), max(size, load.size)
+    return found
 
 
 def save_totals(

@@ -7,11 +7,12 @@ and again.
 import sqlite3
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Final, NamedTuple
+from typing import Any, Final, NamedTuple
 
 from penstock.logs._disk_errors import damaged
 from penstock.logs._group_format import checksum_of
 from penstock.logs._positions import MOST_POSITIONS
+from penstock.logs._readers import ReaderState
 from penstock.logs._work import PartitionState
 
 _PARTITIONS: Final = (
@@ -73,6 +74,34 @@ def summaries(connection: sqlite3.Connection) -> dict[int, Summary]:
         for number, earliest, latest, size, joined, summary in connection.execute(_SUMMARIES)
         if summary == checksum_of(number, earliest, latest, size, joined)
     }
+
+
+def reader_row(reader: ReaderState) -> tuple[object, ...]:
+    """Return the columns of a reader, after its number."""
+    facts = (*reader[:4], reader.to_text())
+    return (*facts, checksum_of("reader", *facts))
+
+
+def reader_of(row: Sequence[Any]) -> ReaderState | None:
+    """Return the reader with these columns, or None if they were changed."""
+    name, *bounds, positions, checksum = row
+    if checksum != checksum_of("reader", name, *bounds, positions):
+        return None
+    return ReaderState.of_text(name, bounds, positions)
+
+
+def stored_readers(connection: sqlite3.Connection, path: Path) -> list[ReaderState]:
+    """Return the readers of a log, by name. Raises LogDamaged for a row that was changed."""
+    # Formats 1 and 2 have none.
+    if connection.execute("PRAGMA user_version").fetchone()[0] < 3:
+        return []
+    found = []
+    for number, *row in connection.execute("SELECT * FROM readers ORDER BY name").fetchall():
+        reader = reader_of(row)
+        if reader is None:
+            raise damaged(path, f"the record of reader {number:,} was changed")
+        found.append(reader)
+    return found
 
 
 def states_for_reading(

@@ -23,6 +23,7 @@ import attrs
 import trio
 
 from penstock.logs._disk_store import DiskStore
+from penstock.logs._readers import ReaderState
 from penstock.logs._work import PartitionState, Result, Work
 
 PAUSE_SECONDS: Final = 0.05
@@ -47,10 +48,17 @@ class Ticket:
 
 
 Deliver: TypeAlias = Callable[
-    [Sequence[Ticket], Sequence[Result], Sequence[PartitionState], Exception | None], None
+    [
+        Sequence[Ticket],
+        Sequence[Result],
+        Sequence[PartitionState],
+        Sequence[ReaderState],
+        Exception | None,
+    ],
+    None,
 ]
-"""Called in trio with the tickets of a commit, their results, the states of the partitions, and
-the error if the commit failed.
+"""Called in trio with the tickets of a commit, their results, the states of the partitions and of
+the readers, and the error if the commit failed.
 """
 
 
@@ -132,5 +140,6 @@ class DiskWriter:
         except Exception as failed:
             # boundary: the end of a thread; the tasks that wait must learn of a fault of penstock.
             error = failed
-        # A copy of the states: the next commit may change the list before trio calls `deliver`.
-        self._token.run_sync_soon(self._deliver, tickets, results, tuple(self._store.states), error)
+        # Copies: the next commit may change the states before trio calls `deliver`.
+        states, readers = tuple(self._store.states), tuple(self._store.readers.known.values())
+        self._token.run_sync_soon(self._deliver, tickets, results, states, readers, error)

@@ -13,7 +13,7 @@ Rules of this file:
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Mapping, Sequence
-from typing import overload
+from typing import Literal, overload
 
 from penstock.logs._positions import DEFAULT_PARTITION, MOST_BYTES_AT_ONCE, MOST_STAGED, Position
 from penstock.streams import Source
@@ -36,6 +36,49 @@ class Transaction(ABC):
         If a transaction with this id has been published, in this run of the program or in an
         earlier one, do nothing and return False.
         """
+
+
+class NamedReader(ABC):
+    """A reader whose position the log keeps, also after a restart. `Log.reader` returns one."""
+
+    @property
+    @abstractmethod
+    def name(self) -> str:
+        """The name of the reader."""
+
+    @abstractmethod
+    def positions(self) -> dict[str, int]:
+        """Return the position of the next element of each partition that was not acknowledged."""
+
+    @abstractmethod
+    def dropped(self) -> tuple[str, ...]:
+        """Return the partitions from which the reader was dropped because it held too much. It
+        holds nothing of them, until it acknowledges a position that the log has.
+        """
+
+    @abstractmethod
+    def source(
+        self, partition: str = DEFAULT_PARTITION, stop: Position | None = None
+    ) -> Source[bytes]:
+        """Return the source of the elements that the reader has not acknowledged when a subscriber
+        subscribes. Several subscribers may read with one name: each gets all elements.
+
+        A stream fails with PositionNotRetained if the log has dropped elements that the reader has
+        not acknowledged. The text says which were lost, and how to go on.
+        """
+
+    @abstractmethod
+    async def acknowledge(self, positions: Mapping[str, int]) -> None:
+        """Keep these positions: the elements before them are no longer needed by this reader.
+        Checkpoints.
+
+        A position that is not beyond the last one changes nothing.
+        Raises PositionNotRetained for a position that was never appended.
+        """
+
+    @abstractmethod
+    async def remove(self) -> None:
+        """Let the log forget the reader. What it alone held is dropped. Checkpoints."""
 
 
 class Log(ABC):
@@ -112,8 +155,42 @@ class Log(ABC):
         A position that is not beyond the last acknowledged one changes nothing. The log keeps the
         last two acknowledged ranges, so a reader can repeat its last range after a failure.
         Raises PositionNotRetained for a position that was never appended, and UsageError without
-        ``Retention(acknowledged=True)``.
+        ``Retention(acknowledged=True)``, and for a log with named readers: each of them
+        acknowledges for itself.
         """
+
+    @abstractmethod
+    async def add_reader(
+        self,
+        name: str,
+        *,
+        start: Literal["earliest", "latest"] = "earliest",
+        max_count: int | None = None,
+        max_bytes: int | None = None,
+        max_age: float | None = None,
+    ) -> NamedReader:
+        """Add a reader that begins at `start`, and return it. One that the log has keeps its
+        positions, and gets these bounds. Checkpoints.
+
+        With ``Retention(acknowledged=True)`` the log keeps what its slowest reader has not
+        acknowledged. The bounds say how much that may be, for each partition: elements, bytes, and
+        seconds since the oldest of these elements was appended. A reader that holds more is
+        dropped: the log of penstock says so, and its next stream fails. Without `max_age` each
+        bound of the `Retention` needs one that is an eighth lower, so that a reader that never
+        comes back does not make `append` wait for ever.
+        Raises UsageError for other bounds, and above 256 readers.
+        """
+
+    @abstractmethod
+    def reader(self, name: str) -> NamedReader:
+        """Return a reader that was added, now or in an earlier run of the program.
+        Raises UsageError for another name.
+        """
+
+    @property
+    @abstractmethod
+    def readers(self) -> tuple[str, ...]:
+        """The names of the readers."""
 
     @abstractmethod
     def transaction(

@@ -10,12 +10,13 @@ Rules of this file:
   so the room cannot be taken by another task.
 """
 
+import logging
 from abc import abstractmethod
 from collections.abc import Awaitable, Hashable, Iterable, Mapping, Sequence
 from contextlib import AsyncExitStack
 from functools import partial
 from math import inf
-from typing import overload
+from typing import Final, Literal, overload
 
 import trio
 
@@ -27,9 +28,10 @@ from penstock.api import (
     Subscriber,
     UsageError,
     on_fact_of,
+    shown,
 )
-from penstock.core import Scope, check_seconds
-from penstock.logs._log import Log, Transaction
+from penstock.core import LOG, Scope, check_seconds, limited_log
+from penstock.logs._log import Log, NamedReader, Transaction
 from penstock.logs._log_reader import LogReader, ReadyElements
 from penstock.logs._positions import (
     DEFAULT_PARTITION,
@@ -44,19 +46,29 @@ from penstock.logs._positions import (
     not_retained,
     unknown_partition,
 )
-from penstock.logs._retention import Retention
+from penstock.logs._readers import MOST_READERS, ReaderState, check_reader, lost_to_reader
+from penstock.logs._retention import PARTS, Retention
 from penstock.logs._transaction import StagedTransaction
 from penstock.logs._work import (
     Acknowledge,
+    AddReader,
     Append,
     Load,
+    MakeRoom,
     PartitionState,
     Publish,
+    RemoveReader,
     Result,
     Work,
     loads_of,
 )
 from penstock.streams import IteratorSource, Source, empty, failed
+
+LONGEST_LOOK: Final = 60.0
+"""Seconds after which an append that waits for room looks at the readers again, at most."""
+
+SHORTEST_LOOK: Final = 0.05
+"""The same, at least."""
 
 
 class LogBase(Log):
@@ -74,11 +86,13 @@ class LogBase(Log):
         self._names = check_partitions(partitions)
         self._retention = retention
         self._states = [PartitionState() for _ in self._names]
+        self._readers: dict[str, ReaderState] = {}
         # elements and bytes that wait for the disk.
         self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))
         self._turns = [trio.Lock() for _ in self._names]
         # tasks that wait for elements, and tasks that wait for room.
         self._changed = trio.lowlevel.ParkingLot()
+        self._lines = limited_log(LOG)
         self.ready: ReadyElements = ReadyElements()
         """The elements that streams of this log hold ready."""
 
@@ -107,12 +121,36 @@ class LogBase(Log):
         """Raise if the log cannot be changed now."""
         self._check_open()
 
-    def _update(self, states: Sequence[PartitionState]) -> None:
+    def _update(
+        self, states: Sequence[PartitionState], readers: Sequence[ReaderState] = ()
+    ) -> None:
         """Take over the states after some work, and wake the tasks that wait for a change."""
         # In place: the lists of a log that is opened again may be longer,
         # and sources hold indexes only.
         self._states[:] = states
+        if readers or self._readers:
+            self._update_readers(readers)
         self._changed.unpark_all()
+
+    def _update_readers(self, readers: Sequence[ReaderState]) -> None:
+        """Take over the readers, and tell of those that were dropped."""
+        before, self._readers = self._readers, {each.name: each for each in readers}
+        for reader in readers:
+            known = before.get(reader.name)
+            for index, name in enumerate(self._names):
+                if reader.is_dropped(index) and not (known and known.is_dropped(index)):
+                    self._lines.write(
+                        logging.WARNING,
+                        "dropped reader",
+                        "the reader %r of %r was dropped from partition %r, because it held more "
+                        "than %s allow: nothing is kept for it from position %d on. Start its "
+                        "program, or remove the reader",
+                        reader.name,
+                        self,
+                        name,
+                        reader.bounds_text(),
+                        reader.position(index),
+                    )
 
     # --- the contract
 
@@ -169,6 +207,12 @@ class LogBase(Log):
         self._check_open()
         return LogSource(self, self._index(partition), *check_range(start, stop))
 
+    def source_of(self, reader: str, partition: str, stop: Position | None) -> Source[bytes]:
+        """Return the source of what a reader has not acknowledged."""
+        self._check_open()
+        self.reader_state(reader)
+        return LogSource(self, self._index(partition), *check_range("earliest", stop), reader)
+
     async def acknowledge(self, positions: Mapping[str, int]) -> None:
         self._check_writable()
         if not self._retention.acknowledged:
@@ -176,15 +220,77 @@ class LogBase(Log):
                 "this log keeps elements by count, bytes or age, and not until they are "
                 "acknowledged; open it with Retention(acknowledged=True)"
             )
+        if self._readers:
+            raise UsageError(
+                f"this log has the readers {shown(list(self._readers))}, and each acknowledges for "
+                "itself: use log.reader(name).acknowledge()"
+            )
+        await self.acknowledge_as(None, positions)
+
+    async def acknowledge_as(self, reader: str | None, positions: Mapping[str, int]) -> None:
+        """Acknowledge positions for one reader, or for a log without readers."""
+        self._check_writable()
         checked = check_map(positions, self._names, "acknowledge()")
         await trio.lowlevel.checkpoint_if_cancelled()
         for name, position in checked.items():
             state = self._states[self._index(name)]
             if position > state.latest:
                 raise not_retained(name, position, state.earliest, state.latest)
+        places = {self._index(name): place for name, place in checked.items()}
+        if reader is not None and self.reader_state(reader).has(places):
+            # A peer that repeats an acknowledgement costs no sync of the disk.
+            await trio.lowlevel.checkpoint()
+            return
+        await self._submit(Acknowledge(places, reader))
+
+    async def add_reader(
+        self,
+        name: str,
+        *,
+        start: Literal["earliest", "latest"] = "earliest",
+        max_count: int | None = None,
+        max_bytes: int | None = None,
+        max_age: float | None = None,
+    ) -> NamedReader:
+        self._check_writable()
+        bounds = {"max_count": max_count, "max_bytes": max_bytes, "max_age": max_age}
+        check_reader(name, start, bounds, self._retention)
+        if name not in self._readers and len(self._readers) >= MOST_READERS:
+            raise UsageError(
+                f"the log has {MOST_READERS} readers, and no room for another one: remove those "
+                f"that are not used, as in log.reader({shown(next(iter(self._readers)))}).remove()"
+            )
+        await trio.lowlevel.checkpoint_if_cancelled()
+        # A float, as the file has it.
+        age = None if max_age is None else float(max_age)
         await self._submit(
-            Acknowledge({self._index(name): position for name, position in checked.items()})
+            AddReader(name, (max_count, max_bytes, age), is_at_the_end=start == "latest")
         )
+        return self.reader(name)
+
+    async def remove_reader(self, name: str) -> None:
+        """Forget a reader."""
+        self._check_writable()
+        await trio.lowlevel.checkpoint_if_cancelled()
+        await self._submit(RemoveReader(name))
+
+    def reader(self, name: str) -> NamedReader:
+        self._check_writable()
+        self.reader_state(name)
+        return StoredReader(self, name)
+
+    @property
+    def readers(self) -> tuple[str, ...]:
+        return tuple(sorted(self._readers))
+
+    def reader_state(self, name: str) -> ReaderState:
+        """Return what is known of a reader. Raises UsageError for another name."""
+        if name not in self._readers:
+            raise UsageError(
+                f"the log has no reader {shown(name)}, it has {shown(list(self.readers))}: the "
+                "program that has the log adds readers, with log.add_reader(name)"
+            )
+        return self._readers[name]
 
     def transaction(
         self,
@@ -232,6 +338,7 @@ class LogBase(Log):
         ):
             return
         async with AsyncExitStack() as turns:
+            look_at = trio.current_time() if self._readers else inf
             # In the order of the partitions:
             # two transactions that wait for each other's turn would wait without end.
             for index in sorted(each.partition for each in loads):
@@ -242,7 +349,19 @@ class LogBase(Log):
             ):
                 # Before the wait: a log that was closed meanwhile wakes nobody.
                 self._check_open()
-                await self._changed.park()
+                if look_at <= trio.current_time():
+                    # A reader that holds too much with these elements makes room. Not with each
+                    # change: each of these looks is a change itself.
+                    look_at = trio.current_time() + self._seconds_to_next_look()
+                    await self._submit(MakeRoom(tuple(loads)))
+                    continue
+                with trio.move_on_at(look_at):
+                    await self._changed.park()
+
+    def _seconds_to_next_look(self) -> float:
+        """Return how long an append waits until the ages that readers hold are looked at again."""
+        ages = [each.max_age for each in self._readers.values() if each.max_age is not None]
+        return max(SHORTEST_LOOK, min([LONGEST_LOOK, *(age / PARTS for age in ages)]))
 
     def _has_room(self, loads: Sequence[Load]) -> bool:
         waiting, size = (sum(column) for column in zip(*self._waiting.values(), strict=True))
@@ -256,6 +375,8 @@ class LogBase(Log):
 
     def _is_within_bounds(self, load: Load) -> bool:
         state, (waiting, size) = self._states[load.partition], self._waiting[load.partition]
+        if not self._retention.waits(state):
+            return True
         count = state.latest - state.earliest + waiting + load.length
         return self._retention.exceeded_by(count, state.size + size + load.size) is None
 
@@ -296,6 +417,16 @@ class LogBase(Log):
         """Do as `ReadLog` says: here all elements are waited for."""
         return ()
 
+    def place_of(self, reader: str, index: int) -> int:
+        """Return the position where a reader goes on. Raises PositionNotRetained if the log lacks
+        elements that it has not acknowledged.
+        """
+        self._check_open()
+        state, position = self._states[index], self.reader_state(reader).position(index)
+        if position < state.earliest:
+            raise lost_to_reader(reader, self._names[index], position, state.earliest, state.latest)
+        return position
+
     def resolve(self, index: int, start: Position, stop: Position | None) -> tuple[int, int | None]:
         """Return the positions that a stream that begins now has to hand over.
         Raises PositionNotRetained.
@@ -334,13 +465,22 @@ class LogSource(Source[bytes]):
     positions when a subscriber subscribes.
     """
 
-    __slots__ = ("_index", "_log", "_start", "_stop")
+    __slots__ = ("_index", "_log", "_reader", "_start", "_stop")
 
-    def __init__(self, log: LogBase, index: int, start: Position, stop: Position | None) -> None:
+    def __init__(
+        self,
+        log: LogBase,
+        index: int,
+        start: Position,
+        stop: Position | None,
+        reader: str | None = None,
+    ) -> None:
+        """With a `reader` its place counts, and not `start`."""
         self._log = log
         self._index = index
         self._start = start
         self._stop = stop
+        self._reader = reader
 
     def starting_at(self, start: PlaceInStream) -> "LogSource":
         """Return the same elements from another place on."""
@@ -350,7 +490,10 @@ class LogSource(Source[bytes]):
         try:
             # A failure of the stream: the places are looked up for each subscriber,
             # and the call of `source` is over by then.
-            first, end = self._log.resolve(self._index, self._start, self._stop)
+            start = self._start
+            if self._reader is not None:
+                start = self._log.place_of(self._reader, self._index)
+            first, end = self._log.resolve(self._index, start, self._stop)
         except (LogError, UsageError) as error:
             failed(error).attach(subscriber, scope)
             return
@@ -371,3 +514,38 @@ class LogSource(Source[bytes]):
         return (
             f"<source of partition {self._log.partitions[self._index]!r} from {self._start} {stop}>"
         )
+
+
+class StoredReader(NamedReader):
+    """A reader of one log."""
+
+    def __init__(self, log: LogBase, name: str) -> None:
+        self._log = log
+        self._name = name
+
+    @property
+    def name(self) -> str:
+        return self._name
+
+    def positions(self) -> dict[str, int]:
+        state = self._log.reader_state(self._name)
+        return {name: state.position(index) for index, name in enumerate(self._log.partitions)}
+
+    def dropped(self) -> tuple[str, ...]:
+        state = self._log.reader_state(self._name)
+        names = enumerate(self._log.partitions)
+        return tuple(name for index, name in names if state.is_dropped(index))
+
+    def source(
+        self, partition: str = DEFAULT_PARTITION, stop: Position | None = None
+    ) -> Source[bytes]:
+        return self._log.source_of(self._name, partition, stop)
+
+    async def acknowledge(self, positions: Mapping[str, int]) -> None:
+        await self._log.acknowledge_as(self._name, positions)
+
+    async def remove(self) -> None:
+        await self._log.remove_reader(self._name)
+
+    def __repr__(self) -> str:
+        return f"<reader {self._name!r} of {self._log!r}>"

@@ -10,7 +10,8 @@ Rules of this file:
   after a pause that is longer than the age.
 * A log on disk joins small groups to larger ones, within these bounds (`_group_runs.py`).
 * With `acknowledged=True` no bound drops an element.
-  `append` waits until `acknowledge` has made room.
+  `append` waits until `acknowledge` has made room. A named reader has bounds of its own
+  (`_readers.py`).
 """
 
 from collections.abc import Iterator, Sequence
@@ -19,7 +20,7 @@ from typing import Final, NamedTuple
 import attrs
 
 from penstock.api import UsageError, shown
-from penstock.logs._work import PartitionState
+from penstock.logs._work import NOBODY, PartitionState
 
 PARTS: Final = 8
 """The least number of groups at a bound.
@@ -122,11 +123,17 @@ class Retention:
             return "max_bytes"
         return None
 
+    def waits(self, state: PartitionState) -> bool:
+        """Return whether elements are kept until they are acknowledged, and appends wait for
+        that. They are not if all readers of the partition were dropped.
+        """
+        return self.acknowledged and state.held != NOBODY
+
     def keeps_all(self, state: PartitionState) -> bool:
         """Return whether nothing is dropped, with any groups.
         Asked with each commit, before the groups are read.
         """
-        if self.acknowledged:
+        if self.waits(state):
             return state.floor <= state.earliest
         return (
             self.max_age is None
@@ -135,7 +142,7 @@ class Retention:
 
     def drops(self, oldest: GroupFacts, state: PartitionState, now: float) -> bool:
         """Return whether a partition in this state drops its oldest group at the time `now`."""
-        if self.acknowledged:
+        if self.waits(state):
             return oldest.end <= state.floor
         if self.exceeded_by(state.latest - state.earliest, state.size) is not None:
             return True

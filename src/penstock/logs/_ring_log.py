@@ -9,11 +9,13 @@ import trio
 
 from penstock.logs._log_base import LogBase
 from penstock.logs._positions import DEFAULT_PARTITION
+from penstock.logs._readers import Hold, Readers, touched
 from penstock.logs._retention import GroupFacts, Retention, split
 from penstock.logs._work import (
     MOST_TRANSACTIONS,
     Acknowledge,
     Append,
+    MakeRoom,
     PartitionState,
     Publish,
     Result,
@@ -114,6 +116,7 @@ class RingLog(LogBase):
     ) -> None:
         super().__init__(partitions, retention)
         self._rings = [Ring() for _ in self._names]
+        self._all_readers = Readers()
         # A dictionary, because it keeps the order; bounded by MOST_TRANSACTIONS.
         self._published: dict[str, None] = {}
 
@@ -149,9 +152,11 @@ class RingLog(LogBase):
                 del self._published[next(iter(self._published))]
         # A ring lives in one run of trio, so its ages can use the clock of the run.
         states, now = list(self._states), trio.current_time()
-        if isinstance(work, Acknowledge):
+        if isinstance(work, Acknowledge) and work.reader is None:
             for index, position in work.positions.items():
                 states[index] = states[index].with_acknowledged(position)
+        elif not isinstance(work, Append | Publish):
+            self._all_readers.apply(work, states)
         first = states[work.partition].latest if isinstance(work, Append) else 0
         for append in works_appends(work):
             self._rings[append.partition].add(
@@ -160,21 +165,32 @@ class RingLog(LogBase):
             states[append.partition] = states[append.partition].appended(
                 len(append.elements), append.size
             )
-        for index in self._touched(work):
+        for index in touched(work, len(states)):
             states[index] = self._rings[index].drop(states[index], self._retention, now)
-        self._update(states)
+            self._drop_readers(states, index, work, now)
+        self._update(states, tuple(self._all_readers.known.values()))
         return (
             range(first, first + len(work.elements))
             if isinstance(work, Append)
             else isinstance(work, Publish) or None
         )
 
-    def _touched(self, work: Work) -> Iterable[int]:
-        return (
-            work.positions
-            if isinstance(work, Acknowledge)
-            else {append.partition for append in works_appends(work)}
-        )
+    def _drop_readers(
+        self, states: list[PartitionState], index: int, work: Work, now: float
+    ) -> None:
+        """Drop readers that hold too much of a partition, and then what nobody needs."""
+        ring, waiting = self._rings[index], (0, 0)
+        for load in work.loads if isinstance(work, MakeRoom) else ():
+            if load.partition == index:
+                waiting = load.length, load.size
+        while self._all_readers.known and ring.groups:
+            state, oldest = states[index], ring.groups[0]
+            size = state.size - (oldest.size if state.earliest < state.held else 0)
+            length = state.latest - max(state.held, state.earliest)
+            hold = Hold(length + waiting[0], size + waiting[1], now - oldest.written)
+            if not self._all_readers.drop(states, index, hold):
+                return
+            states[index] = ring.drop(states[index], self._retention, now)
 
     def __repr__(self) -> str:
         return (

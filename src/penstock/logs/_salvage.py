@@ -22,8 +22,8 @@ from typing import Any, Final, NamedTuple, Self
 from penstock.api import LogError, LogLocked
 from penstock.logs._disk_files import beside, check_kind, check_new, header_of, real_path
 from penstock.logs._disk_staged import is_staged
-from penstock.logs._disk_store import INSERT_GROUP, create_tables, save_totals
-from penstock.logs._disk_tables import PartitionRow, keys_of
+from penstock.logs._disk_store import INSERT_GROUP, INSERT_READER, create_tables, save_totals
+from penstock.logs._disk_tables import PartitionRow, keys_of, reader_of, reader_row
 from penstock.logs._group_format import (
     Row,
     checksum_of,
@@ -36,6 +36,7 @@ from penstock.logs._group_format import (
 from penstock.logs._page_cells import Cell, CellPlace, PageFile
 from penstock.logs._positions import MOST_PARTITIONS, MOST_POSITIONS
 from penstock.logs._read_only import is_written
+from penstock.logs._readers import ReaderState
 from penstock.logs._work import MOST_TRANSACTIONS, PartitionState
 
 MOST_IN_LOST_GROUP: Final = 2**31
@@ -54,6 +55,9 @@ INSERT INTO found VALUES (?, ?, ?, ?, ?) ON CONFLICT (key) DO UPDATE SET length 
 in_wal = excluded.in_wal, page_at = excluded.page_at, offset = excluded.offset
 WHERE excluded.length > length
 """
+
+
+_ENDS: Final = "SELECT latest FROM partitions WHERE number = ?"
 
 
 class Loss(NamedTuple):
@@ -94,6 +98,8 @@ class Wreck:
         # A file of its own, in the folder for temporary files.
         self._notes = sqlite3.connect("", isolation_level=None, check_same_thread=False)
         self._rows: dict[int, PartitionRow] = {}
+        self.readers: dict[str, ReaderState] = {}
+        """The readers that can be read."""
         self.lost_ids = 0
         """Ids of published transactions that cannot be read."""
         try:
@@ -245,6 +251,12 @@ class Wreck:
             ):
                 self._rows[cell.key] = partition
             return True
+        reader = _reader_of(cell)
+        if reader is not None:
+            known_reader = self.readers.get(reader.name, reader)
+            # Of several versions the newest one: no position of a reader goes back.
+            self.readers[reader.name] = max(reader, known_reader, key=lambda each: each.positions)
+            return True
         # The row of `state`, or one that describes a table; or elements that were staged for a
         # batch, which its writer repeats.
         return len(cell.values) == 5 or is_staged(cell)
@@ -277,6 +289,10 @@ def _partition_of(cell: Cell) -> PartitionRow | None:
         return None
     row = PartitionRow(values[1], values[2], values[3], tuple(values[4:7]))
     return row if values[7] == checksum_of(cell.key, *row) else None
+
+
+def _reader_of(cell: Cell) -> ReaderState | None:
+    return reader_of(cell.values[1:]) if len(cell.values) == 7 else None
 
 
 def _published_of(cell: Cell) -> int:
@@ -343,6 +359,12 @@ def _copy(wreck: Wreck, connection: sqlite3.Connection) -> list[Loss]:
             "INSERT INTO partitions VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL, NULL, NULL)",
             (*facts[:4], *facts[4], checksum_of(*facts)),
         )
+    ends = [connection.execute(_ENDS, (number,)).fetchone() for number in range(len(names))]
+    for reader in wreck.readers.values():
+        # What comes after a lost end gets these positions again, and was not acknowledged.
+        places = [min(reader.position(number), end) for number, (end,) in enumerate(ends)]
+        salvaged = reader._replace(positions=tuple(places))
+        connection.execute(INSERT_READER, reader_row(salvaged))
     ids = wreck.ids()
     for number, transaction_id in enumerate(ids):
         connection.execute(

@@ -6,6 +6,12 @@ from typing import Final, NamedTuple, TypeAlias
 
 from penstock.api import LogDamaged
 
+NO_READERS: Final = -1
+"""`PartitionState.held` of a log without readers."""
+
+NOBODY: Final = 2**62
+"""`PartitionState.held` of a partition from which all readers were dropped: above each position."""
+
 MOST_TRANSACTIONS: Final = 65_536
 """Ids of published transactions that a log remembers. At one a second they last for 18 hours."""
 
@@ -66,12 +72,37 @@ class Unstage(NamedTuple):
 
 
 class Acknowledge(NamedTuple):
-    """The new acknowledged position of each named partition."""
+    """The new acknowledged position of each named partition: that of a reader, or the only one of a
+    log without readers.
+    """
 
     positions: dict[int, int]
+    reader: str | None = None
 
 
-Work: TypeAlias = Append | Publish | Acknowledge | Stage | Unstage
+class AddReader(NamedTuple):
+    """A reader. One that the log has gets these bounds, and keeps its positions."""
+
+    name: str
+    bounds: tuple[int | None, int | None, float | None]
+    is_at_the_end: bool
+
+
+class RemoveReader(NamedTuple):
+    """The name of a reader that the log shall forget."""
+
+    name: str
+
+
+class MakeRoom(NamedTuple):
+    """Elements that wait for room: a reader that would hold too much with them is dropped."""
+
+    loads: tuple["Load", ...]
+
+
+OfReaders: TypeAlias = AddReader | RemoveReader | MakeRoom
+
+Work: TypeAlias = Append | Publish | Acknowledge | Stage | Unstage | OfReaders
 
 Result: TypeAlias = range | bool | LogDamaged | None
 """The positions of an Append; for a Publish whether it was the first one, or that what it should
@@ -96,11 +127,15 @@ class PartitionState(NamedTuple):
     latest: int = 0
     size: int = 0
     acknowledged: tuple[int, int, int] = (0, 0, 0)
+    held: int = NO_READERS
+    """The position of the slowest reader: computed, and not stored."""
 
     @property
     def floor(self) -> int:
-        """The position where the last two acknowledged ranges begin."""
-        return self.acknowledged[0]
+        """The position up to which elements are not needed: that of the slowest reader, or that
+        where the last two acknowledged ranges begin.
+        """
+        return self.acknowledged[0] if self.held == NO_READERS else self.held
 
     @property
     def kept(self) -> tuple[int, tuple[int, int, int]]:

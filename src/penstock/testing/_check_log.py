@@ -8,6 +8,7 @@ Rules of this file:
   results.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from contextlib import AbstractAsyncContextManager
 from typing import Final, TypeAlias
@@ -16,6 +17,7 @@ import trio
 import trio.testing
 
 from penstock.api import LimitExceeded, PositionNotRetained, UsageError
+from penstock.core import LOG
 from penstock.logs import Log, Retention
 from penstock.streams import collect, subscribe
 
@@ -347,6 +349,59 @@ async def _a_transaction_is_published_once_and_whole(log: Log) -> None:
     )
 
 
+async def _a_named_reader_keeps_its_position_and_what_it_needs(log: Log) -> None:
+    slow = await log.add_reader("slow", max_count=14)
+    fast = await log.add_reader("fast", max_count=14)
+    for start in range(0, 12, 2):
+        await log.append(_numbered(start, start + 2), partition="east")
+    await fast.acknowledge({"east": 12})
+    await slow.acknowledge({"east": 4})
+    await slow.acknowledge({"east": 2})
+    _expect(
+        [("fast", "slow"), {"east": 4, "west": 0}, {"east": 12, "west": 0}],
+        [tuple(sorted(log.readers)), slow.positions(), log.reader("fast").positions()],
+        "the readers and their positions",
+    )
+    if log.earliest()["east"] > 4:
+        raise LogContractBroken(
+            f"earliest() below a reader at 4: expected 4 at most, seen {log.earliest()['east']}"
+        )
+    _expect(
+        _numbered(4, 12),
+        await collect(log.reader("slow").source("east", "latest")),
+        "the elements that a reader has not acknowledged",
+    )
+    late = await log.add_reader("late", start="latest", max_count=14)
+    _expect({"east": 12, "west": 0}, late.positions(), "a reader that begins at the end")
+    await _expect_error(
+        PositionNotRetained, slow.acknowledge({"east": 13}), "a reader beyond the end"
+    )
+    await slow.remove()
+    _expect(("fast", "late"), tuple(sorted(log.readers)), "the readers after remove()")
+
+
+async def _a_reader_that_holds_too_much_is_dropped_and_learns_what_it_lost(log: Log) -> None:
+    gone = await log.add_reader("gone", max_count=8)
+    # The log of penstock would tell an operator, and there is none.
+    lines = logging.getLogger(LOG)
+    was_disabled, lines.disabled = lines.disabled, True
+    try:
+        for start in range(0, 40, 2):
+            await log.append(_numbered(start, start + 2), partition="east")
+    finally:
+        lines.disabled = was_disabled
+    _expect(("east",), gone.dropped(), "the partitions from which a reader was dropped")
+    earliest = log.earliest()["east"]
+    error = await _expect_error(
+        PositionNotRetained,
+        collect(gone.source("east", "latest")),
+        "the stream of a reader that was dropped",
+    )
+    _expect((0, earliest), (error.position, error.earliest), "the figures of the error")
+    await gone.acknowledge({"east": 40})
+    _expect((), gone.dropped(), "dropped() after an acknowledgement of what the log has")
+
+
 async def _a_cancelled_append_leaves_the_log_usable(log: Log) -> None:
     with trio.CancelScope() as scope:
         scope.cancel()
@@ -393,6 +448,8 @@ CHECKS: Final = (
     _the_last_two_acknowledged_ranges_are_kept,
     _latest_with_after_waits_for_elements,
     _a_transaction_is_published_once_and_whole,
+    _a_named_reader_keeps_its_position_and_what_it_needs,
+    _a_reader_that_holds_too_much_is_dropped_and_learns_what_it_lost,
     _a_cancelled_append_leaves_the_log_usable,
 )
 
@@ -401,5 +458,7 @@ RETENTIONS: Final = {
     _a_reader_that_is_too_slow_learns_what_it_missed: FEW,
     _a_full_log_makes_append_wait_until_elements_are_acknowledged: UNTIL_ACKNOWLEDGED,
     _the_last_two_acknowledged_ranges_are_kept: UNTIL_ACKNOWLEDGED,
+    _a_named_reader_keeps_its_position_and_what_it_needs: UNTIL_ACKNOWLEDGED,
+    _a_reader_that_holds_too_much_is_dropped_and_learns_what_it_lost: UNTIL_ACKNOWLEDGED,
 }
 """The retention of the log that a check gets, if it is not `PLENTY`."""

@@ -406,3 +406,115 @@ async def test_a_function_that_returns_something_else_is_a_fault_of_the_program(
                 await numbers_of(peer, name)
     assert [type(fault) for fault in faults] == [UsageError, UsageError]
     assert penstock.Log is Log
+
+
+async def log_with_reader(**bounds: int) -> Log:
+    log = RingLog(retention=Retention(max_count=800, acknowledged=True))
+    await log.add_reader("nightly", **(bounds or {"max_count": 700}))
+    for number in range(10):
+        await log.append([b"%d" % number])
+    return log
+
+
+@pytest.mark.parametrize("protocol", PROTOCOLS)
+async def test_a_reader_goes_on_where_it_has_acknowledged(
+    protocol: str, autojump_clock: MockClock
+) -> None:
+    """By its name, over both protocols. An explicit start counts before that."""
+    log = await log_with_reader()
+    async with peer_of(service_of(log), protocol) as peer:
+        assert await numbers_of(peer, "orders?reader=nightly", stop="latest") == list(range(10))
+        answer = await peer.request("orders?reader=nightly&acknowledge=6")
+        assert json.loads(answer) == {"0": 6}
+        assert log.reader("nightly").positions() == {"0": 6}
+        assert await numbers_of(peer, "orders?reader=nightly", stop="latest") == [6, 7, 8, 9]
+        assert await numbers_of(peer, "orders?reader=nightly", start=8, stop=9) == [8]
+        # A smaller position changes nothing, as for the log.
+        assert json.loads(await peer.request("orders?reader=nightly&acknowledge=2")) == {"0": 6}
+        known = json.loads(await peer.request("orders?positions&reader=nightly"))
+        assert (known["0"]["acknowledged"], known["0"]["latest"]) == (6, 10)
+        async with peer.subscribe("orders?reader=nightly") as stream:
+            assert await anext(stream) == b"6"
+            if protocol == "rsio":  # the other one tells no first position
+                assert stream.position == 7
+
+
+async def test_a_reader_acknowledges_several_partitions_at_once(
+    autojump_clock: MockClock,
+) -> None:
+    """As `after` names them."""
+    log = await filled(partitions=("east", "west"))
+    await log.add_reader("nightly")
+    async with peer_of(service_of(log)) as peer:
+        answer = await peer.request("orders?reader=nightly&acknowledge=east:3,west:4")
+        assert json.loads(answer) == {"east": 3, "west": 4}
+        answer = await peer.request("orders/west?reader=nightly&acknowledge=5")
+        assert json.loads(answer) == {"east": 3, "west": 5}
+        assert await numbers_of(peer, "orders/east?reader=nightly", stop=5) == [3, 4]
+
+
+async def test_a_peer_makes_and_removes_no_reader(autojump_clock: MockClock) -> None:
+    """It would hold the disk of another by names that it invents. The others are not told."""
+    log = await log_with_reader()
+    async with peer_of(service_of(log)) as peer:
+        for name in (
+            "orders?reader=x",
+            "orders?reader=x&acknowledge=1",
+            "orders?positions&reader=x",
+        ):
+            with pytest.raises(
+                Rejected, match="no reader 'x': the program that has the log"
+            ) as told:
+                await numbers_of(peer, name)
+            assert "nightly" not in str(told.value)
+    assert log.readers == ("nightly",)
+
+
+@pytest.mark.parametrize(
+    ("words", "text"),
+    [
+        ("acknowledge=5", "acknowledge= needs reader="),
+        ("reader=nightly&acknowledge=11", "does not have position 11"),
+        ("reader=nightly&acknowledge=x", "acknowledge='x' is no position"),
+        ("reader=nightly&acknowledge=-1", "acknowledge=-1 is negative"),
+        ("reader=nightly&acknowledge=1&start=2", "leave start= out"),
+        ("reader=nightly&acknowledge=north:1", "no partition 'north'"),
+        ("reader=nightly&reader=nightly", "is given 2 times"),
+        ("reader=nightly&acknowledge=1&after=2", "leave after= out"),
+    ],
+)
+async def test_a_mistake_of_a_reader_is_refused(
+    words: str, text: str, autojump_clock: MockClock
+) -> None:
+    """With what is allowed, and nothing is acknowledged."""
+    log = await log_with_reader()
+    async with peer_of(service_of(log)) as peer:
+        with pytest.raises(Rejected, match=text):
+            await numbers_of(peer, f"orders?{words}")
+    assert log.reader("nightly").positions() == {"0": 0}
+
+
+async def test_a_reader_that_was_dropped_learns_what_it_lost(autojump_clock: MockClock) -> None:
+    """And the name that goes on without it."""
+    log = await log_with_reader(max_count=5)
+    await log.add_reader("alive", start="latest", max_count=700)
+    await log.append([b"10"])
+    async with peer_of(service_of(log)) as peer:
+        with pytest.raises(
+            Rejected, match=r"are lost to it.*ask for .reader=nightly&acknowledge=10"
+        ):
+            await numbers_of(peer, "orders?reader=nightly")
+        await peer.request("orders?reader=nightly&acknowledge=10")
+        assert await numbers_of(peer, "orders?reader=nightly", stop="latest") == [10]
+
+
+async def test_may_open_decides_who_acknowledges(autojump_clock: MockClock) -> None:
+    """It sees the words of the name."""
+    log = await log_with_reader()
+    service = Service(may_open=lambda name, peer: "acknowledge" not in str(name))
+    service.publish("orders", log)
+    async with peer_of(service) as peer:
+        assert await numbers_of(peer, "orders?reader=nightly", stop=1) == [0]
+        with pytest.raises(Rejected):
+            await peer.request("orders?reader=nightly&acknowledge=6")
+    assert log.reader("nightly").positions() == {"0": 0}

@@ -94,16 +94,6 @@ def opened(path: Path, **options: Any) -> DiskLog:
     return DiskLog(path, retention=PLENTY, **options)
 
 
-async def test_a_log_without_staged_elements_has_no_tables_for_them(tmp_path: Path) -> None:
-    """It is as it was in format 2."""
-    async with opened(tmp_path / "log") as log:
-        await log.append([b"1"])
-    connection = sqlite3.connect(tmp_path / "log")
-    names = {name for (name,) in connection.execute("SELECT name FROM sqlite_master")}
-    connection.close()
-    assert names == {"groups", "partitions", "state", "transactions"}
-
-
 async def test_what_a_commit_or_an_abort_makes_useless_is_deleted(tmp_path: Path) -> None:
     """An attempt that failed, the attempts of a batch before, and an aborted run."""
     path = tmp_path / "log"

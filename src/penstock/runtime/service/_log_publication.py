@@ -3,9 +3,10 @@ that they choose.
 
 Rules of this file:
 
-* The words are ``partition``, ``start``, ``stop``, ``positions``, ``after``, ``timeout`` and
-  ``subscription``. They stand behind the ``?`` of a name, and the function of the publisher never
-  gets them.
+* The words are ``partition``, ``start``, ``stop``, ``reader``, ``acknowledge``, ``positions``,
+  ``after``, ``timeout`` and ``subscription``. They stand behind the ``?`` of a name, and the
+  function of the publisher never gets them.
+* A peer can use the readers of a log, and cannot add or remove one: a reader holds elements.
 * The function runs first. If it denies the name to the peer,
   the peer does not learn whether its words fit.
 * A word that does not fit is the mistake of a peer: it is refused with a text that has the figures
@@ -20,13 +21,23 @@ from typing import Any, Final
 
 from penstock.api import PlaceInStream, Positions, Subscriber, UsageError, shown
 from penstock.core import Scope
-from penstock.logs import DEFAULT_PARTITION, Log, not_retained
+from penstock.logs import DEFAULT_PARTITION, Log, NamedReader, lost_to_reader, not_retained
 from penstock.runtime.service._cannot_open import UnfitPosition
 from penstock.runtime.service._function_annotations import called_function, open_parameters
 from penstock.runtime.service._router import Pattern
 from penstock.streams import Source, generate
 
-LOG_WORDS: Final = ("partition", "start", "stop", "positions", "after", "timeout", "subscription")
+LOG_WORDS: Final = (
+    "partition",
+    "start",
+    "stop",
+    "reader",
+    "acknowledge",
+    "positions",
+    "after",
+    "timeout",
+    "subscription",
+)
 """The words of a log behind the ``?`` of a name. ``subscription`` changes nothing:
 the access log and `may_open` see it.
 """
@@ -133,19 +144,27 @@ class LogPublication:
         partition = self._partition(
             log, made if isinstance(made, str) else None, given.get("partition")
         )
+        reader = self._reader(log, given["reader"]) if "reader" in given else None
         if "positions" in given:
-            return self._positions(log, partition, given)
+            return self._positions(log, partition, reader, given)
+        if "acknowledge" in given:
+            return self._acknowledge(log, partition, reader, given)
         if others := sorted(given.keys() & {"after", "timeout"}):
             raise self._unfit(f"{others[0]} belongs to ?positions, and this name asks for elements")
-        return self._elements(log, self._chosen(log, partition), given)
+        return self._elements(log, self._chosen(log, partition), reader, given)
 
     # --- inside
 
-    def _elements(self, log: Log, partition: str, given: dict[str, str]) -> Source[bytes]:
+    def _elements(
+        self, log: Log, partition: str, reader: NamedReader | None, given: dict[str, str]
+    ) -> Source[bytes]:
         earliest, latest = log.earliest()[partition], log.latest()[partition]
         places: dict[str, int] = {"earliest": earliest, "latest": latest}
         start: PlaceInStream = given.get("start", "earliest")  # type: ignore[assignment]  # a text until the next line
-        first = places[start] if start in places else self._number("start", str(start))
+        if reader is not None and "start" not in given:
+            first = self._place_of(reader, partition, earliest, latest)
+        else:
+            first = places[start] if start in places else self._number("start", str(start))
         stop = None if "stop" not in given else places.get(given["stop"])
         if stop is None and "stop" in given:
             stop = self._number("stop", given["stop"])
@@ -161,7 +180,43 @@ class LogPublication:
         # elements before the stream begins.
         return PublishedLog(log.source(partition, first, stop), Positions(first, earliest, latest))
 
-    def _positions(self, log: Log, partition: str | None, given: dict[str, str]) -> Source[bytes]:
+    def _place_of(self, reader: NamedReader, partition: str, earliest: int, latest: int) -> int:
+        position = reader.positions()[partition]
+        if position < earliest:
+            raise self._unfit(
+                str(lost_to_reader(reader.name, partition, position, earliest, latest))
+                + f". Over a connection, ask for ?reader={reader.name}&acknowledge={earliest}"
+            )
+        return position
+
+    def _acknowledge(
+        self, log: Log, partition: str | None, reader: NamedReader | None, given: dict[str, str]
+    ) -> Source[bytes]:
+        if reader is None:
+            raise self._unfit("acknowledge= needs reader=, the name of the reader that needs less")
+        if others := sorted(given.keys() & {"start", "stop", "after", "timeout"}):
+            raise self._unfit(f"acknowledge= asks for no elements: leave {others[0]}= out")
+        names = log.partitions if partition is None else (partition,)
+        places = self._places("acknowledge", log, names, given["acknowledge"])
+        for name, position in places.items():
+            earliest, latest = log.earliest()[name], log.latest()[name]
+            if position > latest:
+                raise self._unfit(str(not_retained(name, position, earliest, latest)))
+        return generate(partial(_acknowledged, reader, places))
+
+    def _reader(self, log: Log, name: str) -> NamedReader:
+        try:
+            return log.reader(name)
+        except UsageError:
+            # Without the names of the others.
+            raise self._unfit(
+                f"the log has no reader {shown(name)}: the program that has the log adds it, with "
+                "log.add_reader(name)"
+            ) from None
+
+    def _positions(
+        self, log: Log, partition: str | None, reader: NamedReader | None, given: dict[str, str]
+    ) -> Source[bytes]:
         if given["positions"] or given.keys() & {"start", "stop"}:
             raise self._unfit(
                 "?positions is one element about all that the log has: it takes partition, after "
@@ -172,19 +227,23 @@ class LogPublication:
         names = log.partitions if partition is None else (partition,)
         if "timeout" in given and "after" not in given:
             raise self._unfit("timeout bounds the wait of after=, which was not given")
-        after = None if "after" not in given else self._after(log, names, given["after"])
+        after = None
+        if "after" in given:
+            after = self._places("after", log, names, given["after"])
         seconds = self._seconds(given["timeout"]) if "timeout" in given else MOST_WAIT
-        return generate(partial(_read_positions, log, names, after, seconds, self._addresses))
+        return generate(
+            partial(_read_positions, log, names, after, seconds, self._addresses, reader)
+        )
 
-    def _after(self, log: Log, names: tuple[str, ...], text: str) -> dict[str, int]:
+    def _places(self, word: str, log: Log, names: tuple[str, ...], text: str) -> dict[str, int]:
         """Read ``500`` for a single partition, or ``east:500,west:20``."""
         if len(names) == 1 and ":" not in text:
-            return {names[0]: self._number("after", text)}
+            return {names[0]: self._number(word, text)}
         found: dict[str, int] = {}
         for piece in text.split(","):
             # From the right: the name of a partition may have a colon in it.
             name, _, number = piece.rpartition(":")
-            found[self._known(log, name)] = self._number("after", number)
+            found[self._known(log, name)] = self._number(word, number)
         return found
 
     def _partition(self, log: Log, fixed: str | None, asked: str | None) -> str | None:
@@ -228,7 +287,7 @@ class LogPublication:
         # isascii() as well: isdigit() is true of digits of other scripts, and of ²
         # which int() refuses.
         if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
-            words = "" if word == "after" else ", 'earliest' or 'latest'"
+            words = "" if word in ("after", "acknowledge") else ", 'earliest' or 'latest'"
             raise self._unfit(f"{word}={shown(text)} is no position{words}")
         if text.startswith("-"):
             raise self._unfit(f"{word}={text} is negative; positions begin at 0")
@@ -254,15 +313,27 @@ async def _read_positions(
     after: dict[str, int] | None,
     seconds: float,
     addresses: tuple[str, ...],
+    reader: NamedReader | None,
 ) -> AsyncIterator[bytes]:
     """Yield one JSON element: for each partition its earliest and its latest position,
-    and where it can be read.
+    and where it can be read; and how far a reader has acknowledged it.
     """
     latest = log.latest() if after is None else await log.latest(after=after, timeout=seconds)
     earliest = log.earliest()
-    yield json.dumps(
-        {
-            name: {"earliest": earliest[name], "latest": latest[name], "addresses": addresses}
-            for name in names
-        }
-    ).encode()
+    found: dict[str, dict[str, object]] = {
+        name: {"earliest": earliest[name], "latest": latest[name], "addresses": addresses}
+        for name in names
+    }
+    if reader is not None:
+        positions = reader.positions()
+        for name, facts in found.items():
+            facts["acknowledged"] = positions[name]
+    yield json.dumps(found).encode()
+
+
+async def _acknowledged(reader: NamedReader, places: dict[str, int]) -> AsyncIterator[bytes]:
+    """Acknowledge, and yield one JSON element: how far the reader has acknowledged each
+    partition.
+    """
+    await reader.acknowledge(places)
+    yield json.dumps(reader.positions()).encode()
