@@ -31,6 +31,7 @@ from penstock.streams._topic import Topic, TopicStatistics
 # isort: off
 from penstock.streams._open import open_into as open_into
 from penstock.streams._sources import IteratorSource as IteratorSource
+from penstock.streams._sources import PulledSource as PulledSource
 from penstock.streams._sources import waits_for_demand as waits_for_demand
 # isort: on
 

@@ -5,6 +5,7 @@ The functions below it each make one kind of source.
 """
 
 import inspect
+from abc import abstractmethod
 from collections.abc import (
     AsyncGenerator,
     AsyncIterable,
@@ -18,7 +19,7 @@ from collections.abc import (
 )
 from functools import partial
 from math import ceil
-from typing import Any, Generic, TypeVar, cast
+from typing import Any, Generic, TypeAlias, TypeVar, cast
 
 import trio
 
@@ -55,7 +56,21 @@ from penstock.streams._source import Source, Streamable
 T = TypeVar("T")
 
 
-class IteratorSource(Source[T]):
+Wrap: TypeAlias = Callable[[Callable[[], AsyncIterator[Any]], str], AsyncIterator[Any]]
+"""Makes the iterator of a stream out of the function that opens another one, and its label."""
+
+
+class PulledSource(Source[T]):
+    """A stream that is pulled out of an iterator."""
+
+    __slots__ = ()
+
+    @abstractmethod
+    def wrapped(self, wrap: Wrap) -> Source[Any]:
+        """Return the source that is pulled out of what `wrap` makes of the iterator."""
+
+
+class IteratorSource(PulledSource[T]):
     """A stream that is pulled out of an iterator. `open_iterator` makes one for each subscriber."""
 
     __slots__ = ("_borrowed", "_label", "_length", "_open")
@@ -73,10 +88,9 @@ class IteratorSource(Source[T]):
         self._length = length  # a function, because a list may grow between two subscriptions
         self._borrowed = borrowed
 
-    def of_batches(self) -> Source[Any]:
-        """Return the source of the elements of the lists that are the elements of this source."""
+    def wrapped(self, wrap: Wrap) -> Source[Any]:
         return IteratorSource(
-            partial(BatchIterator, self._open, self._label),
+            partial(wrap, self._open, self._label),
             label=self._label,
             borrowed=self._borrowed,
         )
@@ -239,12 +253,12 @@ def from_batches(batches: Streamable[Sequence[T]]) -> Source[T]:
     source = as_source(batches)
     # These two pull an iterator, and leave the rest of a list in it.
     # The list of a publisher would need a buffer.
-    if not isinstance(source, IteratorSource | _OnceSource):
+    if not isinstance(source, PulledSource):
         raise UsageError(
             f"from_batches() was given {source!r}, which it does not pull by itself; give a "
             "function that yields lists, or write source.flat_map(lambda batch: batch)"
         )
-    return source.of_batches()
+    return source.wrapped(BatchIterator)
 
 
 def from_channel(channel: "trio.MemoryReceiveChannel[T]") -> Source[T]:
@@ -388,7 +402,7 @@ class _SingleSubscription(Subscription, Generic[T]):
         self._subscriber = None
 
 
-class _OnceSource(Source[T]):
+class _OnceSource(PulledSource[T]):
     """An iterator that exists already:
     the first subscriber gets it, each later one is refused (rule 1.9).
 
@@ -397,25 +411,26 @@ class _OnceSource(Source[T]):
     another source of the same iterator reads on, unless it is a generator.
     """
 
-    __slots__ = ("_is_async", "_is_generator", "_iterator", "_label", "_wrap")
+    __slots__ = ("_is_async", "_is_generator", "_iterator", "_label", "_wraps")
 
     def __init__(
         self,
         iterator: Iterator[Any] | AsyncIterator[Any],
         *,
         is_async: bool,
-        wrap: "Callable[[Callable[[], AsyncIterator[Any]], str], AsyncIterator[Any]] | None" = None,
+        wraps: tuple[Wrap, ...] = (),
     ) -> None:
-        """`wrap` makes the iterator of the stream out of the function that opens the given one."""
+        """Each of `wraps` makes the iterator of the stream out of the one before it, which the
+        first has from the given iterator.
+        """
         self._iterator: Any = iterator  # None after the first subscribe
         self._is_async = is_async  # an object may be both kinds of iterator
         self._is_generator = isinstance(iterator, AsyncGenerator | Generator)
         self._label = name_of(iterator)
-        self._wrap = wrap
+        self._wraps = wraps
 
-    def of_batches(self) -> Source[Any]:
-        """Return the source of the elements of the lists that the iterator gives."""
-        return _OnceSource(self._iterator, is_async=self._is_async, wrap=BatchIterator)
+    def wrapped(self, wrap: Wrap) -> Source[Any]:
+        return _OnceSource(self._iterator, is_async=self._is_async, wraps=(*self._wraps, wrap))
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
         # Forgotten here: the source may live longer than the stream,
@@ -453,7 +468,9 @@ class _OnceSource(Source[T]):
         subscriber.on_subscribe(pump)
 
     def _opened(self, opens: Callable[[], AsyncIterator[Any]]) -> Callable[[], AsyncIterator[Any]]:
-        return opens if self._wrap is None else partial(self._wrap, opens, self._label)
+        for wrap in self._wraps:
+            opens = partial(wrap, opens, self._label)
+        return opens
 
     def __repr__(self) -> str:
         return f"<source {self._label}>"

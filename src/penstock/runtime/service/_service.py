@@ -35,7 +35,7 @@ from penstock.spi import (
     check_serializer_argument,
     resolve_serializer,
 )
-from penstock.streams import Source, Streamable, as_source, from_batches, generate
+from penstock.streams import Source, Streamable, as_source, from_batches
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -129,7 +129,7 @@ class Service:
         pattern, ``ticks/{symbol}``, as the name. ``penstock ls URL`` prints the entries.
         """
         # Checked now: a wrong signature would otherwise refuse every client.
-        self._setup = None if setup is None else Handler(setup, "the setup function")
+        self._setup = None if setup is None else Handler(self.called(setup), "the setup function")
         if setup is not None and authenticate is not None:
             raise UsageError(
                 "setup= and authenticate= both examine the SETUP of a ReactiveSocket client; give "
@@ -138,9 +138,13 @@ class Service:
         for function, what in ((authenticate, "authenticate"), (authorize, "authorize")):
             if function is not None:
                 check_function(function, what)
-        self.authenticate: Callable[[str, bytes, PeerIdentity], Any] | None = authenticate
+        self.authenticate: Callable[[str, bytes, PeerIdentity], Any] | None = (
+            None if authenticate is None else self.called(authenticate)
+        )
         """Examines the credentials of clients; None if every client is let in."""
-        self.authorize: Callable[[Any, Any], Any] | None = authorize
+        self.authorize: Callable[[Any, Any], Any] | None = (
+            None if authorize is None else self.called(authorize)
+        )
         """Decides what a principal may open; None for everything."""
         if may_open is not None and inspect.iscoroutinefunction(
             called_function(check_function(may_open, "may_open"))
@@ -244,7 +248,7 @@ class Service:
             # a generator source holds no state, and calls the function for each.
             if route.is_generator:
                 self._plain[route] = Publication(
-                    self._source(route, generate(function)), *options, pattern.text
+                    self._source(route, function), *options, pattern.text
                 )
             return function
 
@@ -275,7 +279,7 @@ class Service:
             }
             self.publisher(name, log=source, **options)(_no_partition)
             return
-        blueprint = as_source(source)
+        blueprint = self.source_of(source)
 
         # A function without parameters, so that all names are found and bound in one way.
         def published() -> Source[Any]:
@@ -301,7 +305,7 @@ class Service:
 
         def add(function: F) -> F:
             # Made first: a function that is refused must not leave its name in the router.
-            handler = NamedHandler(pattern, function, serializer)
+            handler = NamedHandler(pattern, self.called(function), serializer)
             self.router.add(handler.route)
             self.named[handler.route] = handler
             return function
@@ -354,6 +358,15 @@ class Service:
     def names(self) -> list[str]:
         """Return the names and patterns that are offered, sorted."""
         return self.router.names()
+
+    # The two places at which code of the program is given to trio.
+    def source_of(self, made: Streamable[Any]) -> Source[Any]:
+        """Return what a publisher is, or returns, as a source."""
+        return as_source(made)
+
+    def called(self, function: F) -> F:
+        """Return what is called in the place of a function of the program that may be async."""
+        return function
 
     # The registry is not known when a publisher is added: the service may be built at import time.
     def check(self, registry: Registry) -> None:
@@ -420,7 +433,7 @@ class Service:
         options = self.options[route]
         if route.is_generator:
             # The function is called when its stream is first pulled.
-            return Publication(self._source(route, generate(call)), *options, route.pattern.text)
+            return Publication(self._source(route, call), *options, route.pattern.text)
         made = call()
         if inspect.iscoroutine(made):
             # Without this Python warns that a coroutine was never awaited, somewhere else
@@ -435,7 +448,8 @@ class Service:
         return Publication(source, *options, route.pattern.text)
 
     def _source(self, route: Route, made: Streamable[Any]) -> Source[Any]:
-        return from_batches(made) if route in self._batched else as_source(made)
+        source = self.source_of(made)
+        return from_batches(source) if route in self._batched else source
 
     def _warn_of_stale_elements(self, name: str, source: Source[Any], *, stacklevel: int) -> None:
         # Once for each name: a function makes a source for each subscriber.
@@ -519,7 +533,7 @@ class Service:
             return handler
         # Bound here, so that the stream is a source like any other from now on.
         call = partial(handler, request.data, peer)
-        return Publication(generate(call) if handler.is_generator else as_source(call()), None, 0)
+        return Publication(self.source_of(call if handler.is_generator else call()), None, 0)
 
     def listener(self) -> Callable[[bytes, PeerIdentity], Any] | None:
         """Return the handler of messages without an answer, or None."""
@@ -571,7 +585,7 @@ class Service:
                 f"{function!r}: there is a handler for a {model.value} already; a service has one "
                 "of each kind"
             )
-        self.handlers[model] = Handler(function, f"the handler for a {model.value}")
+        self.handlers[model] = Handler(self.called(function), f"the handler for a {model.value}")
         return function
 
     def __repr__(self) -> str:
