@@ -66,7 +66,7 @@ async def refusal(enters: Callable[[], Awaitable[Any]]) -> str:
 def test_a_task_of_asyncio_is_told_how_to_run_the_program(
     what: str, enters: Callable[[], Awaitable[Any]]
 ) -> None:
-    """With trio alone, with anyio, or with trio as a guest; and the loop of asyncio goes on."""
+    """With trio alone, with anyio, or with `penstock.aio`; and the loop of asyncio goes on."""
 
     async def main() -> str:
         text = await refusal(enters)
@@ -75,8 +75,8 @@ def test_a_task_of_asyncio_is_told_how_to_run_the_program(
 
     assert asyncio.run(main()) == (
         f"{what} needs trio, and asyncio runs this code. Run the program with trio.run(main), or "
-        "with anyio.run(main, backend='trio'). If asyncio must stay, run trio beside it as a "
-        "guest of its loop: trio.lowlevel.start_guest_run"
+        "with anyio.run(main, backend='trio'). If asyncio must stay, penstock.aio has what "
+        "a program on asyncio needs, and penstock.aio.in_trio calls the rest"
     )
 
 

@@ -19,6 +19,8 @@ EXAMPLES = sorted(path for path in (ROOT / "examples").glob("*.py") if path.name
 # These wait for other programs, threads and sockets. The autojump clock would jump ahead of those.
 ON_A_REAL_CLOCK = {
     "asyncio_client.py",
+    "asyncio_guest.py",
+    "asyncio_serve.py",
     "authenticate.py",
     "blocking_client.py",
     "exec_pipe.py",

@@ -9,7 +9,9 @@ from tests.repo._tree import imports_of, python_files, refuse, text_of
 
 PROJECT: dict[str, Any] = tomllib.loads(text_of(Path("pyproject.toml")))
 TCK: dict[str, Any] = tomllib.loads(text_of(Path("tck/pyproject.toml")))
-BOUNDED = re.compile(r"(?P<name>[A-Za-z][\w.-]*)(\[[\w,]+\])?(>=|~=)\d[\d.]*(,\s*<\d[\d.]*)?")
+BOUNDED = re.compile(
+    r"(?P<name>[A-Za-z][\w.-]*)(\[[\w,]+\])?(>=|~=)\d[\d.]*(,\s*<\d[\d.]*)?(; .+)?"
+)
 IMPORTED_AS = {"attrs": {"attrs", "attr"}}  # where the name to import is not the name to install
 
 LIBRARY_ENTRIES: list[str] = [

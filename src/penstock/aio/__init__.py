@@ -1,4 +1,5 @@
-"""A client for programs on asyncio: no run of trio, and no thread.
+"""Penstock for programs on asyncio: a client that needs no trio, and `serve`, which runs trio as a
+guest of the loop.
 
 ::
 
@@ -8,13 +9,47 @@
         async for element in stream:
             print(element)
 
-It speaks RS.io over TCP, TLS and Unix sockets. May import `penstock.client`, `penstock.session`,
-`penstock.reader`, `penstock.spi` and `penstock.api`.
+The client runs on asyncio alone, without a thread. It speaks RS.io over TCP, TLS and Unix sockets.
+It may import `penstock.client`, `penstock.session`, `penstock.reader`, `penstock.spi` and
+`penstock.api`. The names of `penstock.guest` are imported at their first use, and trio with them.
 """
+
+import importlib as _importlib
+import typing as _typing
 
 from penstock.aio._connect import connect
 from penstock.aio._peer import Peer
 from penstock.aio._stream import Stream
 from penstock.client import Published
 
-__all__ = ["Peer", "Published", "Stream", "connect"]
+if _typing.TYPE_CHECKING:
+    from penstock.guest import Server as Server
+    from penstock.guest import Service as Service
+    from penstock.guest import Topic as Topic
+    from penstock.guest import from_asyncio as from_asyncio
+    from penstock.guest import in_asyncio as in_asyncio
+    from penstock.guest import in_trio as in_trio
+    from penstock.guest import serve as serve
+
+__all__ = [
+    "Peer",
+    "Published",
+    "Server",
+    "Service",
+    "Stream",
+    "Topic",
+    "connect",
+    "from_asyncio",
+    "in_asyncio",
+    "in_trio",
+    "serve",
+]
+
+
+def __getattr__(name: str) -> _typing.Any:
+    """Import what serves, and trio with it, at the first use of one of its names (PEP 562)."""
+    if name not in __all__:
+        raise AttributeError(f"module 'penstock.aio' has no attribute {name!r}")
+    guest = _importlib.import_module("penstock.guest")
+    globals().update({each: getattr(guest, each) for each in guest.__all__})
+    return globals()[name]

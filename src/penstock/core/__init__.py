@@ -12,7 +12,7 @@ from penstock.core._arguments import (
     has_methods_of,
     name_of,
 )
-from penstock.core._in_trio import check_in_trio
+from penstock.core._in_trio import check_in_trio, check_trio_runs
 from penstock.core._iterator_lease import IteratorLease, already_subscribed, take_lease
 from penstock.core._limited_log import LimitedLog, limited_log, place_of
 from penstock.core._parked_task import WOKEN, ParkedTask
@@ -67,6 +67,7 @@ __all__ = [
     "check_hook",
     "check_in_trio",
     "check_seconds",
+    "check_trio_runs",
     "has_closed",
     "has_methods_of",
     "limited_log",

@@ -19,12 +19,20 @@ def check_in_trio(what: str) -> None:
     if _runs_in_asyncio():
         raise UsageError(
             f"{what} needs trio, and asyncio runs this code. Run the program with trio.run(main), "
-            "or with anyio.run(main, backend='trio'). If asyncio must stay, run trio beside it as "
-            "a guest of its loop: trio.lowlevel.start_guest_run"
+            "or with anyio.run(main, backend='trio'). If asyncio must stay, penstock.aio has what "
+            "a program on asyncio needs, and penstock.aio.in_trio calls the rest"
         )
     raise UsageError(
         f"{what} needs trio, and trio does not run this code. Run the program with trio.run(main)"
     )
+
+
+def check_trio_runs(what: str) -> None:
+    """Raise UsageError if no trio runs in this thread, for a plain call that needs one. A guest of
+    asyncio counts, also while asyncio runs this code.
+    """
+    if not trio.lowlevel.in_trio_run():
+        check_in_trio(what)
 
 
 def _runs_in_asyncio() -> bool:

@@ -22,8 +22,7 @@ at hand (`ReadyElements`) go in one call to subscribers that take lists.
 
 from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from contextlib import suppress
-from functools import lru_cache
-from functools import partial
+from functools import lru_cache, partial
 from itertools import takewhile
 from time import monotonic
 from typing import Any, Final, Generic, Protocol, TypeVar, cast

@@ -46,6 +46,7 @@ from penstock.core import (
     Report,
     check_hook,
     check_in_trio,
+    check_trio_runs,
     limited_log,
     log_violation,
     report,
@@ -347,7 +348,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         It looks at each connection and each open stream once, and is exact for the time of the
         call. Call it in the run of trio.
         """
-        check_in_trio("Server.statistics()")
+        check_trio_runs("Server.statistics()")
         return self._connections.take(
             handshaking=self._admission.handshaking,
             refused=self._refusals.counts,

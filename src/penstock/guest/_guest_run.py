@@ -1,0 +1,220 @@
+"""The run of trio that is a guest of a loop of asyncio, in the same thread.
+
+Rules of this file:
+
+* A loop has one guest run at a time. It begins with its first user, and has ended when its last
+  user has left.
+* If trio ends with an error, everybody who waits for one of its tasks gets that error.
+"""
+
+import asyncio
+import contextvars
+from collections.abc import Awaitable, Callable
+from types import TracebackType
+from typing import Any, Final, Generic, Self, TypeVar
+
+import outcome
+import trio
+
+from penstock.api import PenstockError, UsageError
+from penstock.guest._inside_trio import can_watch, selector_file
+from penstock.guest._loop_waits import LoopWaits
+
+T = TypeVar("T")
+
+
+class GuestRun:
+    """The run of trio in one loop of asyncio, for the length of the ``async with`` blocks of its
+    users.
+    """
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._users = 0
+        self._stop: trio.Event
+        self._waits: LoopWaits | None = None  # None: trio waits in its thread
+        self._over: asyncio.Future[None] = loop.create_future()
+        self._waiting: set[asyncio.Future[Any]] = set()
+
+    @classmethod
+    def of_this_loop(cls) -> "GuestRun":
+        """Return the guest run of the loop of this task. It begins with its first user."""
+        loop = asyncio.get_running_loop()
+        run = _RUNS.get(loop)
+        if run is None:
+            run = _RUNS[loop] = cls(loop)
+        return run
+
+    async def __aenter__(self) -> Self:
+        if self._users == 0:
+            self._start()
+        self._users += 1
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self._users -= 1
+        if self._users:
+            return
+        if not self._over.done():
+            # Forgotten now: a new user must not join a run that ends.
+            self._forget()
+            self._stop.set()
+        # The loop may end after this block, and trio would be left in the middle.
+        await wait_for(self._over)
+
+    def begin(self, function: Callable[..., Awaitable[T]], *args: Any) -> "TrioCall[T]":
+        """Begin ``function(*args)`` in a task of trio, which has a copy of the context variables
+        of this task of asyncio.
+        """
+        call: TrioCall[T] = TrioCall(self._loop.create_future(), self._waiting)
+        trio.lowlevel.spawn_system_task(
+            call.run,
+            function,
+            args,
+            name=f"penstock guest {getattr(function, '__qualname__', function)}",
+            context=contextvars.copy_context(),
+        )
+        return call
+
+    # --- inside
+
+    def _start(self) -> None:
+        if trio.lowlevel.in_trio_run():
+            self._forget()
+            raise UsageError(
+                "penstock.aio runs trio as a guest of the loop of asyncio, and this thread has a "
+                "run of trio already: one that ends now, or that of trio.run() or of another "
+                "guest. Leave the earlier block first, or serve from one block"
+            )
+        waits = self._waits = LoopWaits(self._loop) if can_watch() else None
+        trio.lowlevel.start_guest_run(
+            self._main,
+            run_sync_soon_threadsafe=self._loop.call_soon_threadsafe,
+            run_sync_soon_not_threadsafe=(
+                self._loop.call_soon if waits is None else waits.run_soon
+            ),
+            done_callback=self._on_done,
+            # A loop of the main thread has that file descriptor.
+            host_uses_signal_set_wakeup_fd=True,
+            clock=None if waits is None else waits.clock,
+            instruments=() if waits is None else (waits,),
+        )
+        if waits is not None:
+            waits.watch(selector_file())
+        self._stop = trio.Event()
+
+    async def _main(self) -> None:
+        await self._stop.wait()
+
+    def _on_done(self, result: "outcome.Outcome[None]") -> None:
+        self._forget()
+        if self._waits is not None:
+            self._waits.close()
+        error = result.error if isinstance(result, outcome.Error) else None
+        # An interrupt belongs to the program that runs the loop. It comes before the errors.
+        if error is not None and not isinstance(error, Exception | trio.Cancelled):
+            self._loop.call_soon(_raise, error)
+        for future in self._waiting:
+            if error is None:
+                future.cancel()
+            else:
+                future.set_exception(_stopped(error))
+        self._waiting.clear()
+        self._over.set_result(None)
+
+    def _forget(self) -> None:
+        if _RUNS.get(self._loop) is self:
+            del _RUNS[self._loop]
+
+
+class TrioCall(Generic[T]):
+    """A call that runs in trio, for a task of asyncio that waits for it."""
+
+    __slots__ = ("_waiting", "future", "scope")
+
+    def __init__(self, future: "asyncio.Future[T]", waiting: "set[asyncio.Future[Any]]") -> None:
+        self.future: asyncio.Future[T] = future
+        """Has the outcome; cancelled if the task of trio was."""
+        self.scope: trio.CancelScope = trio.CancelScope()
+        """The cancel scope around the call."""
+        self._waiting = waiting
+        waiting.add(future)
+
+    async def run(self, function: Callable[..., Awaitable[T]], args: tuple[Any, ...]) -> None:
+        """Make the call. Runs in a task of trio, which raises no `Exception`."""
+        result: outcome.Outcome[T] | None = None
+        try:
+            with self.scope:
+                # Inside, so that a cancellation of the scope and one from outside differ.
+                try:
+                    result = outcome.Value(await function(*args))
+                except BaseException as error:
+                    # boundary: the code of the program; its caller gets what it raises
+                    if _holds_cancelled(error):
+                        raise
+                    result = outcome.Error(error)
+        finally:
+            self._end(result)
+
+    def _end(self, result: "outcome.Outcome[T] | None") -> None:
+        self._waiting.discard(self.future)
+        if self.future.done():
+            return  # the run has ended with an error
+        if result is None:
+            self.future.cancel()
+        elif isinstance(result, outcome.Error):
+            self.future.set_exception(result.error)
+        else:
+            self.future.set_result(result.unwrap())
+
+    async def result(self) -> T:
+        """Wait until the call has ended, and return what it has returned. If this task is
+        cancelled, so is the call.
+        """
+        await wait_for(self.future, self.scope.cancel)
+        return self.future.result()
+
+
+async def wait_for(
+    future: "asyncio.Future[Any]", on_cancel: Callable[[], object] | None = None
+) -> None:
+    """Wait in a task of asyncio until `future` is done. A cancellation calls `on_cancel`, and is
+    raised when the future is done.
+    """
+    cancelled: asyncio.CancelledError | None = None
+    while not future.done():
+        try:
+            await asyncio.wait((future,))
+        except asyncio.CancelledError as error:
+            cancelled = error
+            if on_cancel is not None:
+                on_cancel()
+    if cancelled is not None:
+        if not future.cancelled():
+            future.exception()  # taken, so that asyncio does not log it
+        raise cancelled
+
+
+def _holds_cancelled(error: BaseException) -> bool:
+    return isinstance(error, trio.Cancelled) or (
+        isinstance(error, BaseExceptionGroup) and error.subgroup(trio.Cancelled) is not None
+    )
+
+
+def _stopped(error: BaseException) -> PenstockError:
+    stopped = PenstockError(f"the run of trio of this loop ended with {type(error).__name__}")
+    stopped.__cause__ = error
+    return stopped
+
+
+def _raise(error: BaseException) -> None:
+    raise error
+
+
+_RUNS: Final[dict[asyncio.AbstractEventLoop, GuestRun]] = {}
+"""The guest run of each loop that has one."""

@@ -1,0 +1,211 @@
+"""An async iterable of asyncio as an iterator that a pump of trio pulls.
+
+Rules of this file:
+
+* One task of asyncio opens, pulls and closes the iterable, and does nothing else. It has a copy of
+  the context variables of the stream that is pulled.
+* It pulls what the pump has demand for, and no more: `take_ready` tells how much that is.
+* After `TURN_SECONDS` other tasks get a turn, also if the iterable never waits.
+* A stream that ends while the iterable waits cancels the task. One that ends while it is suspended
+  at a `yield` closes it in its task. The pump waits for the end of the task in both cases.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Sequence
+from time import monotonic
+from typing import Any, TypeVar
+
+import trio
+
+from penstock.api import PublisherFailed, UsageError
+from penstock.core import CLEANUP_SECONDS, ParkedTask
+from penstock.guest._calls import explained, runs_on
+from penstock.reader import TURN_SECONDS
+from penstock.streams import PulledSource, Source, Streamable, as_source
+
+T = TypeVar("T")
+
+
+def from_asyncio(given: Streamable[T]) -> Source[T]:
+    """Stream an async iterable of asyncio, or a function that returns an iterable, such as an
+    async generator function: each stream has a task of asyncio.
+
+    The source has all operators, and is for streams in a run of trio that is a guest of asyncio.
+    Functions that are given to operators and are async run on trio. What is no async iterable of
+    asyncio is returned as `penstock.as_source` does: sources, publishers, lists, channels of trio.
+    """
+    source = as_source(given)
+    is_pulled = (hasattr(given, "__aiter__") and not isinstance(given, Source)) or callable(given)
+    if not is_pulled or isinstance(given, trio.MemoryReceiveChannel):
+        return source
+    return source.wrapped(TaskIterator) if isinstance(source, PulledSource) else source
+
+
+class TaskIterator(AsyncIterator[T]):
+    """Iterates, in a task of trio, over what a task of asyncio pulls."""
+
+    __slots__ = (
+        "_asked",
+        "_error",
+        "_is_closing",
+        "_is_over",
+        "_is_pulling",
+        "_label",
+        "_loop",
+        "_most",
+        "_open",
+        "_parked",
+        "_ready",
+        "_task",
+    )
+
+    pulls_ahead = True
+    """It computes what was requested while the next element is awaited."""
+
+    def __init__(self, open_iterator: Callable[[], AsyncIterator[T]], label: str) -> None:
+        """Raises UsageError if no loop of asyncio runs."""
+        try:
+            self._loop = asyncio.get_running_loop()
+        except RuntimeError:
+            raise UsageError(
+                f"{label} is a publisher for asyncio, and no loop of asyncio runs here; serve it "
+                "with penstock.aio.serve, from a program on asyncio"
+            ) from None
+        self._open = open_iterator
+        self._label = label
+        self._ready: list[T] = []
+        self._most = 0  # elements that may be ready; 0 at the end too
+        self._asked: asyncio.Future[None] | None = None  # the task waits for demand
+        self._parked = ParkedTask()  # the task of trio waits for an element, or for the end
+        # The task runs, or waits inside the iterable; False while it waits for demand.
+        self._is_pulling = True
+        self._is_closing = False
+        self._is_over = False
+        self._error: Exception | None = None
+        self._task: asyncio.Task[None] | None = None
+
+    # --- for the pump, in a task of trio
+
+    def take_ready(self, most: int, /) -> Sequence[T]:
+        """Return up to `most` elements that were pulled. As many as are missing may be pulled."""
+        taken = self._ready[:most]
+        del self._ready[:most]
+        self._most = most - len(taken)
+        return taken
+
+    async def __anext__(self) -> T:
+        if not self._ready and not self._is_over:
+            self._most = max(1, self._most)
+            if self._task is None:
+                self._task = self._loop.create_task(
+                    self._pull_all(), name=f"penstock publisher {self._label}"
+                )
+                self._task.add_done_callback(self._on_done)
+            else:
+                self._wake_task()
+            await self._wait_for_element()
+        if self._ready:
+            return self._ready.pop(0)
+        error, self._error = self._error, None
+        if error is not None:
+            raise error
+        raise StopAsyncIteration
+
+    async def aclose(self) -> None:
+        """End the task, and return when it has ended. Raises what its cleanup raises."""
+        if self._task is None or self._is_over:
+            return
+        self._close()
+        if self._is_pulling:
+            await self._end_task()
+        else:
+            self._wake_task()
+            try:
+                while not self._is_over:
+                    await self._parked.park()
+            except trio.Cancelled:  # the time for the cleanup is over
+                await self._end_task()
+                raise
+        if self._error is not None:
+            raise self._error
+
+    async def _wait_for_element(self) -> None:
+        try:
+            while not self._ready and not self._is_over:
+                await self._parked.park()
+        except trio.Cancelled:
+            self._close()
+            await self._end_task()
+            if self._error is not None:
+                raise self._error from None
+            raise
+
+    async def _end_task(self) -> None:
+        """Cancel the task, and wait for its end. Raises CleanupTimeout if it does not end."""
+        if self._task is not None:
+            self._task.cancel()
+        # Shielded: nothing that this stream has begun may run on after it.
+        with trio.move_on_after(CLEANUP_SECONDS, shield=True):
+            while not self._is_over:
+                await self._parked.park()
+        if not self._is_over:
+            self._is_over = True  # for this stream
+            raise runs_on(self._label)
+
+    def _close(self) -> None:
+        self._is_closing = True
+        self._ready.clear()
+        self._most = 0
+
+    def _wake_task(self) -> None:
+        asked, self._asked = self._asked, None
+        if asked is not None and not asked.done():
+            asked.set_result(None)
+
+    # --- the task of asyncio
+
+    async def _pull_all(self) -> None:
+        # A stream that has ended before this first step has pulled nothing.
+        if self._is_closing:
+            return
+        iterator = self._open()
+        try:
+            await self._pull(iterator)
+        finally:
+            aclose: Any = getattr(iterator, "aclose", None)
+            if aclose is not None:
+                await aclose()
+
+    async def _pull(self, iterator: AsyncIterator[T]) -> None:
+        ready, parked, ends = self._ready, self._parked, monotonic() + TURN_SECONDS
+        # The path of each element.
+        async for element in iterator:
+            ready.append(element)
+            if parked.task is not None:
+                parked.wake()
+            if len(ready) >= self._most:
+                await self._wait_for_demand()
+                if self._is_closing:
+                    return
+                ends = monotonic() + TURN_SECONDS
+            elif monotonic() >= ends:
+                await asyncio.sleep(0)
+                ends = monotonic() + TURN_SECONDS
+
+    async def _wait_for_demand(self) -> None:
+        self._is_pulling = False
+        while len(self._ready) >= self._most and not self._is_closing:
+            self._asked = self._loop.create_future()
+            await self._asked
+        self._is_pulling = True
+
+    def _on_done(self, task: "asyncio.Task[None]") -> None:
+        self._is_over = True
+        if task.cancelled():
+            if not self._is_closing:
+                self._error = PublisherFailed(
+                    f"{self._label} ended with CancelledError, and no one had cancelled it"
+                )
+        elif (error := task.exception()) is not None:
+            self._error = explained(error, self._label)
+        self._parked.wake()

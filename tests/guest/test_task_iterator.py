@@ -1,0 +1,331 @@
+"""Async generators of asyncio as publishers: pulled by demand, in one task, and ended with their
+stream on every path.
+"""
+
+import asyncio
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextvars import ContextVar
+from typing import Any
+
+import pytest
+import trio
+
+import penstock
+from penstock import aio
+from penstock.api import CleanupTimeout, PublisherFailed, UsageError
+from tests.aio._run import run
+from tests.guest._served import reached, serving, shorten_cleanup
+
+
+class Numbers:
+    """A service of one publisher, which notes what happens to it."""
+
+    def __init__(self, waits_after: int | None = None) -> None:
+        self.pulled: list[int] = []
+        self.ended: list[str] = []
+        self.service = aio.Service()
+        self.service.publisher("numbers", serializer="json")(self.numbers)
+        self._waits_after = waits_after
+
+    async def numbers(self) -> AsyncIterator[int]:
+        try:
+            for number in range(100_000):
+                if number == self._waits_after:
+                    await asyncio.Event().wait()
+                self.pulled.append(number)
+                yield number
+        except asyncio.CancelledError:
+            self.ended.append("cancelled")
+            raise
+        finally:
+            await asyncio.sleep(0)  # cleanup may await
+            self.ended.append("closed")
+
+
+@pytest.mark.parametrize("demand", [1, 3, 256])
+def test_it_is_pulled_by_demand(demand: int) -> None:
+    """The lead of the generator over its reader is at most the demand of the reader."""
+    numbers = Numbers()
+
+    async def main() -> None:
+        async with (
+            serving(numbers.service) as (_, peer),
+            peer.subscribe("numbers", type=int, demand=demand) as stream,
+        ):
+            for number in range(700):
+                assert await anext(stream) == number
+                assert len(numbers.pulled) <= number + 1 + demand
+
+    run(main())
+
+
+@pytest.mark.parametrize(("waits_after", "how"), [(None, ["closed"]), (1, ["cancelled", "closed"])])
+def test_it_ends_with_its_stream(waits_after: int | None, how: list[str]) -> None:
+    """Suspended at a `yield` it is closed, and while it waits it is cancelled: while the server
+    goes on, and before its block is left.
+    """
+    left, stopped = Numbers(waits_after), Numbers(waits_after)
+
+    async def main() -> None:
+        async with serving(left.service) as (_, peer):
+            async with peer.subscribe("numbers", type=int, demand=2) as stream:
+                assert await anext(stream) == 0
+            await reached(lambda: left.ended == how)
+        async with (
+            aio.serve(stopped.service, "tcp://127.0.0.1:0") as server,
+            aio.connect(server.addresses[0]) as peer,
+            peer.subscribe("numbers", type=int, demand=2) as stream,
+        ):
+            assert await anext(stream) == 0
+            # The client of this test is left last.
+            await server.drain(0)
+        assert stopped.ended == how
+
+    run(main())
+
+
+def test_it_runs_in_a_task_of_its_own() -> None:
+    """Timeouts, groups of tasks and context variables are those of any task of asyncio, over many
+    elements, and beside another stream.
+    """
+    seen: list[Any] = []
+    variable: ContextVar[int] = ContextVar("variable", default=0)
+
+    async def generator() -> AsyncIterator[str]:
+        task = asyncio.current_task()
+        variable.set(7)
+        async with asyncio.timeout(100), asyncio.TaskGroup() as group:
+            waits = group.create_task(asyncio.sleep(0, "slept"))
+            yield await waits
+            seen.append((variable.get(), asyncio.current_task() is task))
+            yield "second"
+            seen.append((variable.get(), asyncio.current_task() is task))
+
+    async def main() -> None:
+        service = aio.Service()
+        service.publisher("words")(generator)
+        async with serving(service) as (_, peer):
+            for _ in range(2):
+                async with peer.subscribe("words", type=str, demand=1) as stream:
+                    assert [word async for word in stream] == ["slept", "second"]
+
+    run(main())
+    assert seen == [(7, True)] * 4
+    assert variable.get() == 0
+
+
+def test_all_that_is_pulled_may_be_published() -> None:
+    """Functions that return iterables of each kind, lists of elements, and offered objects."""
+    service = aio.Service()
+
+    async def letters() -> AsyncIterator[str]:
+        for letter in "abc":
+            await asyncio.sleep(0)
+            yield letter
+
+    @service.publisher("plain")
+    def plain() -> Iterator[str]:
+        yield from "abc"
+
+    @service.publisher("returned/{word}")
+    def returned(word: str) -> AsyncIterator[str]:
+        async def generator() -> AsyncIterator[str]:
+            for letter in word:
+                yield letter
+
+        return generator()
+
+    @service.publisher("batches", batches=True)
+    async def batches() -> AsyncIterator[list[str]]:
+        yield ["a", "b"]
+        await asyncio.sleep(0)
+        yield ["c"]
+
+    @service.request_stream
+    async def streamed(data: bytes) -> AsyncIterator[bytes]:
+        for byte in data:
+            yield bytes([byte])
+
+    service.publisher("letters")(letters)
+    service.publish("list", ["a", "b", "c"], type=str)
+    service.publish("function", letters, type=str)
+    service.publish("piped", aio.from_asyncio(letters).map(str.upper).map(str.lower), type=str)
+
+    async def main() -> None:
+        async with serving(service) as (_, peer):
+            for name in (
+                "plain",
+                "returned/abc",
+                "batches",
+                "letters",
+                "list",
+                "function",
+                "piped",
+            ):
+                async with peer.subscribe(name, type=str, demand=2) as stream:
+                    assert [letter async for letter in stream] == ["a", "b", "c"], name
+
+    run(main())
+
+
+def test_operators_end_it() -> None:
+    """An operator takes what it needs, and its stream in the guest run closes the generator."""
+    numbers = Numbers()
+
+    async def main() -> None:
+        source = aio.from_asyncio(numbers.numbers).filter(lambda number: number % 2).take(3)
+        assert await aio.in_trio(penstock.collect, source) == [1, 3, 5]
+        assert numbers.ended == ["closed"]
+
+    run(main())
+
+
+async def no_element() -> AsyncIterator[int]:
+    yield 1
+    yield None  # type: ignore[misc]  # the mistake
+
+
+async def raises() -> AsyncIterator[int]:
+    yield 1
+    raise ValueError("secret")
+
+
+async def raises_at_its_end() -> AsyncIterator[int]:
+    try:
+        yield 1
+        yield 2
+    finally:
+        raise ValueError("in the cleanup")
+
+
+async def cancels_itself() -> AsyncIterator[int]:
+    yield 1
+    raise asyncio.CancelledError
+
+
+async def waits_in_trio() -> AsyncIterator[int]:
+    yield 1
+    await trio.sleep(1)
+
+
+@pytest.mark.parametrize(
+    ("function", "error", "text"),
+    [
+        (no_element, UsageError, "None is never an element"),
+        (raises, ValueError, "secret"),
+        (cancels_itself, PublisherFailed, "no one had cancelled it"),
+        (waits_in_trio, RuntimeError, "penstock.aio.in_trio"),
+    ],
+)
+def test_a_wrong_generator_fails_its_own_stream(
+    function: Callable[[], AsyncIterator[int]], error: type[Exception], text: str
+) -> None:
+    """The reader gets the elements before the failure, the program the reason, and the server
+    serves on.
+    """
+    reported: list[Exception] = []
+
+    async def main() -> None:
+        service = aio.Service()
+        service.publisher("wrong", serializer="json")(function)
+        async with serving(service, on_violation=reported.append) as (_, peer):
+            for _ in range(2):
+                got = []
+                with pytest.raises(PublisherFailed):
+                    async with peer.subscribe("wrong", type=int) as stream:
+                        async for element in stream:
+                            got.append(element)  # noqa: PERF401  # kept at the failure
+                assert got == [1]
+
+    run(main())
+    assert [type(each) for each in reported] == [error, error]
+    assert text in "".join([str(reported[0]), *getattr(reported[0], "__notes__", ())])
+
+
+def test_a_failure_of_the_cleanup_is_reported() -> None:
+    """The reader has left: the failure goes to `on_violation`."""
+    reported: list[Exception] = []
+
+    async def main() -> None:
+        service = aio.Service()
+        service.publisher("wrong", serializer="json")(raises_at_its_end)
+        async with serving(service, on_violation=reported.append) as (_, peer):
+            async with peer.subscribe("wrong", type=int, demand=1) as stream:
+                assert await anext(stream) == 1
+            await reached(lambda: reported)
+
+    run(main())
+    assert [str(each) for each in reported] == ["in the cleanup"]
+
+
+def test_one_that_swallows_its_cancellation_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can end such a task. The server ends without it, and says so."""
+    shorten_cleanup(monkeypatch, 0.01)
+    reported: list[Exception] = []
+    release = asyncio.Event()
+
+    async def stubborn() -> AsyncIterator[int]:
+        yield 1
+        while not release.is_set():
+            try:
+                await release.wait()
+            except asyncio.CancelledError:
+                continue
+
+    async def main() -> None:
+        service = aio.Service()
+        service.publisher("stubborn", serializer="json")(stubborn)
+        async with serving(service, on_violation=reported.append) as (_, peer):
+            async with peer.subscribe("stubborn", type=int) as stream:
+                assert await anext(stream) == 1
+            await reached(lambda: reported)
+        release.set()
+        await reached(lambda: len(asyncio.all_tasks()) == 1)
+
+    run(main())
+    assert [type(each) for each in reported] == [CleanupTimeout]
+    assert "stubborn was cancelled, and has not ended" in str(reported[0])
+
+
+def test_one_that_never_waits_lets_others_run() -> None:
+    """A turn ends after some milliseconds: another request is answered meanwhile."""
+    answered: list[int] = []
+
+    async def main() -> None:
+        service = aio.Service()
+
+        @service.publisher("busy", serializer="json")
+        async def busy() -> AsyncIterator[int]:
+            number = 0
+            while not answered:
+                number += 1
+                yield number
+
+        @service.request("count")
+        async def count() -> int:
+            answered.append(1)
+            return 1
+
+        async with (
+            serving(service) as (_, peer),
+            peer.subscribe("busy", type=int, demand=100_000_000) as stream,
+        ):
+            assert await anext(stream) == 1
+            assert await peer.request("count", type=int) == 1
+            async for _ in stream:
+                pass
+
+    run(main())
+
+
+def test_a_source_for_asyncio_needs_its_loop() -> None:
+    """In a plain run of trio its stream says what to do."""
+
+    async def letters() -> AsyncIterator[str]:
+        yield "a"
+
+    async def main() -> None:
+        with pytest.raises(UsageError, match=r"serve it with penstock\.aio\.serve"):
+            await penstock.collect(aio.from_asyncio(letters))
+
+    trio.run(main)
