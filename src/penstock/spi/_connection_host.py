@@ -39,18 +39,18 @@ class Reservation(ABC):
     `ConnectionHost.reserve`.
     """
 
-    __slots__ = ()
+    __slots__ = ("taken_at",)
+
+    # An attribute, because it is set with each answer.
+    taken_at: float
+    """When the client has last taken elements, in the time of trio; set it then. If the memory is
+    full, a reservation whose client has taken none for a second goes first.
+    """
 
     @abstractmethod
     def note_asked(self) -> None:
         """Note that the client has asked for elements. Until then the reservation gives way if
         others need its place. The method may be called again.
-        """
-
-    @abstractmethod
-    def note_taken(self) -> None:
-        """Note that the client has taken an element. Until then the reservation goes first if the
-        memory is full. The method may be called again.
         """
 
     @abstractmethod

@@ -275,6 +275,40 @@ async def test_what_outlives_its_stream_is_counted(autojump_clock: trio.testing.
         nursery.cancel_scope.cancel()
 
 
+async def test_a_client_that_reads_keeps_its_elements_beside_slow_ones(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """Of its own address: those that have taken nothing for a second go first, however much it
+    holds.
+    """
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, memory_budget=400_000)
+        sizes, gone = dict.fromkeys(range(10), 9_000), list[int]()
+
+        def reserve(number: int) -> Reservation:
+            def on_cut(_why: str) -> None:
+                gone.append(number)
+                sizes[number] = 0
+
+            made = fixture.reserve(lambda: sizes[number], on_cut)
+            made.note_asked()
+            made.taken_at = trio.current_time()
+            return made
+
+        fast, *_slow = [reserve(number) for number in sizes]
+        await trio.sleep(1.5)
+        fast.taken_at = trio.current_time()
+        sizes |= dict.fromkeys(range(1, 10), 12_000) | {0: 50_000}
+        fixture.budget.measure()
+        assert 0 not in gone
+        assert len(gone) == 5
+        await trio.sleep(1.5)
+        sizes[0] = 100_000
+        fixture.budget.measure()
+        assert gone[-1] == 0
+        nursery.cancel_scope.cancel()
+
+
 async def test_the_oldest_that_has_asked_for_nothing_gives_way(
     autojump_clock: trio.testing.MockClock,
 ) -> None:

@@ -412,8 +412,8 @@ class ClientSubscription(Subscriber[bytes]):
         if count > 0:
             self._bytes -= sum(map(len, self._kept[:count]))
             del self._kept[:count]
-            if not self.base and self.reservation is not None:
-                self.reservation.note_taken()
+            if self.reservation is not None:
+                self.reservation.taken_at = self.used_at
             self.base = position
             self.cursor = max(self.cursor, position)
 

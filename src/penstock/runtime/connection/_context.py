@@ -24,8 +24,9 @@ from penstock.session import Session
 class MemoryHolder(Protocol):
     """A connection, as a memory budget sees it."""
 
-    goes_first: bool
-    """True if it is closed before others: its peer has taken nothing yet."""
+    @property
+    def goes_first(self) -> bool:
+        """True if it is closed before others: its peer has taken nothing lately."""
 
     def held(self) -> int:
         """Return the number of bytes that the peer makes the connection hold."""

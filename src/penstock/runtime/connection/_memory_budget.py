@@ -10,7 +10,7 @@ Rules of this file:
   hold less. Those of one address are closed in the same way at a quarter of the budget: so the
   connections that one address may have do not use up what belongs to all. No other threshold
   exists: no connection is refused, and none is read more slowly, because of another one.
-* One that has taken nothing (`goes_first`) is closed before all others.
+* One that has taken nothing lately (`goes_first`) is closed before all others.
 * Only a connection that holds more than an equal share is closed. Else one that was closed, and
   whose publishers take their time to stop, would cost all the small ones their connection.
 * Nothing is counted per element. The connections are asked when `slack` bytes have moved since the

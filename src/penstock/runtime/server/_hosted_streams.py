@@ -9,7 +9,7 @@ Rules of this file:
 * A stream keeps its place until its publisher has stopped.
 * The bytes that a subscriber holds count against `Limits.memory_budget`.
   The stream that holds most ends if that is used up; before it those whose clients have taken
-  nothing.
+  nothing lately.
 * A stream may lend a batch to its publisher, which appends elements without a call. They count when
   the stream looks: `collect`, `on_reservation_used`, the next signal. Until then they are in
   `held()`.
@@ -19,6 +19,7 @@ Rules of this file:
 from collections import Counter
 from collections.abc import Callable, Hashable, Sequence
 from functools import partial
+from math import inf
 from typing import Any, Final, TypeAlias
 
 import trio
@@ -59,6 +60,9 @@ from penstock.spi import HostedSubscription, Outcome, PeerIdentity, Reservation
 
 STOPPED: Final = "the server shuts down"
 _BYTES: Final = {bytes}
+SLOW_SECONDS: Final = 1.0
+"""A client that has taken no element for longer goes first if the memory is full."""
+
 GAVE_WAY: Final = "another client needed the place: no element was asked for"
 
 OnRefused: TypeAlias = Callable[[str, PeerIdentity, str], None]
@@ -407,7 +411,6 @@ class _Reservation(Reservation):
         "_peer",
         "_slots",
         "client",
-        "goes_first",
         "held",
     )
 
@@ -427,13 +430,17 @@ class _Reservation(Reservation):
         self._address = address
         self.client: Hashable = slots.client
         self.held: Callable[[], int] = held
-        self.goes_first: bool = True
+        self.taken_at = -inf
+
+    @property
+    def goes_first(self) -> bool:
+        """True if the client has taken nothing lately: one that reads keeps its elements, also
+        beside many clients of its address that do not.
+        """
+        return trio.current_time() - self.taken_at > SLOW_SECONDS
 
     def note_asked(self) -> None:
         self._owner.note_asked(self)
-
-    def note_taken(self) -> None:
-        self.goes_first = False
 
     def end(self) -> None:
         slots, self._slots = self._slots, None
