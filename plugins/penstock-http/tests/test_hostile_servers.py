@@ -263,3 +263,37 @@ async def test_a_server_that_cannot_be_reached_is_reported_at_once(
             await read(server)
     assert server.opened == 1
     assert trio.current_time() - began == pytest.approx(10 if hangs else 0, abs=0.1)
+
+
+async def test_a_server_that_is_silent_on_a_subscribe_is_reported_soon(
+    autojump_clock: Clock,
+) -> None:
+    """Once, and within `Limits.handshake_timeout`: no element is waited for, and there is no
+    subscription that a repeated request would save.
+    """
+    opened = 0
+
+    class Silent(HttpSource):
+        def __init__(self) -> None:
+            super().__init__(self.open)
+
+        async def open(self, *_: Any) -> ByteConnection:
+            nonlocal opened
+            opened += 1
+            client, server = trio.testing.memory_stream_pair()
+            held.append(server)
+            return ByteConnection(client, peer=PEER, options=TransportOptions())
+
+    class Plugin:
+        @hookimpl
+        def penstock_sources(self) -> list[HttpSource]:
+            return [Silent()]
+
+    held: list[Any] = []
+    registry = build_registry([Plugin()], environ={"PENSTOCK_DISABLE_PLUGINS": "http"})
+    began = trio.current_time()
+    with pytest.raises(ConnectionLost, match="did not answer the subscribe within 10"):
+        async with subscribe("http://site/p/x", registry=registry) as stream:
+            await anext(stream)
+    assert opened == 1
+    assert trio.current_time() - began < 11

@@ -318,9 +318,8 @@ class _Reading:
         ):
             await self._drop()
         proxy = proxy_for(parts, self._options.transport)
-        connection = self._connection
+        connection, limit = self._connection, self._options.limits.handshake_timeout
         if connection is None:
-            limit = self._options.limits.handshake_timeout
             try:
                 with trio.fail_after(limit):
                     below = await self._open(parts, proxy, self._options.transport, self._nursery)
@@ -334,8 +333,19 @@ class _Reading:
         if origin == self._given_origin:
             headers = [*headers, *self._authorization]
         if proxy is not None and parts.scheme == "http":
-            return await connection.ask(origin + target, [*headers, *proxy.headers])
-        return await connection.ask(target, headers)
+            target, headers = origin + target, [*headers, *proxy.headers]
+        if self._stream is not None:
+            return await connection.ask(target, headers)
+        # A subscribe waits for no element, so its answer comes as soon as that to a hello does.
+        try:
+            with trio.fail_after(limit):
+                return await connection.ask(target, headers)
+        except trio.TooSlowError:
+            await self._drop()
+            raise ConnectionLost(
+                f"{origin} was reached, and did not answer the subscribe within {limit} s "
+                "(Limits.handshake_timeout)"
+            ) from None
 
     # --- answers
 
