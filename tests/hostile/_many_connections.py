@@ -1,6 +1,7 @@
 """Many hostile connections at a time, and an honest one after them."""
 
 import trio
+from penstock_tck.wire.rsio import length_prefixed
 
 from penstock.runtime import Server, connect
 from tests.hostile._attack_clock import AttackClock
@@ -36,6 +37,11 @@ async def open_many(
         for _ in range(count):
             nursery.start_soon(open_one)
     return endings
+
+
+def bearer(token: bytes) -> bytes:
+    """Return the message of a client that shows a token."""
+    return b"\x42" + length_prefixed(length_prefixed("bearer") + length_prefixed(token))
 
 
 async def assert_served(server: Server, files: Certificates) -> None:

@@ -16,5 +16,6 @@ FROM_ONE_ADDRESS = together("connections beyond `max_connections_per_address`")
 IN_ALL = together("connections beyond `max_connections`", changes={"max_connections": 5})
 GOODBYES = together("hello and goodbye on one connection after the other, without end", says="")
 RESETS = together("connect and reset (RST), without end")
+GUESSES = together("wrong credentials, on one connection after the other", says="limit:attempts")
 
-CONNECTIONS = [PENDING, FROM_ONE_ADDRESS, IN_ALL, GOODBYES, RESETS]
+CONNECTIONS = [PENDING, FROM_ONE_ADDRESS, IN_ALL, GOODBYES, RESETS, GUESSES]

@@ -107,6 +107,12 @@ MANY = together(
     resumes=True,
     changes={"resume_timeout": 1.5},
 )
+FULL = together(
+    "the loss of all connections that a server may have",
+    within=("resume_timeout",),
+    resumes=True,
+    changes={"max_connections": 6, "resume_timeout": 1.5},
+)
 FOREIGN = together("a token of another principal", "resume", resumes=True)
 
 LOST = [
@@ -180,6 +186,7 @@ LOST = [
     ),
     FOREIGN,
     MANY,
+    FULL,
     resume(
         "an acknowledgement of bytes that were never sent, from a server",
         acknowledge(NEVER_SENT),

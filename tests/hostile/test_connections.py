@@ -6,17 +6,21 @@ import pytest
 import trio
 from penstock_tck.wire.rsio import goodbye, hello
 
-from penstock.runtime import Server
+from penstock.api import Credentials
+from penstock.runtime import Server, Service, connect, serve
+from penstock.runtime.server import _attempts
+from tests._real_time import HANGS_AFTER
 from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker import Attacker, open_stream
 from tests.hostile._beside_a_canary import beside_a_canary, wait_alone, wait_until
 from tests.hostile._control_canary import ControlCanary
-from tests.hostile._many_connections import assert_served, open_many
+from tests.hostile._many_connections import assert_served, bearer, open_many
 from tests.hostile._row import SCALED, Row
 from tests.hostile._rows_connections import (
     CONNECTIONS,
     FROM_ONE_ADDRESS,
     GOODBYES,
+    GUESSES,
     IN_ALL,
     PENDING,
     RESETS,
@@ -151,3 +155,35 @@ async def test_connections_that_are_reset_are_forgotten(
         ).check()
 
     await control.judge(attempt)
+
+
+async def test_wrong_credentials_are_examined_less_and_less(
+    files: Certificates, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The first ones of an address get their answer, and the others wait and are refused
+    unexamined. Meanwhile a client of the same address whose credentials were right comes back.
+    """
+    monkeypatch.setattr(_attempts, "PATIENCE", 0.2)
+    clock, examined = AttackClock(), list[bytes]()
+
+    def authenticate(_scheme: str, data: bytes, _peer: object) -> str | None:
+        examined.append(data)
+        return "anna" if data == b"right" else None
+
+    async def honest(server: Server) -> None:
+        credentials = Credentials("bearer", b"right")
+        async with connect(server.addresses[0], credentials=credentials) as peer:
+            await peer.wait_accepted()
+
+    with trio.fail_after(HANGS_AFTER):
+        async with serve(
+            Service(authenticate=authenticate), "tcp://127.0.0.1:0", on_violation=lambda _: None
+        ) as server:
+            await honest(server)
+            said = hello(2) + bearer(b"wrong")
+            endings = await open_many(server, files, clock, 2 * _attempts.AT_ONCE, said)
+            await honest(server)
+    assert endings.count("auth") + endings.count(GUESSES.says) == 2 * _attempts.AT_ONCE
+    assert endings.count(GUESSES.says) >= _attempts.AT_ONCE // 2
+    assert examined.count(b"wrong") == endings.count("auth")
+    clock.close()

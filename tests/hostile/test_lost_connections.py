@@ -3,7 +3,7 @@ good for their own principal alone.
 """
 
 import trio
-from penstock_tck.wire.rsio import UNBOUNDED, ask, hello, length_prefixed, subscribe
+from penstock_tck.wire.rsio import UNBOUNDED, ask, hello, subscribe
 
 from penstock.runtime import Server, Service, serve
 from tests._real_time import HANGS_AFTER
@@ -11,28 +11,30 @@ from tests.hostile._attack_clock import AttackClock
 from tests.hostile._attacker import Attacker, open_stream
 from tests.hostile._beside_a_canary import beside_a_canary, wait_alone, wait_until
 from tests.hostile._control_canary import ControlCanary
-from tests.hostile._many_connections import assert_served, open_many
+from tests.hostile._many_connections import assert_served, bearer, open_many
 from tests.hostile._row import RETAINED, SCALED, UNREAD
-from tests.hostile._rows_resume import FOREIGN, MANY, RESUME, RESUMING, listening
+from tests.hostile._rows_resume import FOREIGN, FULL, MANY, RESUME, RESUMING, listening
 from tests.hostile._setup import Certificates, Setup
 
 LOST = SCALED.max_connections_per_address - 1
 """As many as one address may have, beside the canary."""
 
 
-async def _lose_all(server: Server, files: Certificates, clock: AttackClock) -> None:
-    """Open `LOST` connections, read each until the server holds back because nothing is
+async def _lose_all(
+    server: Server, files: Certificates, clock: AttackClock, count: int = LOST
+) -> None:
+    """Open `count` connections, read each until the server holds back because nothing is
     acknowledged, and reset it.
     """
     # One after another: of those that are opened at the same time,
     # `max_pending_handshakes` are kept.
-    for _ in range(LOST):
+    for _ in range(count):
         attacker = Attacker(await open_stream(server.addresses[0], files.authority), clock)
         await attacker.send(hello(RESUME) + subscribe("endless", 1, UNBOUNDED))
         async with listening(attacker):
             await attacker.wait(lambda: attacker.received >= SCALED.resume_bytes)  # noqa: B023  # called in this turn of the loop
         await attacker.send_rst()
-    await wait_until(lambda: server.statistics().suspended == LOST)
+    await wait_until(lambda: server.statistics().suspended == count)
 
 
 async def test_lost_connections_hold_their_places_and_a_bounded_memory(
@@ -57,6 +59,27 @@ async def test_lost_connections_hold_their_places_and_a_bounded_memory(
         aftermath = await beside_a_canary(setup, attack)
         aftermath.check(holds=RETAINED + UNREAD)
         assert LOST * SCALED.resume_bytes <= held[0] <= LOST * (RETAINED + UNREAD)
+
+    await control.judge(attempt)
+
+
+async def test_a_newcomer_at_a_server_full_of_lost_connections_is_served(
+    files: Certificates, control: ControlCanary
+) -> None:
+    """The connection that was lost first gives way: nobody waits until they have expired."""
+    lost = FULL.limits.max_connections - 1  # the canary takes one place
+
+    async def attempt(stretch: float) -> None:
+        async def attack(server: Server, clock: AttackClock) -> None:
+            await _lose_all(server, files, clock, lost)
+            # The second one comes when the first has left: its place is free.
+            for _ in range(2):
+                await assert_served(server, files)
+                assert server.statistics().suspended == lost - 1
+            await wait_alone(server)
+
+        setup = Setup(files=files, unstretched=FULL.limits, resumes=FULL.resumes, stretch=stretch)
+        (await beside_a_canary(setup, attack)).check(holds=RETAINED + UNREAD)
 
     await control.judge(attempt)
 
@@ -101,14 +124,11 @@ async def test_a_token_is_refused_to_another_principal(files: Certificates) -> N
         await attacker.send(hello(2, extension))
         return attacker
 
-    def credentials(name: bytes) -> bytes:
-        return b"\x42" + length_prefixed(length_prefixed("bearer") + length_prefixed(name))
-
     async def come_back(server: Server, name: bytes, question: bytes) -> list[str]:
         attacker = await greet(server, RESUMING)
         async with listening(attacker):
             await attacker.wait(lambda: attacker.heard)
-            await attacker.send(credentials(name) + question)
+            await attacker.send(bearer(name) + question)
             await attacker.wait(lambda: attacker.goodbyes or attacker.found("answer"))
         await attacker.close()
         return attacker.goodbyes
@@ -120,7 +140,7 @@ async def test_a_token_is_refused_to_another_principal(files: Certificates) -> N
             lost = await greet(server, RESUME)
             async with listening(lost):
                 await lost.wait(lambda: lost.heard)
-                await lost.send(credentials(b"anna"))
+                await lost.send(bearer(b"anna"))
                 await lost.wait(lambda: lost.found("token"))
             await lost.send_rst()
             question = ask(lost.found("token")[0][:32], lost.received)
