@@ -17,6 +17,7 @@ from campaigns.bench import (
     _mixed,
     _network,
     _observed,
+    _on_asyncio,
     _pages,
     _plugins,
     _reactivesocket,
@@ -37,7 +38,7 @@ GROUPS = (
     *_reactivesocket.GROUPS,
     *_logs.GROUPS,
 )
-BY_NAME = _clients.GROUPS
+BY_NAME = (*_clients.GROUPS, *_on_asyncio.GROUPS)
 """Measured only if `--only` names them: they are on no page."""
 AMOUNTS = "amounts"
 

@@ -227,6 +227,15 @@ def penstock_deployed(size: int, count: int, mode: str) -> None:
     )
 
 
+def penstock_on(size: int, count: int, loop: str) -> None:
+    """Serve with raised limits, with the functions of the service on `trio`, `asyncio` or
+    `uvloop`.
+    """
+    from _raised import raised_limits
+
+    _serve_penstock(size, count, raised_limits(), loop=loop)
+
+
 async def _collect(server: Any) -> None:
     """Make a page of metrics each second, as Prometheus asks for one now and then."""
     import penstock_metrics
@@ -375,13 +384,15 @@ def _serve_penstock(
     busy_poll: float | None = None,
     registry: Any = None,
     beside: Any = None,
+    loop: str = "trio",
 ) -> None:
     from _raised import allocated_bytes, resident_bytes
 
+    from penstock import aio
     from penstock.runtime import Service
     from penstock.spi import Tls, TransportOptions
 
-    service = Service()
+    service = Service() if loop == "trio" else aio.Service()
     element = bytes(size)
     piece = bytes(8 * 4096)
 
@@ -389,6 +400,13 @@ def _serve_penstock(
     async def elements() -> AsyncIterator[bytes]:
         for _ in range(count):
             yield element
+
+    mixed = mixed_elements(1, 2 * size)
+
+    @service.publisher("mixed")
+    async def of_mixed_lengths() -> AsyncIterator[bytes]:
+        for each in islice(cycle(mixed), count):
+            yield each
 
     @service.publisher("packed", element_size=8)
     async def packed() -> AsyncIterator[bytes]:
@@ -419,17 +437,39 @@ def _serve_penstock(
         service,
         "tls" if certificate else "tcp",
         beside,
+        loop,
         limits=limits,
         options=options,
         registry=registry,
     )
 
 
-def _serve(service: Any, transport: str = "tcp", beside: Any = None, **settings: Any) -> None:
+def _serve(
+    service: Any,
+    transport: str = "tcp",
+    beside: Any = None,
+    loop: str = "trio",
+    **settings: Any,
+) -> None:
+    from penstock import aio
     from penstock.runtime import serve
 
+    url = f"{transport}://127.0.0.1:0"
+
+    async def on_asyncio() -> None:
+        async with aio.serve(service, url, **settings) as server:
+            print_ports(server.addresses[0].port)
+            await asyncio.Event().wait()
+
+    if loop == "asyncio":
+        asyncio.run(on_asyncio())
+    elif loop == "uvloop":
+        import uvloop
+
+        uvloop.run(on_asyncio())
+
     async def main() -> None:
-        async with serve(service, f"{transport}://127.0.0.1:0", **settings) as server:
+        async with serve(service, url, **settings) as server:
             print_ports(server.addresses[0].port)
             if beside is not None:
                 await beside(server)
