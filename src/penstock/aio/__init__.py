@@ -23,17 +23,21 @@ from penstock.aio._stream import Stream
 from penstock.client import Published
 
 if _typing.TYPE_CHECKING:
+    from penstock.guest import Reading as Reading
     from penstock.guest import Server as Server
     from penstock.guest import Service as Service
     from penstock.guest import Topic as Topic
     from penstock.guest import from_asyncio as from_asyncio
     from penstock.guest import in_asyncio as in_asyncio
     from penstock.guest import in_trio as in_trio
+    from penstock.guest import in_trio_block as in_trio_block
     from penstock.guest import serve as serve
+    from penstock.guest import subscribe as subscribe
 
 __all__ = [
     "Peer",
     "Published",
+    "Reading",
     "Server",
     "Service",
     "Stream",
@@ -42,7 +46,9 @@ __all__ = [
     "from_asyncio",
     "in_asyncio",
     "in_trio",
+    "in_trio_block",
     "serve",
+    "subscribe",
 ]
 
 

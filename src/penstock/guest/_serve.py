@@ -1,18 +1,15 @@
 """`serve` for programs on asyncio."""
 
-import asyncio
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack
+from contextlib import AbstractAsyncContextManager
 from os import PathLike
-from types import TracebackType
-from typing import Any, Unpack
-
-import trio
+from typing import Unpack
 
 from penstock.api import Credentials, Extension, Limits, UsageError
 from penstock.client import NoOptions
 from penstock.core import Report, log_violation
-from penstock.guest._guest_run import GuestRun, TrioCall
+from penstock.guest._blocks import TrioBlock
+from penstock.guest._guest_run import GuestRun
 from penstock.guest._service import Service
 from penstock.recording import Recorder
 from penstock.runtime import Server as TrioServer
@@ -49,22 +46,21 @@ def serve(  # noqa: PLR0913  # the options of `penstock.serve`
             "whose functions run on asyncio. The functions of a penstock.Service run on trio: "
             "penstock.serve() serves them"
         )
-    return _Block(
-        serve_in_trio(
-            service,
-            *urls,
-            limits=limits,
-            extensions=extensions,
-            registry=registry,
-            options=options,
-            credentials=credentials,
-            record=record,
-            resume=resume,
-            insecure=insecure,
-            on_violation=on_violation,
-            **unknown,
-        )
+    block = serve_in_trio(
+        service,
+        *urls,
+        limits=limits,
+        extensions=extensions,
+        registry=registry,
+        options=options,
+        credentials=credentials,
+        record=record,
+        resume=resume,
+        insecure=insecure,
+        on_violation=on_violation,
+        **unknown,
     )
+    return TrioBlock(block, Server)
 
 
 class Server:
@@ -119,59 +115,3 @@ class Server:
 
     def __repr__(self) -> str:
         return repr(self._server)
-
-
-class _Block(AbstractAsyncContextManager[Server]):
-    """The block of a server of trio, entered and left in a task of trio."""
-
-    def __init__(self, block: AbstractAsyncContextManager[TrioServer]) -> None:
-        self._block = block
-        self._stack = AsyncExitStack()
-        self._leave = trio.Event()
-        self._call: TrioCall[None]
-        self._was_cancelled_here = False
-
-    async def __aenter__(self) -> Server:
-        run = await self._stack.enter_async_context(GuestRun.of_this_loop())
-        entered: asyncio.Future[TrioServer] = asyncio.get_running_loop().create_future()
-        self._call = run.begin(self._host, entered)
-        try:
-            await asyncio.wait((entered, self._call.future), return_when=asyncio.FIRST_COMPLETED)
-        except BaseException as error:
-            self._call.scope.cancel()
-            await self.__aexit__(type(error), error, error.__traceback__)
-            raise
-        if not entered.done():
-            # It could not listen: the call has the error.
-            async with self._stack:
-                await self._call.result()
-        task = asyncio.current_task()
-        if task is not None:
-            # The tasks of a server have boundaries: only a fault of penstock, or an interrupt, ends
-            # it before its block.
-            self._call.future.add_done_callback(lambda _: self._on_ended(task))
-        return Server(entered.result(), run)
-
-    async def __aexit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        async with self._stack:
-            self._leave.set()
-            task = asyncio.current_task()
-            if self._was_cancelled_here and task is not None:
-                task.uncancel()
-            await self._call.result()
-
-    async def _host(self, entered: "asyncio.Future[TrioServer]") -> None:
-        async with self._block as server:
-            if not entered.done():
-                entered.set_result(server)
-            await self._leave.wait()
-
-    def _on_ended(self, task: "asyncio.Task[Any]") -> None:
-        if not self._leave.is_set():
-            self._was_cancelled_here = True
-            task.cancel()
