@@ -1,8 +1,8 @@
-"""The formats of the file: one of the first format opens, is upgraded, and keeps all that it had. A
+"""The formats of the file: one of an older format opens, is upgraded, and keeps all that it had. A
 summary spares the reading of the groups, and is never trusted more than they are.
 
-`format_1` was written by penstock with the first format: `closed.log` was closed, `crashed.log` was
-copied while it was open.
+`format_1` and `format_2` were written by penstock with these formats: `closed.log` was closed,
+`crashed.log` was copied while it was open.
 """
 
 import shutil
@@ -12,35 +12,36 @@ from pathlib import Path
 import pytest
 
 from penstock.api import LogDamaged
-from penstock.logs import DiskLog, Retention
+from penstock.logs import DiskLog, Retention, check_file
 from penstock.logs._disk_files import open_file
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._work import Append
 from penstock.streams import collect
 from tests.logs._opening import PLENTY, numbered
 
-FIRST = Path(__file__).with_name("format_1")
+OLDER = (1, 2)
 EAST = [b"%d:" % number * (number % 7) for number in range(60)]
 WEST = [b"x" * 6000, b"published"]
 AFTER = [b"after %d" % number for number in range(5)]
 KEPT = Retention(max_count=1_000, acknowledged=True)
 
 
-def _copied(folder: Path, name: str) -> Path:
-    for file in FIRST.glob(f"{name}*"):
+def _copied(folder: Path, name: str, version: int) -> Path:
+    for file in Path(__file__).with_name(f"format_{version}").glob(f"{name}*"):
         shutil.copy(file, folder / file.name)
     return folder / name
 
 
+@pytest.mark.parametrize("version", OLDER)
 @pytest.mark.parametrize(
     ("name", "east", "ids"),
     [("closed.log", EAST, ("first", "second")), ("crashed.log", EAST + AFTER, ("first", "third"))],
 )
-async def test_a_log_of_the_first_format_is_upgraded(
-    tmp_path: Path, name: str, east: list[bytes], ids: tuple[str, ...]
+async def test_a_log_of_an_older_format_is_upgraded(
+    tmp_path: Path, name: str, east: list[bytes], ids: tuple[str, ...], version: int
 ) -> None:
     """Elements, partitions, acknowledgements and published ids; and it goes on as any other."""
-    path = _copied(tmp_path, name)
+    path = _copied(tmp_path, name, version)
     for _ in range(2):
         async with DiskLog(path, retention=KEPT, partitions=["east"]) as log:
             assert set(log.partitions) >= {"east", "west"}
@@ -59,17 +60,31 @@ async def test_a_log_of_the_first_format_is_upgraded(
     connection.close()
 
 
+@pytest.mark.parametrize("version", OLDER)
 @pytest.mark.parametrize("name", ["closed.log", "crashed.log"])
-async def test_a_log_of_the_first_format_is_read_without_an_upgrade(
-    tmp_path: Path, name: str
+async def test_a_log_of_an_older_format_is_read_without_an_upgrade(
+    tmp_path: Path, name: str, version: int
 ) -> None:
     """Reading changes nothing."""
-    path = _copied(tmp_path, name)
+    path = _copied(tmp_path, name, version)
     before = path.read_bytes()
     async with DiskLog(path, read_only=True) as log:
         assert (await collect(log.source("east", stop="latest")))[:48] == EAST[12:]
         assert await collect(log.source("west", stop="latest")) == WEST
+    assert check_file(path).fault is None
     assert path.read_bytes() == before
+
+
+@pytest.mark.parametrize("version", OLDER)
+async def test_a_log_of_an_older_format_gets_readers(tmp_path: Path, version: int) -> None:
+    """With what its acknowledgements have left."""
+    path = _copied(tmp_path, "closed.log", version)
+    async with DiskLog(path, retention=KEPT, partitions=["east"]) as log:
+        reader = await log.add_reader("nightly", max_count=800)
+        assert reader.positions()["east"] == 12
+        await reader.acknowledge({"east": 50})
+    async with DiskLog(path, retention=KEPT, partitions=["east"]) as log:
+        assert await collect(log.reader("nightly").source("east", "latest")) == EAST[50:]
 
 
 def _loaded(path: Path) -> tuple[DiskStore, int]:
