@@ -60,6 +60,19 @@ def test_a_batch_between_two_appends_of_one_commit_has_the_positions_between(
     store.close()
 
 
+def test_pieces_that_were_staged_for_another_retention_are_divided_again(tmp_path: Path) -> None:
+    """The log was opened with lower bounds since."""
+    store = _store(tmp_path / "log")
+    store.commit([_stage(1, *[b"%d" % number for number in range(30)])])
+    store.close()
+    store = _store(tmp_path / "log", Retention(max_count=40))
+    assert store.commit([Publish("batch", (), (Staged(1, 0, 30, 50),))]) == [True]
+    sizes = store._connection.execute("SELECT count FROM groups ORDER BY key").fetchall()
+    assert sizes == [(5,)] * 6
+    assert _contents(store, 0) == [b"%d" % number for number in range(30)]
+    store.close()
+
+
 @pytest.mark.parametrize("change", ["UPDATE staged SET checksum = 0", "DELETE FROM staged"])
 def test_a_batch_that_cannot_be_read_fails_alone(tmp_path: Path, change: str) -> None:
     """None of it is appended, also not what was whole, and its id is free. Its neighbours in the

@@ -19,6 +19,7 @@ from penstock.core import LimitedLog
 from penstock.logs._disk_errors import damaged
 from penstock.logs._group_format import Row, checksum_of, encode_row, is_whole
 from penstock.logs._page_cells import Cell
+from penstock.logs._retention import Retention, split
 from penstock.logs._work import Attempt, Stage
 
 PIECES: Final = 2**24
@@ -71,12 +72,15 @@ class StagedTables:
         (number,) = self._connection.execute("SELECT max(number) FROM attempts").fetchone()
         return number or 0
 
-    def stage(self, work: Stage) -> None:
-        """Add a piece of elements, and the row of their attempt if they are its last ones."""
-        if work.elements:
-            low, high = work.number * PIECES, (work.number + 1) * PIECES
-            (last,) = self._connection.execute(_LAST_KEY, (low, high)).fetchone()
-            row = encode_row(low if last is None else last + 1, work.elements, 0.0)
+    def stage(self, work: Stage, retention: Retention) -> None:
+        """Add elements, in pieces that can be groups, and the row of their attempt if they are its
+        last ones.
+        """
+        low, high = work.number * PIECES, (work.number + 1) * PIECES
+        (last,) = self._connection.execute(_LAST_KEY, (low, high)).fetchone()
+        first = low if last is None else last + 1
+        for key, part in enumerate(split(work.elements, retention), first):
+            row = encode_row(key, part, 0.0)
             self._connection.execute(
                 "INSERT INTO staged VALUES (?, ?, ?, ?)",
                 (row.key, row.length, row.checksum, row.elements),

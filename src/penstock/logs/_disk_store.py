@@ -39,6 +39,7 @@ from penstock.logs._group_format import (
     encode_row,
     is_lost,
     is_whole,
+    moved_row,
 )
 from penstock.logs._group_runs import MOST_JOINED, GroupAt, joinable, next_run
 from penstock.logs._readers import Hold, Readers, touched
@@ -422,7 +423,7 @@ class DiskStore:
 
     def _apply_staged(self, work: Stage | Unstage) -> None:
         if isinstance(work, Stage):
-            self._staged.stage(work)
+            self._staged.stage(work, self._retention)
             return
         for number in work.numbers:
             self._staged.unstage(number)
@@ -469,8 +470,15 @@ class DiskStore:
         """
         index, left = staged.partition, staged.length
         for row in self._staged.pieces(staged.number):
-            elements = decode_row(row, 0, row.length, row.size)
-            self._insert(index, self.states[index].latest, elements, now)
+            latest, retention = self.states[index].latest, self._retention
+            if row.length <= retention.group_count and row.size <= retention.group_bytes:
+                # Most pieces: they were cut for the retention of the same log.
+                key = keys_of(index)[0] + latest
+                self._connection.execute(INSERT_GROUP, moved_row(row, key, now))
+                self._loose[index] += 1
+                self._unsaved[index] += 1
+            else:
+                self._insert(index, latest, decode_row(row, 0, row.length, row.size), now)
             self.states[index] = self.states[index].appended(row.length, row.size)
             left -= row.length
         self._staged.unstage(staged.number)

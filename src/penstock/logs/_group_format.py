@@ -47,6 +47,12 @@ def lost_row(key: int, length: int, written: float) -> Row:
     return Row(key, length, 0, written, _checksum(key, length, 0, written, b""), b"")
 
 
+def moved_row(row: Row, key: int, written: float) -> Row:
+    """Return a whole group at another key, with another time."""
+    checksum = _checksum(key, row.length, row.size, written, row.elements)
+    return Row(key, row.length, row.size, written, checksum, row.elements)
+
+
 def is_lost(row: Row) -> bool:
     """Return whether a whole group stands for elements that were lost."""
     return not row.elements

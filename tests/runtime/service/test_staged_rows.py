@@ -258,7 +258,7 @@ async def test_a_full_disk_fails_the_stage_with_its_text(
         with suppress(LogError):  # its commit may be that of the deletion
             await log.append([])
         connection = sqlite3.connect(path)
-        assert connection.execute("SELECT count(*) FROM staged").fetchone() == (1,)
+        assert connection.execute("SELECT count(*) FROM staged").fetchone() != (0,)
         fails[0] = False
         await writer.stage(b"z" * PIECE_BYTES, b"more", attempt="b")
         await writer.stage(b"x", attempt="c")
