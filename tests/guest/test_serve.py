@@ -304,12 +304,21 @@ def test_wrong_functions_are_refused_as_on_trio() -> None:
     run(main())
 
 
-def test_uvloop_serves() -> None:
-    """The loop that most web servers run."""
+def test_uvloop_runs_the_server_and_the_client() -> None:
+    """The loop that most web servers run: its timers that are due already tell no time."""
     uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed")
+    failures: list[Any] = []
 
     async def main() -> None:
-        async with aio.serve(service_of_numbers(), URL) as server:
+        asyncio.get_running_loop().set_exception_handler(
+            lambda _, context: failures.append(context)
+        )
+        async with serving(service_of_numbers()) as (server, peer):
+            for _ in range(20):
+                async with peer.subscribe("numbers/100", type=int, demand=1) as stream:
+                    assert [number async for number in stream] == list(range(100))
+                assert await peer.request("double", 21, type=int) == 42
             assert (await aio.in_trio(read_in_trio, str(server.addresses[0])))[1] == 42
 
     uvloop.run(main())
+    assert not failures

@@ -49,6 +49,7 @@ class AsyncioConnection(asyncio.Protocol):
         self._is_flushing_soon = False
         self._written = 0
         self._timer: asyncio.TimerHandle | None = None
+        self._ticks_at = 0.0  # when the timer is due: a handle of uvloop may not tell
         self._waiters: list[asyncio.Future[None]] = []
         self._publishers: set[TaskPublisher] = set()
         self._awaiting: set[asyncio.Task[None]] = set()
@@ -274,12 +275,12 @@ class AsyncioConnection(asyncio.Protocol):
         if (
             due is None
             or self.endpoint.is_over
-            or (self._timer is not None and self._timer.when() <= due)
+            or (self._timer is not None and self._ticks_at <= due)
         ):
             return
         if self._timer is not None:
             self._timer.cancel()
-        self._timer = self._loop.call_at(due, self._tick)
+        self._timer, self._ticks_at = self._loop.call_at(due, self._tick), due
 
 
 def _identity(settings: EndpointSettings, transport: asyncio.BaseTransport) -> PeerIdentity:

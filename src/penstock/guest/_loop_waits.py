@@ -36,6 +36,7 @@ class LoopWaits(trio.abc.Instrument):
         """For the guest run."""
         self._held: Callable[[], object] | None = None
         self._timer: asyncio.TimerHandle | None = None
+        self._due = 0.0  # when the timer is due: a handle of uvloop may not tell
         self._file: int | None = None
 
     def watch(self, file: int) -> None:
@@ -60,10 +61,10 @@ class LoopWaits(trio.abc.Instrument):
         due = self._loop.time() + min(seconds, LONGEST_HOLD)
         # A timer that comes earlier makes a pass for nothing, which costs less than a new timer for
         # each wait.
-        if self._timer is None or self._timer.when() > due:
+        if self._timer is None or self._due > due:
             if self._timer is not None:
                 self._timer.cancel()
-            self._timer = self._loop.call_at(due, self._on_time)
+            self._timer, self._due = self._loop.call_at(due, self._on_time), due
 
     def wake(self) -> None:
         """Make the pass that is held back, if there is one."""
