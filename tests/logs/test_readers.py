@@ -279,6 +279,45 @@ async def test_each_partition_has_a_position(open_log: OpenLog) -> None:
             await reader.acknowledge({"west": 31})
 
 
+async def test_a_reader_holds_the_partitions_that_it_reads(open_log: OpenLog) -> None:
+    """A partition that no reader reads is dropped by its bounds, and appends do not wait."""
+    async with open_log(partitions=("east", "west", "marks")) as log:
+        reader = await log.add_reader("nightly", partitions=["west", "east"], max_count=700)
+        other = await log.add_reader("other", partitions=["west"], max_count=700)
+        for partition in ("east", "west"):
+            await log.append(elements(0, 10), partition=partition)
+        for start in range(0, 2_000, 100):
+            await log.append(elements(start, start + 100), partition="marks")
+        assert reader.positions() == {"east": 0, "west": 0}
+        assert other.positions() == {"west": 0}
+        assert reader.dropped() == other.dropped() == ()
+        await reader.acknowledge({"east": 10, "west": 10})
+        assert (log.earliest()["east"], log.earliest()["west"]) == (10, 0)
+        for call in (
+            lambda: other.source("east"),
+            lambda: collect(other.source("marks", "latest")),
+        ):
+            with pytest.raises(UsageError, match=r"reads \['west'\]"):
+                call()
+        with pytest.raises(UsageError, match="does not read partition 'east'"):
+            await other.acknowledge({"east": 1})
+        with pytest.raises(UsageError, match="no partition 'north'"):
+            await log.add_reader("x", partitions=["north"], max_count=700)
+        await log.add_reader("other", max_count=700)
+        assert other.positions() == {"east": 0, "west": 0, "marks": 0}
+
+
+async def test_bounds_of_a_reader_do_not_count_while_it_holds_nothing(tmp_path: Path) -> None:
+    """The log was opened with a retention that drops its oldest elements, since."""
+    path = tmp_path / "log"
+    async with DiskLog(path, retention=KEPT) as log:
+        await log.add_reader("nightly", partitions=["0"], max_count=5)
+    async with DiskLog(path, retention=EVICTS) as log:
+        await log.append(elements(0, 10))
+        assert log.reader("nightly").dropped() == ()
+        assert log.reader("nightly").positions() == {"0": 0}
+
+
 @pytest.mark.parametrize(
     ("retention", "options", "text"),
     [

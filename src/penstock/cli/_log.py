@@ -89,6 +89,8 @@ async def _check(options: argparse.Namespace) -> int:
             _print(f"{loss}, before the log was salvaged")
         for reader in found.readers:
             for index, name in enumerate(found.names):
+                if reader.reads is not None and index not in reader.reads:
+                    continue
                 end = ", and was dropped" if reader.is_dropped(index) else ""
                 _print(
                     f"reader {reader.name!r} has acknowledged partition {name!r} up to "

@@ -530,7 +530,7 @@ class DiskStore:
         """Drop readers that hold too much of a partition, and then what nobody needs. `waiting` are
         elements that have no room yet, and their bytes.
         """
-        while self.readers.known:
+        while self._retention.acknowledged and self.readers.known:
             state = self.states[index]
             low, high = keys_of(index)
             row = self._connection.execute(f"{FACTS} LIMIT 1", (low, high)).fetchone()

@@ -12,7 +12,7 @@ Rules of this file:
 """
 
 from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Mapping, Sequence
+from collections.abc import Awaitable, Iterable, Mapping, Sequence
 from typing import Literal, overload
 
 from penstock.logs._positions import DEFAULT_PARTITION, MOST_BYTES_AT_ONCE, MOST_STAGED, Position
@@ -48,7 +48,9 @@ class NamedReader(ABC):
 
     @abstractmethod
     def positions(self) -> dict[str, int]:
-        """Return the position of the next element of each partition that was not acknowledged."""
+        """Return the position of the next element that was not acknowledged, of each partition that
+        it reads.
+        """
 
     @abstractmethod
     def dropped(self) -> tuple[str, ...]:
@@ -164,13 +166,14 @@ class Log(ABC):
         self,
         name: str,
         *,
+        partitions: Iterable[str] | None = None,
         start: Literal["earliest", "latest"] = "earliest",
         max_count: int | None = None,
         max_bytes: int | None = None,
         max_age: float | None = None,
     ) -> NamedReader:
-        """Add a reader that begins at `start`, and return it. One that the log has keeps its
-        positions, and gets these bounds. Checkpoints.
+        """Add a reader of `partitions`, or of all, that begins at `start`, and return it. One that
+        the log has keeps its positions, and gets these partitions and bounds. Checkpoints.
 
         With ``Retention(acknowledged=True)`` the log keeps what its slowest reader has not
         acknowledged. The bounds say how much that may be, for each partition: elements, bytes, and
@@ -178,7 +181,7 @@ class Log(ABC):
         dropped: the log of penstock says so, and its next stream fails. Without `max_age` each
         bound of the `Retention` needs one that is an eighth lower, so that a reader that never
         comes back does not make `append` wait for ever.
-        Raises UsageError for other bounds, and above 256 readers.
+        Raises UsageError for other bounds, for unknown partitions, and above 256 readers.
         """
 
     @abstractmethod

@@ -210,8 +210,19 @@ class LogBase(Log):
     def source_of(self, reader: str, partition: str, stop: Position | None) -> Source[bytes]:
         """Return the source of what a reader has not acknowledged."""
         self._check_open()
-        self.reader_state(reader)
-        return LogSource(self, self._index(partition), *check_range("earliest", stop), reader)
+        index = self._index(partition)
+        self._check_reads(reader, index)
+        return LogSource(self, index, *check_range("earliest", stop), reader)
+
+    def _check_reads(self, reader: str, index: int) -> None:
+        """Raise UsageError if the log has no such reader, or it does not read a partition."""
+        reads = self.reader_state(reader).reads
+        if reads is not None and index not in reads:
+            raise UsageError(
+                f"the reader {shown(reader)} does not read partition {shown(self._names[index])}, "
+                f"it reads {shown([self._names[each] for each in reads])}: give "
+                "add_reader(partitions=[...]) more"
+            )
 
     async def acknowledge(self, positions: Mapping[str, int]) -> None:
         self._check_writable()
@@ -237,16 +248,20 @@ class LogBase(Log):
             if position > state.latest:
                 raise not_retained(name, position, state.earliest, state.latest)
         places = {self._index(name): place for name, place in checked.items()}
-        if reader is not None and self.reader_state(reader).has(places):
-            # A peer that repeats an acknowledgement costs no sync of the disk.
-            await trio.lowlevel.checkpoint()
-            return
+        if reader is not None:
+            for index in places:
+                self._check_reads(reader, index)
+            if self.reader_state(reader).has(places):
+                # A peer that repeats an acknowledgement costs no sync of the disk.
+                await trio.lowlevel.checkpoint()
+                return
         await self._submit(Acknowledge(places, reader))
 
     async def add_reader(
         self,
         name: str,
         *,
+        partitions: Iterable[str] | None = None,
         start: Literal["earliest", "latest"] = "earliest",
         max_count: int | None = None,
         max_bytes: int | None = None,
@@ -260,11 +275,14 @@ class LogBase(Log):
                 f"the log has {MOST_READERS} readers, and no room for another one: remove those "
                 f"that are not used, as in log.reader({shown(next(iter(self._readers)))}).remove()"
             )
+        reads = None
+        if partitions is not None:
+            reads = tuple(sorted(map(self._index, check_partitions(partitions))))
         await trio.lowlevel.checkpoint_if_cancelled()
         # A float, as the file has it.
         age = None if max_age is None else float(max_age)
         await self._submit(
-            AddReader(name, (max_count, max_bytes, age), is_at_the_end=start == "latest")
+            AddReader(name, reads, (max_count, max_bytes, age), is_at_the_end=start == "latest")
         )
         return self.reader(name)
 
@@ -528,8 +546,9 @@ class StoredReader(NamedReader):
         return self._name
 
     def positions(self) -> dict[str, int]:
-        state = self._log.reader_state(self._name)
-        return {name: state.position(index) for index, name in enumerate(self._log.partitions)}
+        state, names = self._log.reader_state(self._name), self._log.partitions
+        reads = range(len(names)) if state.reads is None else state.reads
+        return {names[index]: state.position(index) for index in reads}
 
     def dropped(self) -> tuple[str, ...]:
         state = self._log.reader_state(self._name)

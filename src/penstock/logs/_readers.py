@@ -7,7 +7,7 @@ Rules of this file:
   other readers hold nothing, because the slowest one holds it.
 * A slowest reader that holds more than one of its bounds is dropped: it holds nothing from then on,
   until it acknowledges a position that the log still has.
-* If no reader holds a partition any more, the log drops its oldest elements, and does not wait.
+* If no reader holds a partition, the log drops its oldest elements, and does not wait.
 * Names are given by the program that has the log. A peer can use them, and cannot make one.
 """
 
@@ -50,7 +50,8 @@ class Hold(NamedTuple):
 
 class ReaderState(NamedTuple):
     """One reader. `positions` and `dropped` go by the number of a partition: the position after the
-    acknowledged elements, and whether the reader was dropped there.
+    acknowledged elements, and whether the reader was dropped there. `reads` are the numbers of the
+    partitions that it reads; None for all, also for those that are added later.
     """
 
     name: str
@@ -59,6 +60,11 @@ class ReaderState(NamedTuple):
     max_age: float | None = None
     positions: tuple[int, ...] = ()
     dropped: tuple[bool, ...] = ()
+    reads: tuple[int, ...] | None = None
+
+    def holds(self, index: int) -> bool:
+        """Return whether it reads a partition, and was not dropped from it."""
+        return (self.reads is None or index in self.reads) and not self.is_dropped(index)
 
     def position(self, index: int) -> int:
         """Return its position in a partition. A partition that was added later begins at 0."""
@@ -112,14 +118,22 @@ class ReaderState(NamedTuple):
 
     def to_text(self) -> str:
         """Return its positions as the file has them."""
-        return json.dumps([self.positions, [*map(int, self.dropped)]])
+        return json.dumps([self.positions, [*map(int, self.dropped)], self.reads])
 
     @classmethod
     def of_text(cls, name: str, bounds: Sequence[Any], text: str) -> "ReaderState":
         """Return the reader that has these columns in the file."""
-        positions, dropped = json.loads(text)
+        positions, dropped, reads = json.loads(text)
         count, size, age = bounds
-        return cls(name, count, size, age, tuple(positions), tuple(map(bool, dropped)))
+        return cls(
+            name,
+            count,
+            size,
+            age,
+            tuple(positions),
+            tuple(map(bool, dropped)),
+            None if reads is None else tuple(reads),
+        )
 
 
 def held(readers: Iterable[ReaderState], index: int) -> int:
@@ -127,20 +141,14 @@ def held(readers: Iterable[ReaderState], index: int) -> int:
     known = list(readers)
     if not known:
         return NO_READERS
-    return min(
-        (each.position(index) for each in known if not each.is_dropped(index)), default=NOBODY
-    )
+    return min((each.position(index) for each in known if each.holds(index)), default=NOBODY)
 
 
 def slowest(readers: Iterable[ReaderState], state: PartitionState, index: int) -> list[ReaderState]:
     """Return the readers that hold a partition: those with the lowest position."""
     if state.held >= state.latest:  # nobody, or all are at the end
         return []
-    return [
-        each
-        for each in readers
-        if not each.is_dropped(index) and each.position(index) == state.held
-    ]
+    return [each for each in readers if each.holds(index) and each.position(index) == state.held]
 
 
 def lost_to_reader(
@@ -235,7 +243,7 @@ class Readers:
                 begin = [each.latest if work.is_at_the_end else each.earliest for each in states]
                 known = ReaderState(work.name, positions=tuple(begin))
             bounds = dict(zip(("max_count", "max_bytes", "max_age"), work.bounds, strict=True))
-            self._set(known._replace(**bounds))  # type: ignore[arg-type]  # names of its fields
+            self._set(known._replace(**bounds, reads=work.reads))  # type: ignore[arg-type]  # names of its fields
             self.hold(states)
         elif isinstance(work, RemoveReader) and work.name in self.known:
             del self.known[work.name]

@@ -62,7 +62,8 @@ class Retention:
     * `acknowledged`: elements are kept until they have been acknowledged, and the last two
       acknowledged ranges are kept as well. A log that is full of elements that it must keep makes
       `append` wait. With it `max_age` is refused: an age would drop elements that no reader has
-      acknowledged.
+      acknowledged. A log with named readers (`Log.add_reader`) keeps what the slowest of them has
+      not acknowledged.
 
     Raises UsageError for bounds that are not positive, and for bounds that contradict each other.
     """

@@ -183,7 +183,7 @@ class RingLog(LogBase):
         for load in work.loads if isinstance(work, MakeRoom) else ():
             if load.partition == index:
                 waiting = load.length, load.size
-        while self._all_readers.known and ring.groups:
+        while self._retention.acknowledged and self._all_readers.known and ring.groups:
             state, oldest = states[index], ring.groups[0]
             size = state.size - (oldest.size if state.earliest < state.held else 0)
             length = state.latest - max(state.held, state.earliest)

@@ -81,9 +81,10 @@ class Acknowledge(NamedTuple):
 
 
 class AddReader(NamedTuple):
-    """A reader. One that the log has gets these bounds, and keeps its positions."""
+    """A reader of these partitions, or of all. One that the log has keeps its positions."""
 
     name: str
+    reads: tuple[int, ...] | None
     bounds: tuple[int | None, int | None, float | None]
     is_at_the_end: bool
 

@@ -453,6 +453,21 @@ async def test_a_reader_acknowledges_several_partitions_at_once(
         assert await numbers_of(peer, "orders/east?reader=nightly", stop=5) == [3, 4]
 
 
+async def test_a_reader_of_some_partitions_is_refused_for_others(
+    autojump_clock: MockClock,
+) -> None:
+    """With those that it reads."""
+    log = await filled(partitions=("east", "west"))
+    await log.add_reader("nightly", partitions=["east"])
+    async with peer_of(service_of(log)) as peer:
+        for name in ("orders/west?reader=nightly", "orders?reader=nightly&acknowledge=west:1"):
+            with pytest.raises(Rejected, match=r"reads \['east'\], and not partition 'west'"):
+                await numbers_of(peer, name)
+        known = json.loads(await peer.request("orders?positions&reader=nightly"))
+        assert known["east"]["acknowledged"] == 0
+        assert "acknowledged" not in known["west"]
+
+
 async def test_a_peer_makes_and_removes_no_reader(autojump_clock: MockClock) -> None:
     """It would hold the disk of another by names that it invents. The others are not told."""
     log = await log_with_reader()

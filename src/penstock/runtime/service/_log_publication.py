@@ -181,7 +181,7 @@ class LogPublication:
         return PublishedLog(log.source(partition, first, stop), Positions(first, earliest, latest))
 
     def _place_of(self, reader: NamedReader, partition: str, earliest: int, latest: int) -> int:
-        position = reader.positions()[partition]
+        position = reader.positions()[self._read_by(reader, partition)]
         if position < earliest:
             raise self._unfit(
                 str(lost_to_reader(reader.name, partition, position, earliest, latest))
@@ -199,10 +199,18 @@ class LogPublication:
         names = log.partitions if partition is None else (partition,)
         places = self._places("acknowledge", log, names, given["acknowledge"])
         for name, position in places.items():
-            earliest, latest = log.earliest()[name], log.latest()[name]
+            earliest, latest = log.earliest()[self._read_by(reader, name)], log.latest()[name]
             if position > latest:
                 raise self._unfit(str(not_retained(name, position, earliest, latest)))
         return generate(partial(_acknowledged, reader, places))
+
+    def _read_by(self, reader: NamedReader, partition: str) -> str:
+        if partition not in reader.positions():
+            raise self._unfit(
+                f"the reader {shown(reader.name)} reads {shown(list(reader.positions()))}, and not "
+                f"partition {shown(partition)}"
+            )
+        return partition
 
     def _reader(self, log: Log, name: str) -> NamedReader:
         try:
@@ -326,8 +334,8 @@ async def _read_positions(
     }
     if reader is not None:
         positions = reader.positions()
-        for name, facts in found.items():
-            facts["acknowledged"] = positions[name]
+        for name in found.keys() & positions:
+            found[name]["acknowledged"] = positions[name]
     yield json.dumps(found).encode()
 
 
