@@ -144,6 +144,7 @@ def make_parts(session: FakeSession, limits: Limits | None = None) -> Connection
         runner=InlineTaskRunner(no_input, lambda: None, turns=turns, turn=1.0),
         requests=OutgoingRequests(real, events, batcher),
         budget=None,
+        shared_writer=None,
         on_violation=lambda error: None,
         timer=SessionTimer(real, leaving, batcher),
         is_open=LazyEvent(),

@@ -24,6 +24,7 @@ from penstock.runtime.connection._peer import Peer, RemoteOpening
 from penstock.runtime.connection._publisher_counts import PublisherTable
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._resumption import Handover, Resumption
+from penstock.runtime.connection._shared_writer import SharedWriter
 from penstock.runtime.connection._statistics import sum_of_directions
 
 __all__ = [
@@ -43,6 +44,7 @@ __all__ = [
     "ReplaceLink",
     "Resumption",
     "SharedMemory",
+    "SharedWriter",
     "close",
     "decoded",
     "drain_connection",

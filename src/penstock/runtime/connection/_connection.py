@@ -41,6 +41,7 @@ from penstock.runtime.connection._link_switcher import LinkSwitcher, ReplaceLink
 from penstock.runtime.connection._publisher_counts import PublisherTable
 from penstock.runtime.connection._requests import OutgoingRequests, SendBatcher
 from penstock.runtime.connection._resumption import Handover, Resumption
+from penstock.runtime.connection._shared_writer import SharedWriter
 from penstock.runtime.connection._statistics import ConnectionStatistics
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.runtime.connection._transport_link import TransportLink
@@ -88,6 +89,8 @@ class ConnectionSettings:
     budget: SharedMemory | None = None
     """The memory that the connections of a server share."""
     replace_link: ReplaceLink | None = None
+    shared_writer: SharedWriter | None = None
+    """Sends for the connections of a server."""
 
     publishes: Callable[[], bool] = attrs.field(init=False, eq=False)
     """Returns whether the service offers anything now. One function for all connections."""
@@ -196,6 +199,7 @@ class ConnectionTask:
             runner=runner,
             requests=self.requests,
             budget=settings.budget,
+            shared_writer=settings.shared_writer,
             on_violation=settings.on_violation,
             timer=SessionTimer(self.session, leaving, batcher),
             resumption=resumption,

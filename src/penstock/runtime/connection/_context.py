@@ -17,6 +17,7 @@ from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._lazy_event import LazyEvent
 from penstock.runtime.connection._requests import OutgoingRequests
 from penstock.runtime.connection._resumption import Resumption
+from penstock.runtime.connection._shared_writer import SharedWriter
 from penstock.runtime.connection._timer import SessionTimer
 from penstock.session import Session
 
@@ -90,6 +91,8 @@ class ConnectionContext:
     """The session has ended; or this side has said a goodbye that the peer does not answer,
     and its own end comes first.
     """
+    shared_writer: SharedWriter | None
+    """Sends for all connections of a server; None for a client."""
     nursery: trio.Nursery = attrs.field(init=False)
     """Runs all tasks of the connection but the task that waits for its end. Set when that task has
     begun.

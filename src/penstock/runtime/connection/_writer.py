@@ -7,6 +7,8 @@ Rules of this file:
 * The writer has a task only while there is something to wait for. It is started for the first bytes
   that the transport does not take at once, and ends when it had nothing to do for a while (`look`).
   Most connections never have one.
+* What is queued while no reader is at work is sent by a task that all connections of a server share
+  (`_shared_writer.py`), unless the writer has a task already. A client's writer starts its own.
 * Any task may try one non-blocking send (`flush`) while the writer has nothing in flight; the
   writer sends the remainder. That saves one hand-over between tasks: 1.6 to 1.95 times as fast with
   one request in flight.
@@ -159,11 +161,17 @@ class Writer:
             self._parts.timer.watch(self, REST_SECONDS)
 
     def on_queued(self) -> None:
-        """Wake the writer task, unless the caller sends by itself: the reader after its batch, or
-        the code that has set `is_requesting`.
+        """Let what is queued be sent by the writer task, or by that of the server, unless the
+        caller sends by itself: the reader after its batch, or the code that has set
+        `is_requesting`.
         """
         if not self._runner.is_running_inline and not self._parts.requests.batcher.is_requesting:
-            self.wake()
+            shared = self._parts.shared_writer
+            # A task that runs already goes on, and is woken without another one.
+            if self._scope is None and shared is not None and shared.is_running:
+                shared.add(self)
+            else:
+                self.wake()
 
     def flush(self) -> None:
         """Send what is queued as far as the transport takes it without waiting;
@@ -210,6 +218,10 @@ class Writer:
         if self._scope is not None:
             self._scope.cancel()
 
+    def fail_with(self, fault: Exception) -> None:
+        """End the connection with a fault of this side, as one in the writer task does."""
+        self._parts.nursery.start_soon(_raise, fault, name="penstock writer")
+
     def release(self) -> None:
         """Refer to the link no longer."""
         self._on_failure = ignore
@@ -221,7 +233,7 @@ class Writer:
         is_at_work = self._scope is not None and self._parked is None
         if self.can_send and (is_at_work or not self._outbox.is_empty):
             self._flushed = trio.Event()
-            self.on_queued()  # requests that wait for other tasks wait no longer
+            self.wake()  # requests that wait for other tasks wait no longer
             await self._flushed.wait()
         return self.can_send
 
@@ -343,3 +355,7 @@ class Writer:
     def _abort_parking(self, _: Any) -> trio.lowlevel.Abort:
         self._parked = None
         return trio.lowlevel.Abort.SUCCEEDED
+
+
+async def _raise(fault: Exception) -> None:
+    raise fault

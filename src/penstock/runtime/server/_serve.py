@@ -58,6 +58,7 @@ from penstock.runtime.connection import (
     ConnectionTask,
     MemoryBudget,
     Peer,
+    SharedWriter,
     exit_nursery,
     limited_access_log,
     new_connection,
@@ -204,6 +205,7 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
             limits=limits,
             on_violation=on_violation,
             budget=budget,
+            shared_writer=SharedWriter(limits.turn),
         ),
         admission=admission,
         connections=ServedConnections(
@@ -473,6 +475,8 @@ class Server(AbstractAsyncContextManager["Server"]):
         with self._accepting:
             async with trio.open_nursery() as watching:
                 watching.start_soon(self._refusals.run)
+                if self._settings.shared_writer is not None:
+                    watching.start_soon(self._settings.shared_writer.run)
                 watching.start_soon(write_summaries, limited_log(LOG), limited_access_log())
                 # An inner nursery: it ends when no listener can give another connection,
                 # and the watch goes on.
