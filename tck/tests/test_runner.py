@@ -16,6 +16,7 @@ from penstock_tck import (
     PublisherVerification,
     SubscriberVerification,
     Verification,
+    _call_clock,
     check,
     checks_of,
     run_check,
@@ -371,6 +372,23 @@ def test_after_some_endless_checks_no_further_one_is_run() -> None:
     not_run = [result for result in results if result.outcome is Outcome.NOT_ESTABLISHED]
     assert len(not_run) > 50
     assert "not run: 3 checks of Spinning did not end" in not_run[0].seen
+
+
+def test_a_publisher_with_slow_calls_gets_fewer_requests(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand calls of 10 ms would take 10 s."""
+    now, requests = 0.0, 0
+
+    class Slow(HonestSubscription):
+        def request(self, n: int, /) -> None:
+            nonlocal now, requests
+            now += 0.01
+            requests += 1
+            super().request(n)
+
+    monkeypatch.setattr(_call_clock, "perf_counter", lambda: now)
+    slow = type("Slow", (HonestSynchronousPublisher,), {"subscription_class": Slow})
+    assert _result("any_number_of_requests_is_supported", slow).outcome is Outcome.PASSED
+    assert 200 <= requests < 210
 
 
 def test_a_check_that_judged_nothing_is_vacuous() -> None:

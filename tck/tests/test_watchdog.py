@@ -3,7 +3,9 @@
 from pathlib import Path
 
 import pytest
-from penstock_tck import _watchdog
+import trio
+from penstock_tck import _call_clock, _watchdog
+from penstock_tck._call_clock import CallClock
 from penstock_tck._watchdog import Watchdog, WatchdogExpired
 
 
@@ -87,3 +89,82 @@ def test_a_system_that_tells_no_waiting_time(
     if text:
         (tmp_path / "schedstat").write_text(text)
     assert _watchdog._waited() == (2e-9 if text == "1 2" else None)
+
+
+def test_what_calls_may_take_does_not_count(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A thousand calls of 10 ms are no endless loop."""
+    watchdog = _alarm_after(monkeypatch, 14.0, 14.0, 0.0)
+    watchdog._excused = lambda: 10.0
+    watchdog.alarm(0, None)
+    watchdog._excused = lambda: 9.0
+    with pytest.raises(WatchdogExpired):
+        watchdog.alarm(0, None)
+
+
+def test_a_call_counts_up_to_what_it_may_take(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A call inside a signal of another one counts once."""
+    now = iter([1.0, 1.004, 2.0, 2.001, 2.003, 2.005, 3.0, 9.0])
+    monkeypatch.setattr(_call_clock, "perf_counter", lambda: next(now))
+    calls = CallClock(0.01)
+    with calls:
+        pass
+    assert calls.seconds == pytest.approx(0.004)
+    with calls, calls:
+        pass
+    assert calls.seconds == pytest.approx(0.009)
+    with calls:
+        pass
+    assert calls.seconds == pytest.approx(0.019)
+
+
+@pytest.mark.parametrize(
+    ("spins", "signals", "uses", "comes_round"),
+    [
+        (True, False, 0.25, True),
+        (False, True, 0.25, True),
+        (False, False, 0.01, True),
+        (False, False, 0.25, False),
+    ],
+    ids=["it spins", "it signals", "it waits for a thread", "it computes"],
+)
+def test_only_a_task_that_is_never_blocked_and_does_nothing_is_ended_early(
+    monkeypatch: pytest.MonkeyPatch,
+    *,
+    spins: bool,
+    signals: bool,
+    uses: float,
+    comes_round: bool,
+) -> None:
+    """After the fifth alarm, long before its 60 seconds are over. The message says what to do."""
+    alarms, watchdog = 0, Watchdog(60.0)
+    watchdog._began = 0.0
+    monkeypatch.setattr(_watchdog, "_waited", lambda: 0.0)
+    watchdog._waited_before = watchdog._used_by_thread = watchdog._looked_at = 0.0
+    monkeypatch.setattr(_watchdog, "monotonic", lambda: alarms * 0.25)
+    monkeypatch.setattr(_watchdog, "thread_time", lambda: alarms * uses)
+
+    async def run() -> None:
+        nonlocal alarms
+        with trio.CancelScope() as scope:
+            watchdog.cancel_on_alarm(scope, progress=lambda: alarms if signals else 0)
+            for _ in range(7):
+                alarms += 1
+                watchdog.alarm(0, None)
+                for _ in range(5 * comes_round):  # a callback is run some passes later
+                    await trio.lowlevel.checkpoint()
+
+    trio.run(run)
+    assert watchdog.expired == spins
+    assert ("a task spins" in watchdog.explanation()) == spins
+
+
+def test_an_alarm_after_the_end_of_a_run_raises_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    """It may come while trio ends the run: an exception there would break all later runs."""
+    watchdog = _alarm_after(monkeypatch, 1.0, 1.0, 0.0)
+
+    async def run() -> None:
+        watchdog.cancel_on_alarm(trio.CancelScope(), progress=lambda: 0)
+
+    trio.run(run)
+    watchdog.alarm(0, None)
+    assert not watchdog.expired

@@ -21,7 +21,26 @@ from penstock.testing import (
     Transcript,
     WorkerThreads,
 )
+from penstock_tck._call_clock import DEFAULT_SECONDS, CallClock
 from penstock_tck._profile import Profile
+
+
+class TimedSubscriber(ManualSubscriber):
+    """A probe whose calls are timed."""
+
+    def __init__(self, calls: CallClock, name: str, **options: Any) -> None:
+        super().__init__(name, **options)
+        self._calls = calls
+
+    def request(self, n: Any) -> None:
+        """Request `n` elements."""
+        with self._calls:
+            super().request(n)
+
+    def cancel(self) -> None:
+        """Cancel."""
+        with self._calls:
+            super().cancel()
 
 
 class Environment:
@@ -36,6 +55,7 @@ class Environment:
         within: float = 0.0,
         any_thread: bool = False,
         threads: WorkerThreads | None = None,
+        calls: CallClock | None = None,
     ) -> None:
         self.nursery = nursery
         self.transcript = transcript
@@ -43,6 +63,7 @@ class Environment:
         self.within = within
         self.any_thread = any_thread
         self.threads = threads
+        self.calls = calls or CallClock(DEFAULT_SECONDS)
         self.ledgers: list[SignalLedger] = []  # not the probes: see the rules of this file
         self._publishers = 0
 
@@ -50,7 +71,8 @@ class Environment:
         """Return a fresh probe that writes to the transcript of this run;
         `hooks` as in `ManualSubscriber`.
         """
-        probe = ManualSubscriber(
+        probe = TimedSubscriber(
+            self.calls,
             f"s{len(self.ledgers) + 1}",
             transcript=self.transcript,
             rule_set=self.profile.dialect,

@@ -13,6 +13,11 @@ from penstock.testing import ManualSubscriber, Signal, shown
 from penstock_tck._capabilities import factory, optional_hook
 from penstock_tck._verification import Verification, resolve
 
+REQUEST_SECONDS: Final = 1.0
+"""Real seconds that the requests of a check with very many take together, or little more."""
+
+LEAST_REQUESTS: Final = 100
+
 _ENDS: Final = (Signal.ERROR, Signal.COMPLETE)
 
 
@@ -161,6 +166,12 @@ class PublisherStage(Verification):
         Checkpoints.
         """
         return await self.open_on(await self.publisher(elements), **hooks)
+
+    def may_go_on(self, made: int) -> bool:
+        """Return whether a check that has made so many requests may make another one. If each takes
+        long, a hundred show as much as a thousand, which would take 10 s.
+        """
+        return made < LEAST_REQUESTS or self.env.calls.seconds < REQUEST_SECONDS
 
     async def open_on(self, publisher: Any, **hooks: Any) -> ManualSubscriber:
         """Return a fresh probe that is subscribed to this publisher. Checkpoints."""

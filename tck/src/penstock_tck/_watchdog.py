@@ -14,6 +14,11 @@ Rules of this file
   (/proc/thread-self/schedstat), and that time does not count: it ends when its own seconds are
   over, however many programs run beside it. A check that waits for something that never comes
   uses up its own seconds as well.
+* The time that request() and cancel() take does not count either, up to `call_seconds` for each
+  call: a publisher that is as slow as it has declared is not endless.
+* A task that is never blocked keeps virtual time from passing, and every check from settling. So it
+  is not given all the seconds: if the run loop comes round and round for `_SPINNING_ALARMS` alarms
+  without a signal, a call or a tick of the clock, the check is ended.
 * Elsewhere a check that still uses the processor, and has used less of it than its seconds, gets
   more time: `_MOST_TIMES` as much in all. A check that uses none ends at once.
 * Alarms need SIGALRM and the main thread.
@@ -23,16 +28,27 @@ Rules of this file
 import faulthandler
 import signal
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
 from pathlib import Path
-from time import monotonic, process_time
+from time import monotonic, process_time, thread_time
 from types import FrameType
 from typing import Final
 
 import trio
 
 _AGAIN_SECONDS: Final = 0.25
+
+_SPINNING_SHARE: Final = 5
+"""A look for a task that spins begins after this part of the seconds: one of five."""
+
+_SPINNING_ALARMS: Final = 4
+
+_BUSY_SHARE: Final = 0.5
+"""A thread that waits for something else uses less of its own time on the processor."""
+
+_BUSY_SECONDS: Final = 0.01
+"""At the least, between two alarms: on a busy machine its own time may be next to nothing."""
 
 _SCHEDSTAT: Final = Path("/proc/thread-self/schedstat")
 
@@ -49,6 +65,10 @@ class WatchdogExpired(BaseException):
     """A check ran longer than its real time allows."""
 
 
+def _no_seconds() -> float:
+    return 0.0
+
+
 class Watchdog:
     """Armed during one run. `expired` says whether an alarm came."""
 
@@ -59,26 +79,54 @@ class Watchdog:
         self._waited_before = _waited()
         self._scope: trio.CancelScope | None = None
         self._token: trio.lowlevel.TrioToken | None = None
+        self._excused: Callable[[], float] = _no_seconds
+        self._progress: Callable[[], object] | None = None
+        self._seen: object = None
+        self._has_come_round = False
+        self._spinning = 0
+        """Alarms in a row at which the loop had come round, and nothing had happened."""
+        self._used_by_thread = thread_time()
+        self._looked_at = self._own_seconds()
 
-    def cancel_on_alarm(self, scope: trio.CancelScope) -> None:
-        """Set the scope to cancel at the first alarm. Called inside the run."""
+    def cancel_on_alarm(
+        self,
+        scope: trio.CancelScope,
+        *,
+        excused: Callable[[], float] = _no_seconds,
+        progress: Callable[[], object] | None = None,
+    ) -> None:
+        """Set the scope to cancel at the first alarm. Called inside the run.
+
+        `excused` returns seconds that do not count. `progress` returns what changes as long as
+        anything happens; None: nobody looks for a task that spins.
+        """
         self._scope = scope
         self._token = trio.lowlevel.current_trio_token()
+        self._excused, self._progress = excused, progress
 
     def alarm(self, signum: int, frame: FrameType | None) -> None:
-        """Cancel the scope at the first alarm; raise at each later one."""
-        if not self.expired and self._is_slowed():
+        """Cancel the scope at the first alarm at which the check has had its time, or spins; raise
+        at each later one.
+        """
+        if not self.expired and not self._spins() and self._is_slowed():
             return
         first, self.expired = not self.expired, True
         # A signal handler may run in the middle of any trio call.
         # `run_sync_soon` is safe there, `cancel` is not.
         if first and self._scope is not None and self._token is not None:
-            self._token.run_sync_soon(self._scope.cancel)
+            with suppress(trio.RunFinishedError):
+                self._token.run_sync_soon(self._scope.cancel)
             return
         raise WatchdogExpired(f"the check did not end within {self.seconds:g} seconds of its own")
 
     def explanation(self) -> str:
         """Return what was seen when the watchdog had expired."""
+        if self._spinning >= _SPINNING_ALARMS:
+            return (
+                f"a task spins: for {_SPINNING_ALARMS * _AGAIN_SECONDS:g} s it was never blocked, "
+                "and nothing was signalled. A task that has nothing to do must wait, for example "
+                "for an event that request() and cancel() set"
+            )
         took, waited = monotonic() - self._began, self._waited()
         if waited is None or waited < took / 2:
             return (
@@ -91,12 +139,45 @@ class Watchdog:
             "endless, or the machine is too busy; declare a larger watchdog_seconds to find out"
         )
 
+    def _spins(self) -> bool:
+        """Return whether the run loop has come round since several alarms, and nothing has
+        happened.
+        """
+        if self._progress is None or self._token is None:
+            return False
+        seen, used, own = self._progress(), thread_time(), self._own_seconds()
+        least = max(_BUSY_SECONDS, _BUSY_SHARE * (own - self._looked_at))
+        is_idle = used - self._used_by_thread < least
+        if seen != self._seen or is_idle or not self._has_come_round:
+            self._spinning = 0
+        else:
+            self._spinning += 1
+        self._seen, self._has_come_round = seen, False
+        self._used_by_thread, self._looked_at = used, own
+        # A loop that computes, and does not come round, runs this no more than one that is blocked
+        # for long: it may collect garbage in a large process.
+        # The alarm may come while the run ends: an exception in that code would break trio.
+        with suppress(trio.RunFinishedError):
+            self._token.run_sync_soon(self._come_round)
+        return self._spinning >= _SPINNING_ALARMS
+
+    def _come_round(self) -> None:
+        self._has_come_round = True
+
+    def _own_seconds(self) -> float:
+        """Return the seconds since the beginning in which the check had a processor."""
+        return monotonic() - self._began - (self._waited() or 0.0)
+
     def _is_slowed(self) -> bool:
-        """Return whether other programs slow the check, so that it may need more time."""
+        """Return whether the check may go on: it has not had its seconds, or other programs slow
+        it.
+        """
         took, used = monotonic() - self._began, process_time() - self._used_before
-        waited = self._waited()
+        waited, excused = self._waited(), self._excused()
+        if took - excused < self.seconds:
+            return True
         if waited is not None:
-            return took - waited < self.seconds
+            return took - waited - excused < self.seconds
         return took * _WAITING_SHARE <= used < self.seconds and took < _MOST_TIMES * self.seconds
 
     def _waited(self) -> float | None:
@@ -126,7 +207,7 @@ def start_watchdog(seconds: float) -> Iterator[Watchdog]:
             yield watchdog
         return
     handler = signal.signal(signal.SIGALRM, watchdog.alarm)
-    before = signal.setitimer(signal.ITIMER_REAL, seconds, _AGAIN_SECONDS)
+    before = signal.setitimer(signal.ITIMER_REAL, seconds / _SPINNING_SHARE, _AGAIN_SECONDS)
     try:
         yield watchdog
     finally:

@@ -9,14 +9,13 @@ from collections.abc import Callable
 from time import perf_counter
 from typing import Any, Final
 
+from penstock_tck._call_clock import DEFAULT_SECONDS
 from penstock_tck._capabilities import CALL_SECONDS
 from penstock_tck._check import check
 from penstock_tck._publisher_stage import PublisherStage
 from penstock_tck._watchdog import seconds_waited
 
 _CALLS: Final = 5
-_DEFAULT_SECONDS: Final = 0.01
-"""The run loop stands still meanwhile. An ordinary call takes 0.1 ms."""
 
 
 class CallTimeChecks(PublisherStage):
@@ -47,7 +46,7 @@ class CallTimeChecks(PublisherStage):
     async def _expect_short(
         self, words: str, call: Callable[[Any], object], requests: int = 0
     ) -> None:
-        allowed = _DEFAULT_SECONDS if self.call_seconds is None else self.call_seconds
+        allowed = DEFAULT_SECONDS if self.call_seconds is None else self.call_seconds
         took = []
         for _ in range(_CALLS):
             probe = await self.open(self.length(3))
