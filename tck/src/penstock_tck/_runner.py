@@ -12,6 +12,7 @@ Rules of this file
 
 import time
 from collections.abc import Callable, Collection
+from contextlib import nullcontext
 from math import inf
 from typing import Final
 
@@ -27,6 +28,7 @@ from penstock.testing import (
     run_virtual,
     settle,
 )
+from penstock_tck._asyncio_loop import asyncio_loop, lacks_asyncio_loop
 from penstock_tck._call_clock import CallClock, call_seconds_of
 from penstock_tck._capabilities import OWN_THREADS, missing_factory
 from penstock_tck._check import Check, Kind, checks_of
@@ -104,6 +106,8 @@ def validate(verification: type[Verification]) -> None:
         raise UsageError(
             f"{verification.__name__} {lacking}: the kit verifies the object that it returns"
         )
+    if verification.on_asyncio and (missing := lacks_asyncio_loop()):
+        raise UsageError(f"{verification.__name__} declares {missing}")
     if getattr(verification, "max_elements", 0) < 0:
         raise UsageError(f"{verification.__name__} declares max_elements below 0")
     if (
@@ -255,7 +259,10 @@ async def _run_body(
     `hints` gets what a failure may come from.
     """
     end = _End()  # it stays so if the watchdog cancels the nursery
-    async with trio.open_nursery() as nursery:
+    async with (
+        asyncio_loop() if verification.on_asyncio else nullcontext(),
+        trio.open_nursery() as nursery,
+    ):
         stage = verification()
         if not OWN_THREADS.lack(verification):
             threads.until_idle = stage.until_threads_idle

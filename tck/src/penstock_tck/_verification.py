@@ -47,6 +47,10 @@ class Verification:
     """
     other_threads: ClassVar[bool] = False
     """Whether signals and calls may come from other threads than the run's, one after the other."""
+    on_asyncio: ClassVar[bool] = False
+    """Whether the tasks of the object are tasks of asyncio. Its calls and signals are made where a
+    loop of asyncio runs, on virtual time.
+    """
     quiet_seconds: ClassVar[float] = 0.02
     """With `other_threads`: real seconds in which nothing must happen before all is settled."""
     recursion_bound: ClassVar[int] = 1
