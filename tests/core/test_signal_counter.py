@@ -58,6 +58,18 @@ def test_neighbouring_elements_share_a_row(clock: _Clock) -> None:
     assert tap.rows == [("ON_NEXT", 6, 37, 10, 40, 7), ("REQUEST", 9, 0, 50, 50, 0)]
 
 
+def test_times_are_those_of_the_calendar(clock: _Clock, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The first and the last, of elements as of other signals."""
+    monkeypatch.setattr(_signal_counter, "_SINCE_1970", 1_000)
+    tap = _Rows()
+    counter = SignalCounter(tap)
+    for clock.now in (10, 20):
+        counter.elements(1, 5)
+    clock.now = 30
+    counter.signal(SignalKind.CANCEL)
+    assert [row[3:5] for row in tap.rows] == [(1_010, 1_020), (1_030, 1_030)]
+
+
 def test_the_time_of_another_signal_is_in_the_next_row(clock: _Clock) -> None:
     """Its own row was made before it was passed on."""
     tap = _Rows()

@@ -100,8 +100,9 @@ def test_a_plain_subscriber_gets_single_elements() -> None:
     stage.on_element_size(2)
     stage.on_next_many([b"a", b"b"])
     stage.on_next_packed(2, b"xxyy")
-    stage.on_error(ValueError("x"))
-    assert subscriber.signals[:4] == [b"a", b"b", b"xx", b"yy"]
+    error = ValueError("x")
+    stage.on_error(error)
+    assert subscriber.signals == [b"a", b"b", b"xx", b"yy", error]
     assert rows.rows == [("ON_SUBSCRIBE", 0, 0), ("ON_NEXT", 4, 6), ("ON_ERROR", 0, 0)]
 
 

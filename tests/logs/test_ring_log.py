@@ -127,3 +127,14 @@ async def test_elements_that_were_dropped_are_not_at_hand() -> None:
     assert reader.take_ready(1) == []
     with pytest.raises(PositionNotRetained):
         await anext(reader)
+
+
+async def test_groups_that_are_joined_keep_their_bytes() -> None:
+    """The bound of bytes holds, and no more is dropped than it demands: single elements share
+    groups of an eighth of it at most.
+    """
+    log = RingLog(retention=Retention(max_bytes=1_000))
+    for _ in range(1_000):
+        await log.append([bytes(5)])
+    retained = log.latest()["0"] - log.earliest()["0"]
+    assert 100 <= retained <= 200

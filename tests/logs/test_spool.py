@@ -287,6 +287,14 @@ async def test_a_failure_of_the_log_ends_the_spool() -> None:
         await Spool(upstream.source(), FullLog(retention=KEEP_ALL)).run()
 
 
+async def test_a_spool_may_take_one_element_at_a_time() -> None:
+    """The least demand there is."""
+    upstream, log = ring(), ring()
+    await append(upstream, 0, 3)
+    await Spool(upstream.source(stop="latest"), log, demand=1).run()
+    assert await numbers_in(log) == [0, 1, 2]
+
+
 def test_what_a_spool_refuses() -> None:
     """Each mistake names what to give."""
     log = ring()

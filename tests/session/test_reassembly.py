@@ -5,7 +5,7 @@ import pytest
 from penstock.api import ConnectionLost, ProtocolError, Role
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from tests.session._pair import RawPeer, limits_with, subscribe_to
+from tests.session._pair import RawPeer, RecordingSubscriber, limits_with, subscribe_to
 
 
 def test_an_unfinished_element_ends_its_stream_after_partial_age() -> None:
@@ -23,6 +23,19 @@ def test_an_unfinished_element_ends_its_stream_after_partial_age() -> None:
     (end,) = subscriber.ends
     assert isinstance(end, ProtocolError)
     assert subscriber.elements == [b"x" * 64 + b"y"]
+
+
+def test_an_element_that_was_finished_hides_no_other_one() -> None:
+    """It is forgotten at the next look, and the others are looked at."""
+    raw = RawPeer(Role.CLIENT, limits=limits_with(partial_age=5, idle_connection=1000)).handshake()
+    subscribe_to(raw, 4)
+    raw.session.subscribe("t", RecordingSubscriber(4))
+    raw.send(rsio.OnSubscribe(subscriber=1, element_size=0))
+    for stream in (0, 1):
+        raw.send(rsio.OnNextPart(subscriber=stream, element=0, data=b"x" * 64))
+    raw.send(rsio.OnNextLastPart(subscriber=0, element=0, data=b"y"))
+    due, overdue = raw.session.channel.budgets.partials.overdue(5.0, 5.0)
+    assert (due, len(overdue)) == (None, 1)
 
 
 PART = rsio.OnNextPart(subscriber=0, element=0, data=bytes(64))
