@@ -1,5 +1,5 @@
-"""The test kit over remote publishers that are read over HTTP, in memory and on the MockClock of the
-kit.
+"""The test kit over remote publishers that are read over HTTP, on the MockClock of the kit: in
+memory, and over sockets of the system.
 """
 
 import itertools
@@ -13,12 +13,13 @@ from test_source import Plugin as Client
 
 import penstock
 from penstock import Service
-from penstock.spi import TransportOptions, build_registry
+from penstock.spi import Registry, TransportOptions, build_registry
 
 COUNTER = itertools.count()
 """A name in memory can be used once."""
 
 SERVING, READING = build_registry([Served()]), Client().registry
+INSTALLED = build_registry()
 
 
 async def _numbers(length: int, seconds: float = 0.0) -> AsyncIterator[int]:
@@ -77,10 +78,28 @@ class OverHttp(PublisherVerification):
             options=TransportOptions(extra={"http.hosts": name}),
             on_violation=lambda _error: None,
         ):
-            source = penstock.remote(
-                f"http://{name}/p/numbers", serializer="json", registry=READING
-            )
-            task_status.started(
-                source.publisher(self.env.nursery, on_violation=self.reported_violations.append)
-            )
-            await trio.sleep_forever()
+            await self._read(name, READING, task_status)
+
+    async def _read(self, address: str, registry: Registry, task_status: Any) -> None:
+        source = penstock.remote(
+            f"http://{address}/p/numbers", serializer="json", registry=registry
+        )
+        task_status.started(
+            source.publisher(self.env.nursery, on_violation=self.reported_violations.append)
+        )
+        await trio.sleep_forever()
+
+
+class OverHttpSockets(OverHttp):
+    """The same over TCP, where both sides are in this process: one can read at once what the other
+    has sent.
+    """
+
+    verifies: ClassVar[str] = "http sockets"
+
+    async def _hold(self, service: Service, task_status: Any) -> None:
+        async with penstock.serve(
+            service, "http://127.0.0.1:0", registry=INSTALLED, on_violation=lambda _error: None
+        ) as server:
+            address = server.addresses[0]
+            await self._read(f"{address.host}:{address.port}", INSTALLED, task_status)
