@@ -4,7 +4,7 @@ import pytest
 from _engine_client import Client, elements_of, header, request
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from penstock_http._engine import MAX_TOMBSTONES, Subscribe, refused
+from penstock_http._engine import AT_ONCE, MAX_TOMBSTONES, Subscribe, refused
 from penstock_http._exchanges import Events, Poll, StreamedBatch
 from penstock_http._messages import Response
 
@@ -512,6 +512,18 @@ def test_a_subscription_without_requests_ends() -> None:
     assert client.engine.expire(260.0) is None
     assert client.publisher.cancelled
     assert client.answer(path).status == 404
+    assert len(client.engine) == 0
+
+
+def test_many_subscriptions_end_in_several_turns() -> None:
+    """Each of them has a publisher to stop, and those who opened them may have done so at once."""
+    client = Client()
+    for _ in range(2 * AT_ONCE + 1):
+        client.subscribe(1)
+    for left in (AT_ONCE + 1, 1):
+        assert client.engine.expire(60.0) == 60.0
+        assert len(client.engine) == left
+    assert client.engine.expire(60.0) is None
     assert len(client.engine) == 0
 
 
