@@ -26,7 +26,7 @@ SCHEMES: Final = ("tcp", "reactivesocket+tcp")
 BARS: Final = {"one": 0.6, "many": 0.6}
 """The most that a delivery may cost, in bare writes: by `publish`, and by `publish_many`."""
 
-KIB_EACH: Final = 32.0
+KIB_EACH: Final = 27.0
 """Resident memory of a subscriber that has received elements."""
 
 
