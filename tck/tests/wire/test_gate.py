@@ -55,3 +55,19 @@ def test_which_failures_count(gate: Gate, failing: list[str], passes: bool) -> N
         {"added"} & set(failing) if not gate.is_strict else set()
     )
     assert all(name in told for name in excused)
+
+
+@pytest.mark.parametrize(
+    ("gate", "name", "passes"),
+    [
+        (Gate(), "drafted", False),
+        (Gate(), "added", True),
+        (Gate(is_strict=True), "added", False),
+        (Gate(known=frozenset({"drafted"})), "drafted", False),
+    ],
+)
+def test_a_publisher_that_the_server_lacks_counts(gate: Gate, name: str, *, passes: bool) -> None:
+    """Nothing was shown of the requirement. An addition, and what it needs, is not demanded."""
+    result = Result(name=name, verdict=Verdict.NOT_SUPPORTED, seen="", lacks=("three",))
+    has_passed, _ = gate.judge(ROWS, [result])
+    assert has_passed is passes

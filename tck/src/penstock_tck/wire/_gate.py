@@ -4,6 +4,9 @@ Rules of this file:
 
 * A requirement of `Level.OWN` is an addition of penstock. A server that keeps the draft need not
   have it, so a failure there is shown and does not count, unless the caller is strict.
+* Nothing was shown of a requirement whose publisher the server was found to lack. That counts as
+  well, but not for an addition, unless the caller is strict: a server of the draft has no reason
+  to offer that publisher.
 * A failure that the caller knows is shown and does not count. A known failure that passes counts:
   otherwise the list would hide the day on which it fails again.
 """
@@ -55,7 +58,8 @@ class Gate:
                 f"{', '.join(mended)}: passes, and {self.file} lists it as known to fail. Remove "
                 "it there."
             )
-        has_passed = len(failed) == len(known) + len(additions) and not mended
+        lacks = any(each.lacks and each.name not in own for each in results)
+        has_passed = len(failed) == len(known) + len(additions) and not mended and not lacks
         return has_passed, "".join(f"{line}\n" for line in lines)
 
 
