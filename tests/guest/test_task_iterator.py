@@ -13,6 +13,7 @@ import trio
 import penstock
 from penstock import aio
 from penstock.api import CleanupTimeout, PublisherFailed, UsageError
+from penstock.guest._task_iterator import TASK_BYTES
 from tests.aio._run import run
 from tests.guest._served import reached, serving, shorten_cleanup
 
@@ -314,6 +315,31 @@ def test_one_that_never_waits_lets_others_run() -> None:
             assert await peer.request("count", type=int) == 1
             async for _ in stream:
                 pass
+
+    run(main())
+
+
+def test_its_task_counts_in_the_memory_of_its_peer() -> None:
+    """While it waits, and no more when it has ended."""
+
+    async def main() -> None:
+        service = aio.Service()
+
+        @service.publisher("waiting", serializer="json")
+        async def waiting() -> AsyncIterator[int]:
+            yield 0
+            await asyncio.Event().wait()
+
+        async with serving(service) as (server, peer):
+            async with peer.subscribe("waiting", type=int) as stream:
+                assert await anext(stream) == 0
+                one = server.statistics().buffered_bytes
+                async with peer.subscribe("waiting", type=int) as second:
+                    assert await anext(second) == 0
+                    # Its price beside that of the task of trio.
+                    assert server.statistics().buffered_bytes >= one + TASK_BYTES + 5_000
+                await reached(lambda: server.statistics().buffered_bytes == one)
+            await reached(lambda: server.statistics().buffered_bytes < one - TASK_BYTES)
 
     run(main())
 

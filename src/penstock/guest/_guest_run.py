@@ -88,8 +88,9 @@ class GuestRun:
             self._forget()
             raise UsageError(
                 "penstock.aio runs trio as a guest of the loop of asyncio, and this thread has a "
-                "run of trio already: one that ends now, or that of trio.run() or of another "
-                "guest. Leave the earlier block first, or serve from one block"
+                "run of trio already: that of trio.run(), of another guest, or of a loop that was "
+                "closed before its blocks of penstock.aio were left. Use another thread, or leave "
+                "the earlier block first"
             )
         waits = self._waits = LoopWaits(self._loop) if can_watch() else None
         trio.lowlevel.start_guest_run(

@@ -32,6 +32,7 @@ from penstock.streams._topic import Topic, TopicStatistics
 from penstock.streams._open import open_into as open_into
 from penstock.streams._sources import IteratorSource as IteratorSource
 from penstock.streams._sources import PulledSource as PulledSource
+from penstock.streams._sources import Wrap as Wrap
 from penstock.streams._sources import waits_for_demand as waits_for_demand
 # isort: on
 

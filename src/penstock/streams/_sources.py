@@ -65,8 +65,15 @@ class PulledSource(Source[T]):
 
     __slots__ = ()
 
+    @property
+    def acts_at_once(self) -> bool:
+        """Whether a stream does something before its first request: it may end, or it claims the
+        iterator.
+        """
+        return True
+
     @abstractmethod
-    def wrapped(self, wrap: Wrap) -> Source[Any]:
+    def wrapped(self, wrap: Wrap) -> "PulledSource[Any]":
         """Return the source that is pulled out of what `wrap` makes of the iterator."""
 
 
@@ -88,7 +95,7 @@ class IteratorSource(PulledSource[T]):
         self._length = length  # a function, because a list may grow between two subscriptions
         self._borrowed = borrowed
 
-    def wrapped(self, wrap: Wrap) -> Source[Any]:
+    def wrapped(self, wrap: Wrap) -> PulledSource[Any]:
         return IteratorSource(
             partial(wrap, self._open, self._label),
             label=self._label,
@@ -96,8 +103,8 @@ class IteratorSource(PulledSource[T]):
         )
 
     @property
-    def may_end_at_once(self) -> bool:
-        """Whether the source knows its length, which may be 0."""
+    def acts_at_once(self) -> bool:
+        # Its length may be 0.
         return self._length is not None
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
@@ -126,7 +133,7 @@ def waits_for_demand(source: Source[Any]) -> bool:
     """
     # An idle subscription to such a source costs no pump. Other sources act before the first
     # request: an empty one completes, and a topic counts the subscription.
-    return isinstance(source, IteratorSource) and not source.may_end_at_once
+    return isinstance(source, PulledSource) and not source.acts_at_once
 
 
 def as_source(given: Streamable[T]) -> Source[T]:
@@ -429,7 +436,7 @@ class _OnceSource(PulledSource[T]):
         self._label = name_of(iterator)
         self._wraps = wraps
 
-    def wrapped(self, wrap: Wrap) -> Source[Any]:
+    def wrapped(self, wrap: Wrap) -> PulledSource[Any]:
         return _OnceSource(self._iterator, is_async=self._is_async, wraps=(*self._wraps, wrap))
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
