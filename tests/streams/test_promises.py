@@ -157,6 +157,12 @@ async def _log() -> None:
         await log.append([b"1"])
     with assert_checkpoints():
         await log.acknowledge({"0": 1})
+    with assert_checkpoints():
+        reader = await log.add_reader("nightly", max_count=5)
+    with assert_checkpoints():
+        await reader.acknowledge({"0": 1})
+    with assert_checkpoints():
+        await reader.remove()
 
 
 async def _spool() -> None:
@@ -215,6 +221,7 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Stream.batches": _batch,
     "Log.append": _log,
     "Log.acknowledge": _log,
+    "Log.add_reader": _log,
     "Spool.run": _spool,
     "Server.drain": _drain,
     "DiskLog.__aenter__": _disk_log,
