@@ -5,6 +5,7 @@ trio-asyncio makes it. Its loop lives in tasks of trio: so the clock jumps only 
 nothing to do, and the checks are the same.
 """
 
+import warnings
 from contextlib import AbstractAsyncContextManager
 from importlib import import_module
 from typing import Any
@@ -13,7 +14,7 @@ from typing import Any
 def lacks_asyncio_loop() -> str:
     """Return what to install for a loop of asyncio, or an empty text."""
     try:
-        import_module("trio_asyncio")
+        _trio_asyncio()
     except ModuleNotFoundError:
         return (
             "on_asyncio, which needs trio-asyncio: it gives asyncio the virtual time of a check. "
@@ -24,6 +25,13 @@ def lacks_asyncio_loop() -> str:
 
 def asyncio_loop() -> AbstractAsyncContextManager[Any]:
     """Return the block of a loop of asyncio."""
-    module: Any = import_module("trio_asyncio")
-    block: AbstractAsyncContextManager[Any] = module.open_loop()
+    block: AbstractAsyncContextManager[Any] = _trio_asyncio().open_loop()
     return block
+
+
+def _trio_asyncio() -> Any:
+    # Imported when it is wanted. It names parts of asyncio that are deprecated, and a suite may
+    # make errors of warnings.
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", DeprecationWarning)
+        return import_module("trio_asyncio")
