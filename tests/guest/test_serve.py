@@ -128,6 +128,49 @@ def test_functions_of_the_service_decide_on_asyncio() -> None:
     assert asked == [True, True]
 
 
+def test_the_end_of_the_loop_is_no_failure_of_a_publisher() -> None:
+    """asyncio.run cancels all tasks at once: the server, its publishers and its handlers. They have
+    ended before it returns, and nothing is reported.
+    """
+    told: list[Exception] = []
+    waiting: set[str] = set()
+    service = aio.Service()
+
+    async def wait(name: str) -> None:
+        waiting.add(name)
+        try:
+            await asyncio.Event().wait()
+        finally:
+            waiting.remove(name)
+
+    @service.publisher("numbers", serializer="json")
+    async def numbers() -> AsyncIterator[int]:
+        await wait("numbers")
+        yield 0
+
+    service.request("answer")(partial(wait, "answer"))
+
+    async def serve() -> None:
+        async with aio.serve(service, "memory://ends", on_violation=told.append):
+            await wait("serve")
+
+    async def read() -> None:
+        async with penstock.connect("memory://ends") as peer, trio.open_nursery() as nursery:
+            nursery.start_soon(peer.request, "answer")
+            async with peer.subscribe("numbers") as stream:
+                await anext(stream)
+
+    async def main() -> None:
+        tasks = [asyncio.create_task(serve())]
+        await reached(lambda: waiting == {"serve"})
+        tasks.append(asyncio.create_task(aio.in_trio(read)))
+        await reached(lambda: waiting == {"serve", "numbers", "answer"})
+
+    asyncio.run(main())
+    assert told == []
+    assert waiting == set()
+
+
 def test_a_request_that_is_cancelled_cancels_its_handler() -> None:
     """Its cleanup is over before the server has ended."""
     said: list[str] = []

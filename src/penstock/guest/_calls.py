@@ -7,6 +7,8 @@ Rules of this file:
 * A caller that is cancelled cancels that task, and goes on when it has ended. A task of asyncio
   that has not ended `CLEANUP_SECONDS` after its cancel is left alone, and the caller gets a
   `CleanupTimeout`.
+* A loop that ends cancels all of its tasks at once: those of calls, and those that wait for trio.
+  That is no failure of a call. Its caller is about to be cancelled, and waits for that.
 """
 
 import asyncio
@@ -90,15 +92,22 @@ class AsyncioCall(Generic[T]):
             self._tell(outcome.capture(self._raise_cancel))
         else:
             ended = "CancelledError" if task.cancelled() else type(task.exception()).__name__
-            self._tell(
-                outcome.Error(
-                    PublisherFailed(
-                        f"{name_of(self._function)} ended with {ended}, and no one had cancelled it"
-                    )
+            error = outcome.Error(
+                PublisherFailed(
+                    f"{name_of(self._function)} ended with {ended}, and no one had cancelled it"
                 )
             )
+            loop = task.get_loop()
+            if task.cancelled() and is_ending(loop):
+                self._timer = loop.call_later(CLEANUP_SECONDS, self._tell, error)
+            else:
+                self._tell(error)
 
     def _on_cancel(self, raise_cancel: Callable[[], Any]) -> trio.lowlevel.Abort:
+        if self._task.done():  # the loop ends
+            if self._timer is not None:
+                self._timer.cancel()
+            return trio.lowlevel.Abort.SUCCEEDED
         self._raise_cancel = raise_cancel
         self._task.cancel()
         self._timer = asyncio.get_running_loop().call_later(CLEANUP_SECONDS, self._give_up)
@@ -113,6 +122,11 @@ class AsyncioCall(Generic[T]):
             self.outcome = result
             if self._caller is not None:
                 trio.lowlevel.reschedule(self._caller, result)
+
+
+def is_ending(loop: asyncio.AbstractEventLoop) -> bool:
+    """Return whether each task of `loop` is being cancelled, as at the end of `asyncio.run`."""
+    return all(task.cancelling() for task in asyncio.all_tasks(loop))
 
 
 def runs_on(label: str) -> CleanupTimeout:

@@ -20,7 +20,7 @@ import trio
 
 from penstock.api import PublisherFailed, Subscriber, UsageError
 from penstock.core import CLEANUP_SECONDS, ParkedTask, Scope, SourceMemory
-from penstock.guest._calls import explained, runs_on
+from penstock.guest._calls import explained, is_ending, runs_on
 from penstock.reader import TURN_SECONDS
 from penstock.streams import PulledSource, Source, Streamable, Wrap, as_source
 
@@ -81,6 +81,7 @@ class TaskIterator(AsyncIterator[T]):
     __slots__ = (
         "_asked",
         "_error",
+        "_has_ended_with_loop",
         "_is_closing",
         "_is_over",
         "_is_pulling",
@@ -124,6 +125,7 @@ class TaskIterator(AsyncIterator[T]):
         self._is_closing = False
         self._is_over = False
         self._error: Exception | None = None
+        self._has_ended_with_loop = False  # all tasks were cancelled at once
         self._task: asyncio.Task[None] | None = None
 
     # --- for the pump, in a task of trio
@@ -152,6 +154,9 @@ class TaskIterator(AsyncIterator[T]):
             return self._ready.pop(0)
         error, self._error = self._error, None
         if error is not None:
+            if self._has_ended_with_loop:
+                # The server is about to be cancelled as well: the stream ends with it.
+                await trio.sleep(CLEANUP_SECONDS)
             raise error
         raise StopAsyncIteration
 
@@ -252,6 +257,7 @@ class TaskIterator(AsyncIterator[T]):
                 self._error = PublisherFailed(
                     f"{self._label} ended with CancelledError, and no one had cancelled it"
                 )
+                self._has_ended_with_loop = is_ending(self._loop)
         elif (error := task.exception()) is not None:
             self._error = explained(error, self._label)
         self._parked.wake()
