@@ -17,7 +17,7 @@ from tests.repo._tree import (
     tree_of,
 )
 
-# These measure real time, or use sockets and programs, which know no virtual time.
+# These measure real time, or use sockets, programs or asyncio, which know no virtual time.
 # All other tests run on trio's mock clock.
 REAL_TIME = (
     "tests/aio",
@@ -29,6 +29,9 @@ REAL_TIME = (
     "tests/campaigns",
     "tests/_shells.py",
     "tests/stream/test_over_a_connection.py",
+    "plugins/penstock-http/tests/_web_server.py",
+    "plugins/penstock-http/tests/test_asgi_on_asyncio.py",
+    "plugins/penstock-http/tests/test_asgi_servers.py",
     "plugins/penstock-spark/tests/test_kills.py",
     "plugins/template-transport/tests/conftest.py",
     "tests/distributions/test_resume.py",

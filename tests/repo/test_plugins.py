@@ -18,6 +18,9 @@ ENCODINGS = {Path("plugins/penstock-msgpack"), Path("plugins/penstock-protobuf")
 # It reads the files of a record, and connects without trio: Spark loads it.
 OF_SPARK = {"penstock.recording", "penstock.blocking"}
 SPARK = Path("plugins/penstock-spark")
+# Its application serves by itself, in the program of a web server.
+OF_APPLICATIONS = {"penstock", "penstock.aio"}
+APPLICATIONS = Path("plugins/penstock-http")
 GUIDES = [
     ("plugins/template-serializer", "docs/how-to/write-a-plugin.md"),
     ("plugins/template-transport", "docs/how-to/write-a-transport.md"),
@@ -100,11 +103,14 @@ def test_a_plugin_imports_the_plugin_surface_only() -> None:
     """Of penstock, a plugin imports `penstock.spi` and `penstock.api`, and one with an encoding
     the front doors that this needs.
     """
+    more = {
+        **dict.fromkeys(ENCODINGS, OF_ENCODINGS),
+        SPARK: OF_SPARK,
+        APPLICATIONS: OF_APPLICATIONS,
+    }
     deep = []
     for folder in FOLDERS:
-        allowed = MAY_IMPORT | (
-            OF_ENCODINGS if folder in ENCODINGS else OF_SPARK if folder == SPARK else set()
-        )
+        allowed = MAY_IMPORT | more.get(folder, set())
         imports = [
             (path, name)
             for path in python_files(str(_package(folder)))

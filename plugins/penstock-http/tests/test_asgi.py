@@ -1,116 +1,34 @@
-"""The mapping as an ASGI application: with a web server of the test on virtual time, and under
-Starlette on anycorn over real sockets.
+"""The mapping as an ASGI application on trio, with a web server of the test on virtual time.
+`test_asgi_on_asyncio` and `test_asgi_servers` have the rest.
 """
 
-import sys
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from functools import partial
-from pathlib import Path
 from typing import Any
 
 import pytest
 import trio
 import trio.testing
-from _engine_client import elements_of
 from _site_in_memory import Answer, service
+from _web_server import Lifespan, WebServer, ask, elements, subscribe
 from penstock_http import AsgiApp
-from penstock_http._asgi import path_of
-from penstock_http._messages import Response
+from penstock_http._asgi_answer import path_of
 
 import penstock
-from penstock import Limits
+from penstock import Limits, Rejected, Service, aio
 from penstock.api import UsageError
 from penstock.spi import TransportOptions
 
 Clock = trio.testing.MockClock
-EXAMPLES = Path(__file__).parent.parent / "examples"
-URL = "asgi://streams"
-
-
-class WebServer:
-    """Calls the application as a web server does, and keeps what it answers."""
-
-    def __init__(
-        self,
-        path: str,
-        *headers: tuple[str, str],
-        method: str = "PUT",
-        body: tuple[bytes, ...] = (b"",),
-        **scope: Any,
-    ) -> None:
-        path, _, query = path.partition("?")
-        named = [
-            (name.encode(), value.encode()) for name, value in (("host", "localhost"), *headers)
-        ]
-        self.scope = {
-            "type": "http",
-            "method": method,
-            "path": path,
-            "raw_path": path.encode(),
-            "query_string": query.encode(),
-            "headers": named,
-            "scheme": "http",
-            "client": ("127.0.0.1", 5),
-            "server": ("127.0.0.1", 7),
-            **scope,
-        }
-        self._messages = [
-            {"type": "http.request", "body": part, "more_body": part is not body[-1]}
-            for part in body
-        ]
-        self.disconnects = trio.Event()
-        self.raw = b""
-        self.ended = trio.Event()
-
-    async def receive(self) -> Any:
-        if self._messages:
-            return self._messages.pop(0)
-        await self.disconnects.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(self, message: Any) -> None:
-        await trio.lowlevel.checkpoint()
-        if message["type"] == "http.response.start":
-            fields = b"".join(b"\r\n" + name + b": " + value for name, value in message["headers"])
-            self.raw = b"HTTP/1.1 %d x" % message["status"] + fields + b"\r\n\r\n"
-            return
-        self.raw += message["body"]
-        if not message["more_body"]:
-            self.ended.set()
-
-    async def run(self, app: AsgiApp) -> Answer:
-        await app(self.scope, self.receive, self.send)
-        return Answer(self.raw)
-
-
-async def ask(app: AsgiApp, path: str, *headers: tuple[str, str], **more: Any) -> Answer:
-    return await WebServer(path, *headers, **more).run(app)
-
-
-async def subscribe(app: AsgiApp, name: str, demand: int = 0) -> str:
-    created = await ask(app, f"/p/{name}?request={demand}")
-    assert created.status == 201, created.raw
-    return "/" + created.headers["location"].replace("../", "")
-
-
-def elements(answer: Answer) -> list[bytes]:
-    coding = answer.headers.get("content-encoding")
-    return elements_of(
-        Response(
-            status=answer.status,
-            headers=() if coding is None else (("Content-Encoding", coding),),
-            body=answer.body,
-        )
-    )
 
 
 @asynccontextmanager
 async def serving(**extra: object) -> AsyncIterator[AsgiApp]:
     options = TransportOptions(extra={f"http.{name}": value for name, value in extra.items()})
-    async with penstock.serve(service(), URL, options=options, limits=Limits(drain=5)):
-        await trio.testing.wait_all_tasks_blocked()
-        yield AsgiApp(URL)
+    app = AsgiApp(service(), options=options, limits=Limits(drain=5))
+    async with app.serving() as server:
+        assert isinstance(server, penstock.Server)
+        yield app
 
 
 async def test_the_life_of_a_stream(autojump_clock: Clock) -> None:
@@ -192,26 +110,187 @@ async def test_pages_and_hosts_are_examined(autojump_clock: Clock) -> None:
         assert (await rebound.run(app)).status == 421
 
 
-async def test_other_scopes_are_answered() -> None:
-    """The lifespan of a web server without another program, and a WebSocket, which is closed."""
-    app, sent = AsgiApp(URL), list[str]()
+async def test_a_lifespan_serves() -> None:
+    """From its startup to its shutdown; then nothing is served any more."""
+    app = AsgiApp(service())
+    answers = list[Answer]()
 
-    async def send(message: Any) -> None:
-        await trio.lowlevel.checkpoint()
-        sent.append(message["type"])
+    class Asking(Lifespan):
+        async def send(self, message: Any) -> None:
+            await super().send(message)
+            answers.append(await ask(app, "/p/numbers/3"))
 
-    def receiving(*kinds: str) -> Any:
-        messages = [{"type": kind} for kind in kinds]
+    sent = await Asking("startup", "shutdown").run(app)
+    assert [message["type"] for message in sent] == [
+        "lifespan.startup.complete",
+        "lifespan.shutdown.complete",
+    ]
+    assert [each.status for each in answers] == [201, 503]
+    assert await Lifespan("startup", "shutdown").run(app) == sent, "it serves again"
 
-        async def receive() -> Any:
+
+async def test_a_lifespan_that_fails_says_why() -> None:
+    """The web server shows the text, and ends."""
+    app = AsgiApp(service(), options=TransportOptions(extra={"http.hold": "long"}))
+    (sent,) = await Lifespan("startup").run(app)
+    assert sent["type"] == "lifespan.startup.failed"
+    assert "http.hold" in sent["message"]
+
+
+async def test_a_websocket_is_closed() -> None:
+    """None is served here."""
+    websocket = Lifespan("connect")
+    await AsgiApp(service())({"type": "websocket"}, websocket.receive, websocket.send)
+    assert websocket.sent == [{"type": "websocket.close", "code": 1000}]
+
+
+def test_the_first_request_begins_to_serve() -> None:
+    """It serves to the end of the run, which ends its streams. A later run begins anew."""
+    app, ended = AsgiApp(endless := Service()), list[str]()
+
+    @endless.publisher("endless", serializer="json")
+    async def numbers() -> AsyncIterator[int]:
+        try:
+            await trio.sleep_forever()
+            yield 0
+        finally:
+            ended.append("endless")
+
+    async def main() -> None:
+        paths = [await subscribe(app, "endless", 1) for _ in range(3)]
+        async with trio.open_nursery() as nursery:
+            for path in paths:
+                nursery.start_soon(ask, app, path)
+            await trio.testing.wait_all_tasks_blocked()
+            nursery.cancel_scope.cancel()
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(ended) == before
+
+    for runs in (1, 2):
+        before = len(ended)
+        trio.run(main)
+        assert len(ended) == 3 * runs
+
+
+async def test_a_service_for_the_other_loop_is_refused(caplog: pytest.LogCaptureFixture) -> None:
+    """Each client gets 500, the log one line, and serving() raises."""
+    app = AsgiApp(aio.Service())
+    for _ in range(2):
+        assert (await ask(app, "/p/numbers/3")).status == 500
+    (line,) = caplog.messages
+    assert "penstock.aio.Service" in line
+    assert "Make a penstock.Service()" in line
+    with pytest.raises(UsageError, match=r"Make a penstock\.Service\(\)"):
+        async with app.serving():
+            pass
+    (sent,) = await Lifespan("startup").run(AsgiApp(aio.Service()))
+    assert "Make a penstock.Service()" in sent["message"]
+
+
+async def test_wrong_arguments_are_refused() -> None:
+    """At the call, and a second block."""
+    with pytest.raises(UsageError, match="give a penstock"):
+        AsgiApp("asgi://streams")  # type: ignore[arg-type]  # that is tested
+    with pytest.raises(UsageError, match="scope of ASGI"):
+        AsgiApp(service(), principal="me")  # type: ignore[arg-type]  # that is tested
+    async with serving() as app:
+        with pytest.raises(UsageError, match="serves already, since the start of its lifespan"):
+            async with app.serving():
+                pass
+    begun = AsgiApp(service())
+    await ask(begun, "/healthz")
+    with pytest.raises(UsageError, match="since its first request"):
+        async with begun.serving():
+            pass
+
+
+async def test_the_framework_names_the_principal(autojump_clock: Clock) -> None:
+    """Authorize gets what the function returns for the scope; authenticate sees it, and decides.
+    A refusal is 401 or 429, another exception goes to the web server.
+    """
+    asked, seen = list[tuple[Any, Any]](), list[Any]()
+
+    def authorize(principal: Any, name: Any) -> bool:
+        asked.append((principal, name))
+        return principal == "ada"
+
+    def principal(scope: Any) -> Any:
+        if scope["user"] == "busy":
+            raise Rejected("later", temporary=True)
+        if scope["user"] == "nobody":
+            raise Rejected("log in first")
+        return scope["user"]
+
+    async def slowly(scope: Any) -> Any:
+        await trio.sleep(1)
+        return principal(scope)
+
+    def authenticate(scheme: str, data: bytes, peer: Any) -> Any:
+        seen.append(peer.principal)
+        return peer.principal.upper()
+
+    for function in (principal, slowly):
+        app = AsgiApp(numbered := Service(authorize=authorize), principal=function)
+
+        @numbered.publisher("one", serializer="json")
+        async def one() -> AsyncIterator[int]:
+            yield 1
+
+        for user, status in (("ada", 201), ("eve", 404), ("nobody", 401), ("busy", 429)):
+            assert (await ask(app, "/p/one?request=1", user=user)).status == status
+        assert asked == [("ada", "one"), ("eve", "one")]
+        asked.clear()
+        with pytest.raises(KeyError, match="user"):
+            await ask(app, "/p/one?request=1")
+    examined = Service(authorize=lambda found, _name: found == "ADA", authenticate=authenticate)
+    examined.publisher("one", serializer="json")(one)
+    app = AsgiApp(examined, principal=principal)
+    assert (await ask(app, "/p/one?request=1", user="ada")).status == 201
+    assert seen == ["ada"]
+
+
+async def test_a_busy_stream_ends_when_its_client_goes(autojump_clock: Clock) -> None:
+    """The stream never waits, and the web server drops what is sent to a client that has gone.
+    `receive` is not called again after it has told so.
+    """
+    busy, made = Service(), 0
+
+    @busy.publisher("busy", serializer="json")
+    async def numbers() -> AsyncIterator[int]:
+        nonlocal made
+        while True:
+            made += 1
+            yield made
+
+    class Leaving(WebServer):
+        async def send(self, message: Any) -> None:
+            await super().send(message)
+            await trio.sleep(1)  # meanwhile the publisher makes all that may be kept
+            if len(self.raw) > 10_000:
+                self.disconnects.set()
+
+        async def receive(self) -> Any:
+            assert not self.disconnects.is_set()
+            return await super().receive()
+
+    app = AsgiApp(busy)
+    path = await subscribe(app, "busy", 1 << 62)
+    await Leaving(f"{path}/events?text=1", method="GET").run(app)
+    assert made < 10_000
+
+
+async def test_a_web_server_whose_write_fails_tells_that_the_client_has_gone() -> None:
+    """OSError, as the specification has it. The elements are kept."""
+
+    class Failing(WebServer):
+        async def send(self, message: Any) -> None:
             await trio.lowlevel.checkpoint()
-            return messages.pop(0)
+            raise OSError
 
-        return receive
-
-    await app({"type": "lifespan"}, receiving("lifespan.startup", "lifespan.shutdown"), send)
-    await app({"type": "websocket"}, receiving("websocket.connect"), send)
-    assert sent == ["lifespan.startup.complete", "lifespan.shutdown.complete", "websocket.close"]
+    async with serving() as app:
+        path = await subscribe(app, "numbers/3", 3)
+        await Failing(path).run(app)
+        assert elements(await ask(app, path)) == [b"0", b"1", b"2"]
 
 
 @pytest.mark.parametrize(
@@ -222,6 +301,8 @@ async def test_other_scopes_are_answered() -> None:
         ("/a b/c/", "/a b/c/s/x", b"/a%20b/c/s/x?y", "/s/x"),
         ("/streams", "/other", b"/other", "/other"),
         ("/streams", "/streams/p/ä", None, "/p/%C3%A4"),
+        ("", "/p/a/b/", b"/streams/p/a%2Fb", "/p/a%2Fb"),
+        ("", "/", b"/streams", "/streams"),
     ],
 )
 def test_the_path_below_the_mount_stays_encoded(
@@ -229,48 +310,3 @@ def test_the_path_below_the_mount_stays_encoded(
 ) -> None:
     """The root is decoded, and the raw path is not."""
     assert path_of({"path": path, "raw_path": raw, "root_path": root}) == below
-
-
-async def test_a_wrong_url_is_refused() -> None:
-    """Another scheme, a port, no name, a name that is taken, and a client."""
-    with pytest.raises(UsageError, match="asgi://streams"):
-        AsgiApp("http://streams")
-    async with serving():
-        for url in ("asgi://x/y#", "asgi://", URL):
-            with pytest.raises(UsageError, match="asgi://streams"):
-                async with penstock.serve(service(), url):
-                    pass
-        with pytest.raises(UsageError, match="web server"):
-            async with penstock.connect(URL):
-                pass
-
-
-async def test_the_example_serves_under_starlette_on_anycorn() -> None:
-    """Its own page, and a stream that a program reads,
-    with a relative URL of the subscription below the mount.
-    """
-    pytest.importorskip("starlette")
-    pytest.importorskip("anycorn")
-    command = [
-        sys.executable,
-        "-m",
-        "anycorn",
-        "--worker-class",
-        "trio",
-        "--bind",
-        "127.0.0.1:0",
-        "mounted:site",
-    ]
-    async with trio.open_nursery() as nursery:
-        web = await nursery.start(
-            partial(trio.run_process, command, cwd=EXAMPLES, stderr=-1, stdout=-1, check=False)
-        )
-        shown = b""
-        while b"http://127.0.0.1:" not in shown:
-            shown += await web.stderr.receive_some() or pytest.fail(shown.decode())
-        at = shown.partition(b"http://")[2].split()[0].decode()
-        async with penstock.subscribe(
-            f"http://{at}/streams/p/numbers/2500", serializer="json"
-        ) as stream:
-            assert [number async for number in stream] == list(range(2500))
-        web.terminate()

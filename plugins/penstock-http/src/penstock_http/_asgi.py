@@ -1,344 +1,277 @@
-"""The mapping as an ASGI application, for a web server on trio: `AsgiApp`, and the transport
-``asgi://name`` that serves through it.
+"""The streams of a service as an ASGI application: `AsgiApp`.
 
 Rules of this file:
 
-* ``serve(service, "asgi://name")`` has one connection, which is attended for as long as the server
-  serves. Its host opens the streams of all requests, so places, limits, authentication and the
-  shutdown are those of the server.
-* The web server owns the connections:
-  their deadlines, their number, and the bytes that a slow client leaves unread.
-* A body is read to its end before anything is answered: some web servers fail otherwise.
+* An application serves in one loop at a time: for the length of its lifespan, for the length of
+  `AsgiApp.serving`, or from its first request to the end of the loop.
+* Why a service cannot be served is told once, in the log. Each client gets 500.
 """
 
-from collections.abc import Awaitable, Callable, MutableMapping
-from contextlib import suppress
-from typing import Any, ClassVar, Final
-from urllib.parse import quote
+import logging
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager, suppress
+from functools import partial
+from inspect import isawaitable
+from os import PathLike
+from typing import Any, Final
 
-import trio
+import attrs
 
-from penstock.api import ConnectionLost, UsageError
-from penstock.spi import (
-    Bytes,
-    Connection,
-    ConnectionFacts,
-    ConnectionHost,
-    Listener,
-    PeerIdentity,
-    RequestTransport,
-    TransportOptions,
-    Url,
-    parse_url,
+import penstock
+from penstock import Limits
+from penstock.api import AuthRefused, ConnectionLost, Rejected, UsageError
+from penstock.spi import PeerIdentity, Registry, TransportOptions, build_registry
+from penstock_http._answering import GONE
+from penstock_http._asgi_answer import (
+    AsgiAnswer,
+    head_of,
+    messages_of,
+    peer_of,
+    read_body,
+    request_of,
 )
-from penstock_http._answering import Answering, Outlet
-from penstock_http._heads import MAX_BODY, MAX_HEADERS, BadRequest, Head
-from penstock_http._messages import Outcome, Request, Response, answer
-from penstock_http._settings import settings_of
-from penstock_http._site import Site
-
-Scope = MutableMapping[str, Any]
-Receive = Callable[[], Awaitable[MutableMapping[str, Any]]]
-Send = Callable[[MutableMapping[str, Any]], Awaitable[None]]
-
-WHY_NO_CONNECTION: Final = (
-    "an ASGI application is reached through its web server; read its streams with subscribe() or "
-    "remote()"
+from penstock_http._asgi_loops import (
+    Client,
+    Event,
+    Receive,
+    Scope,
+    Send,
+    WebLoop,
+    current_loop,
 )
+from penstock_http._asgi_transport import URL, AsgiTransport
+from penstock_http._engine import refused
+from penstock_http._heads import BadRequest
+from penstock_http._messages import Request, Response, answer
 
-_NOT_SERVING: Final = answer(503, ("Retry-After", "1"), text="the streams are not served now")
-_listeners: Final[trio.lowlevel.RunVar["dict[str, AsgiListener]"]] = trio.lowlevel.RunVar(
-    "penstock_http_asgi"
-)
+Principal = Callable[[Scope], Any]
+
+_LOG: Final = logging.getLogger("penstock.asgi")
+_OVER: Final = answer(503, ("Retry-After", "1"), text="the streams are not served any more")
+_REFUSED: Final = answer(500, text="the streams cannot be served; the log of the server says why")
 
 
 class AsgiApp:
-    """The streams of a service as an ASGI application, to mount in a program on trio.
-    Its paths are those of ``http://``.
+    """The streams of a service as an ASGI application. Its paths are those of ``http://``.
 
-    Give it the URL that is served: ``AsgiApp("asgi://streams")`` and
-    ``serve(service, "asgi://streams")``. While nothing is served there, each request gets 503.
+    ::
+
+        streams = AsgiApp(service)
+        site.mount("/streams", streams)
+
+    On asyncio (uvicorn, hypercorn, granian, daphne) `service` is a `penstock.aio.Service`, on trio
+    (hypercorn, anycorn) a `penstock.Service`. As a part of a site it serves from its first request
+    to the end of the loop, or for the length of `serving`; as the whole site, for the length of its
+    lifespan.
     """
 
-    def __init__(self, url: str) -> None:
-        """Raises UsageError for a URL of another scheme."""
-        self._url: Url = parse_url(url)
-        if self._url.transport != "asgi":
+    def __init__(
+        self,
+        service: penstock.Service,
+        *,
+        principal: Principal | None = None,
+        limits: Limits | None = None,
+        registry: Registry | None = None,
+        options: TransportOptions | None = None,
+        record: "str | PathLike[str] | None" = None,
+        on_violation: Callable[[Exception], None] | None = None,
+    ) -> None:
+        """`principal` is called with the scope of each request, in the loop of the web server, and
+        returns the principal of the client: ``lambda scope: scope["user"].username``, for a
+        framework that has authenticated it. It may be async. `Service(authorize=…)` gets what it
+        returns, `Service(authenticate=…)` may replace that. A text is best: requests of one client
+        give equal ones. A `Rejected` that it raises refuses the request, as in ``authenticate``;
+        another exception goes to the web server.
+
+        The others are those of `serve`; options of HTTP go into the ``extra`` of `options`. Raises
+        UsageError for a wrong argument.
+        """
+        if not isinstance(service, penstock.Service):
             raise UsageError(
-                f"{url!r} is no URL of an ASGI application; write for example asgi://streams, here "
-                "and in serve()"
+                f"AsgiApp() was given {service!r} to serve; give a penstock.aio.Service, or a "
+                "penstock.Service for a web server on trio"
             )
+        if principal is not None and not callable(principal):
+            raise UsageError(
+                f"principal={principal!r}; give a function that gets a scope of ASGI, for example "
+                'lambda scope: scope["user"].username'
+            )
+        self._service = service
+        self._principal = principal
+        self._registry = registry
+        given = {
+            "limits": limits, "options": options, "record": record, "on_violation": on_violation
+        }  # fmt: skip
+        self._options = {name: value for name, value in given.items() if value is not None}
+        self._run: _Run | None = None
+        self._logged = set[str]()
+
+    @asynccontextmanager
+    async def serving(self) -> AsyncIterator[Any]:
+        """Serve for the length of an ``async with`` block, in the lifespan of a site; yield the
+        server: a `penstock.aio.Server` on asyncio, a `penstock.Server` on trio.
+
+        Leaving the block answers polls that wait, ends streams, and waits for the rest, for at most
+        `Limits.drain` seconds. Without the block the streams are cut when the loop ends.
+        Raises UsageError if the application serves already, or cannot serve. Entering and leaving
+        checkpoint.
+        """
+        if self._run is not None and not self._run.is_over:
+            raise UsageError(
+                f"{self!r} serves already, since {self._run.since}; enter serving() once, in the "
+                "lifespan of the whole site"
+            )
+        run = self._run = self._new_run(current_loop(), "the start of its lifespan")
+        async with self._served(run) as server:
+            yield server
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        """Answer a request. Called by the web server."""
+        """Answer a request, or attend the lifespan. Called by the web server."""
         kind = scope["type"]
         if kind == "lifespan":
-            await _answer_lifespan(receive, send)
+            await self._attend_lifespan(receive, send)
         elif kind == "websocket":
             await receive()
             await send({"type": "websocket.close", "code": 1000})
         elif kind == "http":
-            await self._answer(scope, receive, send)
+            with suppress(ConnectionLost):  # the client has gone
+                await self._answer(scope, receive, send)
+
+    # --- requests
 
     async def _answer(self, scope: Scope, receive: Receive, send: Send) -> None:
-        listener = _listeners_of_run().get(self._url.host or "")
-        outlet = _Answer(
-            scope["method"], receive, send, None if listener is None else listener.site
-        )
+        request = request_of(scope)
         try:
-            head = head_of(scope)
-            outlet.head = head
-            await _read_body(receive)
+            head = head_of(request, scope)
+            await read_body(receive)
         except BadRequest as error:
-            await outlet.write(answer(error.status, text=str(error)))
+            await _reply(answer(error.status, text=str(error)), request, send)
             return
-        except ConnectionLost:
+        try:
+            run = await self._run_here()
+        except UsageError as error:
+            self._log_once(error)
+            await _reply(_REFUSED, request, send)
             return
-        if listener is None or listener.served is None:
-            await outlet.write(_NOT_SERVING)
+        served, site = run.transport.served, run.transport.site
+        if served is None or site is None:
+            await _reply(_OVER if run.error is None else _REFUSED, request, send)
+            return
+        try:
+            peer = await self._peer_of(scope)
+        except Rejected as error:
+            refusal = error if error.temporary else AuthRefused(str(error), processed=False)
+            await _reply(refused(refusal), request, send)
             return
         server = PeerIdentity(address="", host=(scope.get("server") or ("",))[0])
-        with suppress(ConnectionLost):  # the client has gone
-            await listener.served[server.is_loopback].answer(head, _peer_of(scope), outlet)
+        answering = served[server.is_loopback]
 
+        async def write(client: Client) -> None:
+            with suppress(*GONE):
+                await answering.answer(head, peer, AsgiAnswer(request, client, site))
 
-class AsgiTransport(RequestTransport):
-    """``asgi://name``, for `serve`."""
+        await run.loop.answer(write, receive, send)
 
-    schemes: ClassVar[tuple[str, ...]] = ("asgi",)
-
-    async def connect(
-        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
-    ) -> Connection:
-        await trio.lowlevel.checkpoint()
-        raise UsageError(f"{str(url)!r} cannot be connected to: {WHY_NO_CONNECTION}")
-
-    async def listen(
-        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
-    ) -> Listener:
-        await trio.lowlevel.checkpoint()
-        name = url.host or ""
-        if not name or url.port is not None or url.path:
-            raise UsageError(
-                f"{str(url)!r} is no name of an ASGI application; write for example asgi://streams"
-            )
-        if name in _listeners_of_run():
-            raise UsageError(
-                f"another server has {url.address} in this run loop already; choose another name"
-            )
-        listener = _listeners_of_run()[name] = AsgiListener(
-            url, Site(settings_of(options), secure=False)
-        )
-        return listener
-
-    async def serve_connection(self, connection: Connection, host: ConnectionHost, /) -> None:
-        """Let the application serve with `host`, until the server shuts down."""
-        # A server attends what its listener has accepted.
-        assert isinstance(connection, _Application)  # noqa: S101  # for mypy
-        await connection.listener.serve(host)
-
-
-class AsgiListener(Listener):
-    """The place of one application. It accepts one connection, which stands for all clients."""
-
-    def __init__(self, url: Url, site: Site) -> None:
-        self.addresses = (url,)
-        self._name = url.host or ""
-        self._is_accepted = False
-        self.site: Site = site
-        self.served: tuple[Answering, Answering] | None = None
-        """While requests are answered:
-        for clients of other addresses, and of those at a loopback address.
+    async def _run_here(self) -> "_Run":
+        """Return what serves in this loop. The first request of a loop begins it. Raises UsageError
+        if the application serves in another loop.
         """
+        loop, run = current_loop(), self._run
+        if run is None or (run.loop != loop and run.is_over):
+            run = self._run = self._new_run(loop, "its first request")
+            loop.begin(partial(self._serve_to_the_end, run), f"penstock {self!r}")
+        elif run.loop != loop:
+            raise UsageError(
+                f"{self!r} serves in another loop, since {run.since}, and was called in this one. "
+                "A service belongs to one loop: make a service and an application for each"
+            )
+        await run.ready.wait()
+        return run
 
-    async def accept(self) -> Connection:
-        await trio.lowlevel.checkpoint()
-        if self._is_accepted:
-            await trio.sleep_forever()
-        self._is_accepted = True
-        return _Application(self)
+    async def _peer_of(self, scope: Scope) -> PeerIdentity:
+        """Return the client of `scope` with its principal. Raises Rejected as the function does."""
+        peer = peer_of(scope)
+        if self._principal is None:
+            return peer
+        principal = self._principal(scope)
+        if isawaitable(principal):
+            principal = await principal
+        return attrs.evolve(peer, principal=principal)
 
-    async def aclose(self) -> None:
-        await trio.lowlevel.checkpoint()
-        _listeners_of_run().pop(self._name, None)
+    # --- serving
 
-    async def serve(self, host: ConnectionHost) -> None:
-        """Answer requests with `host`.
-        Returns at a shutdown, behind the last request that waits.
-        """
-        host.recognise()
-        self.served = (
-            Answering(host, self.site, is_loopback=False),
-            Answering(host, self.site, is_loopback=True),
-        )
+    def _new_run(self, loop: WebLoop, since: str) -> "_Run":
+        ready = loop.event()
+        return _Run(loop=loop, since=since, ready=ready, transport=AsgiTransport(ready.set))
+
+    @asynccontextmanager
+    async def _served(self, run: "_Run") -> AsyncIterator[Any]:
+        registry = self._registry or build_registry()
+        registry = attrs.evolve(registry, transports={**registry.transports, "asgi": run.transport})
         try:
-            await host.wait_draining()
-            for answering in self.served:
-                answering.on_draining()
-                await answering.wait_idle()
+            run.loop.refuse(self._service)
+            async with run.loop.serve(
+                self._service, URL, {**self._options, "registry": registry}
+            ) as server:
+                await run.ready.wait()
+                yield server
         finally:
-            self.served = None
+            run.has_ended = True
+            run.ready.set()
+
+    async def _serve_to_the_end(self, run: "_Run") -> None:
+        try:
+            async with self._served(run):
+                await run.loop.event().wait()
+        except Exception as error:  # boundary: no caller is there, so the log tells it
+            run.error = error
+            self._log_once(error)
+
+    def _log_once(self, error: Exception) -> None:
+        text = str(error)
+        if text not in self._logged:
+            self._logged.add(text)
+            is_known = isinstance(error, UsageError)
+            _LOG.error("%s", text, exc_info=None if is_known else error)
+
+    # --- the lifespan
+
+    async def _attend_lifespan(self, receive: Receive, send: Send) -> None:
+        await receive()
+        stage = "startup"
+        try:
+            async with self.serving():
+                await send({"type": "lifespan.startup.complete"})
+                stage = "shutdown"
+                await receive()
+        except Exception as error:  # boundary: the web server shows it, and ends
+            await send({"type": f"lifespan.{stage}.failed", "message": str(error)})
+        else:
+            await send({"type": "lifespan.shutdown.complete"})
+
+    def __repr__(self) -> str:
+        return f"<AsgiApp of {self._service!r}>"
 
 
-class _Application(Connection):
-    """The one connection of a listener. No byte crosses it."""
+@attrs.define(kw_only=True)
+class _Run:
+    """What an application serves in one loop, from its start to its end."""
 
-    framed = False
+    loop: WebLoop
+    since: str
+    """How it began, for a person."""
+    transport: AsgiTransport
+    ready: Event
+    """Requests are answered, or never will be."""
+    has_ended: bool = False
+    error: Exception | None = None
+    """Why it has ended, if its first request has begun it."""
 
-    def __init__(self, listener: AsgiListener) -> None:
-        self.listener: AsgiListener = listener
-        self.peer = PeerIdentity(address=str(listener.addresses[0].address))
-        self.facts = ConnectionFacts()
-        self._closed = trio.Event()
-
-    async def send(self, data: Bytes, /) -> None:
-        await trio.lowlevel.checkpoint()
-        raise trio.ClosedResourceError(WHY_NO_CONNECTION)
-
-    async def receive(self) -> bytes | None:
-        await self._closed.wait()
-        return None
-
-    async def aclose(self) -> None:
-        await self.abort()
-
-    async def abort(self) -> None:
-        self._closed.set()
-        await trio.lowlevel.checkpoint()
+    @property
+    def is_over(self) -> bool:
+        return self.has_ended or self.loop.is_over()
 
 
-class _Answer(Outlet):
-    """The answer to one request."""
-
-    def __init__(self, method: str, receive: Receive, send: Send, site: Site | None) -> None:
-        self._method = method
-        self._receive = receive
-        self._send = send
-        self._site = site
-        self.head: Head | None = None
-        """The request, once it was read."""
-
-    async def write(self, response: Response) -> None:
-        body = b"" if self._method == "HEAD" else response.body
-        length = () if response.status == 204 else (("content-length", str(len(response.body))),)
-        await self._start(response, length)
-        # Before the send: the client may have the answer, and send the next request,
-        # before it returns.
-        self.on_written()
-        await self._send({"type": "http.response.body", "body": body, "more_body": False})
-
-    async def begin(self, response: Response) -> None:
-        await self._start(response, ())
-
-    async def write_part(self, part: bytes, *, is_last: bool) -> None:
-        if is_last:
-            self.on_written()  # before the send, as in `write`
-        await self._send({"type": "http.response.body", "body": part, "more_body": not is_last})
-
-    async def end(self) -> None:
-        self.on_written()
-        await self._send({"type": "http.response.body", "body": b"", "more_body": False})
-
-    def note_written(self, outcome: Outcome) -> None:
-        """Do nothing: the web server does not tell what becomes of an answer."""
-
-    async def wait_gone(self) -> None:
-        while (await self._receive())["type"] != "http.disconnect":
-            pass
-
-    async def _start(self, response: Response, more: tuple[tuple[str, str], ...]) -> None:
-        shared = (
-            ()
-            if self._site is None or self.head is None
-            else self._site.shared_headers(self.head.request)
-        )
-        # The web server adds the date.
-        fields = [
-            (name.lower(), value)
-            for name, value in (*response.headers, *more, *shared)
-            if name != "Date"
-        ]
-        headers = [(name.encode("latin-1"), value.encode("latin-1")) for name, value in fields]
-        await self._send(
-            {"type": "http.response.start", "status": response.status, "headers": headers}
-        )
-
-
-def head_of(scope: Scope) -> Head:
-    """Return the request of `scope`. Raises BadRequest."""
-    if len(scope["headers"]) > MAX_HEADERS:
-        raise BadRequest(431, f"a request has at most {MAX_HEADERS} headers")
-    headers: dict[str, tuple[str, ...]] = {}
-    for raw_name, raw_value in scope["headers"]:
-        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
-        headers[name] = (*headers.get(name, ()), value)
-    request = Request(
-        method=scope["method"],
-        path=path_of(scope),
-        query=(scope.get("query_string") or b"").decode("latin-1"),
-        headers=headers,
-    )
-    return Head(
-        request=request,
-        host=headers.get("host", ("",))[0].strip().lower(),
-        keeps_alive=True,
-        is_chunkable=True,
-        has_body=False,
-        expects_continue=False,
-        scheme=scope.get("scheme") or "",
-    )
-
-
-def path_of(scope: Scope) -> str:
-    """Return the path below the place where the application is mounted,
-    percent-encoded as it came.
-    """
-    path, root = scope["path"], (scope.get("root_path") or "").rstrip("/")
-    raw = (scope.get("raw_path") or quote(path).encode()).partition(b"?")[0].decode("latin-1")
-    if not root or not path.startswith(f"{root}/"):
-        return raw
-    # The root is decoded, and the raw path is not: they have the same number of segments.
-    return "/" + "/".join(raw.split("/")[root.count("/") + 1 :])
-
-
-async def _read_body(receive: Receive) -> None:
-    """Read and drop the body: it means nothing here.
-    Raises BadRequest, and ConnectionLost if the client goes.
-    """
-    size = 0
-    while True:
-        message = await receive()
-        if message["type"] == "http.disconnect":
-            raise ConnectionLost("the client has gone")
-        size += len(message.get("body") or b"")
-        if size > MAX_BODY:
-            raise BadRequest(413, "a request needs no body here")
-        if not message.get("more_body"):
-            return
-
-
-async def _answer_lifespan(receive: Receive, send: Send) -> None:
-    while True:
-        kind = (await receive())["type"]
-        await send({"type": f"{kind}.complete"})
-        if kind == "lifespan.shutdown":
-            return
-
-
-def _peer_of(scope: Scope) -> PeerIdentity:
-    host, port = scope.get("client") or (None, None)
-    name = f"[{host}]" if host and ":" in host else host
-    return PeerIdentity(
-        address="a client of the web server" if host is None else f"{name}:{port}",
-        host=host,
-        port=port,
-    )
-
-
-def _listeners_of_run() -> dict[str, AsgiListener]:
-    try:
-        return _listeners.get()
-    except LookupError:
-        listeners: dict[str, AsgiListener] = {}
-        _listeners.set(listeners)
-        return listeners
+async def _reply(response: Response, request: Request, send: Send) -> None:
+    for message in messages_of(response, request, None):
+        await send(message)

@@ -1,7 +1,6 @@
 """The hooks of this plugin."""
 
 from penstock.spi import Transport, UrlSource, hookimpl
-from penstock_http._asgi import AsgiTransport
 from penstock_http._source import HttpSource
 from penstock_http._transport import HttpTransport
 from penstock_http.multiplex import Http2Transport
@@ -9,8 +8,8 @@ from penstock_http.multiplex import Http2Transport
 
 @hookimpl
 def penstock_transports() -> list[Transport]:
-    """``http``, ``https`` and ``asgi`` for `serve`; ``h2`` and ``h2s``."""
-    return [HttpTransport(), Http2Transport(), AsgiTransport()]
+    """``http`` and ``https`` for `serve`; ``h2`` and ``h2s``."""
+    return [HttpTransport(), Http2Transport()]
 
 
 @hookimpl

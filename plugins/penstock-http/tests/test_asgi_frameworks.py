@@ -1,0 +1,53 @@
+"""Applications mounted in frameworks, called as a web server calls the site."""
+
+import asyncio
+from typing import Any
+
+import asgi_sites
+import pytest
+from _web_server import ask, subscribe
+
+
+def site_of(framework: str) -> Any:
+    pytest.importorskip(framework)
+    return getattr(asgi_sites, framework)()
+
+
+@pytest.mark.parametrize("framework", ["starlette", "fastapi", "litestar", "django"])
+def test_a_framework_mounts_the_streams(framework: str) -> None:
+    """Its other paths stay its own, and the URL of a subscription is below the mount."""
+    site = site_of(framework)
+
+    async def main() -> None:
+        location = await subscribe(site, "numbers/3", 1, at="/streams")
+        assert location.startswith("/streams/s/")
+        assert (await ask(site, location)).body == b"0"
+        assert (await ask(site, location)).status == 204
+        events = await subscribe(site, "numbers/2", 3, at="/streams")
+        answer = await ask(site, f"{events}/events?text=1", method="GET")
+        assert answer.body.endswith(b"event: rsio-complete\ndata:\n\n")
+        assert (await ask(site, "/elsewhere", method="GET")).status == 404
+
+    if framework == "fastapi":
+
+        async def with_lifespan() -> None:
+            async with site.router.lifespan_context(site):
+                await main()
+
+        asyncio.run(with_lifespan())
+    else:
+        asyncio.run(main())
+
+
+def test_the_user_of_starlette_is_the_principal() -> None:
+    """Of its AuthenticationMiddleware; one who is nobody in particular has an empty name."""
+    pytest.importorskip("starlette")
+    site = asgi_sites.user()
+
+    async def main() -> None:
+        for name, status in (("ada", 201), ("eve", 404)):
+            asked = await ask(site, "/streams/p/numbers?request=1", ("x-user", name))
+            assert asked.status == status
+        assert (await ask(site, "/streams/p/numbers?request=1")).status == 404
+
+    asyncio.run(main())
