@@ -109,6 +109,32 @@ def test_the_budget_hears_of_elements_before_the_publisher_is_asked() -> None:
     assert told == ["300 bytes", "request 3"]
 
 
+def test_the_budget_hears_at_once_of_an_element_that_is_longer_than_those_before() -> None:
+    """It has heard of the expected length only."""
+    pair = Pair()
+    source, _ = open_stream(pair, UNBOUNDED)
+    source.emit(b"x" * 10)
+    pair.settle()
+    source.emit(b"x" * 10)
+    told: list[int] = []
+    pair.server.session.channel.on_buffered = told.append
+    source.emit(b"x" * 1_000)
+    assert told == [1_000]
+
+
+def test_a_stream_that_ends_owes_nothing_more() -> None:
+    """What its publisher was asked for leaves the room of the outbox to the others."""
+    pair = Pair()
+    source, subscriber = open_stream(pair, UNBOUNDED)
+    source.emit(b"x" * 100)
+    pair.settle()
+    outbox = pair.server.session.outbox
+    assert (outbox.owing, outbox.owed > 0) == (1, True)
+    subscriber.cancel()
+    pair.settle()
+    assert (outbox.owing, outbox.owed) == (0, 0)
+
+
 def test_an_element_above_max_element_fails_its_stream() -> None:
     """It fails on this side, before a byte is sent."""
     pair = Pair(limits=limits_with(max_element=100))
