@@ -135,14 +135,14 @@ ROWS: Final = (
     Row(
         "1,024 streams of a log, of which each asks for one element of 1,000 bytes",
         lambda: _streams("log", 1),
-        TASKS + STREAMS * 4 * KIB,
-        "10 KiB a task that waits for its turn to read",
+        TASKS + STREAMS * 2 * KIB,
+        "8 KiB a task that waits for its turn to read",
     ),
     Row(
         "1,024 streams of a log, unread",
         lambda: _streams("log", UNBOUNDED),
-        UNREAD + TASKS + 33 * MIB,
-        "6 KiB a task, and what the streams of a log may read ahead together",
+        UNREAD + TASKS + STREAMS * 2 * KIB + 33 * MIB,
+        "8 KiB a task, and what the streams of a log may read ahead together",
     ),
     *(
         Row(f"1,024 streams of elements of {text}, unread", _unread(size), bar, why)

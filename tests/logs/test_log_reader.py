@@ -13,7 +13,7 @@ from penstock.core import Scope, SourceMemory
 from penstock.logs import DiskLog, Retention, RingLog
 from penstock.logs import _log_reader as module
 from penstock.logs._log_base import LogBase
-from penstock.logs._log_reader import LogReader
+from penstock.logs._log_reader import READ_BYTES, LogReader
 from penstock.testing import ManualSubscriber
 
 LARGE = Retention(max_count=100_000)
@@ -98,10 +98,28 @@ async def test_elements_that_wait_count_for_the_peer_until_its_stream_ends(
         subscriber.request(5)
         await subscriber.expect_elements(5)
         assert memory.held == log.ready.held == 4 * SIZE
-        assert sum(noted) == (2 + 4) * SIZE
+        assert sum(size for size in noted if size != READ_BYTES) == (2 + 4) * SIZE
         subscriber.cancel()
         await trio.testing.wait_all_tasks_blocked()
         assert memory.held == log.ready.held == 0
+
+
+async def test_a_read_that_waits_counts_for_the_peer(nursery: trio.Nursery) -> None:
+    """With its coroutines, until its element comes, or until it is cancelled."""
+    memory = SourceMemory("peer", None)
+    log = RingLog(retention=LARGE)
+    subscribers = [ManualSubscriber(within=5.0) for _ in range(3)]
+    for each in subscribers:
+        log.source().attach(each, Scope(nursery, memory=memory))
+        each.request(1)
+    await trio.testing.wait_all_tasks_blocked()
+    assert memory.held == 3 * READ_BYTES
+    subscribers[0].cancel()
+    await trio.testing.wait_all_tasks_blocked()
+    assert memory.held == 2 * READ_BYTES
+    await log.append([b"x"])
+    await trio.testing.wait_all_tasks_blocked()
+    assert memory.held == 0
 
 
 async def test_all_streams_together_hold_a_bounded_number_of_bytes(

@@ -4,7 +4,7 @@ Rules of this file:
 
 * A reader reads as many elements as were asked for, and ahead as many as it has handed over so
   far. A reader that takes one element holds one; one that takes all soon reads in large steps.
-* Elements that wait here count in the memory of the peer that reads them.
+* Elements that wait here, and a read that waits, count in the memory of the peer that reads.
 * All readers of one log together hold at most `MOST_AHEAD`. The reader that has read nothing for
   longest gives its elements back, and reads them again when it goes on: the log has them.
 """
@@ -25,6 +25,12 @@ LONGEST_STEP: Final = 1 << 20
 
 SHORTEST_STEP: Final = 1 << 16
 """The same while very many readers hold elements ready."""
+
+
+READ_BYTES: Final = 2 << 10
+"""What a read holds while it waits for its turn, or for an element, beside the task of its
+publisher: its coroutines. Measured: 2,150 bytes.
+"""
 
 
 class ReadLog(Protocol):
@@ -128,14 +134,20 @@ class LogReader(AsyncIterator[bytes]):
         if not self._elements:
             # Not in a method: a thousand streams may wait here, each with a frame more.
             log, memory = self._log, self._memory
-            elements = await log.read_next(
-                self._index,
-                self._position,
-                self._stop,
-                max(self._asked, min(self._taken, log.most_ahead)),
-                log.ready.step,
-                self if memory is None else memory.owner,
-            )
+            if memory is not None:
+                memory.change(READ_BYTES)
+            try:
+                elements = await log.read_next(
+                    self._index,
+                    self._position,
+                    self._stop,
+                    max(self._asked, min(self._taken, log.most_ahead)),
+                    log.ready.step,
+                    self if memory is None else memory.owner,
+                )
+            finally:
+                if memory is not None:
+                    memory.change(-READ_BYTES)
             self._begin_step(elements)
         # As `_move`, without its call: an operator takes each element here.
         element = self._elements[self._begin]
