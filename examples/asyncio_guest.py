@@ -2,6 +2,7 @@
 
 import asyncio
 from collections.abc import AsyncIterator
+from functools import partial
 
 import trio
 
@@ -39,6 +40,16 @@ async def main() -> None:
     except penstock.UsageError as error:
         print(error)
     print(await aio.in_trio(in_trio))
+
+    # A client and a stream of trio, in blocks of asyncio: any protocol and any transport.
+    service = aio.Service()
+    service.publish("words", words, type=str)
+    async with aio.serve(service, "reactivesocket+tcp://127.0.0.1:0") as server:
+        url = str(server.addresses[0])
+        async with aio.in_trio_block(penstock.connect(url)) as peer:
+            print(await aio.in_trio(partial(peer.request, "words", type=str)))
+        async with aio.subscribe(f"{url}/words", type=str, demand=2) as stream:
+            print([word async for word in stream])
 
 
 if __name__ == "__main__":
