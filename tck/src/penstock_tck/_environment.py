@@ -63,7 +63,7 @@ class Environment:
         self.within = within
         self.any_thread = any_thread
         self.threads = threads
-        self.calls = calls or CallClock(DEFAULT_SECONDS)
+        self.calls: CallClock = calls or CallClock(DEFAULT_SECONDS)
         self.ledgers: list[SignalLedger] = []  # not the probes: see the rules of this file
         self._publishers = 0
 
