@@ -25,7 +25,7 @@ class CallClock:
 
     def __init__(self, most: float) -> None:
         self.most = most
-        self.seconds = 0.0
+        self.seconds: float = 0.0
         self._open: list[tuple[float, float]] = []
         """When each call began that has not returned, and the seconds of calls before it."""
 
