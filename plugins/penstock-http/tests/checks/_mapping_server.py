@@ -8,6 +8,7 @@ import secrets
 from collections.abc import Iterable
 from itertools import count
 from urllib.parse import parse_qsl
+from uuid import uuid4
 
 import attrs
 import h11
@@ -111,6 +112,9 @@ class MappingServer:
             try:
                 await connection.send(data + kept)
                 kept = b""
+                if self.fault == "honest:closes":
+                    await connection.aclose()
+                    return
             except trio.BrokenResourceError:
                 self.resend(last)
                 return
@@ -165,11 +169,16 @@ class MappingServer:
         elif fault == "two-lengths" or (fault == "two-lengths-of-batches" and is_batch):
             headers += [("Transfer-Encoding", "chunked"), ("Content-Length", str(len(body)))]
             body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
+        elif fault == "honest:chunked" and status != 204:
+            headers.append(("Transfer-Encoding", "chunked"))
+            body = (b"%x\r\n%b\r\n" % (len(body), body) if body else b"") + b"0\r\n\r\n"
         elif status != 204:
             length = len(body) - (fault == "length-short" and status >= 400 and bool(body))
             headers.append(("Content-Length", str(length)))
         elif fault == "nothing-with-body":
             body = b"nothing\n"
+        if fault == "honest:closes":
+            headers.append(("Connection", "close"))
         if method == "HEAD" and fault != "head-body":
             body = b""
         lines = "".join(f"{name}: {value}\r\n" for name, value in headers)
@@ -239,6 +248,8 @@ class MappingServer:
         stream.demand += self.fault == "initial-demand-one"
         number = next(self.numbers)
         secret = f"{number:022}" if self.fault == "url-counted" else secrets.token_urlsafe(16)
+        if self.fault == "honest:uuid":
+            secret = str(uuid4())
         url = f"/s/{secret}"
         if self.fault == "url-reused" and any(old.ended for old in self.streams.values()):
             url = next(key for key, old in self.streams.items() if old.ended)

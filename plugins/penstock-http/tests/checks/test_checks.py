@@ -90,6 +90,14 @@ def test_a_server_without_a_fault_passes_every_requirement() -> None:
     assert _failed(run_virtual(lambda: _check_script(""))) == {}
 
 
+@pytest.mark.parametrize("way", ["honest:closes", "honest:chunked", "honest:uuid"])
+def test_other_honest_servers_pass_every_requirement(way: str) -> None:
+    """One closes the connection after each answer, and answers no second request of several that
+    were sent at once; one sends every body in chunks; the URLs of one are random UUIDs.
+    """
+    assert _failed(run_virtual(lambda: _check_script(way))) == {}
+
+
 @pytest.mark.parametrize("fault", FAULTS)
 def test_a_fault_fails_its_requirements(fault: str) -> None:
     """If a server has this one fault, the requirements listed for it fail."""
