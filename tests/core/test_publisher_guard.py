@@ -4,6 +4,8 @@ number of the rule that it broke.
 
 import gc
 import weakref
+from math import inf
+from typing import Any
 
 import pytest
 
@@ -374,3 +376,16 @@ def test_the_repr_shows_the_outstanding_demand() -> None:
 def test_a_scripted_publisher_is_a_publisher() -> None:
     """The tests subscribe to an object with the methods of the interface."""
     assert isinstance(ScriptedPublisher(), Publisher)
+
+
+def test_a_publisher_of_many_reads_how_long_the_pipe_may_hold_it_up() -> None:
+    """The guard is the subscriber that it sees."""
+    seen: list[float] = []
+
+    class Many:
+        def subscribe(self, subscriber: Any, /) -> None:
+            seen.append(subscriber.max_hold_up)
+
+    PublisherGuard.insert_between(Many(), Recorder(), boom, max_hold_up=5.0)
+    PublisherGuard.insert_between(Many(), Recorder(), boom)
+    assert seen == [5.0, inf]

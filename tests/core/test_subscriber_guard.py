@@ -333,3 +333,21 @@ def test_a_guard_tells_what_its_subscriber_keeps(
     assert SubscriberGuard(_Holder(held), told.append).held() == expected
     assert len(told) == faults
     assert SubscriberGuard(Recorder(), told.append).held() == 0
+
+
+def test_a_fact_that_a_subscriber_refuses_ends_its_stream() -> None:
+    """Its exception is reported with the name of the method, and the publisher is cancelled."""
+
+    class Refusing(Recorder):
+        def on_fact(self, fact: object, /) -> None:
+            raise LookupError(fact)
+
+    reported: list[Exception] = []
+    upstream = CallRecorder()
+    guard: SubscriberGuard[int] = SubscriberGuard(Refusing(), reported.append)
+    guard.on_subscribe(upstream)
+    guard.on_fact("a fact")
+    (error,) = reported
+    assert "on_fact" in str(error)
+    assert isinstance(error.__cause__, LookupError)
+    assert upstream.log[-1] == ("cancel",)
