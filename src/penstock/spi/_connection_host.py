@@ -119,6 +119,7 @@ class ConnectionHost(ABC):
         *,
         protocol: str,
         collects: bool = False,
+        reservation: Reservation | None = None,
     ) -> None:
         """Subscribe `subscriber`, which takes bytes, to the publisher `name` of the service.
         May checkpoint.
@@ -132,6 +133,9 @@ class ConnectionHost(ABC):
         calls `HostedSubscription.collect`, until all that was requested has come, or until the
         end: a call for each element costs more than all the other work on it. Such a subscriber
         has `on_next_many`, and collects whenever it looks at what has come.
+
+        `reservation` is that of the same client: if the memory is full, the elements that wait here
+        go first if that does.
 
         Raises NotAvailable if `peer` may not open a publisher of that name, or none exists,
         LimitExceeded if `peer` has as many streams as `Limits.max_subscriptions`, or all clients

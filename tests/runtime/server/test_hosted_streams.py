@@ -99,7 +99,11 @@ class Fixture:
                 yield b"x" * 1000
 
     async def open(
-        self, name: str, subscriber: PlainSubscriber | None = None, peer: PeerIdentity = STRANGER
+        self,
+        name: str,
+        subscriber: PlainSubscriber | None = None,
+        peer: PeerIdentity = STRANGER,
+        reservation: Reservation | None = None,
     ) -> PlainSubscriber:
         subscriber = subscriber or PlainSubscriber()
         await self.streams.open(
@@ -109,6 +113,7 @@ class Fixture:
             protocol="knock",
             address="knock://test",
             collects=isinstance(subscriber, Collecting),
+            reservation=reservation,
         )
         return subscriber
 
@@ -306,6 +311,39 @@ async def test_a_client_that_reads_keeps_its_elements_beside_slow_ones(
         sizes[0] = 100_000
         fixture.budget.measure()
         assert gone[-1] == 0
+        nursery.cancel_scope.cancel()
+
+
+async def test_elements_that_wait_in_a_stream_go_with_the_reservation_of_their_client(
+    autojump_clock: trio.testing.MockClock,
+) -> None:
+    """The stream of a client that reads is cut after that of one that does not, also if it holds
+    more.
+    """
+    async with trio.open_nursery() as nursery:
+        fixture = Fixture(nursery, memory_budget=400_000)
+
+        @fixture.service.publisher("some/{count}")
+        async def some(count: int) -> AsyncIterator[bytes]:
+            for _ in range(count):
+                yield b"x" * 2000
+            await trio.sleep_forever()
+
+        reservations = [fixture.reserve() for _ in range(2)]
+        for each in reservations:
+            each.taken_at = trio.current_time()
+        fast, slow = [
+            await fixture.open(name, Collecting(), reservation=each)
+            for name, each in zip(("some/25", "some/22"), reservations, strict=True)
+        ]
+        await trio.sleep(1.5)
+        reservations[0].taken_at = trio.current_time()
+        for subscriber in (slow, fast):
+            for count in (1, 1000):
+                subscriber.request(count)
+                await trio.testing.wait_all_tasks_blocked()
+        fixture.budget.measure()
+        assert (str(slow.error), fast.error) == (FULL_FOR_ADDRESS, None)
         nursery.cancel_scope.cancel()
 
 

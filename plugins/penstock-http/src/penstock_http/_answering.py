@@ -184,7 +184,12 @@ class Answering:
                 peer, subscription.kept_bytes, subscription.cut
             )
             await self._host.open(
-                subscribe.name, peer, subscription, protocol="http", collects=True
+                subscribe.name,
+                peer,
+                subscription,
+                protocol="http",
+                collects=True,
+                reservation=reservation,
             )
             response = self._site.engine.opened(subscribe, request, peer.principal, reservation.end)
             reservation = None

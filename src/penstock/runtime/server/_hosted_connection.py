@@ -157,9 +157,16 @@ class HostedConnection(ConnectionHost):
         *,
         protocol: str,
         collects: bool = False,
+        reservation: Reservation | None = None,
     ) -> None:
         await self._streams.open(
-            name, peer, subscriber, protocol=protocol, address=self.address, collects=collects
+            name,
+            peer,
+            subscriber,
+            protocol=protocol,
+            address=self.address,
+            collects=collects,
+            reservation=reservation,
         )
 
     def reserve(

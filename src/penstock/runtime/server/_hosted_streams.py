@@ -125,6 +125,7 @@ class HostedStreams:
         protocol: str,
         address: str,
         collects: bool = False,
+        reservation: Reservation | None = None,
     ) -> None:
         """Do what `ConnectionHost.open` says."""
         events = ConnectionEvents(self.settings.registry.events, address=address, accepted=True)
@@ -133,7 +134,16 @@ class HostedStreams:
             if reason:
                 # In the words for a missing name: a client must not learn which names exist.
                 raise NotAvailable(NO_SUCH)
-            self._attach(name, peer, subscriber, protocol, events, address, collects=collects)
+            self._attach(
+                name,
+                peer,
+                subscriber,
+                protocol,
+                events,
+                address,
+                collects=collects,
+                reservation=reservation,
+            )
         except LimitExceeded as full:
             reason = str(full)
             raise
@@ -246,6 +256,7 @@ class HostedStreams:
         address: str,
         *,
         collects: bool,
+        reservation: Reservation | None,
     ) -> None:
         settings = self.settings
         slots = self._slots_of(peer, self._counts)
@@ -277,7 +288,12 @@ class HostedStreams:
         # The stream is reported as ended before its connection is reported as closed,
         # and each of them once.
         hosted = HostedStream(
-            subscriber, self, memory, None if events.wants_ends else events, collects=collects
+            subscriber,
+            self,
+            memory,
+            None if events.wants_ends else events,
+            collects=collects,
+            reservation=reservation,
         )
         # Before `open`, in which the stream may end and be forgotten.
         self._streams.add(hosted)
@@ -479,8 +495,6 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
     A `MemoryHolder`, and a `BatchingSubscriber`.
     """
 
-    goes_first: bool = False  # what a client has not taken is in its reservation
-
     __slots__ = (
         "_batch",
         "_collects",
@@ -488,6 +502,7 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         "_expected",
         "_memory",
         "_owner",
+        "_reservation",
         "_settings",
         "bytes",
         "elements",
@@ -501,6 +516,7 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         events: ConnectionEvents | None,
         *,
         collects: bool = False,
+        reservation: Reservation | None = None,
     ) -> None:
         """`memory` is of the sources of this stream. `events` are told at the end that the
         connection is closed; None if the report of the stream's end tells them. `collects`: the
@@ -512,6 +528,7 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         self._events = events
         self._settings = owner.settings
         self._collects = collects
+        self._reservation = reservation
         self._batch: _Batch | None = None
         self._expected = 0
         """The usual length of an element; 0 before the first."""
@@ -519,6 +536,11 @@ class HostedStream(ElementRelay[Any], HostedSubscription):
         """How many were passed on."""
         self.bytes: int = 0
         """Their bytes."""
+
+    @property
+    def goes_first(self) -> bool:
+        """As the reservation of its client: both hold elements that the client has not taken."""
+        return isinstance(self._reservation, _Reservation) and self._reservation.goes_first
 
     # --- elements
 
