@@ -146,8 +146,6 @@ def held(readers: Iterable[ReaderState], index: int) -> int:
 
 def slowest(readers: Iterable[ReaderState], state: PartitionState, index: int) -> list[ReaderState]:
     """Return the readers that hold a partition: those with the lowest position."""
-    if state.held >= state.latest:  # nobody, or all are at the end
-        return []
     return [each for each in readers if each.holds(index) and each.position(index) == state.held]
 
 

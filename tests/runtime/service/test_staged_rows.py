@@ -16,11 +16,13 @@ from typing import Any
 import pytest
 
 from penstock.api import LogError, PublisherFailed
-from penstock.logs import DiskLog, Retention, check_file, salvage
+from penstock.logs import DiskLog, Retention, Transaction, check_file, salvage
 from penstock.logs._disk_store import DiskStore
+from penstock.logs._staged_elements import StagedElements
 from penstock.logs._work import Stage, Unstage
 from penstock.runtime import Service, connect, receive, serve
-from penstock.runtime.service._staged_rows import PIECE_BYTES
+from penstock.runtime.service._staged_rows import PIECE_BYTES, RowsInFile
+from penstock.runtime.service._staging import Attempt
 from tests._real_time import HANGS_AFTER
 from tests.runtime.service.test_receive import Meeting, Writer, contents
 
@@ -109,6 +111,84 @@ async def test_what_a_commit_or_an_abort_makes_useless_is_deleted(tmp_path: Path
         await writer.stage(b"3", batch=1)
     assert staged_in(path) == [5]
     async with opened(path) as log:
+        assert await contents(log) == [b"1"]
+
+
+async def test_a_commit_deletes_what_it_moves_with_the_move(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A deletion of its own would be one more sync. Of a batch that was repeated the second attempt
+    is deleted, although nothing of it is moved.
+    """
+    path, forgotten = tmp_path / "log", []
+    forget = StagedElements.forget
+
+    def noted(self: StagedElements, number: int) -> None:
+        forgotten.append(number)
+        forget(self, number)
+
+    monkeypatch.setattr(StagedElements, "forget", noted)
+    async with opened(path) as log, Meeting(log) as writer:
+        await writer.stage(b"1")
+        await writer.commit((0, "a", 1))
+        assert forgotten == []
+        await writer.stage(b"1", attempt="again")
+        assert await writer.commit((0, "again", 1)) == {"is_first": False}
+        assert forgotten == [2]
+    assert staged_in(path) == []
+
+
+async def test_a_kill_between_a_commit_and_its_deletions_leaves_nothing_for_long(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next run of the receiver knows that the batch is in the log."""
+    path = tmp_path / "log"
+    with monkeypatch.context() as patch:
+        patch.setattr(StagedElements, "forget", lambda *_: None)
+        async with opened(path) as log, Meeting(log) as writer:
+            await writer.stage(b"1", attempt="first")
+            await writer.stage(b"1")
+            await writer.commit((0, "a", 1))
+    assert staged_in(path) == [1]
+    async with opened(path) as log, Meeting(log) as writer:
+        await writer.stage(b"2", batch=1)
+    assert staged_in(path) == [2]
+
+
+ABORT = {"query": "q", "batch": 0, "run": "r"}
+
+
+async def test_an_attempt_that_is_dropped_while_the_disk_works_is_not_told_as_staged(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commit would fail, and Spark would not repeat the task."""
+    finish = RowsInFile.finish
+    async with opened(tmp_path / "log") as log, Meeting(log) as writer:
+
+        async def aborted(self: RowsInFile, attempt: Attempt) -> None:
+            await finish(self, attempt)
+            await writer.peer.request("orders/abort", ABORT, serializer="json")
+
+        monkeypatch.setattr(RowsInFile, "finish", aborted)
+        with pytest.raises(PublisherFailed, match="was dropped while it was staged"):
+            await writer.stage(b"1")
+    assert staged_in(tmp_path / "log") == []
+
+
+async def test_an_abort_during_a_commit_drops_nothing_of_it(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The commit is on its way to the disk."""
+    give = RowsInFile.give
+    async with opened(tmp_path / "log") as log, Meeting(log) as writer:
+
+        async def aborted(self: RowsInFile, attempt: Attempt, transaction: Transaction) -> None:
+            await give(self, attempt, transaction)
+            await writer.peer.request("orders/abort", ABORT, serializer="json")
+
+        await writer.stage(b"1")
+        monkeypatch.setattr(RowsInFile, "give", aborted)
+        assert await writer.commit((0, "a", 1)) == {"is_first": True}
         assert await contents(log) == [b"1"]
 
 
