@@ -137,13 +137,6 @@ async def test_a_lifespan_that_fails_says_why() -> None:
     assert "http.hold" in sent["message"]
 
 
-async def test_a_websocket_is_closed() -> None:
-    """None is served here."""
-    websocket = Lifespan("connect")
-    await AsgiApp(service())({"type": "websocket"}, websocket.receive, websocket.send)
-    assert websocket.sent == [{"type": "websocket.close", "code": 1000}]
-
-
 def test_the_first_request_begins_to_serve() -> None:
     """It serves to the end of the run, which ends its streams. A later run begins anew."""
     app, ended = AsgiApp(endless := Service()), list[str]()

@@ -206,15 +206,21 @@ async def interrupted(program: Program) -> int:
 
 @pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.__name__)
 async def test_the_streams_are_served(server: Any) -> None:
-    """In a site that begins with the first request: a client of Penstock reads 2,500 elements; a
-    page that has gone cancels its stream; a poll that waits for nothing is left by its client.
-    Ctrl-C ends the program.
+    """In a site that begins with the first request: a client of Penstock reads 2,500 elements, by
+    requests and over WebSocket; a page that has gone cancels its stream. Ctrl-C ends the program.
     """
     async with started(server, "starlette") as program:
         async with penstock.subscribe(
             f"{program.base}/p/numbers/2500", serializer="json"
         ) as stream:
             assert [number async for number in stream] == list(range(2500))
+        for protocol in ("", "reactivesocket+"):
+            url = f"{protocol}{program.base.replace('http', 'ws')}/#"
+            async with (
+                penstock.connect(url) as peer,
+                peer.subscribe("numbers/2500", serializer="json") as stream,
+            ):
+                assert [number async for number in stream] == list(range(2500))
         path = await program.subscribe("endless", 5)
         events = await program.ask(f"GET {path}/events?text=1")
         await events.read_until(b"id: 0\ndata: 0\n\n")

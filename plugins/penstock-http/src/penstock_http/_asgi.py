@@ -40,9 +40,17 @@ from penstock_http._asgi_loops import (
     current_loop,
 )
 from penstock_http._asgi_transport import URL, AsgiTransport
+from penstock_http._asgi_websocket import (
+    POLICY,
+    TRY_LATER,
+    AsgiWebSocket,
+    serve_websocket,
+    subprotocol_of,
+)
 from penstock_http._engine import refused
 from penstock_http._heads import BadRequest
 from penstock_http._messages import Request, Response, answer
+from penstock_http._websocket import is_installed
 
 Principal = Callable[[Scope], Any]
 
@@ -131,8 +139,8 @@ class AsgiApp:
         if kind == "lifespan":
             await self._attend_lifespan(receive, send)
         elif kind == "websocket":
-            await receive()
-            await send({"type": "websocket.close", "code": 1000})
+            with suppress(ConnectionLost):  # the client has gone
+                await self._serve_websocket(scope, receive, send)
         elif kind == "http":
             with suppress(ConnectionLost):  # the client has gone
                 await self._answer(scope, receive, send)
@@ -163,14 +171,48 @@ class AsgiApp:
             refusal = error if error.temporary else AuthRefused(str(error), processed=False)
             await _reply(refused(refusal), request, send)
             return
-        server = PeerIdentity(address="", host=(scope.get("server") or ("",))[0])
-        answering = served[server.is_loopback]
+        answering = served[_server_of(scope).is_loopback]
 
         async def write(client: Client) -> None:
             with suppress(*GONE):
                 await answering.answer(head, peer, AsgiAnswer(request, client, site))
 
         await run.loop.answer(write, receive, send)
+
+    async def _serve_websocket(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await receive()  # the wish of the client to connect
+        refusal = {"type": "websocket.close", "code": TRY_LATER}
+        try:
+            run = await self._run_here()
+        except UsageError as error:
+            self._log_once(error)
+            await send(refusal)
+            return
+        host, site, options = run.transport.host, run.transport.site, run.transport.options
+        if host is None or site is None or not is_installed():
+            await send(refusal)
+            return
+        # Before it is accepted, a close is a 403 of HTTP.
+        refusal["code"] = POLICY
+        try:
+            head = head_of(request_of({**scope, "method": "GET"}), scope)
+            peer = await self._peer_of(scope)
+            subprotocol = subprotocol_of(scope, options)
+        except (BadRequest, Rejected, ConnectionLost):
+            await send(refusal)
+            return
+        is_loopback = _server_of(scope).is_loopback
+        if site.judge(head, is_loopback=is_loopback, draining=False):
+            await send(refusal)
+            return
+        adopt = host.adopt
+
+        async def serve(client: Client) -> None:
+            websocket = AsgiWebSocket(client, subprotocol=subprotocol, peer=peer, options=options)
+            with suppress(*GONE):
+                await serve_websocket(websocket, client, adopt)
+
+        await run.loop.answer(serve, receive, send)
 
     async def _run_here(self) -> "_Run":
         """Return what serves in this loop. The first request of a loop begins it. Raises UsageError
@@ -270,6 +312,11 @@ class _Run:
     @property
     def is_over(self) -> bool:
         return self.has_ended or self.loop.is_over()
+
+
+def _server_of(scope: Scope) -> PeerIdentity:
+    """Return the address that the client has reached, as a peer has it."""
+    return PeerIdentity(address="", host=(scope.get("server") or ("",))[0])
 
 
 async def _reply(response: Response, request: Request, send: Send) -> None:

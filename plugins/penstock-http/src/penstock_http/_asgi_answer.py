@@ -7,6 +7,7 @@ Rules of this file:
 * A body is read to its end before anything is answered: some web servers fail otherwise.
 """
 
+from typing import Final
 from urllib.parse import quote, unquote
 
 from penstock.api import ConnectionLost
@@ -16,6 +17,9 @@ from penstock_http._asgi_loops import Client, Message, Receive, Scope
 from penstock_http._heads import MAX_BODY, MAX_HEADERS, BadRequest, Head
 from penstock_http._messages import Outcome, Request, Response
 from penstock_http._site import Site
+
+_SCHEMES: Final = {"ws": "http", "wss": "https"}
+"""What the origin of a page has for a WebSocket."""
 
 
 class AsgiAnswer(Outlet):
@@ -108,7 +112,7 @@ def head_of(request: Request, scope: Scope) -> Head:
         is_chunkable=True,
         has_body=False,
         expects_continue=False,
-        scheme=scope.get("scheme") or "",
+        scheme=_SCHEMES.get(scope.get("scheme") or "", scope.get("scheme") or ""),
     )
 
 

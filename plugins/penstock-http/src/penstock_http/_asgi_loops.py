@@ -28,8 +28,6 @@ Scope = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 
-GOODBYES = frozenset({"http.disconnect", "websocket.disconnect"})
-
 
 class Event(Protocol):
     """An event of a loop."""
@@ -42,14 +40,19 @@ class Client:
     """The client of one request, for a task of trio."""
 
     def __init__(
-        self, receive: Receive, send: Send, begin: Callable[[Callable[[], Awaitable[None]]], object]
+        self,
+        *,
+        receive: Receive,
+        send: Send,
+        watch: Callable[[Callable[[Receive], Awaitable[None]]], object],
     ) -> None:
-        """`send` is called in trio, and `receive` in a task of the web server's loop, which `begin`
-        begins.
+        """`receive` and `send` are called in trio. `watch` calls its argument in a task of the web
+        server's loop, with the `receive` of that.
         """
-        self._receive = receive
+        self.receive: Receive = receive
+        """Returns the next message, in trio. For a client that is not watched."""
         self._send = send
-        self._begin = begin
+        self._watch = watch
         self._gone = trio.Event()
         self._is_watched = False
 
@@ -69,16 +72,16 @@ class Client:
         """Learn from now on whether the client has gone."""
         if not self._is_watched:
             self._is_watched = True
-            self._begin(self._wait)
+            self._watch(self._wait)
 
     async def wait_gone(self) -> None:
         """Return when the client has gone."""
         self.watch()
         await self._gone.wait()
 
-    async def _wait(self) -> None:
+    async def _wait(self, receive: Receive) -> None:
         try:
-            while (await self._receive())["type"] not in GOODBYES:
+            while (await receive())["type"] != "http.disconnect":
                 pass
         finally:
             self._gone.set()
@@ -153,7 +156,11 @@ class TrioLoop(WebLoop):
 
     async def answer(self, function: Answer, receive: Receive, send: Send) -> None:
         async with trio.open_nursery() as nursery:
-            await function(Client(receive, send, nursery.start_soon))
+
+            def watch(wait: Callable[[Receive], Awaitable[None]]) -> None:
+                nursery.start_soon(wait, receive)
+
+            await function(Client(receive=receive, send=send, watch=watch))
             nursery.cancel_scope.cancel()
 
 
@@ -200,23 +207,28 @@ class AsyncioLoop(WebLoop):
         task.add_done_callback(self._tasks.discard)
 
     async def answer(self, function: Answer, receive: Receive, send: Send) -> None:
-        watch: asyncio.Task[None] | None = None
+        task: asyncio.Task[None] | None = None
 
-        def begin(wait: Callable[[], Awaitable[None]]) -> None:
+        def watch(wait: Callable[[Receive], Awaitable[None]]) -> None:
             async def run() -> None:
-                await wait()
+                await wait(receive)
 
-            nonlocal watch
-            watch = self._loop.create_task(run(), name="penstock asgi client")
+            nonlocal task
+            task = self._loop.create_task(run(), name="penstock asgi client")
 
+        client = Client(
+            receive=partial(aio.in_asyncio, receive),
+            send=partial(aio.in_asyncio, send),
+            watch=watch,
+        )
         try:
-            await aio.in_trio(function, Client(receive, partial(aio.in_asyncio, send), begin))
+            await aio.in_trio(function, client)
         finally:
-            if watch is not None:
-                watch.cancel()
-                await asyncio.wait((watch,))
+            if task is not None:
+                task.cancel()
+                await asyncio.wait((task,))
                 with suppress(asyncio.CancelledError):
-                    watch.result()
+                    task.result()
 
 
 def current_loop() -> WebLoop:

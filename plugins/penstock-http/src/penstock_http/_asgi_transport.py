@@ -49,6 +49,10 @@ class AsgiTransport(RequestTransport):
         """While requests are answered:
         for clients of other addresses, and of those at a loopback address.
         """
+        self.host: ConnectionHost | None = None
+        """Serves connections of the web server; None before and after."""
+        self.options: TransportOptions = TransportOptions()
+        """Those of the server, once it listens."""
         self._on_served = on_served
 
     async def connect(
@@ -62,6 +66,7 @@ class AsgiTransport(RequestTransport):
     ) -> Listener:
         await trio.lowlevel.checkpoint()
         self.site = Site(settings_of(options), secure=False)
+        self.options = options
         return _OneConnection(url)
 
     async def serve_connection(self, connection: Connection, host: ConnectionHost, /) -> None:
@@ -75,6 +80,7 @@ class AsgiTransport(RequestTransport):
             Answering(host, site, is_loopback=False),
             Answering(host, site, is_loopback=True),
         )
+        self.host = host
         self._on_served()
         try:
             await host.wait_draining()
@@ -82,7 +88,7 @@ class AsgiTransport(RequestTransport):
                 answering.on_draining()
                 await answering.wait_idle()
         finally:
-            self.served = None
+            self.served = self.host = None
 
 
 class _OneConnection(Listener):
