@@ -79,7 +79,8 @@ class PeerIdentity:
     # Any: it belongs to the program. A name, a row of its database, an object with rights.
     principal: Any = attrs.field(default=None, eq=False)  # not compared: it need not be hashable
     """The user that the program recognised: the result of `Service(authenticate=…)`, of
-    `Service(setup=…)` or of an extension.
+    `Service(setup=…)` or of an extension. Without these, the one that a transport knows: that of a
+    web framework.
     """
 
     # Any: the class is defined in a layer above this one. A weak reference:

@@ -4,8 +4,9 @@ and real connections.
 
 import os
 from collections.abc import AsyncIterator
-from typing import Any
+from typing import Any, ClassVar
 
+import attrs
 import pytest
 import trio
 import trustme
@@ -13,7 +14,18 @@ import trustme
 import penstock
 from penstock import Credentials
 from penstock.api import AuthRefused, PublisherFailed, Rejected, UsageError
-from penstock.spi import PeerIdentity, Tls, TransportOptions
+from penstock.spi import (
+    Connection,
+    Listener,
+    PeerIdentity,
+    Tls,
+    Transport,
+    TransportOptions,
+    Url,
+    build_registry,
+    hookimpl,
+)
+from penstock.transports import MemoryTransport
 
 PROTOCOLS = ["", "reactivesocket+"]
 TOKENS = {b"swordfish": "alice", b"tuna": "bob"}
@@ -363,3 +375,49 @@ def test_a_function_that_examines_the_server_is_refused_where_no_credentials_can
         penstock.connect("reactivesocket+memory://a", authenticate=the_server)
     with pytest.raises(UsageError, match="give a function"):
         penstock.connect("memory://a", authenticate="lighthouse")  # type: ignore[arg-type]  # it must be a function
+
+
+class FrameworkTransport(MemoryTransport):
+    """Knows the user of each connection, as a web framework does."""
+
+    schemes: ClassVar[tuple[str, ...]] = ("framework",)
+
+    async def listen(
+        self, url: Url, *, options: TransportOptions, nursery: trio.Nursery
+    ) -> Listener:
+        listener = await super().listen(url, options=options, nursery=nursery)
+        accept_any = listener.accept
+
+        async def accept() -> Connection:
+            connection = await accept_any()
+            connection.peer = attrs.evolve(connection.peer, principal="alice")
+            return connection
+
+        listener.accept = accept  # type: ignore[method-assign]  # a transport of this test
+        return listener
+
+
+class FrameworkPlugin:
+    @hookimpl
+    def penstock_transports(self) -> list[Transport]:
+        return [FrameworkTransport()]
+
+
+@pytest.mark.parametrize("protocol", ["rsio", "reactivesocket"])
+async def test_a_transport_may_know_the_principal(autojump_clock: object, protocol: str) -> None:
+    """`authorize` gets it, and a publisher sees it, if the service examines nobody itself."""
+    service, seen = penstock.Service(authorize=lambda user, _: user == "alice"), list[Any]()
+
+    @service.publisher("me", serializer="json")
+    async def me(peer: PeerIdentity) -> AsyncIterator[str]:
+        seen.append(peer.principal)
+        yield "you"
+
+    registry, url = build_registry([FrameworkPlugin()]), f"{protocol}+framework://site"
+    async with (
+        penstock.serve(service, url, registry=registry),
+        penstock.connect(url, registry=registry) as peer,
+        peer.subscribe("me", serializer="json") as stream,
+    ):
+        assert [text async for text in stream] == ["you"]
+    assert seen == ["alice"]

@@ -150,8 +150,10 @@ class IncomingRequests:
 
     def use(self, peer: PeerIdentity) -> None:
         """Note the peer of a new link. The principal stays:
-        it was recognised on the logical connection.
+        it was recognised on the logical connection, or its first transport knew it.
         """
+        if self._principal is None:
+            self._principal = peer.principal
         if self._principal is None and self._find_peer is None:
             self.peer = peer
         else:
