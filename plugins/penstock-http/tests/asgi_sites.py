@@ -20,7 +20,8 @@ ON_TRIO = os.environ.get("PENSTOCK_ASGI_LOOP") == "trio"
 
 def new_app(**options: Any) -> AsgiApp:
     """An application whose publishers say on stdout that they wait, and that they have ended."""
-    service = penstock.Service() if ON_TRIO else aio.Service()
+    kind = penstock.Service if ON_TRIO else aio.Service
+    service = kind(authorize=lambda principal, _name: principal == "a visitor")
 
     @service.publisher("numbers/{count}", serializer="json")
     async def numbers(count: int) -> AsyncIterator[int]:
@@ -43,6 +44,8 @@ def new_app(**options: Any) -> AsgiApp:
         service,
         limits=Limits(drain=5),
         options=TransportOptions(extra={"http.idle": 30, "http.hold": 4}),
+        principal=lambda _scope: "a visitor",
+        resume=True,
         **options,
     )
 

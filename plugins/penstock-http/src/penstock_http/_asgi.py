@@ -8,7 +8,7 @@ Rules of this file:
 """
 
 import logging
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
 from inspect import isawaitable
@@ -18,8 +18,8 @@ from typing import Any, Final
 import attrs
 
 import penstock
-from penstock import Limits
-from penstock.api import AuthRefused, ConnectionLost, Rejected, UsageError
+from penstock import Credentials, Limits
+from penstock.api import AuthRefused, ConnectionLost, Extension, Rejected, UsageError
 from penstock.spi import PeerIdentity, Registry, TransportOptions, build_registry
 from penstock_http._answering import GONE
 from penstock_http._asgi_answer import (
@@ -50,6 +50,7 @@ from penstock_http._asgi_websocket import (
 from penstock_http._engine import refused
 from penstock_http._heads import BadRequest
 from penstock_http._messages import Request, Response, answer
+from penstock_http._site import Site
 from penstock_http._websocket import is_installed
 
 Principal = Callable[[Scope], Any]
@@ -73,15 +74,18 @@ class AsgiApp:
     lifespan.
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913  # the options of `serve`
         self,
         service: penstock.Service,
         *,
         principal: Principal | None = None,
         limits: Limits | None = None,
+        extensions: Sequence[Extension] | None = None,
         registry: Registry | None = None,
         options: TransportOptions | None = None,
+        credentials: Credentials | None = None,
         record: "str | PathLike[str] | None" = None,
+        resume: bool = False,
         on_violation: Callable[[Exception], None] | None = None,
     ) -> None:
         """`principal` is called with the scope of each request, in the loop of the web server, and
@@ -91,7 +95,8 @@ class AsgiApp:
         give equal ones. A `Rejected` that it raises refuses the request, as in ``authenticate``;
         another exception goes to the web server.
 
-        The others are those of `serve`; options of HTTP go into the ``extra`` of `options`. Raises
+        The others are those of `serve`; options of HTTP go into the ``extra`` of `options`.
+        `extensions`, `credentials` and `resume` are for connections over WebSocket. Raises
         UsageError for a wrong argument.
         """
         if not isinstance(service, penstock.Service):
@@ -108,8 +113,14 @@ class AsgiApp:
         self._principal = principal
         self._registry = registry
         given = {
-            "limits": limits, "options": options, "record": record, "on_violation": on_violation
-        }  # fmt: skip
+            "limits": limits,
+            "extensions": extensions,
+            "options": options,
+            "credentials": credentials,
+            "record": record,
+            "resume": resume or None,
+            "on_violation": on_violation,
+        }
         self._options = {name: value for name, value in given.items() if value is not None}
         self._run: _Run | None = None
         self._logged = set[str]()
@@ -169,7 +180,7 @@ class AsgiApp:
             peer = await self._peer_of(scope)
         except Rejected as error:
             refusal = error if error.temporary else AuthRefused(str(error), processed=False)
-            await _reply(refused(refusal), request, send)
+            await _reply(refused(refusal), request, send, site)
             return
         answering = served[_server_of(scope).is_loopback]
 
@@ -319,6 +330,8 @@ def _server_of(scope: Scope) -> PeerIdentity:
     return PeerIdentity(address="", host=(scope.get("server") or ("",))[0])
 
 
-async def _reply(response: Response, request: Request, send: Send) -> None:
-    for message in messages_of(response, request, None):
+async def _reply(
+    response: Response, request: Request, send: Send, site: Site | None = None
+) -> None:
+    for message in messages_of(response, request, site):
         await send(message)
