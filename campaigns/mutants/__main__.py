@@ -1,11 +1,14 @@
 """Change the sources in small ways, one at a time, and count the changes that no test finds.
 
 `python -m campaigns mutants` lets mutmut change each layer of `LAYERS`, and runs the tests of that layer
-for each mutant of a sample that `--seed` draws: those tests that come past the changed function. It
-prints the mutants that no test finds, and a row for each layer.
+for some mutants of each module: those tests that come past the changed function. It prints the
+mutants that no test finds, a row for each module, and a row for each layer.
 
 Rules of this file:
 
+* Every module of a layer is tested with the same number of mutants, which `--seed` draws for it
+  alone: a large module cannot hide a small one, and a module that changes leaves the sample of the
+  others as it was.
 * mutmut works in a copy of the tree, so it changes no file here.
 * mutmut changes functions without decorators only: no property, and no class method.
 * When the time of a layer is over, the mutants that were not reached are left out of the figures.
@@ -15,14 +18,15 @@ import argparse
 import contextlib
 import json
 import os
-import random
 import shutil
 import signal
 import subprocess
 import sys
 import tempfile
 from collections import Counter
+from collections.abc import Iterable, Mapping
 from pathlib import Path
+from random import Random
 from time import perf_counter
 
 ROOT = Path(__file__).parents[2]
@@ -44,20 +48,24 @@ COPIED = (
 LAYERS = {
     "sources": (["streams/_sources.py"], ["streams/test_sources.py"]),
     "wire": (["wire/*"], ["wire"]),
-    "session": (["session/*"], ["session"]),
+    "session": (["session/*"], ["session", "protocols"]),
     "rsio": (["protocols/rsio/*"], ["protocols/rsio"]),
+    "core": (["core/*"], ["core", "stream"]),
     "operators": (["streams/ops/*"], ["streams/ops"]),
+    "logs": (["logs/*"], ["logs", "cli/test_log.py"]),
+    "client": (["client/*"], ["client", "runtime/client", "stream", "extensions"]),
 }
 """The sources of each layer, and its tests. mutmut gives pytest the ids of the tests of a function.
 If pytest does not find one of these, no mutant is tested. It does not find an id with an escaped
 backslash, as `ids=str` makes it of bytes with a line feed.
 """
 
-# mutmut adds calls between a function and its caller, and members to classes.
-# These tests count them.
+# mutmut adds calls between a function and its caller, and members to classes. These tests count
+# them, or what the frames of these calls keep.
 NOT_RUN = (
     "tests/wire/test_buffered_decoder.py::test_a_failed_decoder_keeps_no_chunk_that_it_is_fed",
     "tests/session/test_dialect.py::test_a_session_has_every_member_of_dialect_host",
+    "tests/core/test_scope.py::test_a_task_cancelled_from_outside_keeps_no_references",
 )
 
 STATUS = {
@@ -130,9 +138,26 @@ def results(folder: Path) -> dict[str, int | None]:
     return found
 
 
-def test_layer(layer: str, options: argparse.Namespace) -> Counter[str]:
+def module_of(mutant: str) -> str:
+    """Return the module of a mutant: ``session._outbox`` of ``penstock.session._outbox.x_ready_1``."""
+    return mutant.rpartition(".")[0].removeprefix("penstock.")
+
+
+def sample(names: Iterable[str], each: int, seed: int) -> list[str]:
+    """Return at most `each` of the mutants of each module."""
+    by_module: dict[str, list[str]] = {}
+    for name in sorted(names):
+        by_module.setdefault(module_of(name), []).append(name)
+    return [
+        name
+        for module, mutants in by_module.items()
+        for name in Random(f"{seed} {module}").sample(mutants, min(each, len(mutants)))
+    ]
+
+
+def test_layer(layer: str, options: argparse.Namespace) -> dict[str, str]:
     """Make the mutants of a layer, test a sample, print those that no test finds,
-    and return how many have which status.
+    and return the status of each by its name.
     """
     began = perf_counter()
     with tempfile.TemporaryDirectory() as name:
@@ -140,11 +165,11 @@ def test_layer(layer: str, options: argparse.Namespace) -> Counter[str]:
         copy_tree(folder, *LAYERS[layer])
         # Makes the mutants and notes which test comes past which function; no mutant has this name.
         output = mutmut(folder, "run", "none")
-        names = sorted(mutant for mutant in results(folder) if options.only in mutant)
+        names = [mutant for mutant in results(folder) if options.only in mutant]
         if not names:
             print(f"{layer}: mutmut made no mutants\n{output[-2000:]}")
-            return Counter()
-        chosen = random.Random(options.seed).sample(names, min(options.sample, len(names)))
+            return {}
+        chosen = sample(names, options.each, options.seed)
         output = mutmut(folder, "run", *chosen, seconds=options.seconds)
         codes = results(folder)
         tested = {
@@ -164,7 +189,32 @@ def test_layer(layer: str, options: argparse.Namespace) -> Counter[str]:
         ),
         flush=True,
     )
-    return Counter(tested.values())
+    return tested
+
+
+def row(name: str, statuses: Iterable[str]) -> str:
+    """Return the row of a module, or of a layer."""
+    count = Counter(statuses)
+    total, found = count.total(), sum(count[status] for status in FOUND)
+    return (
+        f"{name:<36} {total:>7} {found:>7} {count['timeout']:>8} {count['survived']:>9} "
+        f"{count['no test']:>8} {found / max(total, 1):>7.1%}"
+    )
+
+
+def summary(tested: Mapping[str, Mapping[str, str]], options: argparse.Namespace) -> str:
+    """Return one line: the share of all layers, and that of each."""
+    shares = {
+        layer: sum(status in FOUND for status in statuses.values()) / max(len(statuses), 1)
+        for layer, statuses in tested.items()
+    }
+    every = [status for statuses in tested.values() for status in statuses.values()]
+    found = sum(status in FOUND for status in every)
+    return (
+        f"tests find {found:,} of {len(every):,} mutants ({found / max(len(every), 1):.1%}; "
+        f"{', '.join(f'{layer} {share:.0%}' for layer, share in shares.items())}), at most "
+        f"{options.each} of each module, seed {options.seed}"
+    )
 
 
 def main(argv: list[str]) -> int:
@@ -177,30 +227,29 @@ def main(argv: list[str]) -> int:
         choices=LAYERS,
         help="the layers (default: all)",
     )
-    parser.add_argument(
-        "--sample", type=int, default=100, help="mutants of each layer (default: 100)"
-    )
+    parser.add_argument("--each", type=int, default=8, help="mutants of each module (default: 8)")
     parser.add_argument("--seed", type=int, default=0, help="draws the sample (default: 0)")
     parser.add_argument(
         "--seconds",
         type=float,
-        default=600.0,
-        help="the time for the sample of a layer (default: 600)",
+        default=900.0,
+        help="the time for the sample of a layer (default: 900)",
     )
     parser.add_argument(
         "--only", default="", help="a part of the names of the mutants, such as _resume"
     )
     options = parser.parse_args(argv)
-    counts = {layer: test_layer(layer, options) for layer in options.layers}
-    counts["all"] = sum(counts.values(), Counter())
-    print(f"{'layer':<12} {'tested':>7} {'found':>7} {'survived':>9} {'no test':>8} {'share':>7}")
-    for layer, statuses in counts.items():
-        total, found = statuses.total(), sum(statuses[status] for status in FOUND)
-        print(
-            f"{layer:<12} {total:>7} {found:>7} {statuses['survived']:>9} {statuses['no test']:>8} "
-            f"{found / max(total, 1):>7.1%}"
-        )
-    return 0 if counts["all"] else 1
+    tested = {layer: test_layer(layer, options) for layer in options.layers}
+    print(
+        f"{'module':<36} {'tested':>7} {'found':>7} {'timeouts':>8} {'survived':>9} {'no test':>8} "
+        f"{'share':>7}"
+    )
+    for layer, statuses in tested.items():
+        for module in sorted({module_of(mutant) for mutant in statuses}):
+            print(row(module, (statuses[each] for each in statuses if module_of(each) == module)))
+        print(row(f"= {layer}", statuses.values()))
+    print(summary(tested, options))
+    return 0 if any(tested.values()) else 1
 
 
 if __name__ == "__main__":
