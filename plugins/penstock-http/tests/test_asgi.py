@@ -272,6 +272,36 @@ async def test_a_busy_stream_ends_when_its_client_goes(autojump_clock: Clock) ->
     assert made < 10_000
 
 
+async def test_a_client_that_does_not_read_is_left(autojump_clock: Clock) -> None:
+    """After `Limits.write_stall`, if the web server waits for it. The elements are kept. One that
+    reads slowly is not: the time is that of each piece of 64 KiB.
+    """
+
+    class Reading(WebServer):
+        seconds = 25.0
+
+        async def send(self, message: Any) -> None:
+            await super().send(message)
+            if message["type"] == "http.response.body":
+                await trio.sleep(self.seconds)
+
+    app = AsgiApp(service(), limits=Limits(write_stall=30))
+    async with app.serving():
+        path = await subscribe(app, "large", 3)
+        slow = Reading(path)
+        began = trio.current_time()
+        assert len((await slow.run(app)).body) == 100_000
+        assert trio.current_time() - began == pytest.approx(50)
+        path = await subscribe(app, "large", 3)
+        stalled = Reading(path)
+        stalled.seconds = 1e9
+        began = trio.current_time()
+        await stalled.run(app)
+        assert trio.current_time() - began == pytest.approx(30)
+        assert not stalled.ended.is_set()
+        assert (await ask(app, path)).headers["x-rsio-position"] == "0"
+
+
 async def test_a_web_server_whose_write_fails_tells_that_the_client_has_gone() -> None:
     """OSError, as the specification has it. The elements are kept."""
 

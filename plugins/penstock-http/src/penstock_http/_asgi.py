@@ -172,8 +172,8 @@ class AsgiApp:
             self._log_once(error)
             await _reply(_REFUSED, request, send)
             return
-        served, site = run.transport.served, run.transport.site
-        if served is None or site is None:
+        served, site, host = run.transport.served, run.transport.site, run.transport.host
+        if served is None or site is None or host is None:
             await _reply(_OVER if run.error is None else _REFUSED, request, send)
             return
         try:
@@ -182,11 +182,11 @@ class AsgiApp:
             refusal = error if error.temporary else AuthRefused(str(error), processed=False)
             await _reply(refused(refusal), request, send, site)
             return
-        answering = served[_server_of(scope).is_loopback]
+        answering, stall = served[_server_of(scope).is_loopback], host.limits.write_stall
 
         async def write(client: Client) -> None:
             with suppress(*GONE):
-                await answering.answer(head, peer, AsgiAnswer(request, client, site))
+                await answering.answer(head, peer, AsgiAnswer(request, client, site, stall=stall))
 
         await run.loop.answer(write, receive, send)
 

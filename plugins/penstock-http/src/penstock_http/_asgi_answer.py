@@ -12,7 +12,7 @@ from urllib.parse import quote, unquote
 
 from penstock.api import ConnectionLost
 from penstock.spi import PeerIdentity
-from penstock_http._answering import Outlet
+from penstock_http._answering import Outlet, write_in_pieces
 from penstock_http._asgi_loops import Client, Message, Receive, Scope
 from penstock_http._heads import MAX_BODY, MAX_HEADERS, BadRequest, Head
 from penstock_http._messages import Outcome, Request, Response
@@ -25,18 +25,20 @@ _SCHEMES: Final = {"ws": "http", "wss": "https"}
 class AsgiAnswer(Outlet):
     """The answer to one request."""
 
-    def __init__(self, request: Request, client: Client, site: Site) -> None:
+    def __init__(self, request: Request, client: Client, site: Site, *, stall: float) -> None:
+        """`stall` is `Limits.write_stall`."""
         self._request = request
         self._client = client
         self._site = site
+        self._stall = stall
 
     async def write(self, response: Response) -> None:
         start, body = messages_of(response, self._request, self._site)
         await self._client.send(start)
-        # Before the send: the client may have the answer, and send the next request,
-        # before it returns.
-        self.on_written()
-        await self._client.send(body)
+        if body["body"]:
+            await self.write_part(body["body"], is_last=True)
+        else:
+            await self.end()
 
     async def begin(self, response: Response) -> None:
         # A stream that always has an element never waits. Then nothing else would tell that the
@@ -45,13 +47,21 @@ class AsgiAnswer(Outlet):
         await self._client.send(_start(response, self._request, self._site))
 
     async def write_part(self, part: bytes, *, is_last: bool) -> None:
-        if is_last:
-            self.on_written()  # before the send, as in `write`
-        await self._client.send(_body(part, more_body=not is_last))
+        last = self._write_last if is_last else None
+        await write_in_pieces(part, self._write_piece, self._stall, write_last=last)
 
     async def end(self) -> None:
-        self.on_written()
+        self.on_written()  # before the send, as in `_write_last`
         await self._client.send(_body(b"", more_body=False))
+
+    async def _write_piece(self, piece: memoryview) -> None:
+        await self._client.send(_body(bytes(piece), more_body=True))
+
+    async def _write_last(self, piece: memoryview) -> None:
+        # Before the send: the client may have the answer, and send the next request,
+        # before it returns.
+        self.on_written()
+        await self._client.send(_body(bytes(piece), more_body=False))
 
     def note_written(self, outcome: Outcome) -> None:
         """Do nothing: the web server does not tell what becomes of an answer."""
