@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from penstock import aio
-from penstock.guest import _calls, _task_iterator
+from penstock.guest import _calls
 
 URL = "tcp://127.0.0.1:0"
 
@@ -32,6 +32,5 @@ async def reached(is_true: Callable[[], object]) -> None:
 
 
 def shorten_cleanup(monkeypatch: pytest.MonkeyPatch, seconds: float) -> None:
-    """Let a task of asyncio have fewer seconds for its end."""
+    """Let a call of asyncio have fewer seconds for its end."""
     monkeypatch.setattr(_calls, "CLEANUP_SECONDS", seconds)
-    monkeypatch.setattr(_task_iterator, "CLEANUP_SECONDS", seconds)

@@ -75,6 +75,29 @@ def test_a_block_that_fails_ends_the_code_inside() -> None:
     run(main())
 
 
+def test_entering_can_be_cancelled() -> None:
+    """A block that does not open is given up, and nothing is left."""
+
+    @asynccontextmanager
+    async def shut() -> AsyncIterator[None]:
+        await trio.sleep_forever()
+        yield
+
+    async def main() -> None:
+        async def enter() -> None:
+            async with aio.in_trio_block(shut()):
+                raise AssertionError("it was entered")
+
+        task = asyncio.create_task(enter())
+        await reached(trio.lowlevel.in_trio_run)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+        assert not _guest_run._RUNS
+
+    run(main())
+
+
 def test_a_client_on_trio_is_used_from_asyncio() -> None:
     """With a protocol and a transport that the client on asyncio does not have."""
 

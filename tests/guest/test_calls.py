@@ -5,6 +5,7 @@ import threading
 from contextvars import ContextVar
 
 import pytest
+import sniffio
 import trio
 
 from penstock import aio
@@ -21,6 +22,7 @@ def test_results_failures_and_context_cross() -> None:
 
     async def in_a_task_of_asyncio(waits: bool, fails: bool) -> str:
         task = asyncio.current_task()
+        assert sniffio.current_async_library() == "asyncio"
         assert task is not None
         if waits:
             await asyncio.sleep(0)
@@ -32,6 +34,7 @@ def test_results_failures_and_context_cross() -> None:
 
     async def in_a_task_of_trio(waits: bool, fails: bool) -> str:
         assert trio.lowlevel.in_trio_task()
+        assert sniffio.current_async_library() == "trio"
         with trio.fail_after(100):
             return await aio.in_asyncio(in_a_task_of_asyncio, waits, fails)
 
@@ -108,6 +111,40 @@ def test_a_cancel_before_the_first_step_of_a_task() -> None:
 
     run(main())
     assert ended == ["ended"]
+
+
+def test_a_function_that_cancels_itself_and_returns() -> None:
+    """Its value counts: it has ended before the cancellation could reach it."""
+
+    async def function() -> int:
+        task = asyncio.current_task()
+        assert task is not None
+        task.cancel()
+        return 5
+
+    async def main() -> None:
+        assert await aio.in_trio(aio.in_asyncio, function) == 5
+
+    run(main())
+
+
+def test_a_failure_of_a_call_that_was_cancelled_is_not_logged() -> None:
+    """The caller has left; asyncio would log an exception that nobody has looked at."""
+
+    async def fails() -> None:
+        try:
+            await trio.sleep_forever()
+        finally:
+            raise ValueError("in the cleanup")
+
+    async def main() -> None:
+        task = asyncio.create_task(aio.in_trio(fails))
+        await reached(trio.lowlevel.in_trio_run)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    run(main())
 
 
 def test_a_task_that_does_not_end_is_left(monkeypatch: pytest.MonkeyPatch) -> None:

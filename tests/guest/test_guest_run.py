@@ -70,6 +70,8 @@ def test_a_deadline_that_a_plain_call_sets() -> None:
     async def main() -> None:
         task = asyncio.create_task(aio.in_trio(wait))
         await reached(trio.lowlevel.in_trio_run)
+        for _ in range(50):
+            await asyncio.sleep(0)  # until trio waits for nothing else
         scope.deadline = trio.current_time()
         assert await task == "cancelled"
 
@@ -105,3 +107,35 @@ def test_threads_reach_a_guest_run() -> None:
         assert await aio.in_trio(trio.to_thread.run_sync, trio.from_thread.run_sync, int) == 0
 
     run(main())
+
+
+def test_a_new_user_waits_for_the_end_of_the_last_run() -> None:
+    """Tasks that call trio now and then, without a block around them."""
+
+    async def main() -> None:
+        async def call(number: int) -> None:
+            for _ in range(30):
+                await aio.in_trio(trio.lowlevel.checkpoint)
+                for _ in range(number):
+                    await asyncio.sleep(0)
+
+        await asyncio.gather(*(call(number) for number in range(7)))
+        assert not _guest_run._RUNS
+        # The loop watches none of the files of trio any more.
+        selector = getattr(asyncio.get_running_loop(), "_selector")  # noqa: B009  # mypy knows no such name
+        assert len(selector.get_map()) == 1
+
+    run(main())
+
+
+def test_an_interrupt_in_trio_is_raised_by_the_loop(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever waits for trio gets an error, and the program its interrupt."""
+
+    async def interrupted(run: _guest_run.GuestRun) -> None:
+        await trio.sleep(0.01)
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(_guest_run.GuestRun, "_main", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        asyncio.run(aio.in_trio(trio.sleep_forever))
+    assert not _guest_run._RUNS

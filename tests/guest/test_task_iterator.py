@@ -3,6 +3,7 @@ stream on every path.
 """
 
 import asyncio
+import itertools
 from collections.abc import AsyncIterator, Callable, Iterator
 from contextvars import ContextVar
 from typing import Any
@@ -11,11 +12,13 @@ import pytest
 import trio
 
 import penstock
-from penstock import aio
+from penstock import Limits, aio
 from penstock.api import CleanupTimeout, PublisherFailed, UsageError
+from penstock.guest import _task_iterator
 from penstock.guest._task_iterator import TASK_BYTES
+from penstock.streams import waits_for_demand
 from tests.aio._run import run
-from tests.guest._served import reached, serving, shorten_cleanup
+from tests.guest._served import reached, serving
 
 
 class Numbers:
@@ -259,9 +262,8 @@ def test_a_failure_of_the_cleanup_is_reported() -> None:
     assert [str(each) for each in reported] == ["in the cleanup"]
 
 
-def test_one_that_swallows_its_cancellation_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_one_that_swallows_its_cancellation_is_reported() -> None:
     """Nothing can end such a task. The server ends without it, and says so."""
-    shorten_cleanup(monkeypatch, 0.01)
     reported: list[Exception] = []
     release = asyncio.Event()
 
@@ -276,7 +278,8 @@ def test_one_that_swallows_its_cancellation_is_reported(monkeypatch: pytest.Monk
     async def main() -> None:
         service = aio.Service()
         service.publisher("stubborn", serializer="json")(stubborn)
-        async with serving(service, on_violation=reported.append) as (_, peer):
+        limits = Limits(drain=0.05)  # bounds the time for a cleanup
+        async with serving(service, limits=limits, on_violation=reported.append) as (_, peer):
             async with peer.subscribe("stubborn", type=int) as stream:
                 assert await anext(stream) == 1
             await reached(lambda: reported)
@@ -286,6 +289,32 @@ def test_one_that_swallows_its_cancellation_is_reported(monkeypatch: pytest.Monk
     run(main())
     assert [type(each) for each in reported] == [CleanupTimeout]
     assert "stubborn was cancelled, and has not ended" in str(reported[0])
+
+
+def test_one_that_yields_on_after_its_cancellation_is_closed() -> None:
+    """It is at a `yield` then, and nobody asks for more."""
+    ended: list[str] = []
+
+    async def swallows() -> AsyncIterator[int]:
+        try:
+            yield 1
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                while True:
+                    yield 2
+        finally:
+            ended.append("swallows")
+
+    async def main() -> None:
+        service = aio.Service()
+        service.publisher("swallows", serializer="json")(swallows)
+        async with serving(service) as (_, peer):
+            async with peer.subscribe("swallows", type=int) as stream:
+                assert await anext(stream) == 1
+            await reached(lambda: ended)
+
+    run(main())
 
 
 def test_one_that_never_waits_lets_others_run() -> None:
@@ -342,6 +371,68 @@ def test_its_task_counts_in_the_memory_of_its_peer() -> None:
             await reached(lambda: server.statistics().buffered_bytes < one - TASK_BYTES)
 
     run(main())
+
+
+def test_a_turn_ends_after_some_time(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Between two elements that take long, other tasks run."""
+    monkeypatch.setattr(_task_iterator, "TURN_SECONDS", 0.0)
+    made: list[int] = []
+    seen: list[int] = []
+
+    async def slow() -> AsyncIterator[int]:
+        for number in range(50):
+            made.append(number)
+            yield number
+
+    async def look() -> None:
+        while len(made) < 50:  # each pass of the loop
+            seen.append(len(made))
+            await asyncio.sleep(0)
+
+    async def main() -> None:
+        looks = asyncio.create_task(look())
+        await aio.in_trio(penstock.collect, aio.from_asyncio(slow).map(str))
+        await looks
+
+    run(main())
+    assert max(after - before for before, after in itertools.pairwise(seen)) <= 2
+
+
+def test_an_idle_stream_has_no_task() -> None:
+    """A subscription without demand costs what one on trio does."""
+    assert waits_for_demand(aio.from_asyncio(raises))
+    assert not waits_for_demand(aio.from_asyncio([1, 2]))
+
+
+def test_a_cleanup_that_takes_its_time_is_waited_for() -> None:
+    """The block ends after it, also if the stream was cancelled from outside."""
+    ended: list[str] = []
+
+    async def careful() -> AsyncIterator[int]:
+        try:
+            yield 1
+            await asyncio.Event().wait()
+        finally:
+            for _ in range(30):
+                await asyncio.sleep(0)
+            ended.append("careful")
+
+    async def main() -> None:
+        for at_once in (True, False):
+
+            async def read(at_once: bool = at_once) -> None:
+                with trio.CancelScope() as scope:
+                    async with penstock.subscribe(aio.from_asyncio(careful)) as stream:
+                        assert await anext(stream) == 1
+                        if at_once:
+                            scope.cancel()
+                            await anext(stream)
+                ended.append("block")
+
+            await aio.in_trio(read)
+
+    run(main())
+    assert ended == ["careful", "block"] * 2
 
 
 def test_a_source_for_asyncio_needs_its_loop() -> None:

@@ -16,7 +16,7 @@ from typing import Any, Generic, TypeVar
 import trio
 
 from penstock.core import Stream as TrioStream
-from penstock.guest._guest_run import GuestRun, TrioCall
+from penstock.guest._guest_run import GuestRun, GuestUse, TrioCall
 from penstock.runtime import subscribe as subscribe_in_trio
 
 B = TypeVar("B")
@@ -39,7 +39,7 @@ class TrioBlock(AbstractAsyncContextManager[R], Generic[B, R]):
         self._was_cancelled_here = False
 
     async def __aenter__(self) -> R:
-        run = await self._stack.enter_async_context(GuestRun.of_this_loop())
+        run = await self._stack.enter_async_context(GuestUse())
         entered: asyncio.Future[B] = asyncio.get_running_loop().create_future()
         self._call = run.begin(self._host, entered)
         try:

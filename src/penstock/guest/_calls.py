@@ -21,7 +21,7 @@ import trio
 from penstock.api import CleanupTimeout, PublisherFailed
 from penstock.core import CLEANUP_SECONDS, name_of
 from penstock.guest._begin_task import begin_task
-from penstock.guest._guest_run import GuestRun
+from penstock.guest._guest_run import GuestUse
 
 T = TypeVar("T")
 
@@ -34,7 +34,7 @@ async def in_trio(function: Callable[..., Awaitable[T]], *args: Any) -> T:
     If this task is cancelled, so is that one, and this call ends when it has ended. trio runs as a
     guest of the loop for as long as this call takes, and as long as a block of `serve` is open.
     """
-    async with GuestRun.of_this_loop() as run:
+    async with GuestUse() as run:
         return await run.begin(function, *args).result()
 
 
@@ -115,7 +115,7 @@ class AsyncioCall(Generic[T]):
 
     def _give_up(self) -> None:
         if self.outcome is None:
-            self._tell(outcome.Error(runs_on(name_of(self._function))))
+            self._tell(outcome.Error(runs_on(name_of(self._function), CLEANUP_SECONDS)))
 
     def _tell(self, result: "outcome.Outcome[Any]") -> None:
         if self.outcome is None:
@@ -129,11 +129,11 @@ def is_ending(loop: asyncio.AbstractEventLoop) -> bool:
     return all(task.cancelling() for task in asyncio.all_tasks(loop))
 
 
-def runs_on(label: str) -> CleanupTimeout:
+def runs_on(label: str, seconds: float) -> CleanupTimeout:
     """Return the error for a task of asyncio that does not end after its cancel."""
     return CleanupTimeout(
-        f"the task of {label} was cancelled, and has not ended within {CLEANUP_SECONDS:g} s. It "
-        "runs on, because asyncio cannot stop it. Let CancelledError pass in it, and keep its "
+        f"the task of {label} was cancelled, and has not ended within {seconds:g} s. It runs on, "
+        "because nothing can stop a task of asyncio. Let CancelledError pass in it, and keep its "
         "`finally` short"
     )
 

@@ -10,8 +10,9 @@ Rules of this file:
 import asyncio
 import contextvars
 from collections.abc import Awaitable, Callable
+from contextlib import AbstractAsyncContextManager
 from types import TracebackType
-from typing import Any, Final, Generic, Self, TypeVar
+from typing import Any, Final, Generic, TypeVar
 
 import outcome
 import trio
@@ -23,33 +24,23 @@ from penstock.guest._loop_waits import LoopWaits
 T = TypeVar("T")
 
 
-class GuestRun:
-    """The run of trio in one loop of asyncio, for the length of the ``async with`` blocks of its
-    users.
-    """
+class GuestUse(AbstractAsyncContextManager["GuestRun"]):
+    """The block of one user of the guest run of this loop."""
 
-    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
-        self._loop = loop
-        self._users = 0
-        self._stop: trio.Event
-        self._waits: LoopWaits | None = None  # None: trio waits in its thread
-        self._over: asyncio.Future[None] = loop.create_future()
-        self._waiting: set[asyncio.Future[Any]] = set()
+    def __init__(self) -> None:
+        self._run: GuestRun
 
-    @classmethod
-    def of_this_loop(cls) -> "GuestRun":
-        """Return the guest run of the loop of this task. It begins with its first user."""
+    async def __aenter__(self) -> "GuestRun":
         loop = asyncio.get_running_loop()
-        run = _RUNS.get(loop)
+        while (run := _RUNS.get(loop)) is not None and run.is_ending:
+            await wait_for(run.over)
         if run is None:
-            run = _RUNS[loop] = cls(loop)
+            run = GuestRun(loop)
+            run.start()
+            _RUNS[loop] = run
+        run.users += 1
+        self._run = run
         return run
-
-    async def __aenter__(self) -> Self:
-        if self._users == 0:
-            self._start()
-        self._users += 1
-        return self
 
     async def __aexit__(
         self,
@@ -57,15 +48,28 @@ class GuestRun:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        self._users -= 1
-        if self._users:
-            return
-        if not self._over.done():
-            # Forgotten now: a new user must not join a run that ends.
-            self._forget()
-            self._stop.set()
-        # The loop may end after this block, and trio would be left in the middle.
-        await wait_for(self._over)
+        run = self._run
+        run.users -= 1
+        if not run.users:
+            run.end()
+            # The loop may end after this block, and trio would be left in the middle.
+            await wait_for(run.over)
+
+
+class GuestRun:
+    """The run of trio in one loop of asyncio."""
+
+    def __init__(self, loop: asyncio.AbstractEventLoop) -> None:
+        self._loop = loop
+        self._stop: trio.Event
+        self._waits: LoopWaits | None = None  # None: trio waits in its thread
+        self._waiting: set[asyncio.Future[Any]] = set()
+        self.users: int = 0
+        """How many blocks use it."""
+        self.is_ending: bool = False
+        """Whether its last user has left."""
+        self.over: asyncio.Future[None] = loop.create_future()
+        """Done when it has ended."""
 
     def begin(self, function: Callable[..., Awaitable[T]], *args: Any) -> "TrioCall[T]":
         """Begin ``function(*args)`` in a task of trio, which has a copy of the context variables
@@ -81,11 +85,9 @@ class GuestRun:
         )
         return call
 
-    # --- inside
-
-    def _start(self) -> None:
+    def start(self) -> None:
+        """Begin. Raises UsageError if this thread has a run of trio."""
         if trio.lowlevel.in_trio_run():
-            self._forget()
             raise UsageError(
                 "penstock.aio runs trio as a guest of the loop of asyncio, and this thread has a "
                 "run of trio already: that of trio.run(), of another guest, or of a loop that was "
@@ -109,11 +111,20 @@ class GuestRun:
             waits.watch(selector_file())
         self._stop = trio.Event()
 
+    def end(self) -> None:
+        """Let trio end, unless it has failed."""
+        self.is_ending = True
+        if not self.over.done():
+            self._stop.set()
+
+    # --- inside
+
     async def _main(self) -> None:
         await self._stop.wait()
 
     def _on_done(self, result: "outcome.Outcome[None]") -> None:
-        self._forget()
+        self.is_ending = True
+        del _RUNS[self._loop]
         if self._waits is not None:
             self._waits.close()
         error = result.error if isinstance(result, outcome.Error) else None
@@ -126,11 +137,7 @@ class GuestRun:
             else:
                 future.set_exception(_stopped(error))
         self._waiting.clear()
-        self._over.set_result(None)
-
-    def _forget(self) -> None:
-        if _RUNS.get(self._loop) is self:
-            del _RUNS[self._loop]
+        self.over.set_result(None)
 
 
 class TrioCall(Generic[T]):

@@ -6,8 +6,9 @@ Rules of this file:
   the context variables of the stream that is pulled.
 * It pulls what the pump has demand for, and no more: `take_ready` tells how much that is.
 * After `TURN_SECONDS` other tasks get a turn, also if the iterable never waits.
-* A stream that ends while the iterable waits cancels the task. One that ends while it is suspended
-  at a `yield` closes it in its task. The pump waits for the end of the task in both cases.
+* A stream that ends cancels the task once. That ends the iterable where it waits; one that is
+  suspended at a `yield` is closed there, because the task waits for demand then. The pump waits for
+  the end of the task, for at most the time for cleanup.
 """
 
 import asyncio
@@ -19,7 +20,7 @@ from typing import Any, Final, TypeVar
 import trio
 
 from penstock.api import PublisherFailed, Subscriber, UsageError
-from penstock.core import CLEANUP_SECONDS, ParkedTask, Scope, SourceMemory
+from penstock.core import ParkedTask, Scope, SourceMemory
 from penstock.guest._calls import explained, is_ending, runs_on
 from penstock.reader import TURN_SECONDS
 from penstock.streams import PulledSource, Source, Streamable, Wrap, as_source
@@ -65,8 +66,9 @@ class AsyncioSource(PulledSource[T]):
         return AsyncioSource(self._inner, (*self._wraps, wrap))
 
     def attach(self, subscriber: Subscriber[T], scope: Scope) -> None:
-        # Only the scope knows for which peer a task is.
-        source = self._inner.wrapped(partial(TaskIterator, memory=scope.memory))
+        # Only the scope knows for which peer a task is, and how long its cleanup may take.
+        opened = partial(TaskIterator, cleanup_timeout=scope.cleanup_timeout, memory=scope.memory)
+        source = self._inner.wrapped(opened)
         for wrap in self._wraps:
             source = source.wrapped(wrap)
         source.attach(subscriber, scope)
@@ -80,11 +82,11 @@ class TaskIterator(AsyncIterator[T]):
 
     __slots__ = (
         "_asked",
+        "_cleanup_timeout",
         "_error",
         "_has_ended_with_loop",
         "_is_closing",
         "_is_over",
-        "_is_pulling",
         "_label",
         "_loop",
         "_memory",
@@ -103,6 +105,7 @@ class TaskIterator(AsyncIterator[T]):
         open_iterator: Callable[[], AsyncIterator[T]],
         label: str,
         *,
+        cleanup_timeout: float,
         memory: SourceMemory | None = None,
     ) -> None:
         """`memory` counts the task. Raises UsageError if no loop of asyncio runs."""
@@ -115,13 +118,12 @@ class TaskIterator(AsyncIterator[T]):
             ) from None
         self._open = open_iterator
         self._label = label
+        self._cleanup_timeout = cleanup_timeout
         self._memory = memory
         self._ready: list[T] = []
         self._most = 0  # elements that may be ready; 0 at the end too
         self._asked: asyncio.Future[None] | None = None  # the task waits for demand
         self._parked = ParkedTask()  # the task of trio waits for an element, or for the end
-        # The task runs, or waits inside the iterable; False while it waits for demand.
-        self._is_pulling = True
         self._is_closing = False
         self._is_over = False
         self._error: Exception | None = None
@@ -149,62 +151,40 @@ class TaskIterator(AsyncIterator[T]):
                     self._memory.change(TASK_BYTES)
             else:
                 self._wake_task()
-            await self._wait_for_element()
+            while not self._ready and not self._is_over:
+                await self._parked.park()
         if self._ready:
             return self._ready.pop(0)
         error, self._error = self._error, None
         if error is not None:
             if self._has_ended_with_loop:
                 # The server is about to be cancelled as well: the stream ends with it.
-                await trio.sleep(CLEANUP_SECONDS)
+                await trio.sleep(self._cleanup_timeout)
             raise error
         raise StopAsyncIteration
 
     async def aclose(self) -> None:
-        """End the task, and return when it has ended. Raises what its cleanup raises."""
-        if self._task is None or self._is_over:
+        """End the task, and return when it has ended. Raises what its cleanup raises, and
+        CleanupTimeout if it does not end.
+        """
+        task = self._task
+        if task is None or self._is_over:
             return
-        self._close()
-        if self._is_pulling:
-            await self._end_task()
-        else:
-            self._wake_task()
-            try:
-                while not self._is_over:
-                    await self._parked.park()
-            except trio.Cancelled:  # the time for the cleanup is over
-                await self._end_task()
-                raise
-        if self._error is not None:
-            raise self._error
-
-    async def _wait_for_element(self) -> None:
-        try:
-            while not self._ready and not self._is_over:
-                await self._parked.park()
-        except trio.Cancelled:
-            self._close()
-            await self._end_task()
-            if self._error is not None:
-                raise self._error from None
-            raise
-
-    async def _end_task(self) -> None:
-        """Cancel the task, and wait for its end. Raises CleanupTimeout if it does not end."""
-        if self._task is not None:
-            self._task.cancel()
-        # Shielded: nothing that this stream has begun may run on after it.
-        with trio.move_on_after(CLEANUP_SECONDS, shield=True):
-            while not self._is_over:
-                await self._parked.park()
-        if not self._is_over:
-            self._is_over = True  # for this stream
-            raise runs_on(self._label)
-
-    def _close(self) -> None:
         self._is_closing = True
         self._ready.clear()
         self._most = 0
+        # Where it waits for demand, it closes the iterable; where the iterable waits, that ends.
+        task.cancel()
+        # Shielded: nothing that this stream has begun may run on after it.
+        with trio.move_on_after(self._cleanup_timeout, shield=True) as scope:
+            while not self._is_over:
+                await self._parked.park()
+        if scope.cancelled_caught:
+            self._is_over = True  # for this stream
+            task.cancel()
+            raise runs_on(self._label, self._cleanup_timeout)
+        if self._error is not None:
+            raise self._error
 
     def _wake_task(self) -> None:
         asked, self._asked = self._asked, None
@@ -214,9 +194,6 @@ class TaskIterator(AsyncIterator[T]):
     # --- the task of asyncio
 
     async def _pull_all(self) -> None:
-        # A stream that has ended before this first step has pulled nothing.
-        if self._is_closing:
-            return
         iterator = self._open()
         try:
             await self._pull(iterator)
@@ -242,11 +219,9 @@ class TaskIterator(AsyncIterator[T]):
                 ends = monotonic() + TURN_SECONDS
 
     async def _wait_for_demand(self) -> None:
-        self._is_pulling = False
         while len(self._ready) >= self._most and not self._is_closing:
             self._asked = self._loop.create_future()
             await self._asked
-        self._is_pulling = True
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
         self._is_over = True
