@@ -101,7 +101,7 @@ AFTER_HANDSHAKE = Cut(direction=Direction.TO_CLIENT, after=30, mode=CutMode.RST)
     [
         (
             SendingStream,
-            "receive_cancel",
+            "end_cancelled",
             _injected_faults.do_nothing,
             "keepalive",
             AFTER_HANDSHAKE,
