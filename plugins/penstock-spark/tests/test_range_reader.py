@@ -313,13 +313,16 @@ def test_a_publisher_without_positions_is_refused(server: Served) -> None:
     publisher.close()
 
 
-def test_refused_credentials_name_the_options(server: Served, tmp_path: Path) -> None:
+def test_refused_credentials_name_the_options(
+    server: Served, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """On the driver and in a task, and no other advice is given. The token is not shown."""
-    (tmp_path / "wrong").write_text("hunter2")
-    wrong = {"penstock.client.tokenFile": str(tmp_path / "wrong")}
+    monkeypatch.chdir(tmp_path)  # a long path would be shown in part
+    Path("wrong").write_text("hunter2")
+    wrong = {"penstock.client.tokenFile": "wrong"}
     with served(tmp_path, count=10, token="letmein", in_memory=True) as locked:
         for options, had in (
-            (wrong, f"the credentials of penstock.client.tokenFile='{tmp_path}/wrong'"),
+            (wrong, "the credentials of penstock.client.tokenFile='wrong'"),
             ({}, "a client without credentials"),
         ):
             publisher = QueryServer(locked.uri, settings(locked.uri, **options).client)

@@ -152,9 +152,12 @@ def test_a_refusal_of_the_receiver_is_told(
         stage(settings(receiver, **options), task(), iter([[b"1"]]))
 
 
-def test_refused_credentials_are_told_by_their_options(tmp_path: Path) -> None:
+def test_refused_credentials_are_told_by_their_options(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """The name that the query writes under, and arguments of Python, have no part in it."""
-    right, wrong = tmp_path / "right", tmp_path / "wrong"
+    monkeypatch.chdir(tmp_path)  # a long path would be shown in part
+    right, wrong = Path("right"), Path("wrong")
     right.write_text("of-writers\n")
     wrong.write_text("of-nobody\n")
     with Receiver(tmp_path, token="of-writers") as receiver:
