@@ -33,7 +33,9 @@ def _project(folder: Path) -> dict[str, Any]:
 
 
 def _package(folder: Path) -> Path:
-    [package] = [path for path in (ROOT / folder / "src").iterdir() if path.is_dir()]
+    # Without the folder of bytecode that an earlier session has left beside a module.
+    [package] = (ROOT / folder / "src").glob("*/__init__.py")
+    package = package.parent
     return package.relative_to(ROOT)
 
 
