@@ -13,7 +13,7 @@ from typing import Any
 
 from sniffio import thread_local
 
-from penstock.guest._inside_trio import can_step_out, stepped_out
+from penstock.guest._inside_trio import can_step_out, step_in, step_out
 
 
 def begin_task(coroutine: Coroutine[Any, Any, None], name: str) -> "asyncio.Task[None]":
@@ -23,16 +23,17 @@ def begin_task(coroutine: Coroutine[Any, Any, None], name: str) -> "asyncio.Task
         return loop.create_task(coroutine, name=name)
     # Libraries for several loops look here for the loop that they run in.
     library, thread_local.name = thread_local.name, "asyncio"
+    task_of_trio = step_out()
     try:
-        with stepped_out():
-            if sys.version_info >= (3, 12):
-                return asyncio.Task(coroutine, loop=loop, name=name, eager_start=True)
-            context = copy_context()
-            begun = _Begun(coroutine)
-            task = loop.create_task(begun, name=name, context=context)
-            begun.begin(task, loop, context)
-            return task
+        if sys.version_info >= (3, 12):
+            return asyncio.Task(coroutine, loop=loop, name=name, eager_start=True)
+        context = copy_context()
+        begun = _Begun(coroutine)
+        task = loop.create_task(begun, name=name, context=context)
+        begun.begin(task, loop, context)
+        return task
     finally:
+        step_in(task_of_trio)
         thread_local.name = library
 
 

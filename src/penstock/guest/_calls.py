@@ -63,7 +63,7 @@ class AsyncioCall(Generic[T]):
         self._caller: trio.lowlevel.Task | None = None  # while it waits
         self._raise_cancel: Callable[[], Any] | None = None
         self._timer: asyncio.TimerHandle | None = None
-        self._task = begin_task(self._run(args), f"penstock call of {name_of(function)}")
+        self._task = begin_task(self._run(args), "penstock call")
 
     async def wait(self) -> T:
         """Wait in a task of trio until the call has ended, and return what it has returned."""

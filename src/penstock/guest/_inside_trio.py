@@ -4,9 +4,7 @@ Without them, in a future release of trio, the guest run waits in a thread of tr
 asyncio makes its first step in its own loop: slower, and as right.
 """
 
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import Any
+from typing import Any, Final
 
 import outcome
 import trio
@@ -41,19 +39,22 @@ def has_events(make_pass: Any) -> bool:
 
 
 def can_step_out() -> bool:
-    """Return whether `stepped_out` works here."""
-    return hasattr(getattr(_run_module(), "GLOBAL_RUN_CONTEXT", None), "task")
+    """Return whether `step_out` works here: a task of trio runs."""
+    return hasattr(_CONTEXT, "task")
 
 
-@contextmanager
-def stepped_out() -> Iterator[None]:
-    """Run plain code inside a task of trio as if it ran outside: a call of trio that needs a task
-    fails there, and does not change this one.
+def step_out() -> Any:
+    """Let plain code inside a task of trio run as if it ran outside: a call of trio that needs a
+    task fails there, and does not change this one. Return what `step_in` takes.
     """
-    context: Any = _run_module().GLOBAL_RUN_CONTEXT
-    task = context.task
-    del context.task
-    try:
-        yield
-    finally:
-        context.task = task
+    task = _CONTEXT.task
+    del _CONTEXT.task
+    return task
+
+
+def step_in(task: Any) -> None:
+    """Go on in the task."""
+    _CONTEXT.task = task
+
+
+_CONTEXT: Final[Any] = getattr(_run_module(), "GLOBAL_RUN_CONTEXT", None)
