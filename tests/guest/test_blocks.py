@@ -75,6 +75,24 @@ def test_a_block_that_fails_ends_the_code_inside() -> None:
     run(main())
 
 
+def test_a_block_is_entered_once() -> None:
+    """A second time it is refused, and the first one goes on."""
+
+    async def main() -> None:
+        for block in (
+            aio.serve(aio.Service(), URL),
+            aio.subscribe([1]),
+            aio.in_trio_block(penstock.subscribe([1])),
+        ):
+            async with block:
+                with pytest.raises(UsageError, match="was entered before"):
+                    await block.__aenter__()
+            with pytest.raises(UsageError, match="was entered before"):
+                await block.__aenter__()
+
+    run(main())
+
+
 def test_entering_can_be_cancelled() -> None:
     """A block that does not open is given up, and nothing is left."""
 

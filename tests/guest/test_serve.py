@@ -347,6 +347,24 @@ def test_wrong_functions_are_refused_as_on_trio() -> None:
     run(main())
 
 
+def test_batches_are_received_by_a_service_on_trio() -> None:
+    """The error says how it is served from asyncio, and so it is."""
+    log = penstock.RingLog(retention=penstock.Retention(max_count=10))
+    with pytest.raises(UsageError, match="in_trio_block"):
+        penstock.receive(aio.Service(), "rows", log)
+    service = penstock.Service()
+    penstock.receive(service, "rows", log)
+
+    async def main() -> None:
+        async with (
+            aio.in_trio_block(penstock.serve(service, URL)) as server,
+            aio.connect(server.addresses[0]) as peer,
+        ):
+            await peer.wait_accepted()
+
+    run(main())
+
+
 def test_uvloop_runs_the_server_and_the_client() -> None:
     """The loop that most web servers run: its timers that are due already tell no time."""
     uvloop = pytest.importorskip("uvloop", reason="uvloop is not installed")

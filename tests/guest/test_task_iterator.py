@@ -291,6 +291,78 @@ def test_one_that_swallows_its_cancellation_is_reported() -> None:
     assert "stubborn was cancelled, and has not ended" in str(reported[0])
 
 
+def test_a_group_around_a_yield_is_left_when_the_stream_ends() -> None:
+    """The reader leaves in good order, and nothing is reported."""
+    reported: list[Exception] = []
+    ended: list[str] = []
+
+    async def grouped() -> AsyncIterator[int]:
+        try:
+            async with asyncio.TaskGroup() as group:
+                group.create_task(asyncio.Event().wait())
+                yield 1
+                yield 2
+        finally:
+            ended.append("grouped")
+
+    async def main() -> None:
+        service = aio.Service()
+        service.publisher("grouped", serializer="json")(grouped)
+        async with serving(service, on_violation=reported.append) as (_, peer):
+            async with peer.subscribe("grouped", type=int, demand=1) as stream:
+                assert await anext(stream) == 1
+            await reached(lambda: ended)
+        async with aio.subscribe(aio.from_asyncio(grouped), demand=1) as own:
+            assert await anext(own) == 1
+
+    run(main())
+    assert reported == []
+    assert len(ended) == 2
+
+
+def test_what_ends_a_group_or_a_timeout_at_a_yield_is_the_failure() -> None:
+    """The task waits for demand then, and the cancellation is thrown into the generator."""
+
+    async def times_out() -> AsyncIterator[int]:
+        async with asyncio.timeout(0.01):
+            yield 1
+            yield 2
+
+    async def child_fails() -> AsyncIterator[int]:
+        async def fail() -> None:
+            await asyncio.sleep(0.01)
+            raise ValueError("of the child")
+
+        async with asyncio.TaskGroup() as group:
+            group.create_task(fail())
+            yield 1
+            yield 2
+
+    async def goes_on() -> AsyncIterator[int]:
+        try:
+            async with asyncio.timeout(0.01):
+                yield 1
+        except TimeoutError:
+            yield 2
+
+    async def read(function: Callable[[], AsyncIterator[int]]) -> list[int]:
+        async with aio.subscribe(aio.from_asyncio(function), demand=1) as stream:
+            got = [await anext(stream)]
+            await asyncio.sleep(0.05)
+            got += [element async for element in stream]
+            return got
+
+    async def main() -> None:
+        with pytest.raises(TimeoutError):
+            await read(times_out)
+        with pytest.raises(ExceptionGroup) as caught:
+            await read(child_fails)
+        assert "of the child" in repr(caught.value.exceptions)
+        assert await read(goes_on) == [1, 2]
+
+    run(main())
+
+
 def test_one_that_yields_on_after_its_cancellation_is_closed() -> None:
     """It is at a `yield` then, and nobody asks for more."""
     ended: list[str] = []

@@ -242,6 +242,31 @@ async def test_the_framework_names_the_principal(autojump_clock: Clock) -> None:
     assert seen == ["ada"]
 
 
+async def test_a_stream_belongs_to_the_user_of_its_request(autojump_clock: Clock) -> None:
+    """Another user of the framework, or none, does not find it: no read, no demand, no cancel."""
+
+    def principal(scope: Any) -> Any:
+        return scope.get("user")
+
+    def authenticate(scheme: str, data: bytes, peer: Any) -> Any:
+        return peer.principal or "guest"
+
+    for owned in (Service(), Service(authenticate=authenticate)):
+        app = AsgiApp(owned, principal=principal)
+
+        @owned.publisher("two", serializer="json")
+        async def two() -> AsyncIterator[int]:
+            yield 1
+            yield 2
+
+        created = await ask(app, "/p/two", user="ada")
+        path = "/" + created.headers["location"].replace("../", "")
+        for other in ({"user": "eve"}, {}):
+            assert (await ask(app, f"{path}?request=1", **other)).status == 404
+            assert (await ask(app, f"{path}/cancel", method="POST", **other)).status == 404
+        assert (await ask(app, f"{path}?request=2", user="ada")).status == 200
+
+
 async def test_a_busy_stream_ends_when_its_client_goes(autojump_clock: Clock) -> None:
     """The stream never waits, and the web server drops what is sent to a client that has gone.
     `receive` is not called again after it has told so.

@@ -15,6 +15,7 @@ from typing import Any, Generic, TypeVar
 
 import trio
 
+from penstock.api import UsageError
 from penstock.core import Stream as TrioStream
 from penstock.guest._guest_run import GuestRun, GuestUse, TrioCall
 from penstock.runtime import subscribe as subscribe_in_trio
@@ -31,7 +32,7 @@ class TrioBlock(AbstractAsyncContextManager[R], Generic[B, R]):
         self, block: AbstractAsyncContextManager[B], made: Callable[[B, GuestRun], R]
     ) -> None:
         """`made` returns what the program has in the block."""
-        self._block = block
+        self._block: AbstractAsyncContextManager[B] | None = block  # None once it was entered
         self._made = made
         self._stack = AsyncExitStack()
         self._leave = trio.Event()
@@ -39,9 +40,15 @@ class TrioBlock(AbstractAsyncContextManager[R], Generic[B, R]):
         self._was_cancelled_here = False
 
     async def __aenter__(self) -> R:
+        block, self._block = self._block, None
+        if block is None:
+            raise UsageError(
+                "this block was entered before; make another one: call serve(), subscribe() or "
+                "in_trio_block() again"
+            )
         run = await self._stack.enter_async_context(GuestUse())
         entered: asyncio.Future[B] = asyncio.get_running_loop().create_future()
-        self._call = run.begin(self._host, entered)
+        self._call = run.begin(self._host, block, entered)
         try:
             await asyncio.wait((entered, self._call.future), return_when=asyncio.FIRST_COMPLETED)
         except BaseException as error:
@@ -71,8 +78,10 @@ class TrioBlock(AbstractAsyncContextManager[R], Generic[B, R]):
                 task.uncancel()
             await self._call.result()
 
-    async def _host(self, entered: "asyncio.Future[B]") -> None:
-        async with self._block as value:
+    async def _host(
+        self, block: AbstractAsyncContextManager[B], entered: "asyncio.Future[B]"
+    ) -> None:
+        async with block as value:
             if not entered.done():
                 entered.set_result(value)
             await self._leave.wait()

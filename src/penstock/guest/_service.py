@@ -4,7 +4,7 @@ import asyncio
 import inspect
 from collections.abc import Awaitable
 from functools import partial, wraps
-from typing import Any, TypeVar, cast
+from typing import Any, ClassVar, TypeVar, cast
 
 from penstock.api import UsageError
 from penstock.guest._calls import in_asyncio
@@ -34,6 +34,8 @@ class Service(TrioService):
     have a task of asyncio for each call. Plain functions and plain iterables are called as they
     are.
     """
+
+    for_trio: ClassVar[bool] = False
 
     def source_of(self, made: Streamable[Any]) -> Source[Any]:
         return from_asyncio(made)

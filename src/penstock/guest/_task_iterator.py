@@ -12,7 +12,7 @@ Rules of this file:
 """
 
 import asyncio
-from collections.abc import AsyncIterator, Callable, Sequence
+from collections.abc import AsyncIterator, Awaitable, Callable, Sequence
 from functools import partial
 from time import monotonic
 from typing import Any, Final, TypeVar
@@ -200,7 +200,7 @@ class TaskIterator(AsyncIterator[T]):
         finally:
             aclose: Any = getattr(iterator, "aclose", None)
             if aclose is not None:
-                await aclose()
+                await _closed(aclose)
 
     async def _pull(self, iterator: AsyncIterator[T]) -> None:
         ready, parked, ends = self._ready, self._parked, monotonic() + TURN_SECONDS
@@ -210,7 +210,10 @@ class TaskIterator(AsyncIterator[T]):
             if parked.task is not None:
                 parked.wake()
             if len(ready) >= self._most:
-                await self._wait_for_demand()
+                try:
+                    await self._wait_for_demand(iterator)
+                except StopAsyncIteration:
+                    return
                 if self._is_closing:
                     return
                 ends = monotonic() + TURN_SECONDS
@@ -218,10 +221,23 @@ class TaskIterator(AsyncIterator[T]):
                 await asyncio.sleep(0)
                 ends = monotonic() + TURN_SECONDS
 
-    async def _wait_for_demand(self) -> None:
+    async def _wait_for_demand(self, iterator: AsyncIterator[T]) -> None:
+        """Wait at a `yield` of the iterable. Raises StopAsyncIteration if it ends there."""
         while len(self._ready) >= self._most and not self._is_closing:
             self._asked = self._loop.create_future()
-            await self._asked
+            try:
+                await self._asked
+            except asyncio.CancelledError as cancelled:
+                athrow: Any = getattr(iterator, "athrow", None)
+                if athrow is None or self._has_closed():
+                    raise
+                # A timeout or a group that the generator holds open over its `yield` cancels the
+                # task here: the cancellation belongs to the generator.
+                self._ready.append(await athrow(cancelled))
+
+    def _has_closed(self) -> bool:
+        """Return whether the stream has ended, meanwhile."""
+        return self._is_closing
 
     def _on_done(self, task: "asyncio.Task[None]") -> None:
         self._is_over = True
@@ -236,3 +252,13 @@ class TaskIterator(AsyncIterator[T]):
         elif (error := task.exception()) is not None:
             self._error = explained(error, self._label)
         self._parked.wake()
+
+
+async def _closed(aclose: Callable[[], Awaitable[None]]) -> None:
+    """Close a generator. A group around its `yield` puts even the GeneratorExit into a group."""
+    try:
+        await aclose()
+    except BaseExceptionGroup as group:
+        rest = group.split(GeneratorExit)[1]
+        if rest is not None:
+            raise rest from None

@@ -160,7 +160,7 @@ class Answering:
             response = await self._site.pages.answer(
                 request, engine.credentials_of(request), peer, self._host
             )
-        if response is None and engine.needs_credentials(request):
+        if response is None and engine.needs_credentials(request, peer.principal):
             response = await self._check_owner(request, peer)
         if response is not None:
             return response
@@ -176,7 +176,7 @@ class Answering:
     ) -> Response:
         if self._host.is_draining:
             return answer(503, ("Retry-After", "1"), text="the server shuts down")
-        subscription, reservation = subscribe.subscription, None
+        subscription, reservation, shown = subscribe.subscription, None, peer.principal
         try:
             peer = await self._host.authenticate(*self._site.engine.credentials_of(request), peer)
             # The elements of a stream that has ended wait for the client, and must count too.
@@ -191,7 +191,9 @@ class Answering:
                 collects=True,
                 reservation=reservation,
             )
-            response = self._site.engine.opened(subscribe, request, peer.principal, reservation.end)
+            response = self._site.engine.opened(
+                subscribe, request, peer.principal, reservation.end, shown=shown
+            )
             reservation = None
         except PenstockError as error:
             return refused(error)

@@ -77,6 +77,8 @@ class _Entry:
     credentials: tuple[str, bytes]
     """Those of the request that made it."""
     principal: object
+    shown: object
+    """The principal that the transport knew, before any examination; mostly None."""
     release: Callable[[], None]
     """Frees the place of the subscription. It may be called again."""
 
@@ -104,15 +106,21 @@ class Engine:
             return refusal(400, str(error))
 
     def opened(
-        self, subscribe: Subscribe, request: Request, principal: object, release: Callable[[], None]
+        self,
+        subscribe: Subscribe,
+        request: Request,
+        principal: object,
+        release: Callable[[], None],
+        *,
+        shown: object = None,
     ) -> Response:
         """Return the answer to a subscribe that has succeeded. `release` is called when the
-        server holds nothing more for it.
+        server holds nothing more for it. `shown` is the principal that the transport knew.
         """
         self._bury()
         secret = self._make_secret()
         self._entries[secret] = _Entry(
-            subscribe.subscription, self.credentials_of(request), principal, release
+            subscribe.subscription, self.credentials_of(request), principal, shown, release
         )
         public = self._settings.public
         # Relative: a prefix that a proxy has taken off the path is not known here.
@@ -149,15 +157,15 @@ class Engine:
         """Return the scheme and the data of the credentials of a request."""
         return credentials_of(request, self._settings.cookie)
 
-    def needs_credentials(self, request: Request) -> bool:
+    def needs_credentials(self, request: Request, shown: object = None) -> bool:
         """Return whether a request to a subscription has other credentials than those of its
-        subscribe: they must be examined.
+        subscribe, or another principal that the transport knows: they must be examined.
         """
         given = credentials_of(request, self._settings.cookie)
-        if given == NONE:
-            return False
         entry = self._entry_of(request.path)
-        return entry is not None and given != entry.credentials
+        return entry is not None and (
+            given not in (NONE, entry.credentials) or shown != entry.shown
+        )
 
     def belongs_to(self, request: Request, principal: object) -> bool:
         """Return whether the subscription of a request is that of `principal`."""

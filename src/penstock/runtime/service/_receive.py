@@ -102,6 +102,10 @@ class OffersRequests(Protocol):
     def request(self, name: str, *, serializer: Any = ...) -> Callable[[Any], Any]:
         """Answer requests with this name by the decorated function."""
 
+    @property
+    def for_trio(self) -> bool:
+        """Whether the functions of the service run on trio."""
+
 
 def receive(
     service: OffersRequests,
@@ -136,8 +140,15 @@ def receive(
     A batch belongs to the principal of the peer that staged it: a str, or an object whose `repr`
     is the same after a restart. When the room is used up, a writer that holds less than its share
     takes some of the writer that holds most, which writes its batch again.
-    Raises UsageError for a target that is neither, and for a name that is taken.
+    Raises UsageError for a target that is neither, for a name that is taken, and for a service of
+    `penstock.aio`.
     """
+    if not service.for_trio:
+        raise UsageError(
+            "receive() was given a penstock.aio.Service, and logs and their transactions run on "
+            "trio; give a penstock.Service, and serve it from asyncio with "
+            "penstock.aio.in_trio_block(penstock.serve(service, ...))"
+        )
     check_bytes(max_staged_bytes)
     if missing_batches not in ("refuse", "accept"):
         raise UsageError(

@@ -11,7 +11,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, TypeVar
+from typing import Any, ClassVar, TypeVar
 
 import attrs
 
@@ -89,6 +89,9 @@ class Service:
             async for tick in market.follow(symbol):
                 yield tick
     """
+
+    for_trio: ClassVar[bool] = True
+    """Whether its functions run on trio."""
 
     def __init__(
         self,
