@@ -183,6 +183,22 @@ def test_the_reader_sets_the_pace(demand: int) -> None:
     run(main())
 
 
+def test_a_reader_may_request_by_itself() -> None:
+    """With ``demand=0`` nothing comes unasked."""
+
+    async def main() -> None:
+        async with aio.subscribe(aio.from_asyncio(numbers), demand=0) as stream:
+            stream.request(2)
+            assert [await anext(stream), await anext(stream)] == [0, 1]
+            with pytest.raises(TimeoutError):
+                async with asyncio.timeout(0.01):
+                    await anext(stream)
+            stream.request(1)
+            assert await anext(stream) == 2
+
+    run(main())
+
+
 def test_a_read_that_is_cancelled_loses_nothing() -> None:
     """Whether the element came before the cancellation or after it."""
 

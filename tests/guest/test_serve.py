@@ -6,6 +6,7 @@ import asyncio
 import socket
 from collections.abc import AsyncIterator
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -343,6 +344,34 @@ def test_wrong_functions_are_refused_as_on_trio() -> None:
                     return bytes(await peer.request_response(b"ab"))
 
             assert await aio.in_trio(ask) == b"abab"
+
+    run(main())
+
+
+def test_calls_of_a_log_say_that_they_need_trio(tmp_path: Path) -> None:
+    """Nothing is kept, and the text says what to write."""
+    log = penstock.RingLog(retention=penstock.Retention(max_count=10, acknowledged=True))
+    disk = penstock.DiskLog(tmp_path / "log", retention=penstock.Retention(max_count=10))
+
+    async def main() -> None:
+        reader = await aio.in_trio(partial(log.add_reader, "nightly", max_count=5))
+        for call in (
+            partial(log.append, [b"a"]),
+            partial(log.add_reader, "other", max_count=5),
+            partial(reader.acknowledge, {"0": 0}),
+            reader.remove,
+            partial(log.latest, after={"0": 0}, timeout=1),
+            log.transaction("id").publish,
+            disk.__aenter__,
+        ):
+            with pytest.raises(UsageError, match=r"needs trio.*penstock\.aio\.in_trio"):
+                await call()
+        assert log.latest() == {"0": 0}
+        assert log.readers == ("nightly",)
+        async with aio.in_trio_block(disk) as opened:
+            assert await aio.in_trio(opened.append, [b"a"]) == range(1)
+            with pytest.raises(UsageError, match="needs trio"):
+                await opened.backup(tmp_path / "copy")
 
     run(main())
 

@@ -125,6 +125,10 @@ class Reading(AsyncIterator[T]):
         """Iterate over lists of all elements that have arrived, never empty."""
         return _Batches(self)
 
+    def request(self, n: int) -> None:
+        """Request `n` elements more, in a stream with ``demand=0``."""
+        self._stream.request(n)
+
     @property
     def position(self) -> Any:
         """The position of the next element of a log, as `penstock.Stream.position` tells it."""

@@ -13,6 +13,7 @@ from typing import Final, Literal, NamedTuple, Self, overload
 import trio
 
 from penstock.api import InternalError, LogDamaged, UsageError
+from penstock.core import check_in_trio
 from penstock.logs._backup import back_up
 from penstock.logs._disk_errors import FAULTS, explain
 from penstock.logs._disk_files import (
@@ -162,6 +163,7 @@ class DiskLog(LogBase):
         self._reading = trio.CapacityLimiter(1)
 
     async def __aenter__(self) -> Self:
+        check_in_trio("opening a DiskLog")
         if self._opened is not None:
             raise UsageError(
                 f"{self!r} is open already; open it once, and give the open log to all tasks"
@@ -223,6 +225,7 @@ class DiskLog(LogBase):
         Raises LogError if the file exists or cannot be written, and LogDamaged if the log is
         damaged; then there is no copy.
         """
+        check_in_trio("DiskLog.backup()")
         self._check_open()
         stopped = threading.Event()
         try:

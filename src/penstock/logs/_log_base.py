@@ -30,7 +30,7 @@ from penstock.api import (
     on_fact_of,
     shown,
 )
-from penstock.core import LOG, Scope, check_seconds, limited_log
+from penstock.core import LOG, Scope, check_in_trio, check_seconds, limited_log
 from penstock.logs._log import Log, NamedReader, Transaction
 from penstock.logs._log_reader import LogReader, ReadyElements
 from penstock.logs._positions import (
@@ -161,6 +161,7 @@ class LogBase(Log):
     async def append(
         self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION
     ) -> range:
+        check_in_trio("Log.append()")
         self._check_writable()
         work = Append(self._index(partition), *check_elements(elements))
         # A cancel counts here, before anything is kept. `_submit` lets other tasks run.
@@ -240,6 +241,7 @@ class LogBase(Log):
 
     async def acknowledge_as(self, reader: str | None, positions: Mapping[str, int]) -> None:
         """Acknowledge positions for one reader, or for a log without readers."""
+        check_in_trio("acknowledging positions of a log")
         self._check_writable()
         checked = check_map(positions, self._names, "acknowledge()")
         await trio.lowlevel.checkpoint_if_cancelled()
@@ -267,6 +269,7 @@ class LogBase(Log):
         max_bytes: int | None = None,
         max_age: float | None = None,
     ) -> NamedReader:
+        check_in_trio("Log.add_reader()")
         self._check_writable()
         bounds = {"max_count": max_count, "max_bytes": max_bytes, "max_age": max_age}
         check_reader(name, start, bounds, self._retention)
@@ -288,6 +291,7 @@ class LogBase(Log):
 
     async def remove_reader(self, name: str) -> None:
         """Forget a reader."""
+        check_in_trio("removing a reader of a log")
         self._check_writable()
         await trio.lowlevel.checkpoint_if_cancelled()
         await self._submit(RemoveReader(name))
@@ -329,6 +333,7 @@ class LogBase(Log):
     # --- room
 
     async def _publish(self, work: Publish) -> bool:
+        check_in_trio("publishing a transaction")
         self._check_open()
         # Before the wait for room: a second publish brings no elements,
         # and must not wait for a reader.
@@ -413,6 +418,7 @@ class LogBase(Log):
     # --- reading
 
     async def _wait_latest(self, after: dict[str, int], seconds: float | None) -> dict[str, int]:
+        check_in_trio("Log.latest(after=...)")
         await trio.lowlevel.checkpoint()
         with trio.move_on_after(inf if seconds is None else seconds):
             while not any(
