@@ -94,6 +94,8 @@ class Engine:
         self._settings = settings
         self._make_secret = make_secret
         self._entries: dict[str, _Entry] = {}
+        # Whether the transport has told a principal: most do not, and their polls are not asked.
+        self._knows_users = False
 
     def __len__(self) -> int:
         return len(self._entries)
@@ -118,6 +120,7 @@ class Engine:
         server holds nothing more for it. `shown` is the principal that the transport knew.
         """
         self._bury()
+        self._knows_users = self._knows_users or shown is not None
         secret = self._make_secret()
         self._entries[secret] = _Entry(
             subscribe.subscription, self.credentials_of(request), principal, shown, release
@@ -162,6 +165,8 @@ class Engine:
         subscribe, or another principal that the transport knows: they must be examined.
         """
         given = credentials_of(request, self._settings.cookie)
+        if given == NONE and not self._knows_users:
+            return False
         entry = self._entry_of(request.path)
         return entry is not None and (
             given not in (NONE, entry.credentials) or shown != entry.shown
