@@ -6,7 +6,7 @@ Rules of this file:
 * It reads no clock and draws no random numbers:
   the time is passed in, and so is the function that makes secrets.
 * A request that is refused changes nothing, unless its answer says that the stream has ended.
-* The URL of a subscription is a secret: 128 random bits. A request with other credentials than
+* The URL of a subscription is a secret: 192 random bits. A request with other credentials than
   those of the subscribe does not find it.
 * A subscription that has ended answers in the same way for `Settings.idle` seconds:
   an answer may have been lost.

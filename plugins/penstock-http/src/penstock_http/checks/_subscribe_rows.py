@@ -25,8 +25,8 @@ UNIQUE: Final = "As long as a subscription lives, its URL stands for this subscr
 NOT_REUSED: Final = "A server SHOULD NOT give the URL of a cancelled subscription to another one."
 ANY_ERROR: Final = "onError is a status of 4xx or 5xx together with `X-Rsio-Error: true`."
 UNGUESSED: Final = (
-    "The URL of a subscription is a secret of 128 random bits: who has it can read and cancel the "
-    "stream."
+    "The URL of a subscription is a secret of at least 128 random bits: who has it can read and "
+    "cancel the stream."
 )
 PUT: Final = "PUT is the only method of the mapping."
 POST: Final = (
