@@ -41,7 +41,8 @@ async def _connected(port: int, scheme: str, mode: str) -> AsyncIterator[Any]:
         yield peer
 
 
-async def _requests(peer: Any, count: int, *, in_flight: int) -> float:
+async def time_requests(peer: Any, count: int, *, in_flight: int) -> float:
+    """Make `count` requests, `in_flight` at a time, and return nanoseconds for each."""
     data = bytes(SIZE)
 
     async def worker() -> None:
@@ -101,7 +102,7 @@ def _bars(what: str, acts: tuple[str, ...]) -> tuple[Bar, ...]:
 
 
 _REQUESTS: Final[dict[str, Act]] = {
-    f", {number} in flight": partial(_requests, in_flight=number) for number in IN_FLIGHT
+    f", {number} in flight": partial(time_requests, in_flight=number) for number in IN_FLIGHT
 }
 _NEEDS: Final = "penstock_metrics"
 

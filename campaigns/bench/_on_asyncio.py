@@ -10,9 +10,8 @@ from functools import partial
 from time import perf_counter
 from typing import Any, Final
 
-import trio
-
 from campaigns.bench._bulk import demand_for, nanoseconds_each, over_trio
+from campaigns.bench._installed import time_requests
 from campaigns.bench._measure import Bar, Group, Opening
 from campaigns.bench._raised import raised_limits
 
@@ -36,23 +35,11 @@ async def _elements(port: int, size: int, count: int, *, name: str, demand: int)
         return nanoseconds_each(began, count)
 
 
-async def _requests(port: int, size: int, count: int, *, in_flight: int) -> float:
+async def _requests(port: int, _size: int, count: int, *, in_flight: int) -> float:
     from penstock.runtime import connect
 
-    data = bytes(size)
-
     async with connect(f"tcp://127.0.0.1:{port}", limits=raised_limits()) as peer:
-
-        async def worker() -> None:
-            for _ in range(count // in_flight):
-                assert await peer.request_response(data) == data
-
-        await peer.request_response(data)
-        began = perf_counter()
-        async with trio.open_nursery() as nursery:
-            for _ in range(in_flight):
-                nursery.start_soon(worker)
-        return nanoseconds_each(began, count // in_flight * in_flight)
+        return await time_requests(peer, count, in_flight=in_flight)
 
 
 def _rows(rows: dict[str, tuple[int, int, Read]], short: bool) -> dict[str, Opening]:
