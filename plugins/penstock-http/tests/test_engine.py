@@ -612,6 +612,61 @@ def test_a_streamed_batch_ends_if_nothing_comes_or_too_much_is_kept() -> None:
     assert client.publisher.outstanding == 10
 
 
+def test_a_streamed_batch_grows_while_the_system_of_its_client_takes_it() -> None:
+    """64 KiB, as much more as was acknowledged, and 1 MiB for a client that reads."""
+    client, element = Client(), bytes(10_000)
+    stream = client.send(client.subscribe(1_000), X_Rsio_Delivery="stream")
+    assert isinstance(stream, StreamedBatch)
+    stream.begin(lambda: None)
+    taken, counts = False, []
+
+    def more() -> int:
+        count = 0
+        while client.publisher.outstanding:
+            client.emit(*(element for _ in range(client.publisher.outstanding)))
+            part = stream.advance(1.0, lambda: taken)
+            assert part
+            count += len(part) // len(element)
+        return count
+
+    counts.append(more())
+    assert not stream.is_over
+    now = 1.0
+    for _ in range(3):
+        assert stream.advance(now, lambda: taken) == b""
+        assert now < stream.due < now + 0.1
+        now = stream.due
+    assert not client.publisher.outstanding
+    taken = True
+    while not stream.is_over:
+        assert stream.advance(now, lambda: taken) == b""
+        counts.append(more())
+    assert counts == [6, 6, 92]
+
+
+@pytest.mark.parametrize("reason", ["unread", "unknown", "draining", "ended"])
+def test_a_streamed_batch_ends_if_its_client_takes_nothing(reason: str) -> None:
+    """After the last look; at once if nobody can look, in a shutdown, and with the stream."""
+    client, element = Client(), bytes(10_000)
+    stream = client.send(client.subscribe(1_000), X_Rsio_Delivery="stream")
+    assert isinstance(stream, StreamedBatch)
+    stream.begin(lambda: None)
+
+    def acknowledged() -> bool | None:
+        return None if reason == "unknown" else False
+
+    while client.publisher.outstanding:
+        client.emit(*(element for _ in range(client.publisher.outstanding)))
+        assert stream.advance(1.0, acknowledged)
+    assert stream.is_over == (reason == "unknown")
+    if reason == "ended":
+        client.publisher.complete()
+    now, looks = 1.0, 0
+    while stream.advance(now, acknowledged, draining=reason == "draining") == b"":
+        looks, now = looks + 1, stream.due
+    assert (looks, round(now, 3)) == ((7, 1.635) if reason == "unread" else (0, 1.0))
+
+
 def test_a_streamed_batch_that_is_due_to_nothing_is_a_plain_answer() -> None:
     """The end of the stream, and a stream without demand."""
     client = Client()

@@ -91,6 +91,12 @@ class Outlet(ABC):
         if the connection breaks soon, they are lost.
         """
 
+    def acknowledged(self) -> bool | None:
+        """Return whether the client's system has acknowledged all that was written so far; None
+        if nobody knows.
+        """
+        return None
+
     @abstractmethod
     async def wait_gone(self) -> None:
         """Return when the client has gone. Called while the request waits, and cancelled at its
@@ -260,7 +266,9 @@ class Answering:
         """Write the parts of a body and its end; return False if the client has gone."""
         while not wait.is_gone:
             async with outlet.bodies:
-                part = stream.advance(trio.current_time(), draining=self._host.is_draining)
+                part = stream.advance(
+                    trio.current_time(), outlet.acknowledged, draining=self._host.is_draining
+                )
                 if part is None:
                     await outlet.end()
                     return True

@@ -37,7 +37,20 @@ KEPT_EVENTS: Final = 256
 UNBUFFERED: Final = ("X-Accel-Buffering", "no")
 """Tells nginx to pass on each part at once."""
 
+LOOKS: Final = (0.005, 0.01, 0.02, 0.04, 0.08, 0.16, 0.32)
+"""Seconds between two looks whether the client's system has acknowledged a batch that may not grow
+before. A system sends an acknowledgement up to 0.2 s late.
+"""
+
 SHUTDOWN: Final = "the server shuts down"
+
+
+Acknowledged = Callable[[], bool | None]
+"""Tells whether the client's system has acknowledged all that was written; None if nobody knows."""
+
+
+def _unknown() -> None:
+    """Tell nothing."""
 
 
 class _Exchange:
@@ -207,7 +220,9 @@ class _Streaming(_Exchange, ABC):
         """The last part is the end of the answer."""
 
     @abstractmethod
-    def advance(self, now: float, *, draining: bool = False) -> bytes | None:
+    def advance(
+        self, now: float, acknowledged: Acknowledged = _unknown, *, draining: bool = False
+    ) -> bytes | None:
         """Return the next part of the body, an empty one if there is nothing now, or None
         if the answer is over. It may be over with a part: see `is_over`.
         """
@@ -224,7 +239,10 @@ class _Streaming(_Exchange, ABC):
 
 
 class StreamedBatch(_Streaming):
-    """A batch that is written as its elements come."""
+    """A batch that is written as its elements come.
+
+    It ends when the demand is used up, when too many elements are kept, and when none comes.
+    """
 
     def __init__(
         self, subscription: ClientSubscription, request: Request, settings: Settings, now: float
@@ -232,6 +250,7 @@ class StreamedBatch(_Streaming):
         self._hold = wait_of(request, settings.hold)
         super().__init__(subscription, now + self._hold)
         self._until = now + settings.stream
+        self._looks = 0  # at the acknowledgement of the elements that were written last
         self._settings = settings
         coding = ("Content-Encoding", LENGTH_PREFIXED)
         self.head = Response(status=200, headers=(NO_STORE, UNBUFFERED, coding, *self._positions()))
@@ -250,20 +269,44 @@ class StreamedBatch(_Streaming):
             else answer(204, *self._positions())
         )
 
-    def advance(self, now: float, *, draining: bool = False) -> bytes | None:
+    def advance(
+        self, now: float, acknowledged: Acknowledged = _unknown, *, draining: bool = False
+    ) -> bytes | None:
         subscription = self._subscription
         if not self.is_current:
             return None
+        if draining or now >= self._until or subscription.ended is not None:
+            self._looks = 0
+        if self._looks and now >= self.due:
+            self._look(now, acknowledged)
+        if self._looks:
+            return b""
         subscription.collect()
         if subscription.has_elements and now < self._until:
             elements, self.delivery = subscription.take(
                 self._settings.max_elements, self._settings.max_bytes, now, self.delivery
             )
             self.due = min(now + self._hold, self._until)
+            has_demand = subscription.cursor < subscription.requested
+            if has_demand and subscription.waits_for_reader and acknowledged() is not None:
+                self._looks, self.due = 1, now  # when these elements were written
             # Found out now: the end of the body goes out with its last elements.
-            self.is_over = not self._may_grow(draining=draining)
+            self.is_over = not (self._looks or self._may_grow(draining=draining))
             return length_prefixed(elements)
         return b"" if now < self.due and self._may_grow(draining=draining) else None
+
+    def _look(self, now: float, acknowledged: Acknowledged) -> None:
+        """Let the batch grow if the client's system has acknowledged it. Else look again later, and
+        let it end after the last look.
+        """
+        if acknowledged():
+            self._subscription.note_acknowledged()
+        elif self._looks <= len(LOOKS):
+            self.due = now + LOOKS[self._looks - 1]
+            self._looks += 1
+            return
+        self._looks = 0
+        self.due = min(now + self._hold, self._until)
 
     def _may_grow(self, *, draining: bool) -> bool:
         """Return whether the answer may get another element."""
@@ -292,7 +335,9 @@ class Events(_Streaming):
         """Return None: even a stream without demand is open, and waits for some."""
         return None
 
-    def advance(self, now: float, *, draining: bool = False) -> bytes | None:
+    def advance(
+        self, now: float, acknowledged: Acknowledged = _unknown, *, draining: bool = False
+    ) -> bytes | None:
         subscription = self._subscription
         if self.is_over or not self.is_current or draining:
             return None

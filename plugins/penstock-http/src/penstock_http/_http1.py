@@ -187,6 +187,10 @@ class Http1Connection:
         """Remember the elements of the last answer, until another request comes."""
         self._last = outcome
 
+    def acknowledged(self) -> bool | None:
+        """Return whether the client's system has acknowledged all that was sent."""
+        return self._connection.acknowledged()
+
     async def send(self, data: bytes) -> None:
         """Send `data`. Raises ConnectionLost if the client does not read."""
         await write_in_pieces(data, self._connection.send, self._host.limits.write_stall)
@@ -198,7 +202,7 @@ class Http1Connection:
 
     def _lose(self) -> None:
         last, self._last = self._last, None
-        if last is not None and not self._connection.is_acknowledged:
+        if last is not None and not self._connection.acknowledged():
             last.on_lost()
 
 
@@ -240,6 +244,9 @@ class _Answer(Outlet):
 
     def note_written(self, outcome: Outcome) -> None:
         self._connection.note_written(outcome)
+
+    def acknowledged(self) -> bool | None:
+        return self._connection.acknowledged()
 
     async def wait_gone(self) -> None:
         await self._connection.wait_gone()

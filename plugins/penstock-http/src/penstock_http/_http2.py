@@ -85,9 +85,13 @@ class Http2Connection:
                 await self._attendance.run(first)
                 nursery.cancel_scope.cancel()
         finally:
-            if not self.mux.ended_well and not self._connection.is_acknowledged:
+            if not self.mux.ended_well and not self._connection.acknowledged():
                 for stream_id in tuple(self._written):
                     self._lose(stream_id)
+
+    def acknowledged(self) -> bool | None:
+        """Return whether the client's system has acknowledged all that was sent to it."""
+        return self._connection.acknowledged()
 
     def note_written(self, stream: Http2Stream, outcome: Outcome) -> None:
         """Remember the elements of an answer."""
@@ -222,6 +226,10 @@ class _Answer(Outlet):
 
     def note_written(self, outcome: Outcome) -> None:
         self._connection.note_written(self._stream, outcome)
+
+    def acknowledged(self) -> bool | None:
+        # The system knows nothing of the bytes that wait here.
+        return False if self._mux.outgoing.left else self._connection.acknowledged()
 
     async def wait_gone(self) -> None:
         """Wait: the task of the request is cancelled when its stream breaks."""

@@ -122,18 +122,17 @@ class SiteConnection(Connection):
     def held(self) -> int:
         return len(self._first or b"")
 
-    @property
-    def is_acknowledged(self) -> bool:
-        """Whether the client's system has acknowledged all bytes that were sent, also after it has
-        reset the connection. False if this system does not tell: only Linux does.
+    def acknowledged(self) -> bool | None:
+        """Return whether the client's system has acknowledged all bytes that were sent, also after
+        it has reset the connection. None if this system does not tell: only Linux does.
         """
         if self._stream is None or sys.platform != "linux":
-            return False
+            return None
         waiting = bytearray(_INT.size)
         try:
             fcntl.ioctl(self._stream.socket.fileno(), termios.TIOCOUTQ, waiting)
         except (OSError, ValueError):  # the socket is closed
-            return False
+            return None
         return _INT.unpack(waiting) == (0,)
 
     def __repr__(self) -> str:

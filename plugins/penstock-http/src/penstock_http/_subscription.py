@@ -15,6 +15,8 @@ Rules of this file:
   events. A subscribe and a `requestMore` make the server hold no element.
 * No more is requested from the publisher than may be kept, and one element while no size is known.
   So a client that requests much, and takes nothing, costs a bounded amount.
+* The elements of a streamed batch are kept until the batch is over. The client's system tells
+  meanwhile what it has taken, and as much more may be kept.
 * Most elements are not signalled: the stream of the server has them until `collect`, which each
   request calls before it looks.
 """
@@ -35,7 +37,9 @@ ELEMENT_BYTES: Final = 64
 
 
 FIRST_BYTES: Final = 64 << 10
-"""Bytes that are kept for a client that has taken no element yet."""
+"""Bytes that are kept for a client that has taken no element yet. The system of a client that reads
+nothing acknowledges about as many.
+"""
 
 GIVEN_UP: Final = 5.0
 """Seconds for which an answer may be written while its client polls again."""
@@ -99,6 +103,7 @@ class ClientSubscription(Subscriber[bytes]):
         "_kept",
         "_max_bytes",
         "_max_elements",
+        "_taken",
         "_upstream",
         "base",
         "cursor",
@@ -124,6 +129,7 @@ class ClientSubscription(Subscriber[bytes]):
         self._bytes = 0
         self._all_bytes = 0  # of all elements that came
         self._asked = 0  # requested from the publisher, in all
+        self._taken = 0  # bytes of the first answer that the client's system has acknowledged
         # Those that may be lost: of polls at the same time, or one for each push. Bounded by
         # `max_elements`.
         self._deliveries: list[Delivery] = []
@@ -224,6 +230,21 @@ class ClientSubscription(Subscriber[bytes]):
     def is_full(self) -> bool:
         """Whether the publisher is asked for nothing because too much is kept."""
         return self._room() <= 0 and self.end >= self._asked
+
+    @property
+    def waits_for_reader(self) -> bool:
+        """Whether more may be kept once the client's system has acknowledged what was sent."""
+        return (
+            self._most_bytes < self._max_bytes
+            and len(self._kept) < self._max_elements
+            and self.cursor == self.end
+            and self.is_full
+        )
+
+    def note_acknowledged(self) -> None:
+        """Note that the client's system has acknowledged all elements that were sent."""
+        self._taken = self._bytes
+        self._ask()
 
     def note_poll(self) -> None:
         """Note that the client asks for elements: from now on the publisher is asked."""
@@ -432,7 +453,9 @@ class ClientSubscription(Subscriber[bytes]):
     @property
     def _most_bytes(self) -> int:
         """The bytes that may be kept: few before the client has taken any."""
-        return self._max_bytes if self.base else min(FIRST_BYTES, self._max_bytes)
+        if self.base or self._taken > FIRST_BYTES:
+            return self._max_bytes
+        return min(FIRST_BYTES + self._taken, self._max_bytes)
 
     def _room(self) -> int:
         """Return how many more elements may be requested."""
