@@ -1,7 +1,8 @@
-"""The three shells of a client as a contract sees them: a program that is written once, with
+"""The four shells of a client as a contract sees them: a program that is written once, with
 ``async``, runs over each of them.
 
-A shell is a way to wait: tasks of trio, tasks of asyncio, or calls that block. The methods of a
+A shell is a way to wait: tasks of trio, tasks of asyncio over connections of asyncio or of trio, or
+calls that block. The methods of a
 `BlockingPeer` and of a `BlockingStream` are async and never wait, so their program is a coroutine
 that runs to its end in one step.
 """
@@ -20,7 +21,9 @@ from trio.testing import wait_all_tasks_blocked
 
 import penstock
 from penstock import aio, blocking
+from penstock.aio._peer import AsyncioBlock
 from penstock.api import StreamTimeout
+from penstock.guest import connecting_over_trio
 from tests._real_time import HANGS_AFTER
 
 T = TypeVar("T")
@@ -206,6 +209,15 @@ class AioShell(Shell):
         await asyncio.sleep(LOOK_SECONDS)
 
 
+class GuestShell(AioShell):
+    """`penstock.aio.connect` over connections of trio, as for ``ws://`` and with `resume`."""
+
+    name = "asyncio over trio"
+
+    def connect_now(self, url: str, **options: Any) -> Any:
+        return AsyncioBlock(*connecting_over_trio(url, **options))
+
+
 class BlockingShell(Shell):
     """`penstock.blocking.connect`, for programs that block."""
 
@@ -333,7 +345,7 @@ async def _stepping(pieces: Iterator[T]) -> AsyncIterator[T]:
 
 
 SHELLS: dict[str, Callable[[], Shell]] = {
-    kind.name: kind for kind in (TrioShell, AioShell, BlockingShell)
+    kind.name: kind for kind in (TrioShell, AioShell, GuestShell, BlockingShell)
 }
 
 

@@ -57,5 +57,5 @@ def __getattr__(name: str) -> _typing.Any:
     if name not in __all__:
         raise AttributeError(f"module 'penstock.aio' has no attribute {name!r}")
     guest = _importlib.import_module("penstock.guest")
-    globals().update({each: getattr(guest, each) for each in guest.__all__})
+    globals().update({each: getattr(guest, each) for each in guest.__all__ if each in __all__})
     return globals()[name]

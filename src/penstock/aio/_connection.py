@@ -128,12 +128,17 @@ class AsyncioConnection(asyncio.Protocol):
         if self._waiters and endpoint.has_room:
             self._notify()
 
-    async def wait_until(self, is_reached: Callable[[], bool]) -> None:
-        """Wait until `is_reached()` is true, or the connection is over."""
-        while not is_reached() and not self.endpoint.is_over:
-            waiter = self._loop.create_future()
-            self._waiters.append(waiter)
-            await waiter
+    async def wait_opened(self) -> None:
+        """Wait until both sides have said hello, or the connection is over."""
+        await self._wait_until(lambda: self.endpoint.opened_at is not None)
+
+    async def wait_room(self) -> None:
+        """Wait until a request may be queued, or the connection is over."""
+        await self._wait_until(lambda: self.endpoint.has_room)
+
+    async def wait_over(self) -> None:
+        """Wait until the connection is over."""
+        await self._wait_until(lambda: False)
 
     def statistics(self) -> PeerStatistics:
         """Return the counts of the connection, and the bytes that it holds now."""
@@ -151,7 +156,7 @@ class AsyncioConnection(asyncio.Protocol):
             self._stop_awaiting()
             self.flush()
             self._tick()  # the goodbye has its deadline from now on
-            await self.wait_until(lambda: endpoint.has_left)
+            await self._wait_until(lambda: endpoint.has_left)
             await self._stop_publishers()
             self.flush()  # the answer to a goodbye of the peer
             if endpoint.has_parted:
@@ -170,6 +175,12 @@ class AsyncioConnection(asyncio.Protocol):
         await self._closed  # asyncio closes the socket in its next pass
 
     # --- inside
+
+    async def _wait_until(self, is_reached: Callable[[], bool]) -> None:
+        while not is_reached() and not self.endpoint.is_over:
+            waiter = self._loop.create_future()
+            self._waiters.append(waiter)
+            await waiter
 
     def _feed(self, data: bytes) -> None:
         endpoint, loop = self.endpoint, self._loop

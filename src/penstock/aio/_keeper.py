@@ -7,20 +7,52 @@ Rules of this file:
 """
 
 import asyncio
+from collections.abc import Awaitable, Callable
+from typing import Protocol
 
-from penstock.aio._connection import AsyncioConnection
-from penstock.aio._open import open_connection
 from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, PenstockError, UsageError
-from penstock.client import NOW, ConnectionKeeper, EndpointSettings, GiveUp, TryAfter
+from penstock.client import NOW, ConnectionKeeper, EndpointSettings, GiveUp, PeerEndpoint, TryAfter
 from penstock.session import own_copy
+from penstock.spi import PeerStatistics
 
 
-class AsyncioKeeper(ConnectionKeeper[AsyncioConnection]):
+class OpenedConnection(Protocol):
+    """What a client on asyncio uses of one connection: one of asyncio, or one of trio."""
+
+    @property
+    def endpoint(self) -> PeerEndpoint:
+        """The session of the connection, with its calls."""
+
+    def flush(self) -> None:
+        """Send what waits, as far as the transport takes it."""
+
+    async def wait_opened(self) -> None:
+        """Wait until both sides have said hello, or the connection is over."""
+
+    async def wait_room(self) -> None:
+        """Wait until a request may be queued, or the connection is over."""
+
+    async def wait_over(self) -> None:
+        """Wait until the connection is over."""
+
+    def statistics(self) -> PeerStatistics:
+        """Return the counts of the connection, and the bytes that it holds now."""
+
+    async def leave(self) -> None:
+        """Say goodbye, close, and end all publishers."""
+
+
+Open = Callable[[EndpointSettings], Awaitable[OpenedConnection]]
+"""Opens a connection. Raises ConnectionLost if no server answers in time."""
+
+
+class AsyncioKeeper(ConnectionKeeper[OpenedConnection]):
     """Keeps the connection of one client. It belongs to one event loop."""
 
-    def __init__(self, settings: EndpointSettings) -> None:
+    def __init__(self, settings: EndpointSettings, open_connection: Open) -> None:
         super().__init__(settings)
+        self._open_connection = open_connection
         self._loop = asyncio.get_running_loop()
         self._task: asyncio.Task[None] | None = None
 
@@ -34,7 +66,7 @@ class AsyncioKeeper(ConnectionKeeper[AsyncioConnection]):
                 self._keep_connected(), name="penstock reconnecting"
             )
 
-    async def current(self) -> AsyncioConnection:
+    async def current(self) -> OpenedConnection:
         """Wait while the connection is away, and return it. Raises the error of the last attempt
         if no further one is made.
         """
@@ -54,10 +86,10 @@ class AsyncioKeeper(ConnectionKeeper[AsyncioConnection]):
         reconnector.check()
         return self.connection
 
-    async def with_room(self) -> AsyncioConnection:
+    async def with_room(self) -> OpenedConnection:
         """Return the connection when it is open and has room."""
         connection = await self.current()
-        await connection.wait_until(lambda: connection.endpoint.has_room)
+        await connection.wait_room()
         return connection
 
     async def leave(self) -> None:
@@ -72,7 +104,7 @@ class AsyncioKeeper(ConnectionKeeper[AsyncioConnection]):
 
     # --- inside
 
-    async def _connect(self, decision: TryAfter | GiveUp) -> AsyncioConnection:
+    async def _connect(self, decision: TryAfter | GiveUp) -> OpenedConnection:
         """Return a connection, after as many attempts as the policy permits.
         Raises the error of the last one.
         """
@@ -80,7 +112,7 @@ class AsyncioKeeper(ConnectionKeeper[AsyncioConnection]):
             await asyncio.sleep(decision.seconds)
             self.reconnector.on_attempt()
             try:
-                return await open_connection(self.settings)
+                return await self._open_connection(self.settings)
             except ConnectionLost as error:
                 decision = self.reconnector.on_lost(error, opened_at=None, now=self._loop.time())
         raise own_copy(decision.error)
@@ -90,7 +122,7 @@ class AsyncioKeeper(ConnectionKeeper[AsyncioConnection]):
         try:
             while True:
                 connection = self.connection
-                await connection.wait_until(lambda: False)
+                await connection.wait_over()
                 decision = self.after_loss(self._loop.time())
                 if isinstance(decision, TryAfter):
                     await connection.leave()

@@ -4,7 +4,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, TypeVar, Unpack, overload
 
-from penstock.aio._keeper import AsyncioKeeper
+from penstock.aio._keeper import AsyncioKeeper, Open
 from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
 from penstock.client import (
@@ -36,7 +36,7 @@ class Peer(ClientPeer):
     async def wait_accepted(self) -> None:
         """Wait until the peer has said hello. Raises Rejected or ConnectionLost if it will not."""
         connection = await self._keeper.current()
-        await connection.wait_until(lambda: connection.endpoint.opened_at is not None)
+        await connection.wait_opened()
         connection.endpoint.raise_reason()
 
     # --- streams
@@ -126,9 +126,9 @@ class Peer(ClientPeer):
         connection = await self._keeper.current()
         endpoint = connection.endpoint
         if opening.needs_hello(endpoint):
-            await connection.wait_until(lambda: endpoint.opened_at is not None)
+            await connection.wait_opened()
             endpoint.raise_reason()
-        await connection.wait_until(lambda: endpoint.has_room)
+        await connection.wait_room()
         answer = AnswerBuffer()
         opening.open(endpoint, answer)
         try:
@@ -148,11 +148,12 @@ class AsyncioBlock(AbstractAsyncContextManager[Peer]):
 
     _keeper: AsyncioKeeper
 
-    def __init__(self, settings: EndpointSettings) -> None:
+    def __init__(self, settings: EndpointSettings, open_connection: Open) -> None:
         self._settings = settings
+        self._open_connection = open_connection
 
     async def __aenter__(self) -> Peer:
-        self._keeper = AsyncioKeeper(self._settings)
+        self._keeper = AsyncioKeeper(self._settings, self._open_connection)
         await self._keeper.start()
         return Peer(self._keeper)
 

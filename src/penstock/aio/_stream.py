@@ -5,7 +5,7 @@ from contextlib import AbstractAsyncContextManager
 from types import TracebackType
 from typing import Any, TypeVar
 
-from penstock.aio._connection import AsyncioConnection
+from penstock.aio._keeper import OpenedConnection
 from penstock.aio._waiter import new_waiter
 from penstock.api import ConnectionLost, UsageError
 from penstock.client import ClientStream, StreamOpening
@@ -27,12 +27,12 @@ class Stream(ClientStream[T], AbstractAsyncContextManager["Stream[T]"], AsyncIte
     def __init__(
         self,
         opening: StreamOpening,
-        connection_with_room: Callable[[], Awaitable[AsyncioConnection]],
+        connection_with_room: Callable[[], Awaitable[OpenedConnection]],
     ) -> None:
         """`connection_with_room` returns the connection when it is open and has room."""
         super().__init__(opening)
         self._connection_with_room = connection_with_room
-        self._connection: AsyncioConnection | None = None
+        self._connection: OpenedConnection | None = None
 
     async def __aenter__(self) -> "Stream[T]":
         self._enter()

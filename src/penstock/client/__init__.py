@@ -10,7 +10,7 @@ them, attrs and the standard library. It imports no trio, and neither sockets no
 """
 
 from penstock.client._answer import AnswerBuffer, AwaitedAnswer
-from penstock.client._client_peer import ClientPeer, ConnectionKeeper
+from penstock.client._client_peer import ClientPeer, ConnectionKeeper, PeerEndpoint
 from penstock.client._client_stream import ClientStream
 from penstock.client._dialects import (
     check_resume,
@@ -42,6 +42,7 @@ from penstock.client._opening import (
     stream_opening,
 )
 from penstock.client._options import (
+    AioOptions,
     ConnectOptions,
     RunOptions,
     SerializerOrName,
@@ -54,6 +55,7 @@ from penstock.client._published import BURST, Published, bytes_of
 from penstock.client._reconnector import NOW, GiveUp, Reconnector, TryAfter, may_reconnect
 from penstock.client._reports import Report, log_failure, report
 from penstock.client._settings import (
+    TRANSPORTS,
     ClientSettings,
     EndpointSettings,
     check_type,
@@ -61,6 +63,7 @@ from penstock.client._settings import (
     client_settings,
     endpoint_settings,
     registry_of,
+    with_publishers,
 )
 from penstock.client._stream_place import StreamPlace
 from penstock.client._unknown_options import NoOptions, refuse_unknown
@@ -68,6 +71,8 @@ from penstock.client._unknown_options import NoOptions, refuse_unknown
 __all__ = [
     "BURST",
     "NOW",
+    "TRANSPORTS",
+    "AioOptions",
     "AnswerBuffer",
     "Authenticate",
     "AwaitedAnswer",
@@ -81,6 +86,7 @@ __all__ = [
     "GiveUp",
     "NegotiableExtensions",
     "NoOptions",
+    "PeerEndpoint",
     "Published",
     "Reconnector",
     "Report",
@@ -125,4 +131,5 @@ __all__ = [
     "stream_opening",
     "unserved_at",
     "with_extensions",
+    "with_publishers",
 ]

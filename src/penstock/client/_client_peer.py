@@ -10,20 +10,72 @@ Rules of this file:
   positions goes on over that one: its reader subscribes again.
 """
 
+from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from penstock.api import ConnectionLost
-from penstock.client._endpoint import Endpoint
+from penstock.api import ByteWindow, ConnectionLost, Subscriber
 from penstock.client._failures import raise_refusal
 from penstock.client._reconnector import GiveUp, Reconnector, TryAfter
 from penstock.client._settings import EndpointSettings
+from penstock.session import Session
 from penstock.spi import PeerIdentity
+
+
+class PeerEndpoint(Protocol):
+    """What a peer, its streams and its requests use of one connection: an `Endpoint`, or a
+    connection of trio.
+    """
+
+    on_opened: Callable[[], None]
+    """Called when both sides have said hello."""
+
+    @property
+    def session(self) -> Session:
+        """The session of the connection."""
+
+    @property
+    def identity(self) -> PeerIdentity:
+        """The identity of the peer."""
+
+    @property
+    def opened_at(self) -> float | None:
+        """When both sides had said hello, if they have."""
+
+    @property
+    def reason(self) -> Exception | None:
+        """Why the connection is over, once it is."""
+
+    @property
+    def is_over(self) -> bool:
+        """Nothing is sent or received any more, except the answer to a goodbye."""
+
+    @property
+    def is_closing(self) -> bool:
+        """One side has said goodbye, or the connection is over."""
+
+    @property
+    def has_room(self) -> bool:
+        """A request may be queued. On a closing connection the request itself raises."""
+
+    @property
+    def has_output(self) -> bool:
+        """The owner has something to send."""
+
+    def subscribe(
+        self, target: Any, subscriber: Subscriber[Any], window: ByteWindow | None = None
+    ) -> None:
+        """Open a stream to a publisher of the peer."""
+
+    def raise_reason(self) -> None:
+        """Raise why the connection is over, if it is."""
 
 
 class HasEndpoint(Protocol):
     """A transport connection of a shell."""
 
-    endpoint: Endpoint
+    @property
+    def endpoint(self) -> PeerEndpoint:
+        """The session of the connection, with its calls."""
 
 
 C = TypeVar("C", bound=HasEndpoint)
@@ -43,7 +95,7 @@ class ConnectionKeeper(Generic[C]):
         self._was_ending = False  # before this side has left
 
     @property
-    def endpoint(self) -> Endpoint:
+    def endpoint(self) -> PeerEndpoint:
         """The endpoint of the connection."""
         return self.connection.endpoint
 

@@ -20,7 +20,7 @@ from penstock.api import (
     Subscription,
     UsageError,
 )
-from penstock.client._endpoint import Endpoint
+from penstock.client._client_peer import PeerEndpoint
 from penstock.client._opening import StreamOpening
 from penstock.client._stream_place import StreamPlace
 from penstock.reader import RemoteBuffer
@@ -98,7 +98,7 @@ class ClientStream(RemoteBuffer[T]):
                 "peer.subscribe(…) as stream"
             )
 
-    def _subscribe_to(self, endpoint: Endpoint) -> None:
+    def _subscribe_to(self, endpoint: PeerEndpoint) -> None:
         """Subscribe over a connection, or go on over the next one.
         Call it when the outbox has room.
         """

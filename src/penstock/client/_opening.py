@@ -8,7 +8,7 @@ import attrs
 
 from penstock.api import Limits, Model, PositionedName, UsageError, shown
 from penstock.client._answer import AnswerBuffer
-from penstock.client._endpoint import Endpoint
+from penstock.client._client_peer import PeerEndpoint
 from penstock.client._options import StreamOptions
 from penstock.client._settings import ClientSettings, EndpointSettings
 from penstock.client._unknown_options import refuse_unknown
@@ -49,7 +49,7 @@ class RequestOpening:
     payload: bytes | None
     loader: Serializer | None
 
-    def needs_hello(self, endpoint: Endpoint) -> bool:
+    def needs_hello(self, endpoint: PeerEndpoint) -> bool:
         """Return whether the form of the request depends on the extensions of the peer,
         which are not known yet.
         """
@@ -59,7 +59,7 @@ class RequestOpening:
             and endpoint.opened_at is None
         )
 
-    def open(self, endpoint: Endpoint, answer: AnswerBuffer) -> None:
+    def open(self, endpoint: PeerEndpoint, answer: AnswerBuffer) -> None:
         """Send the request. Call it when the outbox has room. Raises UsageError if the peer
         lacks the extension *requests*.
         """

@@ -73,3 +73,7 @@ class TrioOptions(ConnectionOptions, total=False):
     """The data that a client of ReactiveSocket sends when it connects."""
     resume: bool
     """A lost connection goes on with all of its streams, if the server was given this as well."""
+
+
+class AioOptions(TrioOptions, ConnectOptions, total=False):
+    """The options of `connect` on asyncio."""

@@ -143,12 +143,18 @@ def endpoint_settings(
     if callable(authenticate):
         # Code of the program runs when its result is awaited, and never inside of the session.
         options["authenticate"] = deferred(authenticate)
-    settings = client_settings(parsed, **options)
-    registry = settings.registry
+    return with_publishers(client_settings(parsed, **options), publishers)
+
+
+def with_publishers(
+    settings: ClientSettings, publishers: Mapping[str, Any] | None
+) -> EndpointSettings:
+    """Check what the peer may subscribe to. Raises UsageError."""
     if not isinstance(publishers, Mapping | None):
         raise UsageError(f"publishers={shown(publishers)}; give a mapping of names to publishers")
     checked = {
-        name: check_published(name, each, registry) for name, each in (publishers or {}).items()
+        name: check_published(name, each, settings.registry)
+        for name, each in (publishers or {}).items()
     }
     values = {each.name: getattr(settings, each.name) for each in attrs.fields(ClientSettings)}
     return EndpointSettings(publishers=checked, **values)

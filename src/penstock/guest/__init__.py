@@ -5,6 +5,7 @@
 
 from penstock.guest._blocks import Reading, in_trio_block, subscribe
 from penstock.guest._calls import in_asyncio, in_trio
+from penstock.guest._connect import connecting_over_trio
 from penstock.guest._serve import Server, serve
 from penstock.guest._service import Service
 from penstock.guest._task_iterator import from_asyncio
@@ -15,6 +16,7 @@ __all__ = [
     "Server",
     "Service",
     "Topic",
+    "connecting_over_trio",
     "from_asyncio",
     "in_asyncio",
     "in_trio",

@@ -5,8 +5,21 @@ May import every layer but draft, elements, transports, extensions and protocols
 above it. Inside, client and server are built on connection, and connection on service.
 """
 
-from penstock.runtime.client import connect, remote, request, subscribe
-from penstock.runtime.connection import AnnouncedSerializer, Peer, RemoteStream
+from penstock.runtime.client import (
+    OpenConnection,
+    check_reachable,
+    connect,
+    remote,
+    request,
+    subscribe,
+)
+from penstock.runtime.connection import (
+    AnnouncedSerializer,
+    ConnectionTask,
+    Peer,
+    RemoteStream,
+    statistics_of,
+)
 from penstock.runtime.server import (
     Server,
     StopSignals,
@@ -22,6 +35,8 @@ from penstock.runtime.service import DESCRIPTION, Received, Service, StaleElemen
 __all__ = [
     "DESCRIPTION",
     "AnnouncedSerializer",
+    "ConnectionTask",
+    "OpenConnection",
     "Peer",
     "Received",
     "RemoteStream",
@@ -29,6 +44,7 @@ __all__ = [
     "Service",
     "StaleElementsWarning",
     "StopSignals",
+    "check_reachable",
     "connect",
     "describe_streams",
     "raise_open_files",
@@ -38,6 +54,7 @@ __all__ = [
     "run",
     "serve",
     "serve_until_signal",
+    "statistics_of",
     "subscribe",
     "tune_collector",
 ]

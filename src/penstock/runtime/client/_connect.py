@@ -59,13 +59,18 @@ def connect(
     options["registry"] = registry = registry_of(options.get("registry"), build_registry)
     options.setdefault("on_violation", log_violation)
     _check_service(service, registry)
-    check_connectable(registry, parsed)
-    check_transport(registry, parsed)
+    check_reachable(registry, parsed)
     settings = client_settings(parsed, **cast("TrioClientOptions", options))
     block = OpenConnection if settings.reconnect is None else ReconnectingConnection
     # An empty service, and not None: the peer's subscribe gets the answer to a name
     # that does not exist.
     return block(settings, service or Service())
+
+
+def check_reachable(registry: Registry, url: Url) -> None:
+    """Raise UsageError if no installed transport connects to `url`."""
+    check_connectable(registry, url)
+    check_transport(registry, url)
 
 
 def _check_service(service: object, registry: Registry) -> None:
