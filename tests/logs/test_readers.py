@@ -19,8 +19,10 @@ from trio.testing import MockClock
 from penstock.api import LogDamaged, PositionNotRetained, UsageError
 from penstock.logs import DiskLog, Log, Retention, RingLog, _log_base, check_file, salvage
 from penstock.logs import _readers as readers_module
+from penstock.logs._disk_files import open_file
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._readers import Hold, ReaderState
+from penstock.logs._work import AddReader, Append
 from penstock.streams import collect, subscribe
 from tests._real_time import HANGS_AFTER
 
@@ -307,7 +309,77 @@ async def test_a_reader_holds_the_partitions_that_it_reads(open_log: OpenLog) ->
         with pytest.raises(UsageError, match="no partition 'north'"):
             await log.add_reader("x", partitions=["north"], max_count=700)
         await log.add_reader("other", max_count=700)
-        assert other.positions() == {"east": 0, "west": 0, "marks": 0}
+        # Those of "east" that "reader" has acknowledged, and of "marks" all but 700, are gone.
+        assert other.positions() == {"east": 10, "west": 0, "marks": 1_300}
+        assert other.dropped() == ()
+
+
+async def test_a_partition_that_is_added_to_a_reader_begins_at_start(open_log: OpenLog) -> None:
+    """The others stay where they are. One that is taken away and added again begins anew."""
+    async with open_log(partitions=("east", "west", "north")) as log:
+        for partition in ("east", "west", "north"):
+            await log.append(elements(0, 30), partition=partition)
+        await log.add_reader("nightly", partitions=["east"], max_count=700)
+        both = ["east", "west"]
+        reader = await log.add_reader("nightly", partitions=both, start="latest", max_count=700)
+        assert reader.positions() == {"east": 0, "west": 30}
+        await reader.acknowledge({"east": 5})
+        await log.add_reader("nightly", start="earliest", max_count=700)
+        assert reader.positions() == {"east": 5, "west": 30, "north": 0}
+        await log.add_reader("nightly", partitions=["north"], max_count=700)
+        await log.add_reader("nightly", partitions=["east", "north"], max_count=20)
+        # "north" has lost nothing yet, and holds more than it may now.
+        assert reader.dropped() == ("north",)
+        assert reader.positions() == {"east": 10, "north": 0}
+
+
+async def test_a_new_reader_begins_where_its_bounds_allow(
+    open_log: OpenLog, caplog: pytest.LogCaptureFixture
+) -> None:
+    """A log that holds more than that does not drop it at once."""
+    async with open_log(Retention(max_bytes=80_000, acknowledged=True)) as log:
+        for _ in range(10):
+            await log.append([b"x" * 100] * 10)
+        await log.add_reader("other", max_bytes=70_000)  # it holds all
+        for bounds, first in (
+            ({"max_count": 25, "max_bytes": 70_000}, 75),
+            ({"max_bytes": 70_000}, 0),
+            ({"max_bytes": 50}, 100),
+        ):
+            reader = await log.add_reader("new", **bounds)  # type: ignore[arg-type]  # all are int
+            assert (reader.positions(), reader.dropped()) == ({"0": first}, ())
+            assert len(await rest(log, "new")) == 100 - first
+            await reader.remove()
+        # A group is read whole, or from the middle, when its bytes do not count.
+        reader = await log.add_reader("new", max_bytes=3_500)
+        begin = reader.positions()["0"]
+        assert 0 < begin <= 100
+        assert reader.dropped() == ()
+        assert 100 * (100 - begin) <= 3_500
+        assert "was dropped" not in caplog.text
+
+
+async def test_a_new_reader_begins_where_its_age_allows(tmp_path: Path) -> None:
+    """In one commit with elements that are not in the file yet."""
+    now = 0.0
+    async with DiskLog(tmp_path / "log", retention=KEPT, clock=lambda: now) as log:
+        for _ in range(5):
+            await log.append(elements(0, 10))
+            now += 20.0
+        reader = await log.add_reader("nightly", max_age=50)
+        assert (reader.positions(), reader.dropped()) == ({"0": 30}, ())
+
+
+def test_a_new_reader_counts_what_its_commit_appends(tmp_path: Path) -> None:
+    """The elements of one commit wait for their insert."""
+    path = tmp_path / "log"
+    store = DiskStore(open_file(path, accept_loss=False), path, KEPT, lambda: 1.0)
+    store.load(["0"])
+    work = AddReader("nightly", None, (5, None, None), is_at_the_end=False)
+    store.commit([Append(0, tuple(elements(0, 8)), 8), work])
+    (reader,) = store.readers.known.values()
+    assert (reader.positions, reader.dropped) == ((3,), (False,))
+    store.close()
 
 
 async def test_bounds_of_a_reader_do_not_count_while_it_holds_nothing(tmp_path: Path) -> None:

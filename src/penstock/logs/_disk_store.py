@@ -14,7 +14,7 @@ Rules of this file:
 
 import logging
 import sqlite3
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Final
 
@@ -392,7 +392,7 @@ class DiskStore:
 
     def _apply(self, work: Work, pending: dict[int, list[bytes]], now: float) -> Result:
         if not isinstance(work, Append | Publish):
-            self._apply_other(work)
+            self._apply_other(work, pending, now)
             return None
         if isinstance(work, Publish):
             if work.transaction_id in self.published:
@@ -411,7 +411,7 @@ class DiskStore:
         latest = self.states[work.partition].latest
         return range(latest - len(work.elements), latest)
 
-    def _apply_other(self, work: Work) -> None:
+    def _apply_other(self, work: Work, pending: dict[int, list[bytes]], now: float) -> None:
         """Apply work that brings no elements."""
         if isinstance(work, Stage | Unstage):
             self._apply_staged(work)
@@ -419,7 +419,18 @@ class DiskStore:
             for index, position in work.positions.items():
                 self.states[index] = self.states[index].with_acknowledged(position)
         else:
-            self.readers.apply(work, self.states)
+
+            def groups_of(index: int) -> Iterator[GroupFacts]:
+                self._flush(index, pending, now)
+                return self._groups(index)
+
+            self.readers.apply(work, self.states, groups_of, now)
+
+    def _groups(self, index: int) -> Iterator[GroupFacts]:
+        """Yield what is known of the groups of a partition, without their elements."""
+        low, high = keys_of(index)
+        for group in map(GroupAt._make, self._connection.execute(FACTS, (low, high))):
+            yield GroupFacts(group.key - low + group.length, group.size, group.written)
 
     def _apply_staged(self, work: Stage | Unstage) -> None:
         if isinstance(work, Stage):

@@ -173,14 +173,16 @@ class Log(ABC):
         max_age: float | None = None,
     ) -> NamedReader:
         """Add a reader of `partitions`, or of all, that begins at `start`, and return it. One that
-        the log has keeps its positions, and gets these partitions and bounds. Checkpoints.
+        the log has keeps its positions, and gets these bounds and partitions; those that it has not
+        read begin at `start`. Checkpoints.
 
         With ``Retention(acknowledged=True)`` the log keeps what its slowest reader has not
         acknowledged. The bounds say how much that may be, for each partition: elements, bytes, and
-        seconds since the oldest of these elements was appended. A reader that holds more is
-        dropped: the log of penstock says so, and its next stream fails. Without `max_age` each
-        bound of the `Retention` needs one that is an eighth lower, so that a reader that never
-        comes back does not make `append` wait for ever.
+        seconds since the oldest of these elements was appended. A new reader of a log that has more
+        begins where they allow. A reader that holds more later is dropped: the log of penstock says
+        so, and its next stream fails. Without `max_age` each bound of the `Retention` needs one
+        that is an eighth lower, so that a reader that never comes back does not make `append` wait
+        for ever.
         Raises UsageError for other bounds, for unknown partitions, and above 256 readers.
         """
 

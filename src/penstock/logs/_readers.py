@@ -7,17 +7,20 @@ Rules of this file:
   other readers hold nothing, because the slowest one holds it.
 * A slowest reader that holds more than one of its bounds is dropped: it holds nothing from then on,
   until it acknowledges a position that the log still has.
+* A reader that is added to a log that holds more than that begins where its bounds allow. So does
+  a partition that is added to a reader.
 * If no reader holds a partition, the log drops its oldest elements, and does not wait.
 * Names are given by the program that has the log. A peer can use them, and cannot make one.
 """
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from typing import Any, Final, NamedTuple
 
 from penstock.api import PositionNotRetained, UsageError, shown
 from penstock.logs._positions import check_name
-from penstock.logs._retention import PARTS, Retention
+from penstock.logs._retention import PARTS, GroupFacts, Retention
 from penstock.logs._work import (
     NO_READERS,
     NOBODY,
@@ -62,12 +65,18 @@ class ReaderState(NamedTuple):
     dropped: tuple[bool, ...] = ()
     reads: tuple[int, ...] | None = None
 
+    def reads_in(self, index: int) -> bool:
+        """Return whether it reads a partition."""
+        return self.reads is None or index in self.reads
+
     def holds(self, index: int) -> bool:
         """Return whether it reads a partition, and was not dropped from it."""
-        return (self.reads is None or index in self.reads) and not self.is_dropped(index)
+        return self.reads_in(index) and not self.is_dropped(index)
 
     def position(self, index: int) -> int:
-        """Return its position in a partition. A partition that was added later begins at 0."""
+        """Return its position in a partition. A reader of all partitions reads one that the log
+        gets later from 0.
+        """
         return self.positions[index] if index < len(self.positions) else 0
 
     def is_dropped(self, index: int) -> bool:
@@ -105,6 +114,40 @@ class ReaderState(NamedTuple):
             # It is back, if the log has what it needs.
             dropped[index] &= places[index] < states[index].earliest
         return self._replace(positions=tuple(places), dropped=tuple(dropped))
+
+    def with_partitions(
+        self, reads: tuple[int, ...] | None, begins: Sequence[Callable[[], int]]
+    ) -> "ReaderState":
+        """Return the state with these partitions. Those that it has not read yet begin at what
+        `begins` returns.
+        """
+        after = self._replace(reads=reads)
+        new = [after.reads_in(each) and not self.reads_in(each) for each in range(len(begins))]
+        places = [
+            begin() if new[index] else self.position(index) for index, begin in enumerate(begins)
+        ]
+        dropped = [self.is_dropped(each) and not new[each] for each in range(len(begins))]
+        return after._replace(positions=tuple(places), dropped=tuple(dropped))
+
+    def begin(self, state: PartitionState, groups: Iterable[GroupFacts], now: float) -> int:
+        """Return the first position of a partition from which on it holds no more than it may.
+        `groups` are all groups of the partition.
+        """
+        begin = state.earliest
+        if self.max_count is not None:
+            begin = max(begin, state.latest - self.max_count)
+        start, size = state.earliest, state.size
+        for group in groups:
+            size -= group.size
+            if begin < group.end:
+                # Of a group that it reads in part the bytes do not count.
+                whole = group.size if begin <= start else 0
+                hold = Hold(state.latest - begin, size + whole, now - group.written)
+                if self.exceeded_by(hold) is None:
+                    break
+                begin = group.end
+            start = group.end
+        return begin
 
     def without(self, index: int, count: int) -> "ReaderState":
         """Return the state after the reader was dropped from one of `count` partitions."""
@@ -229,19 +272,31 @@ class Readers:
         for index, state in enumerate(states):
             states[index] = state._replace(held=held(self.known.values(), index))
 
-    def apply(self, work: Work, states: list[PartitionState]) -> None:
-        """Add, remove or change a reader."""
+    def apply(
+        self,
+        work: Work,
+        states: list[PartitionState],
+        groups_of: Callable[[int], Iterable[GroupFacts]],
+        now: float,
+    ) -> None:
+        """Add, remove or change a reader. `groups_of` returns all groups of a partition."""
         if isinstance(work, Acknowledge) and work.reader in self.known:
             self._set(self.known[work.reader].acknowledged(work.positions, states))
             for index in work.positions:
                 states[index] = states[index]._replace(held=held(self.known.values(), index))
         elif isinstance(work, AddReader):
-            known = self.known.get(work.name)
-            if known is None:
-                begin = [each.latest if work.is_at_the_end else each.earliest for each in states]
-                known = ReaderState(work.name, positions=tuple(begin))
-            bounds = dict(zip(("max_count", "max_bytes", "max_age"), work.bounds, strict=True))
-            self._set(known._replace(**bounds, reads=work.reads))  # type: ignore[arg-type]  # names of its fields
+            known = self.known.get(work.name, ReaderState(work.name, reads=()))
+            count, size, age = work.bounds
+            known = known._replace(max_count=count, max_bytes=size, max_age=age)
+
+            def begin(index: int) -> int:
+                state = states[index]
+                if work.is_at_the_end:
+                    return state.latest
+                return known.begin(state, groups_of(index), now)
+
+            begins = [partial(begin, index) for index in range(len(states))]
+            self._set(known.with_partitions(work.reads, begins))
             self.hold(states)
         elif isinstance(work, RemoveReader) and work.name in self.known:
             del self.known[work.name]

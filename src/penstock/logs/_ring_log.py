@@ -156,7 +156,7 @@ class RingLog(LogBase):
             for index, position in work.positions.items():
                 states[index] = states[index].with_acknowledged(position)
         elif not isinstance(work, Append | Publish):
-            self._all_readers.apply(work, states)
+            self._all_readers.apply(work, states, lambda index: self._rings[index].groups, now)
         first = states[work.partition].latest if isinstance(work, Append) else 0
         for append in works_appends(work):
             self._rings[append.partition].add(

@@ -509,6 +509,23 @@ async def test_a_mistake_of_a_reader_is_refused(
     assert log.reader("nightly").positions() == {"0": 0}
 
 
+async def test_the_ends_of_a_log_are_words_for_a_position(autojump_clock: MockClock) -> None:
+    """Of the partition that is named, or of each one that the reader reads."""
+    log = RingLog(retention=Retention(max_count=9), partitions=("east", "west", "north"))
+    reader = await log.add_reader("nightly", partitions=["east", "west"])
+    for partition in log.partitions:
+        await log.append([b"x"] * 4, partition=partition)
+    async with peer_of(service_of(log)) as peer:
+        for name, expected in (
+            ("orders?partition=east&acknowledge=latest", {"east": 4, "west": 0}),
+            ("orders?acknowledge=latest", {"east": 4, "west": 4}),
+        ):
+            answer = await peer.request(f"{name}&reader=nightly")
+            assert json.loads(answer) == reader.positions() == expected
+        with pytest.raises(Rejected, match="not partition 'north'"):
+            await peer.request("orders?partition=north&acknowledge=latest&reader=nightly")
+
+
 async def test_a_reader_that_was_dropped_learns_what_it_lost(autojump_clock: MockClock) -> None:
     """And the name that goes on without it."""
     log = await log_with_reader(max_count=5)
@@ -519,8 +536,12 @@ async def test_a_reader_that_was_dropped_learns_what_it_lost(autojump_clock: Moc
             Rejected, match=r"are lost to it.*ask for .reader=nightly&acknowledge=10"
         ):
             await numbers_of(peer, "orders?reader=nightly")
-        await peer.request("orders?reader=nightly&acknowledge=10")
+        assert json.loads(await peer.request("orders?reader=nightly&acknowledge=earliest")) == {
+            "0": 10
+        }
         assert await numbers_of(peer, "orders?reader=nightly", stop="latest") == [10]
+        await peer.request("orders?reader=nightly&acknowledge=latest")
+        assert await numbers_of(peer, "orders?reader=nightly", stop="latest") == []
 
 
 async def test_may_open_decides_who_acknowledges(autojump_clock: MockClock) -> None:

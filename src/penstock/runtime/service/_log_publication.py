@@ -42,6 +42,9 @@ LOG_WORDS: Final = (
 the access log and `may_open` see it.
 """
 
+ENDS: Final = ("earliest", "latest")
+"""Words for a position."""
+
 MOST_DIGITS: Final = 19
 """Digits of the largest position, 2^63-1. int() of a longer text would cost time for nothing."""
 
@@ -197,12 +200,18 @@ class LogPublication:
         if others := sorted(given.keys() & {"start", "stop", "after", "timeout"}):
             raise self._unfit(f"acknowledge= asks for no elements: leave {others[0]}= out")
         names = log.partitions if partition is None else (partition,)
+        if given["acknowledge"] in ENDS:
+            read = tuple(reader.positions()) if partition is None else names
+            ends = [self._read_by(reader, name) for name in read]
+            end = log.latest if given["acknowledge"] == "latest" else log.earliest
+            # Looked up later: the log may drop more until then.
+            return generate(partial(_acknowledged, reader, partial(_ends, end, ends)))
         places = self._places("acknowledge", log, names, given["acknowledge"])
         for name, position in places.items():
             earliest, latest = log.earliest()[self._read_by(reader, name)], log.latest()[name]
             if position > latest:
                 raise self._unfit(str(not_retained(name, position, earliest, latest)))
-        return generate(partial(_acknowledged, reader, places))
+        return generate(partial(_acknowledged, reader, lambda: places))
 
     def _read_by(self, reader: NamedReader, partition: str) -> str:
         if partition not in reader.positions():
@@ -295,7 +304,7 @@ class LogPublication:
         # isascii() as well: isdigit() is true of digits of other scripts, and of ²
         # which int() refuses.
         if not (digits.isascii() and digits.isdigit() and len(digits) <= MOST_DIGITS):
-            words = "" if word in ("after", "acknowledge") else ", 'earliest' or 'latest'"
+            words = "" if word == "after" else ", 'earliest' or 'latest'"
             raise self._unfit(f"{word}={shown(text)} is no position{words}")
         if text.startswith("-"):
             raise self._unfit(f"{word}={text} is negative; positions begin at 0")
@@ -339,9 +348,16 @@ async def _read_positions(
     yield json.dumps(found).encode()
 
 
-async def _acknowledged(reader: NamedReader, places: dict[str, int]) -> AsyncIterator[bytes]:
-    """Acknowledge, and yield one JSON element: how far the reader has acknowledged each
-    partition.
+async def _acknowledged(
+    reader: NamedReader, places: Callable[[], dict[str, int]]
+) -> AsyncIterator[bytes]:
+    """Acknowledge what `places` returns, and yield one JSON element: how far the reader has
+    acknowledged each partition.
     """
-    await reader.acknowledge(places)
+    await reader.acknowledge(places())
     yield json.dumps(reader.positions()).encode()
+
+
+def _ends(end: Callable[[], dict[str, int]], names: Iterable[str]) -> dict[str, int]:
+    found = end()
+    return {name: found[name] for name in names}
