@@ -13,8 +13,6 @@ from tests.repo._tree import ROOT, python_files, refuse, text_of, tree_of
 PAGE = text_of(Path("docs/explanation/dialects.md"))
 # A row may name several members: the first one counts here.
 ROWS = set(re.findall(r"^\| `((?:channel\.|streams\.)?[a-z_]+)`", PAGE, re.MULTILINE))
-PLAN = re.findall(r"^\| `([\w./]+)` \| (new|changed) \|", PAGE, re.MULTILINE)
-SHARED_BY_ALL_PROTOCOLS = ("src/penstock/session", "src/penstock/wire")
 
 
 def _members(cls: type) -> set[str]:
@@ -51,12 +49,13 @@ FOR_A_DIALECT = (
 
 def _calls_of_the_dialects() -> set[str]:
     """Return the methods of the session, of its channel and of its tables
-    that the dialects of penstock call.
+    that the dialects call.
     """
     calls = set()
     nodes = [
         node
-        for path in python_files("src/penstock/protocols")
+        for folder in ("src/penstock/protocols", "plugins/penstock-rsocket/src")
+        for path in python_files(folder)
         for node in ast.walk(tree_of(path))
         if isinstance(node, ast.Attribute)
     ]
@@ -102,7 +101,7 @@ def test_the_page_has_each_call_of_a_dialect() -> None:
 
 
 def test_a_dialect_calls_nothing_that_the_page_lacks() -> None:
-    """True for the two dialects of penstock."""
+    """True for the dialects of penstock, and for that of a plugin."""
     calls = _calls_of_the_dialects()
     assert len(calls) > 10  # the calls are found
     refuse(sorted(calls - FOR_A_DIALECT), "a dialect calls these, and the page lacks them:")
@@ -123,22 +122,6 @@ def test_each_test_file_that_is_named_exists() -> None:
     named = re.findall(r"`(tests/[\w/]+\.py)`", PAGE)
     assert len(named) > 3
     refuse((name for name in named if not (ROOT / name).is_file()), "these files do not exist:")
-
-
-def test_the_plan_of_a_third_protocol_leaves_shared_files_alone() -> None:
-    """A file that would change exists, a new one does not, and none is a file of the session
-    or of the shared decoding.
-    """
-    assert len(PLAN) > 15
-    refuse(
-        (path for path, how in PLAN if (ROOT / path).is_file() is not (how == "changed")),
-        "these rows of the plan are wrong:",
-    )
-    shared = [path for path, _ in PLAN if path.startswith(SHARED_BY_ALL_PROTOCOLS)]
-    refuse(
-        shared,
-        "a protocol belongs into a folder of src/penstock/protocols, the plan must not need:",
-    )
 
 
 def test_the_facts_of_the_page_are_the_properties_of_a_dialect() -> None:

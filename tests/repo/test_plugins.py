@@ -15,6 +15,9 @@ MAY_IMPORT = {"penstock.spi", "penstock.api"}
 # and calls the sink of the protocol.
 OF_ENCODINGS = {"penstock.protocols.rsio", "penstock.wire"}
 ENCODINGS = {Path("plugins/penstock-msgpack"), Path("plugins/penstock-protobuf")}
+# A dialect is written on the session, and on the decoder that all protocols share.
+OF_DIALECTS = {"penstock.session", "penstock.wire"}
+DIALECTS = {Path("plugins/penstock-rsocket")}
 # It reads the files of a record, and connects without trio: Spark loads it.
 OF_SPARK = {"penstock.recording", "penstock.blocking"}
 SPARK = Path("plugins/penstock-spark")
@@ -103,10 +106,11 @@ def test_each_dependency_of_a_plugin_has_a_lower_bound() -> None:
 
 def test_a_plugin_imports_the_plugin_surface_only() -> None:
     """Of penstock, a plugin imports `penstock.spi` and `penstock.api`, and one with an encoding
-    the front doors that this needs.
+    or a dialect the front doors that this needs.
     """
     more = {
         **dict.fromkeys(ENCODINGS, OF_ENCODINGS),
+        **dict.fromkeys(DIALECTS, OF_DIALECTS),
         SPARK: OF_SPARK,
         APPLICATIONS: OF_APPLICATIONS,
     }
