@@ -50,6 +50,9 @@ export declare const LIMITS: Limits;
 export declare const UNBOUNDED: bigint;
 
 /** The parent of all errors of this module. */
+/** The partition of a log that has the elements with this key. */
+export declare function partitionOf(key: string | Uint8Array, partitions: readonly string[]): string;
+
 export declare class PenstockError extends Error {
   constructor(message: string, options?: { who?: string; reason?: string; cause?: unknown });
   /** The side that must act. */

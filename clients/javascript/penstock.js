@@ -120,6 +120,27 @@ const REQUEST_PART = 16 * 1024; // bytes of data in one message of a request, so
 /** Demand without bound, 2^63-1, as `request(Infinity)`. */
 export const UNBOUNDED = 2n ** 63n - 1n;
 
+/** The remainders of CRC-32, of each byte. */
+const CRC = Uint32Array.from({ length: 256 }, (_, byte) => {
+  let rest = byte;
+  for (let bit = 0; bit < 8; bit += 1) rest = rest & 1 ? (rest >>> 1) ^ 0xedb88320 : rest >>> 1;
+  return rest;
+});
+
+/**
+ * The one of `partitions` that has the elements with this key: its index is the CRC-32 of the key, modulo their number.
+ * The key is a text, or bytes.
+ */
+export function partitionOf(key, partitions) {
+  const bytes = typeof key === "string" ? new TextEncoder().encode(key) : key;
+  if (!(bytes instanceof Uint8Array) || !partitions?.length) {
+    throw new UsageError("give partitionOf() a key, a text or a Uint8Array, and the names of the partitions");
+  }
+  let rest = 0xffffffff;
+  for (const byte of bytes) rest = (rest >>> 8) ^ CRC[(rest ^ byte) & 0xff];
+  return partitions[((rest ^ 0xffffffff) >>> 0) % partitions.length];
+}
+
 /** The default clock. Tests pass another one. */
 const CLOCK = Object.freeze({
   now: () => performance.now(),

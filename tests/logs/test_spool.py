@@ -5,6 +5,7 @@ and a restart goes on where the log ends.
 from collections.abc import AsyncIterator, Sequence
 from contextlib import nullcontext
 from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -42,10 +43,10 @@ class SlowLog(RingLog):
         super().__init__(retention=KEEP_ALL, partitions=PARTITIONS)
         self.may_write = trio.Event()
 
-    async def append(self, elements: Sequence[bytes], *, partition: str = "0") -> range:
+    async def append(self, elements: Sequence[bytes], **place: Any) -> range:
         if elements:
             await self.may_write.wait()
-        return await super().append(elements, partition=partition)
+        return await super().append(elements, **place)
 
 
 async def test_no_element_is_requested_before_those_of_before_are_kept(
@@ -276,10 +277,10 @@ async def test_a_failure_of_the_log_ends_the_spool() -> None:
     """The elements that it had at hand are not lost: they were not acknowledged."""
 
     class FullLog(RingLog):
-        async def append(self, elements: Sequence[bytes], *, partition: str = "0") -> range:
+        async def append(self, elements: Sequence[bytes], **place: Any) -> range:
             if elements:
                 raise LogError("no room")
-            return await super().append(elements, partition=partition)
+            return await super().append(elements, **place)
 
     upstream = ring()
     await append(upstream, 0, 3)

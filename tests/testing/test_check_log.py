@@ -16,8 +16,8 @@ from penstock.testing._check_log import CHECKS, LogContractBroken, OpenLog
 
 
 class SkipsPositions(RingLog):
-    async def append(self, elements: Any, *, partition: str = "0") -> range:
-        positions = await super().append(elements, partition=partition)
+    async def append(self, elements: Any, **place: Any) -> range:
+        positions = await super().append(elements, **place)
         return range(positions.start + 1, positions.stop + 1)
 
 
@@ -26,6 +26,12 @@ class ReadsLater(RingLog):
 
     def at_hand(self, index: int, position: int, stop: int | None, most: int) -> Sequence[bytes]:
         return ()
+
+
+class ForgetsTheKey(RingLog):
+    async def append(self, elements: Any, **place: Any) -> range:
+        names = {"partition": "east"} if "key" in place and "partition" not in place else place
+        return await super().append(elements, **names)
 
 
 class ChangesElements(ReadsLater):
@@ -56,13 +62,13 @@ class StopsEarly(RingLog):
 
 
 class TakesAnything(RingLog):
-    async def append(self, elements: Any, *, partition: str = "0") -> range:
+    async def append(self, elements: Any, **place: Any) -> range:
         right = (
             [element for element in elements if type(element) is bytes]
             if isinstance(elements, list)
             else []
         )
-        return await super().append(right, partition=partition)
+        return await super().append(right, **place)
 
 
 class StartsWhereItCan(RingLog):
@@ -126,11 +132,11 @@ class HidesWhatAReaderLost(RingLog):
 class BreaksWhenCancelled(RingLog):
     is_broken = False
 
-    async def append(self, elements: Any, *, partition: str = "0") -> range:
+    async def append(self, elements: Any, **place: Any) -> range:
         if self.is_broken:
             raise UsageError("broken by a cancel")
         try:
-            return await super().append(elements, partition=partition)
+            return await super().append(elements, **place)
         except trio.Cancelled:
             self.is_broken = True
             raise
@@ -138,6 +144,7 @@ class BreaksWhenCancelled(RingLog):
 
 BROKEN = (
     SkipsPositions,
+    ForgetsTheKey,
     ChangesElements,
     SharesOnePosition,
     StopsAtTheEnd,

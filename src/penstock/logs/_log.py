@@ -96,11 +96,17 @@ class Log(ABC):
 
     @abstractmethod
     async def append(
-        self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION
+        self,
+        elements: Sequence[bytes],
+        *,
+        partition: str | None = None,
+        key: bytes | str | None = None,
     ) -> range:
         """Append elements in one piece, and return their positions. Returns when they are kept: on
         disk, when they are synced. Checkpoints.
 
+        They go to `partition`, which is "0" without a name, or to the partition of `key`
+        (`partition_of`): the elements of one key stay in order.
         Waits while the log is full of elements that it must keep (`Retention.acknowledged`), and
         while too many elements wait for the disk. If it is cancelled while it waits for the disk,
         the elements may have been appended.

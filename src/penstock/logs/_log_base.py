@@ -31,6 +31,7 @@ from penstock.api import (
     shown,
 )
 from penstock.core import LOG, Scope, check_in_trio, check_seconds, limited_log
+from penstock.logs._keys import chosen_partition
 from penstock.logs._log import Log, NamedReader, Transaction
 from penstock.logs._log_reader import LogReader, ReadyElements
 from penstock.logs._positions import (
@@ -159,11 +160,16 @@ class LogBase(Log):
         return self._names
 
     async def append(
-        self, elements: Sequence[bytes], *, partition: str = DEFAULT_PARTITION
+        self,
+        elements: Sequence[bytes],
+        *,
+        partition: str | None = None,
+        key: bytes | str | None = None,
     ) -> range:
         check_in_trio("Log.append()")
         self._check_writable()
-        work = Append(self._index(partition), *check_elements(elements))
+        index = self._index(chosen_partition(partition, key, self._names))
+        work = Append(index, *check_elements(elements))
         # A cancel counts here, before anything is kept. `_submit` lets other tasks run.
         await trio.lowlevel.checkpoint_if_cancelled()
         await self._admit(loads_of(work))

@@ -18,7 +18,7 @@ import trio.testing
 
 from penstock.api import LimitExceeded, PositionNotRetained, UsageError
 from penstock.core import LOG
-from penstock.logs import Log, Retention
+from penstock.logs import Log, Retention, partition_of
 from penstock.streams import collect, subscribe
 
 OpenLog: TypeAlias = Callable[[Sequence[str], Retention], AbstractAsyncContextManager[Log]]
@@ -98,6 +98,22 @@ async def _positions_are_dense_and_each_partition_counts_for_itself(log: Log) ->
     )
     _expect({"east": 5, "west": 2}, log.latest(), "latest()")
     _expect({"east": 0, "west": 0}, log.earliest(), "earliest()")
+
+
+async def _a_key_chooses_the_partition(log: Log) -> None:
+    for key in (b"a", "a", b"b", b"", "ü"):
+        name = partition_of(key, PARTITIONS)
+        before = log.latest()[name]
+        _expect(
+            range(before, before + 1),
+            await log.append([b"x"], key=key),
+            f"the positions of append(key={key!r}), which belongs to {name!r}",
+        )
+    await _expect_error(
+        UsageError,
+        log.append([b"x"], key=b"a", partition="east"),
+        "append() with a key and with a partition",
+    )
 
 
 async def _the_same_positions_give_the_same_elements_each_time(log: Log) -> None:
@@ -436,6 +452,7 @@ class _Figures:
 
 CHECKS: Final = (
     _positions_are_dense_and_each_partition_counts_for_itself,
+    _a_key_chooses_the_partition,
     _the_same_positions_give_the_same_elements_each_time,
     _several_readers_read_at_once,
     _a_source_without_stop_follows_the_log,

@@ -13,10 +13,11 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
+import msgspec
 import pytest
 
 from penstock.api import LogError, PublisherFailed
-from penstock.logs import DiskLog, Retention, Transaction, check_file, salvage
+from penstock.logs import DiskLog, Retention, Transaction, check_file, partition_of, salvage
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._staged_elements import StagedElements
 from penstock.logs._work import Stage, Unstage
@@ -72,6 +73,49 @@ async def test_a_receiver_that_is_killed_between_stage_and_commit_loses_nothing(
         process.wait(HANGS_AFTER)
     async with DiskLog(path, retention=PLENTY) as log:
         assert await contents(log) == [b"1", b"2", b"x" * (PIECE_BYTES + 1), b"3"]
+
+
+async def test_rows_of_a_task_are_kept_across_a_restart_in_each_partition_and_log(
+    tmp_path: Path,
+) -> None:
+    """A task has an attempt for each partition of each log. All of them are written, in pieces if
+    they are large, and a task of which one is missing is not committed.
+    """
+    random = Random(6)
+    names = ("0", "1", "2")
+    sent = [
+        msgspec.msgpack.encode(
+            (
+                random.randbytes(random.choice([0, 9, 50_000])),
+                b"%d" % random.randrange(9),
+                (),
+                None,
+                random.choice("ab"),
+            )
+        )
+        for _ in range(150)
+    ]
+
+    def both() -> tuple[DiskLog, DiskLog]:
+        return opened(tmp_path / "a", partitions=names), opened(tmp_path / "b", partitions=names)
+
+    first, second = both()
+    async with first, second, Meeting({"a": first, "b": second}) as writer:
+        await writer.stage(*sent, more="&routed=true")
+    first, second = both()
+    async with first, second, Meeting({"a": first, "b": second}) as writer:
+        with pytest.raises(PublisherFailed, match="is not staged here"):
+            await writer.commit((0, "a", 149))
+        assert await writer.commit((0, "a", 150)) == {"is_first": True}
+        for log, name in ((first, "a"), (second, "b")):
+            for place in names:
+                rows = [msgspec.msgpack.decode(each) for each in sent]
+                assert await contents(log, place) == [
+                    value
+                    for value, key, _, _, wanted in rows
+                    if wanted == name and partition_of(key, names) == place
+                ]
+    assert staged_in(tmp_path / "a") == staged_in(tmp_path / "b") == []
 
 
 # --- the file

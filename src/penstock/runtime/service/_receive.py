@@ -8,12 +8,13 @@ A writer connects, publishes its elements as ``rows``, and asks with three reque
   transaction, whose id is query, batch and principal: a batch that is repeated is appended once,
   and no peer can commit or drop the batch of another. The batches of a query come in order, from 0
   on: a batch whose predecessor the log does not have is refused, so that no batch is lost silently.
+  Several logs append one after the other: after a failure, the repeated batch goes to the rest.
 * ``NAME/abort``: the batch failed, and its staged elements may be dropped.
 """
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 import attrs
@@ -21,9 +22,9 @@ import trio
 
 from penstock.api import LimitExceeded, LogError, PublicError, UsageError, shown
 from penstock.core import LOG, limited_log
-from penstock.logs import Log
+from penstock.logs import Log, Record
 from penstock.runtime.service._function_annotations import called_function
-from penstock.runtime.service._staged_rows import staged_rows
+from penstock.runtime.service._staged_task import Home, Homes, StagedTask
 from penstock.runtime.service._staging import (
     ELEMENT_BYTES,
     LONGEST_ID,
@@ -70,9 +71,11 @@ class Received:
     first: int
     """The place of the first of these elements in the partition of the batch."""
     elements: list[bytes]
+    records: list[Record] = attrs.Factory(list)
+    """The elements with their keys, headers and places, if the writer sends records."""
 
 
-Target: TypeAlias = Log | Callable[[Received], Awaitable[None]]
+Target: TypeAlias = Log | Mapping[str, Log] | Callable[[Received], Awaitable[None]]
 
 
 @attrs.frozen
@@ -115,6 +118,7 @@ def receive(
     max_staged_bytes: int = STAGED_BYTES,
     max_staged_seconds: float = STAGED_SECONDS,
     missing_batches: MissingBatches = "refuse",
+    records: bool = False,
 ) -> None:
     """Let peers write elements under `name`.
 
@@ -125,7 +129,12 @@ def receive(
     after `max_staged_seconds`: when their room is needed, and when a `DiskLog` is opened. No other
     bound is on a batch, if the log can keep it, and it is appended in one transaction.
     Elements go to the partition of the log that the writer names; if it names none, its partitions
-    are spread over those of the log.
+    are spread over those of the log. A writer may send a `Record` in the place of each element:
+    those with one key go to one partition (`partition_of`), in their order. Their values are
+    appended; with ``records=True`` the records, so that readers get keys and headers as well.
+
+    With ``{name: log, …}`` as `target` each record has the name of its log. Each log appends its
+    part of a batch in a transaction of its own, once: readers may see it in one log before another.
 
     With an async function as `target` it is called with each `Received`, and the peer learns that
     elements have arrived when the call has returned. A batch that fails is repeated, so an element
@@ -140,8 +149,8 @@ def receive(
     A batch belongs to the principal of the peer that staged it: a str, or an object whose `repr`
     is the same after a restart. When the room is used up, a writer that holds less than its share
     takes some of the writer that holds most, which writes its batch again.
-    Raises UsageError for a target that is neither, for a name that is taken, and for a service of
-    `penstock.aio`.
+    Raises UsageError for a target that is none of these, for a name that is taken, and for a
+    service of `penstock.aio`.
     """
     if not service.for_trio:
         raise UsageError(
@@ -161,9 +170,14 @@ def receive(
             f"max_staged_seconds={shown(max_staged_seconds)}; give a positive number of seconds"
         )
     receiver: LogReceiver | FunctionReceiver
-    if isinstance(target, Log):
+    if isinstance(target, Log | Mapping):
         receiver = LogReceiver(
-            target, name, max_staged_bytes, max_staged_seconds, missing_batches=missing_batches
+            checked_logs(name, target),
+            name,
+            max_staged_bytes,
+            max_staged_seconds,
+            missing_batches=missing_batches,
+            records=records,
         )
     else:
         receiver = FunctionReceiver(checked_function(name, target))
@@ -176,25 +190,25 @@ def receive(
 
 
 class LogReceiver:
-    """Takes elements into a log, exactly once."""
+    """Takes elements into logs, exactly once."""
 
     def __init__(
         self,
-        log: Log,
+        logs: Mapping[str, Log],
         name: str,
         max_bytes: int,
         max_seconds: float,
         *,
         missing_batches: MissingBatches,
+        records: bool,
     ) -> None:
-        self._log = log
         self._missing_batches = missing_batches
         self._lines = limited_log(LOG)
-        self._rows = staged_rows(log, name, max_seconds)
-        self._staging = Staging(max_bytes, max_seconds, self._rows.forget)
+        self._homes = Homes(logs, name, max_seconds, keeps_records=records)
+        self._staging = Staging(max_bytes, max_seconds, self._homes.forget)
         self._max_bytes = max_bytes
 
-    async def stage(  # the ids of an attempt
+    async def stage(  # noqa: PLR0913  # the parameters of the request
         self,
         query: str,
         batch: int,
@@ -205,71 +219,83 @@ class LogReceiver:
         *,
         into: str = "",
         exact: bool = False,
+        routed: bool = False,
     ) -> dict[str, Any]:
         """Keep what the peer publishes, and return how many elements it was."""
-        names = self._log.partitions
         # Before any element is taken: the commit would find the mistake only
         # when all of them had come.
-        if into and into not in names:
-            raise PublicError(
-                f"the log has no partition {shown(into)}; it has {shown(list(names))}"
-            )
+        if into:
+            self._homes.check_partition(into)
         of = _batch_id(peer, query, batch, run, attempt)
         self._restore()
-        staged = Attempt(
-            of, run, partition, attempt, into or names[partition % len(names)], self._rows.now()
+        task = StagedTask(
+            self._homes,
+            self._staging,
+            of,
+            run=run,
+            partition=partition,
+            name=attempt,
+            into=into,
         )
         try:
-            self._staging.begin(staged)
-            self._rows.begin(staged)
-            try:
-                # With demand, so that the receiver sets the pace of the writer.
-                async with peer.connected().subscribe(
-                    ROWS, serializer="bytes", demand=DEMAND
-                ) as stream:
-                    async for elements in stream.batches():
-                        self._staging.add(staged, elements)
-                        await self._rows.add(staged, elements)
-                # Twice: another writer may have needed the room since the last element came, and
-                # while the disk is waited for.
-                self._staging.check(staged)
-                await self._rows.finish(staged)
-                self._staging.check(staged)
-                # Only here: if the stream failed, the loop has raised, and the attempt is a part.
-                staged.is_whole = True
-            # A part of an attempt is never committed, so its room is freed at once.
-            finally:
-                if not staged.is_whole:
-                    self._staging.drop(staged)
+            if not routed:
+                task.add(())
+            # With demand, so that the receiver sets the pace of the writer.
+            async with peer.connected().subscribe(
+                ROWS, serializer="bytes", demand=DEMAND
+            ) as stream:
+                async for elements in stream.batches():
+                    if routed:
+                        task.add_records(_unpacked(elements))
+                    else:
+                        task.add(elements)
+                    await task.keep()
+            # Only here: if the stream failed, the loop has raised, and the attempts are parts.
+            await task.finish()
         except (LimitExceeded, LogError) as error:
             raise PublicError(str(error)) from error
-        return {"elements": staged.count, "is_staged": True}
+        # A part of an attempt is never committed, so its room is freed at once.
+        finally:
+            task.drop_parts()
+        return {"elements": task.count, "is_staged": True}
 
     async def commit(self, payload: Commit, peer: PeerIdentity) -> dict[str, Any]:
         """Append a batch, unless it was appended before."""
         batch = _batch_id(peer, payload.query, payload.batch)
         self._restore()
-        # The answer to an earlier commit may have been lost.
-        if self._log.is_published(batch.transaction):
-            self._staging.commit(batch)
-            return {"is_first": False}
-        accepted = "accept" in (self._missing_batches, payload.missing_batches)
-        missing = self._missing_before(batch)
-        if missing and not accepted:
-            raise PublicError(_is_missing(batch, missing))
-        found = self._staging.find(batch, payload.attempts)
+        # The answer to an earlier commit may have been lost, or one of several logs have failed.
+        left = [each for each in self._homes if not each.log.is_published(batch.transaction)]
+        missing = [_missing_before(each.log, batch) for each in left]
+        if "accept" not in (self._missing_batches, payload.missing_batches):
+            for each in filter(None, missing):
+                raise PublicError(_is_missing(batch, each))
+        is_first = False
+        if left:
+            found = self._staging.find(batch, payload.attempts)
+            with self._staging.committing(found):
+                for home, before in zip(left, missing, strict=True):
+                    own = [each for each in found if each.log == home.name]
+                    is_first |= await self._publish(home, batch, own, before)
+        # Only when the logs have it: after a failure the batch is still staged,
+        # and can be committed when there is room.
+        self._staging.commit(batch)
+        return {"is_first": is_first}
+
+    async def _publish(
+        self, home: Home, batch: BatchId, attempts: Sequence[Attempt], missing: range
+    ) -> bool:
+        """Append the part of a batch that goes to one log. An empty part counts as well."""
         # The elements are here already, within `max_staged_bytes`. A lower bound would refuse a
         # batch that was taken whole.
         most = max(1, self._max_bytes // ELEMENT_BYTES)
-        transaction = self._log.transaction(
+        transaction = home.log.transaction(
             batch.transaction, max_elements=most, max_bytes=self._max_bytes
         )
         try:
-            with self._staging.committing(found):
-                # In the order of the partitions of the batch, by which `find` has sorted.
-                for attempt in found:
-                    await self._rows.give(attempt, transaction)
-                is_first = await transaction.publish()
+            # In the order of the partitions of the batch, by which `find` has sorted.
+            for attempt in attempts:
+                await home.rows.give(attempt, transaction)
+            is_first = await transaction.publish()
         except LimitExceeded as error:
             raise PublicError(
                 f"batch {batch.batch} was not committed: {error}. For the writer: write smaller "
@@ -279,8 +305,8 @@ class LogReceiver:
             # The peer must act, or its operator: the text says how.
             raise PublicError(f"batch {batch.batch} was not committed: {error}") from error
         if is_first:
-            for attempt in found:
-                self._rows.published(attempt)
+            for attempt in attempts:
+                home.rows.published(attempt)
             if missing:
                 self._lines.write(
                     logging.WARNING,
@@ -291,30 +317,18 @@ class LogReceiver:
                     shown(batch.query),
                     _named(missing),
                 )
-        # Only when the log has it: after a failure the batch is still staged,
-        # and can be committed when there is room.
-        self._staging.commit(batch)
-        return {"is_first": is_first}
-
-    def _missing_before(self, batch: BatchId) -> range:
-        """Return the numbers of the batches of a query that the log does not have, from the last
-        one that it has, up to this one.
-        """
-        first = batch.batch
-        while first and batch.batch - first < MOST_NAMED:
-            if self._log.is_published(batch._replace(batch=first - 1).transaction):
-                break
-            first -= 1
-        return range(first, batch.batch)
+        return is_first
 
     def _restore(self) -> None:
         """Take over what was staged before a restart, once."""
-        for attempt in self._rows.found():
-            # The restart came after the commit, and before the elements were deleted.
-            if self._log.is_published(attempt.of.transaction):
-                self._rows.forget(attempt)
-            else:
-                self._staging.restore(attempt)
+        for home in self._homes:
+            for attempt in home.rows.found():
+                # The restart came after the commit, and before the elements were deleted.
+                if home.log.is_published(attempt.of.transaction):
+                    home.rows.forget(attempt)
+                else:
+                    attempt.log = home.name
+                    self._staging.restore(attempt)
 
     async def abort(self, payload: Abort, peer: PeerIdentity) -> dict[str, Any]:
         """Forget what a batch has staged."""
@@ -330,7 +344,7 @@ class FunctionReceiver:
     def __init__(self, function: Callable[[Received], Awaitable[None]]) -> None:
         self._function = function
 
-    async def stage(  # the ids of an attempt
+    async def stage(  # noqa: PLR0913  # the parameters of the request
         self,
         query: str,
         batch: int,
@@ -341,6 +355,7 @@ class FunctionReceiver:
         *,
         into: str = "",
         exact: bool = False,
+        routed: bool = False,
     ) -> dict[str, Any]:
         """Call the function with what the peer publishes, and return how many elements it was."""
         # Refused before anything is taken: the writer would believe that its elements come once.
@@ -359,8 +374,10 @@ class FunctionReceiver:
         # Here too a function that does not return holds the writer up.
         async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
             async for elements in stream.batches():
-                await self._function(Received(query, batch, partition, count, elements))
-                count += len(elements)
+                records = _unpacked(elements) if routed else []
+                values = [each.value for each in records] if routed else elements
+                await self._function(Received(query, batch, partition, count, values, records))
+                count += len(values)
         return {"elements": count, "is_staged": False}
 
     async def commit(self, payload: Commit) -> dict[str, Any]:
@@ -374,6 +391,26 @@ class FunctionReceiver:
         _check_ids(payload.query, payload.batch)
         await trio.lowlevel.checkpoint()
         return {}
+
+
+def _unpacked(elements: Sequence[bytes]) -> list[Record]:
+    """Return the records that a writer has sent. Raises PublicError for other bytes."""
+    try:
+        return [*map(Record.unpack, elements)]
+    except UsageError as error:
+        raise PublicError(f"with routed=true each element is a record: {error}") from None
+
+
+def _missing_before(log: Log, batch: BatchId) -> range:
+    """Return the numbers of the batches of a query that a log does not have, from the last one that
+    it has, up to this one.
+    """
+    first = batch.batch
+    while first and batch.batch - first < MOST_NAMED:
+        if log.is_published(batch._replace(batch=first - 1).transaction):
+            break
+        first -= 1
+    return range(first, batch.batch)
 
 
 def _named(missing: range) -> str:
@@ -404,6 +441,23 @@ def check_bytes(size: object) -> None:
         raise UsageError(f"max_staged_bytes={shown(size)}; give a number of bytes, at least 1")
 
 
+def checked_logs(name: str, target: Log | Mapping[Any, Any]) -> dict[str, Log]:
+    """Return the logs of a receiver by name; one log has the name of the receiver. Raises
+    UsageError.
+    """
+    logs = {name: target} if isinstance(target, Log) else dict(target)
+    # Two names of one log would be two transactions with one id: the second one would be lost.
+    is_right = len(set(map(id, logs.values()))) == len(logs) > 0 and all(
+        isinstance(each, str) and each and isinstance(log, Log) for each, log in logs.items()
+    )
+    if not is_right:
+        raise UsageError(
+            f"receive({name!r}, …) was given {shown(target)}; give a log, or a dict of logs by "
+            "name, in which each log has one name"
+        )
+    return logs
+
+
 def checked_function(name: str, target: Any) -> Callable[[Received], Awaitable[None]]:
     """Return `target` if it is an async function. Raises UsageError."""
     if (
@@ -412,8 +466,8 @@ def checked_function(name: str, target: Any) -> Callable[[Received], Awaitable[N
         or not inspect.iscoroutinefunction(called_function(target))
     ):
         raise UsageError(
-            f"receive({name!r}, …) was given {shown(target)}; give a Log, or an async function of "
-            "one Received"
+            f"receive({name!r}, …) was given {shown(target)}; give a log, a dict of logs by name, "
+            "or an async function of one Received"
         )
     return cast("Callable[[Received], Awaitable[None]]", target)
 

@@ -3,17 +3,19 @@ or in memory, for any other log.
 
 Rules of this file:
 
-* In a file, elements are gathered in memory up to PIECE_BYTES, and written in one piece. The stage
-  of an attempt is answered when its last piece is on the disk.
+* In a file, the elements of a task are gathered in memory up to PIECE_BYTES, and written in one
+  piece for each attempt, all at once. The stage of a task is answered when its last pieces are on
+  the disk.
 * In memory, a restart loses what is staged, and the writer repeats its batch.
 """
 
 import json
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from typing import Final, Protocol
 
 import trio
 
+from penstock.api import PenstockError
 from penstock.logs import Attempt as StoredAttempt
 from penstock.logs import DiskLog, Log, StagedTransaction, Transaction
 from penstock.runtime.service._staging import Attempt, BatchId
@@ -45,11 +47,13 @@ class StagedRows(Protocol):
     def begin(self, attempt: Attempt) -> None:
         """Prepare for the elements of a new attempt."""
 
-    async def add(self, attempt: Attempt, elements: Sequence[bytes]) -> None:
-        """Take elements. Raises LogError if they cannot be kept."""
+    async def keep(self, attempts: Collection[Attempt]) -> None:
+        """Keep the elements that were added to the attempts of a task, if they are many. Raises
+        LogError if that is not possible.
+        """
 
-    async def finish(self, attempt: Attempt) -> None:
-        """Keep an attempt that is whole. Raises LogError if that is not possible."""
+    async def finish(self, attempts: Collection[Attempt]) -> None:
+        """Keep the attempts of a task that is whole. Raises LogError if that is not possible."""
 
     def forget(self, attempt: Attempt) -> None:
         """Drop the elements of an attempt."""
@@ -80,12 +84,11 @@ class RowsInMemory:
     def begin(self, attempt: Attempt) -> None:
         """Do nothing."""
 
-    async def add(self, attempt: Attempt, elements: Sequence[bytes]) -> None:
-        """Keep elements."""
-        attempt.elements.extend(elements)
+    async def keep(self, attempts: Collection[Attempt]) -> None:
+        """Do nothing: the attempts have their elements."""
 
-    async def finish(self, attempt: Attempt) -> None:
-        """Do nothing."""
+    async def finish(self, attempts: Collection[Attempt]) -> None:
+        """Do nothing: the attempts have their elements."""
 
     def forget(self, attempt: Attempt) -> None:
         """Do nothing: the attempt goes with its elements."""
@@ -120,17 +123,37 @@ class RowsInFile:
         """Give the attempt its number in the file."""
         attempt.number = self._staged.next_number()
 
-    async def add(self, attempt: Attempt, elements: Sequence[bytes]) -> None:
-        """Take elements, and write them if they are many."""
-        waiting = attempt.elements
-        waiting.extend(elements)
-        if len(waiting) >= PIECE or attempt.length - attempt.written >= PIECE_BYTES:
-            attempt.elements, attempt.written = [], attempt.length
-            await self._staged.add(attempt.number, waiting)
+    async def keep(self, attempts: Collection[Attempt]) -> None:
+        """Write the elements that are in memory if those of all attempts are many."""
+        count = sum(len(each.elements) for each in attempts)
+        size = sum(each.length - each.written for each in attempts)
+        if count >= PIECE or size >= PIECE_BYTES:
+            await self._write([each for each in attempts if each.elements], is_last=False)
 
-    async def finish(self, attempt: Attempt) -> None:
-        """Write the last elements, and what is known of the attempt."""
-        stored = StoredAttempt(
+    async def finish(self, attempts: Collection[Attempt]) -> None:
+        """Write the last elements, and what is known of the attempts."""
+        await self._write(attempts, is_last=True)
+
+    async def _write(self, attempts: Collection[Attempt], *, is_last: bool) -> None:
+        """Write a piece of each attempt. One after the other they would wait for a sync each."""
+        errors: list[PenstockError] = []
+
+        async def write(attempt: Attempt) -> None:
+            stored = self._stored(attempt) if is_last else None
+            waiting, attempt.elements, attempt.written = attempt.elements, [], attempt.length
+            try:
+                await self._staged.add(attempt.number, waiting, stored)
+            except PenstockError as error:
+                errors.append(error)
+
+        async with trio.open_nursery() as nursery:
+            for each in attempts:
+                nursery.start_soon(write, each)
+        if errors:
+            raise errors[0]
+
+    def _stored(self, attempt: Attempt) -> StoredAttempt:
+        return StoredAttempt(
             attempt.number,
             self._owner,
             _facts_of(attempt),
@@ -138,8 +161,6 @@ class RowsInFile:
             attempt.length,
             attempt.began + self._max_seconds,
         )
-        waiting, attempt.elements = attempt.elements, []
-        await self._staged.add(attempt.number, waiting, stored)
 
     def forget(self, attempt: Attempt) -> None:
         """Delete the elements in the file."""

@@ -3,8 +3,8 @@ hold, and which of them go when room is missing. Plain code: no task, no clock.
 
 Rules of this file:
 
-* An attempt is what one task of a writer has published. It counts once it is whole;
-  a part of one is never committed.
+* An attempt is what one task of a writer has published for one partition of a log. It counts once
+  it is whole; a part of one is never committed.
 * A batch belongs to the principal of its writer: no other peer can commit it or drop it.
 * All attempts together are bounded in bytes. If room is missing, attempts go that no commit will
   name: those of an earlier run of the same batch first, then those that are older than
@@ -14,8 +14,8 @@ Rules of this file:
 * Where the elements are is the matter of `_staged_rows.py`.
 """
 
-from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from hashlib import sha256
 from typing import Any, Final, NamedTuple
@@ -80,8 +80,8 @@ def writer_of(principal: Any) -> str:
 
 @attrs.define(eq=False)
 class Attempt:
-    """What one task has published. `run` is that of the writer's process:
-    a batch that is repeated has another one.
+    """What one task has published for one partition of a log. `run` is that of the writer's
+    process: a batch that is repeated has another one.
     """
 
     of: BatchId
@@ -91,6 +91,8 @@ class Attempt:
     into: str
     """The partition of the log."""
     began: float
+    log: str = ""
+    """The name of the log."""
     number: int = 0
     """Its number in the log, if the log has its elements."""
     elements: list[bytes] = attrs.Factory(list)
@@ -142,13 +144,14 @@ class Staging:
         self.size += attempt.size
 
     def add(self, attempt: Attempt, elements: Sequence[bytes]) -> None:
-        """Count elements of an attempt. Raises LimitExceeded if room is missing, and PublicError if
+        """Take elements of an attempt. Raises LimitExceeded if room is missing, and PublicError if
         the attempt was dropped.
         """
         self.check(attempt)
         length = sum(map(len, elements))
         size = length + ELEMENT_BYTES * len(elements)
         self._make_room(attempt, size)
+        attempt.elements.extend(elements)
         attempt.count += len(elements)
         attempt.length += length
         self.size += size
@@ -161,6 +164,19 @@ class Staging:
                 "or repeated, or another writer needed its share of the room. Write it again"
             )
 
+    def finish(self, attempts: Collection[Attempt]) -> None:
+        """Count the attempts of a task as whole, in the place of earlier ones with its name."""
+        for each in attempts:
+            each.is_whole = True
+        names = {(each.of, each.partition, each.name) for each in attempts}
+        self._drop_all(
+            each
+            for each in self._free()
+            if each.is_whole
+            and (each.of, each.partition, each.name) in names
+            and each not in attempts
+        )
+
     def drop(self, attempt: Attempt) -> None:
         """Forget an attempt, if it is still here."""
         if attempt in self._attempts:
@@ -169,27 +185,26 @@ class Staging:
             self._forget(attempt)
 
     def find(self, batch: BatchId, names: Iterable[tuple[int, str, int]]) -> list[Attempt]:
-        """Return the attempts of a batch that `names` lists: partition, name and count. Raises
-        PublicError if one is missing.
+        """Return the attempts of a batch that `names` lists: partition, name and count of all that
+        the task has published. Raises PublicError if one is missing.
         """
-        # Whole ones only: a part may have the right count, although its end has not come.
-        known = {
-            (attempt.partition, attempt.name): attempt
-            for attempt in self._attempts
-            if attempt.of == batch and attempt.is_whole
-        }
+        known: defaultdict[tuple[int, str], list[Attempt]] = defaultdict(list)
+        for attempt in self._attempts:
+            # Whole ones only: a part may have the right count, although its end has not come.
+            if attempt.of == batch and attempt.is_whole:
+                known[attempt.partition, attempt.name].append(attempt)
         found = []
         for partition, name, count in sorted(names):
-            attempt = known.get((partition, name))
+            of_task = known[partition, name]
             # A writer that counts otherwise has lost elements on the way.
-            if attempt is None or attempt.count != count:
+            if not of_task or sum(each.count for each in of_task) != count:
                 raise PublicError(
                     f"partition {partition} of batch {batch.batch} is not staged here, so nothing "
                     "of the batch was committed: the receiver dropped it to make room, or was "
                     "restarted without a DiskLog, or another principal staged it. Start the query "
                     "again: it repeats the batch"
                 )
-            found.append(attempt)
+            found += of_task
         return found
 
     @contextmanager
