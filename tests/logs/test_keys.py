@@ -32,10 +32,12 @@ def test_keys_are_spread_evenly(form: str, count: int) -> None:
 
 @pytest.mark.parametrize("key", [1, None, bytearray(b"x"), "\ud800"])
 def test_a_key_is_bytes_or_a_text(key: Any) -> None:
+    """Other values have no bytes that all clients agree on."""
     with pytest.raises(UsageError, match="a key is bytes, or a text"):
         partition_of(key, FOUR)
 
 
 def test_a_key_needs_partitions() -> None:
+    """Without them no partition can be chosen."""
     with pytest.raises(UsageError, match="no partitions"):
         partition_of(b"x", ())

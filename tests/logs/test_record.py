@@ -18,12 +18,14 @@ from penstock.logs import Record, partition_of
         (Record(b"v", b"k"), "92c40176c4016b"),
         (Record(b"v", b""), "92c40176c400"),
         (Record(b"v", None, (("h", b"1"),)), "93c40176c09192a168c40131"),
+        (Record(b"v", None, (("", None),)), "93c40176c09192a0c0"),
         (Record(b"v", b"k", (), "0"), "94c40176c4016b90a130"),
         (Record(b"v", name="eu"), "95c40176c090c0a26575"),
         (Record(b"v", name=""), "95c40176c090c0a0"),
     ],
 )
 def test_the_bytes_of_a_record(record: Record, data: str) -> None:
+    """Fields at the end that say nothing are left out."""
     assert record.pack().hex() == data
     assert Record.unpack(bytes.fromhex(data)) == record
 
@@ -43,6 +45,7 @@ def test_the_bytes_of_a_record(record: Record, data: str) -> None:
     ],
 )
 def test_other_bytes_are_refused(value: Any) -> None:
+    """Also an array with one field more."""
     with pytest.raises(UsageError, match="a record is a MessagePack array"):
         Record.unpack(msgspec.msgpack.encode(value))
 
@@ -66,6 +69,7 @@ def test_damaged_bytes_are_refused_or_are_another_record() -> None:
 
 
 def test_the_partition_counts_more_than_the_key() -> None:
+    """A record with neither goes where it is sent."""
     names = ("a", "b", "c")
     assert Record(b"").partition_in(names, "b") == "b"
     assert Record(b"", b"k").partition_in(names, "b") == partition_of(b"k", names)

@@ -21,7 +21,7 @@ from penstock.logs._positions import unknown_partition
 MOST_HEADERS: Final = 64
 """Headers of a record: a small one must not cost its reader much memory."""
 
-Headers: TypeAlias = tuple[tuple[str, bytes], ...]
+Headers: TypeAlias = tuple[tuple[str, bytes | None], ...]
 
 
 class Record(msgspec.Struct, array_like=True, frozen=True, gc=False, forbid_unknown_fields=True):
@@ -32,7 +32,7 @@ class Record(msgspec.Struct, array_like=True, frozen=True, gc=False, forbid_unkn
     key: bytes | None = None
     """Records with one key stay in order: a log has them in one partition."""
     headers: Annotated[Headers, msgspec.Meta(max_length=MOST_HEADERS)] = ()
-    """Names and values, at most 64. A name may come twice."""
+    """Names and values, at most 64. A name may come twice, and a value may be missing."""
     partition: str | None = None
     """The partition of a log that it goes to. It counts more than the key."""
     name: str | None = None

@@ -28,7 +28,8 @@ def check_columns(columns: Sequence[tuple[str, str]], value_format: str) -> None
         raise UsageError(
             "the sink writes one column, value, of type binary or string, and the DataFrame has: "
             f"{found}. Make that column, as in "
-            f'{EXPRESSION}, or give .option("valueFormat", "json") or "arrow" for all columns'
+            f'{EXPRESSION}, or give .option("valueFormat", "json") or "arrow" for all columns. '
+            "A stream may have key, headers, partition and name beside it"
         )
     if not names or len({name.lower() for name in names}) < len(names):
         raise UsageError(

@@ -19,7 +19,17 @@ SINK_OPTIONS: Final = (
     Option("uri", text, None, "the server, such as tcp://10.0.0.5:7000; or save(uri), start(uri)"),
     Option("stream", text, None, "the name that the server receives under"),
     Option(
-        "partition", text, "", "the partition of the log; without it the tasks are spread over all"
+        "partition",
+        text,
+        "",
+        "the partition of the log for rows without a key and a partition of their own; without it "
+        "the tasks are spread over all",
+    ),
+    Option(
+        "keyColumn",
+        text,
+        "",
+        "for json: the column with the key of a row; raw has it in the column key",
     ),
     Option(
         "valueFormat",
@@ -59,11 +69,14 @@ class SinkSettings(NamedTuple):
     uri: str
     stream: str
     partition: str
+    key_column: str
     value_format: str
     delivery: str | None
     write_id: str | None
     missing_batches: str
     client: ProcessSettings
+    places: tuple[str, ...] = ()
+    """The columns that say where a row goes."""
 
     @classmethod
     def of(cls, given: Mapping[str, str]) -> "SinkSettings":
@@ -86,6 +99,7 @@ class SinkSettings(NamedTuple):
             uri=values["uri"],
             stream=values["stream"],
             partition=values["partition"],
+            key_column=values["keyColumn"],
             value_format=values["valueFormat"],
             delivery=values["delivery"],
             write_id=values["writeId"],

@@ -77,6 +77,8 @@ def stage(settings: SinkSettings, task: TaskId, elements: Iterator[Sequence[byte
         words["into"] = settings.partition
     if settings.delivery == EXACTLY_ONCE:
         words["exact"] = "true"
+    if settings.places:
+        words["routed"] = "true"
     name = f"{settings.stream}/stage?{urlencode(words)}"
     with settings.client.connect(settings.uri, publishers={ROWS: rows}) as peer:
         try:

@@ -26,7 +26,8 @@ from pyspark.sql.datasource import (
 from pyspark.sql.types import StructType
 
 from penstock.api import PenstockError, UsageError
-from penstock_spark.sink._elements import all_elements, check_columns, encoder_of
+from penstock_spark.sink._elements import all_elements
+from penstock_spark.sink._records import checked, record_encoder
 from penstock_spark.sink._settings import SinkSettings
 from penstock_spark.sink._staging import TaskId, abort, commit, stage
 
@@ -116,12 +117,8 @@ class BatchWriter(DataSourceArrowWriter):  # type: ignore[misc]  # pyspark is no
 
 
 def _settings(given: Mapping[str, str], schema: StructType) -> SinkSettings:
-    settings = SinkSettings.of(given)
-    check_columns(
-        [(field.name, field.dataType.simpleString()) for field in schema.fields],
-        settings.value_format,
-    )
-    return settings
+    columns = [(field.name, field.dataType.simpleString()) for field in schema.fields]
+    return checked(SinkSettings.of(given), columns)
 
 
 def _context() -> Any:
@@ -141,7 +138,7 @@ def _write(
 ) -> Staged:
     # The number of an attempt begins at 0 again in each driver: the run makes the name unique.
     task = TaskId(query, batch, run, context.partitionId(), f"{run}-{context.taskAttemptId()}")
-    answer = stage(settings, task, all_elements(batches, encoder_of(settings.value_format)))
+    answer = stage(settings, task, all_elements(batches, record_encoder(settings)))
     return Staged(query, batch, run, task.partition, task.attempt, *answer)
 
 
