@@ -166,6 +166,13 @@ def test_the_rows_have_the_columns_of_the_format() -> None:
     assert settings(valueFormat="json", schema=own, includeMetadata="false").row_schema == own
     with pytest.raises(UsageError, match="needs the columns"):
         assert settings(valueFormat="json").row_schema
+    record = "key BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+    assert settings(records="true", includeMetadata="false").row_schema == f"{record}, value BINARY"
+    assert settings(records="true", undecodable="_corrupt").row_schema.endswith(
+        f"offset BIGINT, {record}, value BINARY, _corrupt BINARY"
+    )
+    with pytest.raises(UsageError, match="leave records out"):
+        settings(records="true", valueFormat="json", schema="key STRING")
 
 
 def test_credentials_come_from_files_and_the_environment(

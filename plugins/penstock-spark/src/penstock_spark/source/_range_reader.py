@@ -37,6 +37,7 @@ from penstock_spark.source._decode import Decoded, decoder_of
 from penstock_spark.source._names import range_name
 from penstock_spark.source._offsets import Range
 from penstock_spark.source._publisher import QueryServer, digest_of
+from penstock_spark.source._record_rows import RecordDecoder
 from penstock_spark.source._runs import Runs
 from penstock_spark.source._settings import SourceSettings
 
@@ -72,14 +73,15 @@ class Batches:
     """Elements of a range, as they become Arrow batches."""
 
     def __init__(self, settings: SourceSettings, schema: pa.Schema, part: Range) -> None:
-        fields = list(schema)[3:] if settings.has_metadata else list(schema)
+        fields = list(schema)[3 * settings.has_metadata + 2 * settings.has_records :]
         self._settings = settings
         self._schema = schema
         self._part = part
         if settings.keeps_corrupt:
             required = required_of(settings.schema or "")[0]
             fields = [field.with_nullable(field.name not in required) for field in fields[:-1]]
-        self._decoder = decoder_of(settings.value_format, fields, settings.message_type)
+        decoder = decoder_of(settings.value_format, fields, settings.message_type)
+        self._decoder = RecordDecoder(decoder) if settings.has_records else decoder
         self._waiting = Runs()
         # The columns of the longest batch so far: all batches have the same values, and share them.
         self._names: list[pa.Array] = []

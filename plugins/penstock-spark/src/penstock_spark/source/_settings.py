@@ -33,6 +33,9 @@ FORMATS: Final = (RAW, "json", "msgpack", "protobuf", "arrow")
 METADATA: Final = "stream STRING, partition STRING, offset BIGINT"
 """The columns before those of the value."""
 
+RECORD: Final = "key BINARY, headers ARRAY<STRUCT<key: STRING, value: BINARY>>"
+"""The columns of a record before those of its value."""
+
 SELECTIONS: Final = ("stream", "streams", "streamPattern", "assign")
 
 
@@ -108,6 +111,12 @@ SOURCE_OPTIONS: Final = (
         default=True,
         summary="whether rows have the columns stream, partition and offset",
     ),
+    Option(
+        "records",
+        boolean,
+        default=False,
+        summary="whether the elements are records: rows have the columns key and headers",
+    ),
     Option("valueFormat", choice(*FORMATS), RAW, "how the elements are written"),
     Option("schema", text, None, "the columns of the value, as DDL, for each format but raw"),
     Option("messageType", text, None, "for protobuf: the generated class, as package.module.Class"),
@@ -145,7 +154,7 @@ FOREIGN: Final = {
     "maxoffsetspertrigger": "maxElementsPerTrigger",
     "minoffsetspertrigger": "minElementsPerTrigger",
     "maxfilespertrigger": "maxElementsPerTrigger",
-    "includeheaders": "includeMetadata",
+    "includeheaders": "records",
     "startingtimestamp": "startingOffsets: a log has positions, and no times",
     "startingoffsetsbytimestamp": "startingOffsets: a log has positions, and no times",
     "endingtimestamp": "endingOffsets: a log has positions, and no times",
@@ -176,6 +185,7 @@ class SourceSettings(NamedTuple):
     fail_on_loss: bool
     subscription: str | None
     has_metadata: bool
+    has_records: bool
     value_format: str
     schema: str | None
     message_type: str | None
@@ -216,6 +226,7 @@ class SourceSettings(NamedTuple):
             fail_on_loss=values["failOnDataLoss"],
             subscription=values["subscriptionId"],
             has_metadata=values["includeMetadata"],
+            has_records=values["records"],
             value_format=values["valueFormat"],
             schema=values["schema"],
             message_type=values["messageType"],
@@ -243,7 +254,10 @@ class SourceSettings(NamedTuple):
                 ".option('schema', 'id BIGINT, name STRING')"
             )
         return ", ".join(
-            [METADATA] * self.has_metadata + columns + [f"{CORRUPT} BINARY"] * self.keeps_corrupt
+            [METADATA] * self.has_metadata
+            + [RECORD] * self.has_records
+            + columns
+            + [f"{CORRUPT} BINARY"] * self.keeps_corrupt
         )
 
     # --- inside
@@ -255,6 +269,12 @@ class SourceSettings(NamedTuple):
                 schema,
                 [name for name, _ in columns_of(METADATA)],
                 "set includeMetadata=false, and it has none",
+            )
+        if self.has_records:
+            check_names(
+                schema,
+                [name for name, _ in columns_of(RECORD)],
+                "rename it, or leave records out",
             )
         check_names(
             schema, [CORRUPT] * self.keeps_corrupt, "rename it, or leave undecodable=_corrupt out"
@@ -276,7 +296,9 @@ class SourceSettings(NamedTuple):
                 "valueFormat=protobuf needs .option('messageType', 'package.module.Class'), a "
                 "class that the executors can import"
             )
-        if self.value_format == RAW and (self.schema is not None or self.keeps_corrupt):
+        if self.value_format == RAW and (
+            self.schema is not None or (self.keeps_corrupt and not self.has_records)
+        ):
             raise UsageError(
                 "valueFormat=raw has the one column value; leave schema and undecodable out, or "
                 "choose another valueFormat"
