@@ -86,11 +86,15 @@ def _bytes(batch: pa.RecordBatch, name: str) -> Iterable[bytes | None]:
     column = batch[name]
     if pa.types.is_integer(column.type):
         column = column.cast(pa.string())
-    return column.cast(pa.large_binary()).to_pylist()
+    found: list[bytes | None] = column.cast(pa.large_binary()).to_pylist()
+    return found
 
 
 def _texts(batch: pa.RecordBatch, name: str) -> Iterable[str | None]:
-    return batch[name].cast(pa.string()).to_pylist() if name in batch.schema.names else repeat(None)
+    if name not in batch.schema.names:
+        return repeat(None)
+    found: list[str | None] = batch[name].cast(pa.string()).to_pylist()
+    return found
 
 
 def _headers(batch: pa.RecordBatch) -> Iterable[tuple[tuple[str, bytes | None], ...]]:
