@@ -4,8 +4,7 @@ headers with it.
 
 import trio
 
-from penstock import Retention, RingLog, collect
-from penstock.logs import Record, partition_of
+from penstock import Record, Retention, RingLog, collect, partition_of
 
 
 async def main() -> None:

@@ -54,7 +54,9 @@ from penstock.api import StreamTimeout as StreamTimeout
 from penstock.api import Subscriber as Subscriber
 from penstock.api import Subscription as Subscription
 from penstock.api import UsageError as UsageError
+from penstock.api import partition_of as partition_of
 from penstock.spi import Reconnect as Reconnect
+from penstock.spi import Record as Record
 
 if _typing.TYPE_CHECKING:
     from penstock._everyday import *  # noqa: F403  # each name of that file is one of this package

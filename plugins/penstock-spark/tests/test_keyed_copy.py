@@ -11,7 +11,8 @@ from typing import Any, Self
 import trio
 
 import penstock
-from penstock.logs import Record, partition_of
+from penstock.api import partition_of
+from penstock.spi import Record
 
 HOPS = (4, 3, 5, 2)
 """The partitions of the logs."""

@@ -13,7 +13,7 @@ from penstock_spark.source._record_rows import HEADER, RecordDecoder
 from penstock_spark.source._settings import SourceSettings
 
 from penstock.api import ProtocolError
-from penstock.logs import Record
+from penstock.spi import Record
 
 FIELDS = [pa.field("id", pa.int64())]
 METADATA = [

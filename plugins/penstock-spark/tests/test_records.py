@@ -8,7 +8,7 @@ from penstock_spark.sink import SinkSettings
 from penstock_spark.sink._records import checked, record_encoder
 
 from penstock.api import UsageError
-from penstock.logs import Record
+from penstock.spi import Record
 
 HEADERS = pa.list_(pa.struct([("key", pa.string()), ("value", pa.binary())]))
 SPARK_HEADERS = "array<struct<key:string,value:binary>>"

@@ -35,6 +35,7 @@ from penstock.api._errors import (
 )
 from penstock.api._extension import HOLD, ActiveExtension, Extension, ExtensionLink, Hold, Role
 from penstock.api._interfaces import Processor, Publisher, Subscriber, Subscription
+from penstock.api._keys import partition_of
 from penstock.api._limits import Limits
 from penstock.api._optional_methods import OptionalMethods
 from penstock.api._positions import PlaceInStream, Positions
@@ -158,6 +159,7 @@ __all__ = [
     "UsageError",
     "add_demand",
     "check_demand",
+    "partition_of",
     "printable",
     "quoted_text",
     "shown",

@@ -8,10 +8,8 @@ Imports `penstock.api`, `penstock.core`, `penstock.streams` and trio.
 """
 
 from penstock.logs._disk_log import DiskLog
-from penstock.logs._keys import partition_of
 from penstock.logs._log import Log, NamedReader, Transaction
 from penstock.logs._positions import Position, not_retained
-from penstock.logs._record import Record
 from penstock.logs._retention import Retention
 from penstock.logs._ring_log import RingLog
 from penstock.logs._spool import Spool, StartsAnywhere
@@ -35,12 +33,10 @@ __all__ = [
     "Log",
     "NamedReader",
     "Position",
-    "Record",
     "Retention",
     "RingLog",
     "Spool",
     "StartsAnywhere",
     "Transaction",
     "not_retained",
-    "partition_of",
 ]

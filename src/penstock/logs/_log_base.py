@@ -31,7 +31,6 @@ from penstock.api import (
     shown,
 )
 from penstock.core import LOG, Scope, check_in_trio, check_seconds, limited_log
-from penstock.logs._keys import chosen_partition
 from penstock.logs._log import Log, NamedReader, Transaction
 from penstock.logs._log_reader import LogReader, ReadyElements
 from penstock.logs._positions import (
@@ -44,6 +43,7 @@ from penstock.logs._positions import (
     check_map,
     check_partitions,
     check_range,
+    chosen_partition,
     not_retained,
     unknown_partition,
 )

@@ -5,7 +5,7 @@ that a log does not have.
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final, Literal, TypeAlias, cast
 
-from penstock.api import LimitExceeded, PositionNotRetained, UsageError, shown
+from penstock.api import LimitExceeded, PositionNotRetained, UsageError, partition_of, shown
 
 Position: TypeAlias = int | Literal["earliest", "latest"]
 """A position, or the word for the first position that a log retains,
@@ -55,6 +55,22 @@ def check_name(name: object, what: str) -> str:
             f"{what} is a text of 1 to {MOST_NAME_BYTES} bytes of UTF-8, not {shown(name)}"
         )
     return cast("str", name)
+
+
+def chosen_partition(
+    partition: str | None, key: bytes | str | None, partitions: Sequence[str]
+) -> str:
+    """Return the partition that an append goes to, by its name or by the key of its elements.
+    Raises UsageError for both.
+    """
+    if key is None:
+        return DEFAULT_PARTITION if partition is None else partition
+    if partition is not None:
+        raise UsageError(
+            f"partition={shown(partition)} and key={shown(key)}: the key chooses the partition. "
+            "Give one of them"
+        )
+    return partition_of(key, partitions)
 
 
 def check_partitions(names: Iterable[str]) -> tuple[str, ...]:

@@ -33,6 +33,7 @@ from penstock.spi._hookspecs import hookimpl
 from penstock.spi._options import TransportOptions
 from penstock.spi._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
 from penstock.spi._reconnect_policy import Reconnect
+from penstock.spi._record import Record
 from penstock.spi._registry import PluginReport, PluginStatus, Problem, Registry, build_registry
 from penstock.spi._serializer import Serializer, WrongElementType
 from penstock.spi._statistics import (
@@ -134,6 +135,7 @@ __all__ = [
     "Reconnect",
     "ReconnectEvent",
     "ReconnectStage",
+    "Record",
     "Registry",
     "RequestTransport",
     "Reservation",

@@ -16,9 +16,9 @@ from typing import Final, TypeAlias
 import trio
 import trio.testing
 
-from penstock.api import LimitExceeded, PositionNotRetained, UsageError
+from penstock.api import LimitExceeded, PositionNotRetained, UsageError, partition_of
 from penstock.core import LOG
-from penstock.logs import Log, Retention, partition_of
+from penstock.logs import Log, Retention
 from penstock.streams import collect, subscribe
 
 OpenLog: TypeAlias = Callable[[Sequence[str], Retention], AbstractAsyncContextManager[Log]]

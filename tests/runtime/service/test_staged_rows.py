@@ -16,8 +16,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api import LogError, PublisherFailed
-from penstock.logs import DiskLog, Retention, Transaction, check_file, partition_of, salvage
+from penstock.api import LogError, PublisherFailed, partition_of
+from penstock.logs import DiskLog, Retention, Transaction, check_file, salvage
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._staged_elements import StagedElements
 from penstock.logs._work import Stage, Unstage

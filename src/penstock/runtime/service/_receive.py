@@ -22,7 +22,7 @@ import trio
 
 from penstock.api import LimitExceeded, LogError, PublicError, UsageError, shown
 from penstock.core import LOG, limited_log
-from penstock.logs import Log, Record
+from penstock.logs import Log
 from penstock.runtime.service._function_annotations import called_function
 from penstock.runtime.service._staged_task import Home, Homes, StagedTask
 from penstock.runtime.service._staging import (
@@ -33,7 +33,7 @@ from penstock.runtime.service._staging import (
     Staging,
     writer_of,
 )
-from penstock.spi import PeerIdentity
+from penstock.spi import PeerIdentity, Record
 
 ROWS: Final = "rows"
 """The name under which a writer publishes its elements."""

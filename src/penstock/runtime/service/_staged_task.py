@@ -14,9 +14,10 @@ from collections.abc import Iterator, Mapping, Sequence
 import attrs
 
 from penstock.api import PublicError, UsageError, shown
-from penstock.logs import DiskLog, Log, Record
+from penstock.logs import DiskLog, Log
 from penstock.runtime.service._staged_rows import StagedRows, staged_rows
 from penstock.runtime.service._staging import Attempt, BatchId, Staging
+from penstock.spi import Record
 
 
 @attrs.frozen(eq=False)

@@ -7,7 +7,7 @@ import numpy as np
 import pyarrow as pa
 
 from penstock.api import UsageError
-from penstock.logs import Record
+from penstock.spi import Record
 from penstock_spark.source._decode import ColumnDecoder, Decoded, Undecodable
 
 HEADER: Final = pa.struct([("key", pa.string()), ("value", pa.binary())])

@@ -14,9 +14,7 @@ from typing import Annotated, Final, TypeAlias
 
 import msgspec
 
-from penstock.api import UsageError
-from penstock.logs._keys import partition_of
-from penstock.logs._positions import unknown_partition
+from penstock.api import UsageError, partition_of, shown
 
 MOST_HEADERS: Final = 64
 """Headers of a record: a small one must not cost its reader much memory."""
@@ -63,7 +61,10 @@ class Record(msgspec.Struct, array_like=True, frozen=True, gc=False, forbid_unkn
         if self.partition is None:
             return otherwise if self.key is None else partition_of(self.key, partitions)
         if self.partition not in partitions:
-            raise unknown_partition(self.partition, partitions)
+            raise UsageError(
+                f"a record names the partition {shown(self.partition)}, and the log has "
+                f"{shown(list(partitions))}"
+            )
         return self.partition
 
 

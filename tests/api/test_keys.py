@@ -4,8 +4,7 @@ from typing import Any
 
 import pytest
 
-from penstock.api import UsageError
-from penstock.logs import partition_of
+from penstock.api import UsageError, partition_of
 
 FOUR = ("0", "1", "2", "3")
 

@@ -6,8 +6,8 @@ from typing import Any
 import msgspec
 import pytest
 
-from penstock.api import UsageError
-from penstock.logs import Record, partition_of
+from penstock.api import UsageError, partition_of
+from penstock.spi import Record
 
 
 @pytest.mark.parametrize(
@@ -74,5 +74,5 @@ def test_the_partition_counts_more_than_the_key() -> None:
     assert Record(b"").partition_in(names, "b") == "b"
     assert Record(b"", b"k").partition_in(names, "b") == partition_of(b"k", names)
     assert Record(b"", b"k", partition="c").partition_in(names, "b") == "c"
-    with pytest.raises(UsageError, match="has no partition 'd'"):
+    with pytest.raises(UsageError, match="names the partition 'd', and the log has"):
         Record(b"", partition="d").partition_in(names, "b")

@@ -11,8 +11,8 @@ Rules of this file:
 from collections.abc import Sequence
 from zlib import crc32
 
-from penstock.api import UsageError, shown
-from penstock.logs._positions import DEFAULT_PARTITION
+from penstock.api._errors import UsageError
+from penstock.api._shown import shown
 
 
 def partition_of(key: bytes | str, partitions: Sequence[str]) -> str:
@@ -38,19 +38,3 @@ def key_bytes(key: object) -> bytes:
         except UnicodeEncodeError:
             pass
     raise UsageError(f"a key is bytes, or a text that UTF-8 has, not {shown(key)}")
-
-
-def chosen_partition(
-    partition: str | None, key: bytes | str | None, partitions: Sequence[str]
-) -> str:
-    """Return the partition that an append goes to, by its name or by the key of its elements.
-    Raises UsageError for both.
-    """
-    if key is None:
-        return DEFAULT_PARTITION if partition is None else partition
-    if partition is not None:
-        raise UsageError(
-            f"partition={shown(partition)} and key={shown(key)}: the key chooses the partition. "
-            "Give one of them"
-        )
-    return partition_of(key, partitions)
