@@ -50,3 +50,6 @@ from penstock.streams import timer as timer
 from penstock.streams import to_channel as to_channel
 from penstock.streams.ops import pipe as pipe
 from penstock.streams.ops import processor as processor
+from penstock.workers import Worker as Worker
+from penstock.workers import serve_workers as serve_workers
+from penstock.workers import this_worker as this_worker

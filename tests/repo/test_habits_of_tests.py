@@ -24,6 +24,7 @@ REAL_TIME = (
     "tests/blocking",
     "tests/browser",
     "tests/contracts",
+    "tests/workers",
     "tests/guest",
     "tests/hostile",
     "tests/campaigns",

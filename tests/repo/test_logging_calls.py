@@ -37,6 +37,8 @@ ALLOWED = {
     "src/penstock/runtime/server/_run.py": (
         "signals, addresses and the end of this program: no peer causes a line"
     ),
+    "src/penstock/workers/_serve_workers.py": "the same of a program with workers",
+    "src/penstock/workers/_worker.py": "the drain of a worker, every 5 s: no peer causes a line",
 }
 
 

@@ -115,9 +115,9 @@ def body_of(messages: list[rsio.Message], kind: int) -> bytes:
 
 
 @asynccontextmanager
-async def raw_clients() -> AsyncIterator[Callable[[], Awaitable[RawClient]]]:
+async def raw_clients(at: str = URL) -> AsyncIterator[Callable[[], Awaitable[RawClient]]]:
     """Return a function that connects a `RawClient`."""
-    transport, url = build_registry().transport("memory"), parse_url(URL)
+    transport, url = build_registry().transport("memory"), parse_url(at)
     async with trio.open_nursery() as nursery:
 
         async def connect() -> RawClient:

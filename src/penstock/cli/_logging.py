@@ -1,13 +1,9 @@
 """The option -v: the logs of penstock on standard error, the access log included."""
 
 import argparse
-import logging
 import sys
-from typing import Final
 
-FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
-
-ACCESS: Final = "penstock.access"
+from penstock.workers import write_logs
 
 
 def log_arguments(command: argparse.ArgumentParser) -> None:
@@ -29,10 +25,4 @@ def start_logs(options: argparse.Namespace) -> None:
     # loggers that have no handler.
     if not options.verbose or sys.stderr is None:
         return
-    handler = logging.StreamHandler(sys.stderr)
-    handler.setFormatter(logging.Formatter(FORMAT))
-    log = logging.getLogger("penstock")
-    log.addHandler(handler)
-    log.setLevel(logging.INFO)
-    # Off until its own level is set: the level of its parent does not count.
-    logging.getLogger(ACCESS).setLevel(logging.INFO)
+    write_logs()

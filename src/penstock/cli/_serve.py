@@ -18,11 +18,11 @@ import argparse
 import gc
 import signal
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 
 from penstock.api import Limits
 from penstock.cli._encoding import encoding_argument, in_encoding
-from penstock.cli._load import load, taken_from
 from penstock.cli._logging import log_arguments, start_logs
 from penstock.cli._printable import printable
 from penstock.cli._tls import tls_arguments, transport_options
@@ -35,6 +35,15 @@ from penstock.runtime import (
     serve,
     serve_until_signal,
     tune_collector,
+)
+from penstock.spi import TransportOptions
+from penstock.workers import (
+    Supervisor,
+    WorkerSettings,
+    check,
+    load,
+    supervise,
+    taken_from,
 )
 
 HELP = "serve the publishers of a Python module"
@@ -53,6 +62,12 @@ def arguments(command: argparse.ArgumentParser) -> None:
     )
     encoding_argument(command, listens=True)
     command.add_argument(
+        "--workers",
+        type=int,
+        metavar="N",
+        help="serve with N processes, which share the addresses",
+    )
+    command.add_argument(
         "--safe-path",
         action="store_true",
         default=sys.flags.safe_path,
@@ -65,6 +80,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def prepare(options: argparse.Namespace) -> None:
     """Find the service, before the run loop begins."""
+    if options.workers is not None:
+        return  # each worker imports it, and this process does not
     here = Path.cwd()
     # Before the import: a module may take the place of a library that the service imports.
     found = "" if options.safe_path else taken_from(here)
@@ -77,11 +94,12 @@ def prepare(options: argparse.Namespace) -> None:
 
 async def run(options: argparse.Namespace) -> int:
     """Serve until SIGINT or SIGTERM arrives."""
-    service: Service = options.loaded
-    start_logs(options)
     urls = [in_encoding(url, options.encoding) for url in options.urls]
     transport = transport_options(options, listen_at=urls)
-
+    if options.workers is not None:
+        return await _run_workers(options, urls, transport)
+    service: Service = options.loaded
+    start_logs(options)
     received: list[signal.Signals] = []
 
     def write(*lines: str) -> None:
@@ -121,6 +139,41 @@ async def run(options: argparse.Namespace) -> int:
     # SIGTERM is how a supervisor ends a service in good order, so its status is 0. A shell expects
     # 130 of a program after Ctrl-C.
     return 128 + signal.SIGINT if signal.SIGINT in received else status
+
+
+async def _run_workers(
+    options: argparse.Namespace, urls: Sequence[str], transport: TransportOptions
+) -> int:
+    """Serve with several processes."""
+    settings = WorkerSettings(
+        service=options.service,
+        urls=tuple(urls),
+        limits=Limits(),
+        options=transport,
+        insecure=options.insecure,
+        safe_path=options.safe_path,
+        is_verbose=options.verbose,
+    )
+    check(settings, options.workers)
+
+    def warn(text: str) -> None:
+        _write_lines(printable(text))
+
+    def say(text: str) -> None:
+        if not options.quiet:
+            warn(text)
+
+    def announce(supervisor: Supervisor) -> None:
+        if not options.quiet:
+            _write_lines(
+                *(
+                    f"serving {', '.join(supervisor.publishers)} at {address}"
+                    for address in supervisor.addresses
+                )
+            )
+
+    number = await supervise(settings, options.workers, say=say, warn=warn, announce=announce)
+    return 128 + signal.SIGINT if number is signal.SIGINT else 0
 
 
 def _offered(service: Service) -> list[str]:

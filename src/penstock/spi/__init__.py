@@ -49,6 +49,7 @@ from penstock.spi._typed_serializer import TypeCodeFailed, TypedSerializer
 from penstock.spi._unreachable import unreachable
 from penstock.spi._url import Url, check_permitted, parse_url
 from penstock.spi._url_source import ElementSink, SourceOptions, UrlSource
+from penstock.spi._workers import GivenListeners, WorkerGroup
 
 # For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
 # isort: off
@@ -100,6 +101,12 @@ if _typing.TYPE_CHECKING:
         open_tcp,
         open_unix,
     )
+    from penstock.spi._on_trio import (
+        WorkerStream as WorkerStream,
+    )
+    from penstock.spi._on_trio import (
+        remove_socket_at_close as remove_socket_at_close,
+    )
 
 __all__ = [
     "MAX_VALUES",
@@ -122,6 +129,7 @@ __all__ = [
     "Events",
     "Fact",
     "Factory",
+    "GivenListeners",
     "HostedSubscription",
     "Listener",
     "MessageConnection",
@@ -156,6 +164,7 @@ __all__ = [
     "UnixCredentials",
     "Url",
     "UrlSource",
+    "WorkerGroup",
     "WrongElementType",
     "bare_type",
     "build_registry",
@@ -170,11 +179,15 @@ __all__ = [
 ]
 
 
+_OWN_ON_TRIO = ("WorkerStream", "remove_socket_at_close")
+"""Names for penstock's own layers that need trio."""
+
+
 def __getattr__(name: str) -> _typing.Any:
     """Import the names that need trio at the first use of one of them (PEP 562):
     `penstock.blocking` needs the others.
     """
-    if name in __all__:
+    if name in __all__ or name in _OWN_ON_TRIO:
         on_trio = _importlib.import_module("penstock.spi._on_trio")
         globals().update({each: getattr(on_trio, each) for each in on_trio.__all__})
         return globals()[name]

@@ -20,7 +20,8 @@ from penstock.spi._transport import (
     MessageConnection,
     Transport,
 )
-from penstock.spi._unix_sockets import listen_unix, open_unix
+from penstock.spi._unix_sockets import listen_unix, open_unix, remove_socket_at_close
+from penstock.spi._worker_stream import WorkerStream
 
 __all__ = [
     "ByteConnection",
@@ -36,8 +37,10 @@ __all__ = [
     "SocketListener",
     "TlsConnection",
     "Transport",
+    "WorkerStream",
     "listen_tcp",
     "listen_unix",
     "open_tcp",
     "open_unix",
+    "remove_socket_at_close",
 ]

@@ -7,10 +7,13 @@ from collections.abc import Iterable, Mapping
 # A dataclass: programs change single options with dataclasses.replace.
 from dataclasses import dataclass, field, fields, replace
 from types import MappingProxyType
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 from penstock.api import Limits, UsageError
 from penstock.spi._tls import Tls
+
+if TYPE_CHECKING:
+    from penstock.spi._workers import GivenListeners, WorkerGroup
 
 MAX_BUSY_POLL: Final = 0.1
 """Seconds. If an answer takes longer than this, waking the reader is a negligible part of the
@@ -100,6 +103,14 @@ class TransportOptions:
     """Options of transports from plugins, under keys
     that begin with the transport's scheme (``"ws.origin"``).
     """
+
+    given: "GivenListeners | None" = None
+    """Listeners that another process has bound; `listen_tcp` and `listen_unix` take one in place of
+    a bind. `serve_workers` sets it.
+    """
+
+    workers: "WorkerGroup | None" = None
+    """The workers of the server, if it runs in several processes. `serve_workers` sets it."""
 
     def __post_init__(self) -> None:
         for name in (

@@ -84,9 +84,23 @@ class SocketListener(Listener):
             connection = self.accept_nowait()
             if connection is not None:
                 return connection
-            await self._wait_readable()
+            await self.wait_readable()
 
     def accept_nowait(self) -> Connection | None:
+        for _ in range(GONE_PER_TURN):
+            accepted = self.accept_socket_nowait()
+            if accepted is None:
+                return None
+            connection = self.connection_of(*accepted)
+            if connection is not None:
+                return connection
+        return None
+
+    def accept_socket_nowait(self) -> tuple[socket.socket, Any] | None:
+        """Return the socket of a client that waits, and its address; None without one.
+
+        For a process that passes the socket on to another one: see `connection_of`.
+        """
         if not self._sockets:
             raise trio.ClosedResourceError("this listener is closed")
         empty = 0
@@ -109,12 +123,11 @@ class SocketListener(Listener):
             if _has_left(client):
                 client.close()
                 continue
-            connection = self._connection_of(client, address)
-            if connection is not None:
-                return connection
+            return client, address
         return None
 
-    def _connection_of(self, client: socket.socket, address: Any) -> Connection | None:
+    def connection_of(self, client: socket.socket, address: Any) -> Connection | None:
+        """Return the connection on the socket of a client, or None if the client has left."""
         try:
             return self._make_connection(
                 trio.SocketStream(trio.socket.from_stdlib_socket(client)), address
@@ -128,7 +141,8 @@ class SocketListener(Listener):
             client.close()
             raise
 
-    async def _wait_readable(self) -> None:
+    async def wait_readable(self) -> None:
+        """Wait until a client may be there. Checkpoints."""
         if len(self._sockets) == 1:
             await trio.lowlevel.wait_readable(self._sockets[0])
             return
@@ -143,6 +157,18 @@ class SocketListener(Listener):
             await trio.lowlevel.wait_readable(listening)
         others.cancel()
 
+    @property
+    def sockets(self) -> tuple[socket.socket, ...]:
+        """The listening sockets; none after `aclose`."""
+        return tuple(self._sockets)
+
+    async def abandon(self) -> None:
+        """Close the sockets of this process alone: another process has them too, and listens on. A
+        socket file stays.
+        """
+        self._on_close = _do_nothing
+        await self.aclose()
+
     async def aclose(self) -> None:
         if self._sockets:
             while self._sockets:
@@ -151,6 +177,10 @@ class SocketListener(Listener):
                 listening.close()
             self._on_close()
         await trio.lowlevel.checkpoint()
+
+
+def _do_nothing() -> None:
+    """Leave everything as it is."""
 
 
 def _has_left(client: socket.socket) -> bool:

@@ -21,7 +21,7 @@ from penstock.spi._options import TransportOptions
 from penstock.spi._peer_identity import PeerIdentity
 from penstock.spi._socket_listener import SocketListener
 from penstock.spi._socket_options import set_tcp_options, tcp_identity
-from penstock.spi._transport import Connection
+from penstock.spi._transport import Connection, Listener
 from penstock.spi._unreachable import unreachable
 from penstock.spi._url import Url
 
@@ -59,19 +59,24 @@ async def listen_tcp(
     url: Url,
     options: TransportOptions,
     make_connection: Callable[[trio.SocketStream, PeerIdentity], Connection],
-) -> SocketListener:
+) -> Listener:
     """Listen at the host and port of `url`; without a host, at every address of this machine. For
     `Transport.listen`. Checkpoints.
 
     `make_connection` is called for each accepted client, after the TCP options are set; see
     `SocketListener`. Raises UsageError if `url` has no port, or if the port cannot be bound.
     """
-    sockets, addresses = await _bind(url, options.backlog)
 
     def accepted(stream: trio.SocketStream, address: Any) -> Connection:
         set_tcp_options(stream.socket, options)
         return make_connection(stream, tcp_identity(address))
 
+    if options.given is not None:
+        listener = options.given.listener(url, accepted)
+        if listener is not None:
+            await trio.lowlevel.checkpoint()
+            return listener
+    sockets, addresses = await _bind(url, options.backlog)
     return SocketListener(sockets, addresses, accepted)
 
 

@@ -29,7 +29,7 @@ from penstock.spi._options import TransportOptions
 from penstock.spi._peer_identity import PeerIdentity
 from penstock.spi._socket_listener import SocketListener
 from penstock.spi._socket_options import unix_identity
-from penstock.spi._transport import Connection
+from penstock.spi._transport import Connection, Listener
 from penstock.spi._unreachable import unreachable
 from penstock.spi._url import Url
 
@@ -54,7 +54,7 @@ async def listen_unix(
     url: Url,
     options: TransportOptions,
     make_connection: Callable[[trio.SocketStream, PeerIdentity], Connection],
-) -> SocketListener:
+) -> Listener:
     """Listen at the file that `url` names, for this user only. A stale socket is replaced. For
     `Transport.listen`. Checkpoints.
 
@@ -62,8 +62,16 @@ async def listen_unix(
     removes the file. Raises UsageError if another server listens there, if the file is not a
     socket, or if it cannot be created.
     """
+
+    def accepted(stream: trio.SocketStream, _: Any) -> Connection:
+        return make_connection(stream, unix_identity(stream.socket))
+
     path = Path(url.file())
     await trio.lowlevel.checkpoint()
+    if options.given is not None:
+        listener = options.given.listener(url, accepted)
+        if listener is not None:
+            return listener
     try:
         listening, own = _bind(path, options.backlog)
     except OSError as error:
@@ -72,10 +80,15 @@ async def listen_unix(
             "write permission"
         ) from error
 
-    def accepted(stream: trio.SocketStream, _: Any) -> Connection:
-        return make_connection(stream, unix_identity(stream.socket))
-
     return SocketListener([listening], [url.address], accepted, on_close=lambda: _remove(path, own))
+
+
+def remove_socket_at_close(path: Path) -> Callable[[], None]:
+    """Return a call that removes the socket file at `path`, if it is still the one of now: for a
+    listener whose socket another process has bound.
+    """
+    own = _identity(path)
+    return lambda: _remove(path, own)
 
 
 @attrs.frozen

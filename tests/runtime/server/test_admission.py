@@ -36,7 +36,7 @@ class ListeningAddress:
         self, host: str | None = None, *, says_hello: bool = False, uid: int | None = None
     ) -> Slot | str:
         connection: Any = FakeConnection(host, uid)
-        place = self.admission.admit(connection, "tcp://here")
+        place = self.admission.admit(connection.peer, "tcp://here")
         if says_hello and isinstance(place, Slot):
             self.admission.on_hello(place)
         return place

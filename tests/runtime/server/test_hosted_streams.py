@@ -89,7 +89,8 @@ class Fixture:
                 limits=self.limits,
                 on_violation=self.told.append,
                 budget=self.budget,
-            )
+            ),
+            self.limits.max_connections,
         )
         self.streams.start(nursery)
 

@@ -4,19 +4,32 @@ May import `penstock.runtime.connection` and `penstock.runtime.service`,
 and what `penstock.runtime` may.
 """
 
+from penstock.runtime.server._accept_failures import AcceptFailures, is_out_of_files
+from penstock.runtime.server._admission import Admission, Slot
+from penstock.runtime.server._attempts import AttemptsShare
 from penstock.runtime.server._collector import tune_collector
 from penstock.runtime.server._open_files import raise_open_files
 from penstock.runtime.server._run import describe_streams, run, serve_until_signal
-from penstock.runtime.server._serve import Server, serve
+from penstock.runtime.server._serve import Server, serve, serve_share
+from penstock.runtime.server._share import Door, Share, SharedAdmission
 from penstock.runtime.server._stop_signals import StopSignals
 
 __all__ = [
+    "AcceptFailures",
+    "Admission",
+    "AttemptsShare",
+    "Door",
     "Server",
+    "Share",
+    "SharedAdmission",
+    "Slot",
     "StopSignals",
     "describe_streams",
+    "is_out_of_files",
     "raise_open_files",
     "run",
     "serve",
+    "serve_share",
     "serve_until_signal",
     "tune_collector",
 ]

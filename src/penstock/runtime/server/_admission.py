@@ -24,7 +24,7 @@ from penstock.api import Limits
 from penstock.runtime.server._origin import origin_of
 from penstock.runtime.server._refusals import BEFORE_HELLO
 from penstock.session import CONNECTIONS, PER_ADDRESS
-from penstock.spi import Connection, PeerIdentity
+from penstock.spi import PeerIdentity
 
 SHARE: Final = 8
 """An origin with more than one in this number of the places before the hello is a crowd."""
@@ -121,10 +121,9 @@ class Admission:
         self.on_cut: Callable[[Slot, str], None] = lambda _place, _reason: None
         """Called for each connection that is cut, with the reason."""
 
-    def admit(self, connection: Connection, address: str) -> Slot | str:
-        """Return a place for `connection` at `address`, or the reason for a refusal."""
+    def admit(self, peer: PeerIdentity, address: str) -> Slot | str:
+        """Return a place for a connection of `peer` at `address`, or the reason for a refusal."""
         # A plain function, so that no other connection is accepted in between.
-        peer = connection.peer
         # A transport may know neither host nor user: memory and pipes.
         # Those connections are not counted by origin.
         origin = origin_of(peer)

@@ -12,9 +12,12 @@ Rules of this file:
 * Credentials that an address has shown and that were right are examined at once: clients beside an
   attacker, behind one address, come back whenever they like.
 * A client that shows nothing guesses nothing, and is not counted.
+* Workers of one server tell each other what was wrong, in the hashes of one secret: an address gets
+  the same number of guesses from all of them together, but for those that are examined at the same
+  time.
 """
 
-from collections.abc import Callable, Hashable
+from collections.abc import Callable, Hashable, Sequence
 from hashlib import blake2b
 from inspect import isawaitable
 from secrets import token_bytes
@@ -73,16 +76,33 @@ class _Failures:
             self.changed.unpark()
 
 
+class AttemptsShare:
+    """What the attempts of one worker have in common with those of the others."""
+
+    def __init__(self, secret: bytes, tell: Callable[[Sequence[bytes]], object]) -> None:
+        """`tell` is called with the keys of each failure."""
+        self.secret: bytes = secret
+        self.tell: Callable[[Sequence[bytes]], object] = tell
+        self.on_failure: Callable[[Sequence[bytes]], None] = _tell_nobody
+        """Counts a failure in another worker. Set by `Attempts`."""
+
+
 class Attempts:
     """Examines the credentials of the clients of one server. Called as the function of the program
     is, and in its place.
     """
 
-    def __init__(self, authenticate: Authenticate) -> None:
+    def __init__(self, authenticate: Authenticate, share: "AttemptsShare | None" = None) -> None:
+        """`share` joins the attempts of several processes; None for a server in one process."""
         self._authenticate = authenticate
         # Tables of what strangers choose: by keyed hashes, so nobody can choose where they fall,
         # and no secret is kept.
-        self._secret = token_bytes(16)
+        self._secret = token_bytes(16) if share is None else share.secret
+        self._tell: Callable[[Sequence[bytes]], object] = (
+            _tell_nobody if share is None else share.tell
+        )
+        if share is not None:
+            share.on_failure = self._note_elsewhere
         self._failures: dict[Hashable, _Failures] = {}  # the one that failed last is the last
         self._right: dict[bytes, None] = {}  # the one that was shown last is the last
 
@@ -101,12 +121,20 @@ class Attempts:
 
     # --- inside
 
-    def _keys(self, scheme: str, data: bytes, peer: PeerIdentity) -> list[Hashable]:
+    def _note_elsewhere(self, keys: Sequence[bytes]) -> None:
+        """Count a failure that another worker has seen."""
+        now = trio.current_time()
+        for key in keys:
+            self._failures[key] = counted = self._failures.pop(key, None) or _Failures(now)
+            counted.change(-1, now)
+        _bound(self._failures)
+
+    def _keys(self, scheme: str, data: bytes, peer: PeerIdentity) -> list[bytes]:
         """Return what the attempt counts for."""
-        keys: list[Hashable] = []
+        keys: list[bytes] = []
         # Clients of memory and of pipes have no origin.
         if (origin := origin_of(peer)) is not None:
-            keys.append(origin)
+            keys.append(origin.encode())
         if scheme == "basic":
             keys.append(self._hash(b"name", data.partition(b":")[0]))
         return keys
@@ -117,7 +145,7 @@ class Attempts:
             hashed.update(len(part).to_bytes(8) + part)
         return hashed.digest()
 
-    def _empty(self, keys: list[Hashable], now: float) -> _Failures | None:
+    def _empty(self, keys: list[bytes], now: float) -> _Failures | None:
         """Return the failures of a key that has no examination left, or None."""
         for key in keys:
             failures = self._failures.get(key)
@@ -126,7 +154,7 @@ class Attempts:
         return None
 
     async def _wait(
-        self, scheme: str, data: bytes, peer: PeerIdentity, shown: bytes, keys: list[Hashable]
+        self, scheme: str, data: bytes, peer: PeerIdentity, shown: bytes, keys: list[bytes]
     ) -> Any:
         ends = trio.current_time() + PATIENCE
         while (failures := self._empty(keys, now := trio.current_time())) is not None:
@@ -145,7 +173,7 @@ class Attempts:
         return await verdict if isawaitable(verdict) else verdict
 
     def _examine(
-        self, scheme: str, data: bytes, peer: PeerIdentity, shown: bytes, keys: list[Hashable]
+        self, scheme: str, data: bytes, peer: PeerIdentity, shown: bytes, keys: list[bytes]
     ) -> Any:
         # Taken before: examinations that run at the same time count.
         now = trio.current_time()
@@ -163,7 +191,7 @@ class Attempts:
         return verdict
 
     async def _await(
-        self, awaitable: Any, shown: bytes, keys: list[Hashable], taken: list[_Failures]
+        self, awaitable: Any, shown: bytes, keys: list[bytes], taken: list[_Failures]
     ) -> Any:
         verdict: Any = None
         try:
@@ -173,10 +201,12 @@ class Attempts:
         return verdict
 
     def _settle(
-        self, shown: bytes, keys: list[Hashable], taken: list[_Failures], *, is_right: bool
+        self, shown: bytes, keys: list[bytes], taken: list[_Failures], *, is_right: bool
     ) -> None:
         """Count a failure for each key, or give back what was `taken`."""
         now = trio.current_time()
+        if not is_right:
+            self._tell(keys)
         self._right.pop(shown, None)
         if is_right:
             self._right[shown] = None
@@ -194,6 +224,10 @@ class Attempts:
             elif known is not None and (known.left(now) < AT_ONCE or known.waiting):
                 self._failures[key] = known
         _bound(self._failures)
+
+
+def _tell_nobody(_keys: Sequence[bytes]) -> None:
+    """Do nothing: the server has one process."""
 
 
 def _is_right(verdict: object) -> bool:

@@ -4,7 +4,8 @@ those that transports open with `ConnectionHost.open`.
 Rules of this file:
 
 * A client has at most `Limits.max_subscriptions` of them, and all clients together
-  `Limits.max_connections`. A client is a principal, or else an origin.
+  `Limits.max_connections`: in one of several workers the first, and its part of the second. A
+  client is a principal, or else an origin.
 * A reservation whose client has asked for no element gives way to a newcomer, the oldest first.
 * A stream keeps its place until its publisher has stopped.
 * The bytes that a subscriber holds count against `Limits.memory_budget`.
@@ -72,8 +73,10 @@ OnRefused: TypeAlias = Callable[[str, PeerIdentity, str], None]
 class HostedStreams:
     """The streams of one server."""
 
-    def __init__(self, settings: ConnectionSettings) -> None:
+    def __init__(self, settings: ConnectionSettings, most: int) -> None:
+        """`most` is the number of streams that all clients together may have."""
         self.settings: ConnectionSettings = settings
+        self._most = most
         # The streams of each client; bounded by Limits.max_connections.
         self._counts: Counter[Hashable] = Counter()
         # Those of each client; bounded as the streams are.
@@ -217,14 +220,12 @@ class HostedStreams:
 
     def _slots_of(self, peer: PeerIdentity, counts: Counter[Hashable]) -> "_ClientSlots":
         limits = self.settings.limits
-        return _ClientSlots(
-            counts, _client_of(peer), limits.max_subscriptions, limits.max_connections
-        )
+        return _ClientSlots(counts, _client_of(peer), limits.max_subscriptions, self._most)
 
     def _refuse(self, reason: str, peer: PeerIdentity, address: str) -> LimitExceeded:
         """Count a refusal, and return its error."""
         self.on_refused(reason, peer, address)
-        return _no_place(self.settings.limits, reason)
+        return _no_place(self.settings.limits, self._most, reason)
 
     async def _refusal(self, name: str, peer: PeerIdentity) -> str:
         """Return the reason, for the log of this side, for which `peer` may not have `name`;
@@ -322,13 +323,13 @@ def _tell_nobody(_reason: str, _peer: PeerIdentity, _address: str) -> None:
     """Do nothing about a refusal."""
 
 
-def _no_place(limits: Limits, reason: str) -> LimitExceeded:
+def _no_place(limits: Limits, most_in_all: int, reason: str) -> LimitExceeded:
     if reason == STREAMS:
         return LimitExceeded(
             f"all clients together have as many streams over requests as they may have "
-            f"({limits.max_connections:,})",
+            f"({most_in_all:,})",
             limit="max_connections",
-            value=limits.max_connections,
+            value=most_in_all,
         )
     most = limits.max_subscriptions
     return LimitExceeded(

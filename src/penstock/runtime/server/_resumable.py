@@ -13,6 +13,9 @@ Rules of this file:
   and the transport of the other is ended.
 * Every refusal has the same reason:
   a client learns neither what was wrong, nor whether a token was known.
+* A worker of several puts its name into its tokens, in the place of `NAME_BYTES` random ones: 224
+  random bits are left. A worker whose client shows the token of another one asks that one, and
+  then passes the bytes on (`Elsewhere`).
 """
 
 from collections.abc import Callable
@@ -34,31 +37,76 @@ that last one.
 """
 
 
+NAME_BYTES: Final = 4
+"""Bytes of a token that name a worker."""
+
+
 class OnChange(Protocol):
     """Called when the connection of a place is suspended, and when it is not any more."""
 
     def __call__(self, place: Slot, /, *, is_suspended: bool) -> None: ...
 
 
+class LostConnection(Protocol):
+    """A connection that its client wants to go on with: of this process, or of another worker."""
+
+    async def take_over(
+        self, token: bytes, position: int, principal: object
+    ) -> tuple[int, bytes, int]:
+        """Return the number of this attempt, the next token, and the bytes that were received from
+        the client. Raises ConnectionLost or ProtocolError if the connection cannot go on.
+        """
+
+    async def go_on(self, number: int, connection: Connection, position: int) -> None:
+        """Use `connection`, and return when it is needed no longer."""
+
+    async def release(self) -> None:
+        """Forget the client: its transport has ended before `go_on`."""
+
+    def fail(self, wrong: ProtocolError) -> None:
+        """End the lost connection: the question of the client does not fit."""
+
+
+class Elsewhere(Protocol):
+    """Finds the connection of another worker by its token."""
+
+    def __call__(self, worker: str, token: bytes, /) -> LostConnection | None: ...
+
+
 class ResumableConnections:
     """The connections of a server that both sides may resume."""
 
-    def __init__(self, on_change: OnChange) -> None:
-        """`on_change` is called for each of them."""
+    def __init__(
+        self, on_change: OnChange, worker: str = "", elsewhere: Elsewhere | None = None
+    ) -> None:
+        """`on_change` is called for each of them. `worker` is the name of this process among
+        several.
+        """
         self.on_change: OnChange = on_change
+        self._name = int(worker).to_bytes(NAME_BYTES) if worker else b""
+        self._elsewhere = elsewhere
+        self.relays: set[trio.CancelScope] = set()
+        """A scope for each connection of another worker whose bytes pass through this process."""
         # By the hash of the token: the time that a look-up takes tells nothing about a token.
         # `MAX_TOKENS` + 1 for each connection at most.
         self._by_token: dict[bytes, ServerResumption] = {}
 
     def new_token(self, resumption: "ServerResumption") -> tuple[bytes, bytes]:
         """Return a token for a connection, and its hash."""
-        token = token_bytes(TOKEN_BYTES)
+        token = self._name + token_bytes(TOKEN_BYTES - len(self._name))
         key = key_of(token)
         self._by_token[key] = resumption
         return token, key
 
-    def find(self, token: bytes) -> "ServerResumption | None":
-        """Return the connection that has that token."""
+    def find(self, token: bytes) -> LostConnection | None:
+        """Return the connection that has that token, of this process or of another worker."""
+        found = self.find_here(token)
+        if found is None and self._elsewhere is not None and token[:NAME_BYTES] != self._name:
+            return self._elsewhere(str(int.from_bytes(token[:NAME_BYTES])), token)
+        return found
+
+    def find_here(self, token: bytes) -> "ServerResumption | None":
+        """Return the connection of this process that has that token."""
         return self._by_token.get(key_of(token))
 
     def forget(self, key: bytes) -> None:
@@ -178,6 +226,17 @@ class ServerResumption(Resumption):
         self._link_over = trio.Event()
         return self._link_over
 
+    async def go_on(self, number: int, connection: Connection, position: int) -> None:
+        """Go on over `connection`, and wait until it is needed no longer."""
+        over = self.give(number, connection, position)
+        if over is not None:
+            # Shielded: the connection says its own goodbye, and ends within its deadlines.
+            with trio.CancelScope(shield=True):
+                await over.wait()
+
+    async def release(self) -> None:
+        """Do nothing: the client may come back with the same token."""
+
     def fail(self, wrong: ProtocolError) -> None:
         """End the connection: the question of the client does not fit."""
         if self._links is not None:
@@ -203,7 +262,7 @@ class ServerHandover(Handover):
         self._table = table
         self.takeover: Takeover = Takeover()
         # With the number of the attempt, and the client's position.
-        self._found: tuple[ServerResumption, int, int] | None = None
+        self._found: tuple[LostConnection, int, int] | None = None
 
     @property
     def is_asked(self) -> bool:
@@ -229,14 +288,13 @@ class ServerHandover(Handover):
 
     async def run(self) -> None:
         """Give the transport to the lost connection, and wait until that needs it no longer."""
-        if self._found is None or self.connection is None:
+        if self._found is None:
             return
         resumption, number, position = self._found
-        over = resumption.give(number, self.connection, position)
-        if over is not None:
-            # Shielded: the connection says its own goodbye, and ends within its deadlines.
-            with trio.CancelScope(shield=True):
-                await over.wait()
+        if self.connection is None:
+            await resumption.release()
+            return
+        await resumption.go_on(number, self.connection, position)
 
 
 def resuming(

@@ -13,6 +13,7 @@ Rules of this file:
 
 from collections.abc import Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
+from dataclasses import replace
 from functools import partial
 from os import PathLike
 from types import TracebackType
@@ -85,12 +86,16 @@ from penstock.runtime.server._log_summaries import write_summaries
 from penstock.runtime.server._open_files import connections_possible, file_limit, spare_files
 from penstock.runtime.server._refusals import FILES, HANDSHAKE, Refusals
 from penstock.runtime.server._refused_clients import MOST, RefusedClients
+from penstock.runtime.server._relayed_resumption import PURPOSE as RESUMPTIONS
+from penstock.runtime.server._relayed_resumption import RelayedResumption, answer_resumptions
 from penstock.runtime.server._resumable import ResumableConnections, ServerHandover, resuming
+from penstock.runtime.server._share import Share, SharedAdmission
 from penstock.runtime.server._statistics import ServedConnections
 from penstock.runtime.service import Service
 from penstock.spi import (
     Connection,
     Listener,
+    PeerIdentity,
     Registry,
     RequestTransport,
     ServerStatistics,
@@ -163,6 +168,37 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
     Entering and leaving checkpoint.
     """
     refuse_unknown("serve()", unknown, OPTIONS)
+    return serve_share(
+        service,
+        urls,
+        limits=limits,
+        extensions=extensions,
+        registry=registry,
+        options=options,
+        credentials=credentials,
+        record=record,
+        resume=resume,
+        insecure=insecure,
+        on_violation=on_violation,
+    )
+
+
+def serve_share(  # noqa: PLR0913  # the options of a server, each with a name
+    service: Service,
+    urls: Sequence[str],
+    *,
+    limits: Limits | None,
+    extensions: Sequence[Extension] | None,
+    registry: Registry | None,
+    options: TransportOptions | None,
+    credentials: Credentials | None,
+    record: Recorder | str | PathLike[str] | None,
+    resume: bool,
+    insecure: bool,
+    on_violation: Report,
+    share: Share | None = None,
+) -> AbstractAsyncContextManager["Server"]:
+    """Do as `serve`, for the `share` of one worker; None if the server has one process."""
     if not urls:
         raise UsageError(
             "serve() was given no URL; say where to listen, for example tcp://127.0.0.1:7000"
@@ -186,17 +222,24 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
         if not insecure:
             check_exposed(service, url, registry)
     found = if_used(extensions_for(registry, extensions, on_violation), has_logs=bool(service.logs))
-    attempts = None if service.authenticate is None else Attempts(service.authenticate)
+    attempts = (
+        None
+        if service.authenticate is None
+        else Attempts(service.authenticate, None if share is None else share.attempts)
+    )
     if attempts is not None:
         found = attrs.evolve(
             found,
             added=(auth_extension(registry, authenticate=attempts, credentials=credentials),),
         )
+    bounds = limits
+    if share is not None:
+        limits = replace(limits, memory_budget=share.part_of(limits.memory_budget))
     budget = MemoryBudget(limits.memory_budget)
     recorder = record if record is None or isinstance(record, Recorder) else Recorder(record)
     if recorder is not None:
         registry = registry.observed_by(recorder)
-    admission = Admission(limits)
+    admission = Admission(bounds) if share is None else SharedAdmission(bounds, share.door)
     server = Server(
         urls,
         ConnectionSettings(
@@ -209,14 +252,32 @@ def serve(  # noqa: PLR0913  # the options of a server, each with a default and 
         ),
         admission=admission,
         connections=ServedConnections(
-            budget, ResumableConnections(admission.suspend) if resume else None
+            budget, _resumable(admission, limits, share) if resume else None
         ),
         extensions=found,
         options=options.within(limits),
         attempts=attempts,
+        share=share,
     )
     # A recorder of the caller stays open.
     return server if recorder is record or recorder is None else _Recorded(server, recorder)
+
+
+def _resumable(admission: Admission, limits: Limits, share: Share | None) -> ResumableConnections:
+    if share is None:
+        return ResumableConnections(admission.suspend)
+    group = share.group
+    table: ResumableConnections = ResumableConnections(
+        admission.suspend,
+        group.name,
+        lambda worker, _token: (
+            RelayedResumption(group, worker, limits, table.relays)
+            if worker in group.others
+            else None
+        ),
+    )
+    group.answer(RESUMPTIONS, answer_resumptions(table, limits))
+    return table
 
 
 class _Recorded(AbstractAsyncContextManager["Server"]):
@@ -241,6 +302,11 @@ class _Recorded(AbstractAsyncContextManager["Server"]):
             # Bounded by the recorder, which waits STOP_SECONDS for the disk.
             with trio.CancelScope(shield=True):
                 await trio.to_thread.run_sync(self._recorder.close)
+
+
+def _adopt_none(_connection: Connection) -> str | None:
+    """Refuse a connection that is part of a stream between workers: there is none."""
+    return SHUTDOWN
 
 
 async def _abort(connection: Connection, on_violation: Report) -> None:
@@ -299,8 +365,10 @@ class Server(AbstractAsyncContextManager["Server"]):
         extensions: NegotiableExtensions,
         options: TransportOptions,
         attempts: Attempts | None,
+        share: Share | None,
     ) -> None:
         self._settings = settings
+        self._share = share
         self._admission = admission
         self._attempts = attempts
         self._extensions = extensions
@@ -310,7 +378,8 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._offers = [
             (url, dialects_at(settings.registry, url)) for url in map(listening_url, urls)
         ]
-        self._streams = HostedStreams(settings)
+        most = settings.limits.max_connections
+        self._streams = HostedStreams(settings, most if share is None else share.part_of(most))
         self._listeners: list[Listener] = []
         self._accepting = trio.CancelScope()
         self._listeners_done = trio.Event()
@@ -429,6 +498,10 @@ class Server(AbstractAsyncContextManager["Server"]):
         self._refused_clients.most = spare_files(file_limit(), MOST)
         self._connections.began_at = trio.current_time()
         self._nursery.start_soon(self._accept_all)
+        if self._share is not None and isinstance(self._admission, SharedAdmission):
+            # Other workers are no clients: this place counts nowhere.
+            place = Slot(PeerIdentity(address="another worker"), None, str(self._offers[0][0]))
+            self._share.begin(self._host_of(place, None, trio.current_time()), self._admission)
         return self
 
     async def __aexit__(
@@ -456,6 +529,10 @@ class Server(AbstractAsyncContextManager["Server"]):
             with trio.move_on_after(limits.drain, shield=True):
                 await self._admission.wait_empty()
         self._streams.stop()
+        if self._connections.resumable is not None:
+            # Their connections are those of other workers, and go on there.
+            for relay in tuple(self._connections.resumable.relays):
+                relay.cancel()
         await exit_nursery(self._nursery_manager, error, on_violation=on_violation)
         # Last: until every connection has ended, one of them may still be refused.
         self._refusals.flush()
@@ -563,7 +640,7 @@ class Server(AbstractAsyncContextManager["Server"]):
 
         If too many are being refused already, it is put into `unanswered`.
         """
-        place = self._admission.admit(connection, door.address)
+        place = self._admission.admit(connection.peer, door.address)
         if isinstance(place, Slot):
             self._nursery.start_soon(self._serve_one, connection, place, door)
             return self._admission.rate.count(trio.current_time())
@@ -594,7 +671,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         """
         if self._accepting.cancel_called:
             return SHUTDOWN
-        place = self._admission.admit(connection, door.address)
+        place = self._admission.admit(connection.peer, door.address)
         if not isinstance(place, Slot):
             self._refusals.add(place, connection.peer, door.address)
             return place
@@ -637,16 +714,7 @@ class Server(AbstractAsyncContextManager["Server"]):
                 if place.is_cancelled:
                     return  # it was cut, or the server shuts down: no goodbye before a hello
                 if door.transport is not None:
-                    host = HostedConnection(
-                        place,
-                        settings,
-                        self._streams,
-                        began=began,
-                        attempts=self._attempts,
-                        on_recognised=self._admission.on_hello,
-                        adopt=partial(self._adopt, door=door),
-                        statistics=self.statistics,
-                    )
+                    host = self._host_of(place, door, began)
                     attended = await host.serve_connection(door.transport, connection)
                     # Tasks of the transport may still wait in this nursery.
                     if attended is None:
@@ -660,6 +728,20 @@ class Server(AbstractAsyncContextManager["Server"]):
             await self._run_session(connection, place, door, began, nursery)
             # Tasks of the transport may still wait in this nursery.
             nursery.cancel_scope.cancel()
+
+    def _host_of(
+        self, place: Slot, door: ListeningAddress | None, began: float
+    ) -> HostedConnection:
+        return HostedConnection(
+            place,
+            self._settings,
+            self._streams,
+            began=began,
+            attempts=self._attempts,
+            on_recognised=self._admission.on_hello,
+            adopt=_adopt_none if door is None else partial(self._adopt, door=door),
+            statistics=self.statistics,
+        )
 
     async def _run_session(
         self,
@@ -694,8 +776,9 @@ class Server(AbstractAsyncContextManager["Server"]):
                 self._refusals.add(task.refusal, place.peer, place.address)
         # Asked of the task, which has forgotten it if the connection was one as any other: a name
         # here would keep it for the whole time.
-        if isinstance(task.handover, ServerHandover) and task.handover.connection is not None:
-            self._admission.remove(place)  # the connection that was lost has kept its own
+        if isinstance(task.handover, ServerHandover):
+            if task.handover.connection is not None:
+                self._admission.remove(place)  # the connection that was lost has kept its own
             await task.handover.run()
 
     def _on_hello(self, task: ConnectionTask, place: Slot) -> None:

@@ -1,5 +1,5 @@
 """Finds the service that ``MODULE:NAME`` names: imports the module, and calls the function if it is
-documented to make a service.
+documented to make a service. Finds the function of a program in the same way.
 
 Rules of this file:
 
@@ -25,9 +25,9 @@ from types import ModuleType
 from typing import Any, Final, NoReturn
 
 from penstock.api import UsageError
-from penstock.cli._failure import named, place_of
 from penstock.runtime import Service
 from penstock.spi import hookimpl
+from penstock.workers._place import named, place_of
 
 EXAMPLE: Final = "examples.live_service:service"
 
@@ -36,12 +36,7 @@ def load(text: str, *, safe_path: bool = False) -> Service:
     """Return the service that MODULE:NAME names. `safe_path` leaves the current folder out.
     Raises UsageError that says what is missing, or what failed.
     """
-    module_name, colon, name = text.partition(":")
-    if not colon or not name or not all(part.isidentifier() for part in module_name.split(".")):
-        raise UsageError(
-            f"{text!r} is not of the form MODULE:NAME, with dots in MODULE and without .py; write "
-            f"for example {EXAMPLE}"
-        )
+    module_name, name = split(text)
     module = _import(module_name, safe_path=safe_path)
     try:
         found = getattr(module, name)
@@ -62,6 +57,27 @@ def load(text: str, *, safe_path: bool = False) -> Service:
             "that returns one"
         )
     return _made_by(found, name, where)
+
+
+def split(text: str) -> tuple[str, str]:
+    """Return MODULE and NAME. Raises UsageError for a text of another form."""
+    module_name, colon, name = text.partition(":")
+    if not colon or not name or not all(part.isidentifier() for part in module_name.split(".")):
+        raise UsageError(
+            f"{text!r} is not of the form MODULE:NAME, with dots in MODULE and without .py; write "
+            f"for example {EXAMPLE}"
+        )
+    return module_name, name
+
+
+def load_function(text: str, *, safe_path: bool = False) -> Callable[[Any], Any]:
+    """Return the function that MODULE:NAME names. Raises UsageError as `load` does."""
+    module_name, name = split(text)
+    module = _import(module_name, safe_path=safe_path)
+    found = getattr(module, name, None)
+    if not callable(found):
+        raise UsageError(f"there is no function {name!r} in {module_name!r}")
+    return found  # type: ignore[no-any-return]  # a name of a module has any type
 
 
 def taken_from(folder: Path) -> str:

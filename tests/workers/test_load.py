@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from penstock.api import UsageError
-from penstock.cli._load import load, taken_from
+from penstock.workers._load import load, taken_from
 from tests.cli import _service
 
 

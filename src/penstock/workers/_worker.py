@@ -1,0 +1,218 @@
+"""One worker: a program that serves what its parent hands over.
+
+Rules of this file:
+
+* A worker ends as `penstock.run` does: SIGTERM drains it, SIGINT ends it. The parent sends these.
+* If the parent dies, the worker ends as with SIGINT. A thread notices it, because the run loop may
+  be blocked, or not have begun. The process is ended at once if that takes too long.
+"""
+
+import logging
+import os
+import select
+import signal
+import socket
+import sys
+import threading
+import time
+from collections.abc import Awaitable, Callable, Sequence
+from dataclasses import replace
+from functools import partial
+from typing import Any, Final
+
+import trio
+
+from penstock.api import PenstockError
+from penstock.core import log_violation
+from penstock.runtime import (
+    DESCRIPTION,
+    AttemptsShare,
+    Server,
+    Service,
+    Share,
+    SharedAdmission,
+    describe_streams,
+    raise_open_files,
+    serve_share,
+    serve_until_signal,
+    tune_collector,
+)
+from penstock.spi import ConnectionHost
+from penstock.workers._channel import Channel, receive_first, send_last
+from penstock.workers._group import Group
+from penstock.workers._load import load, load_function
+from penstock.workers._messages import VERSION, NotStarted, Ready, Start, ToWorker, Wrong, to_worker
+from penstock.workers._settings import WorkerSettings, unpickled
+from penstock.workers._this_worker import set_worker
+
+FORMAT: Final = "%(asctime)s %(levelname)s %(name)s: %(message)s"
+ACCESS: Final = "penstock.access"
+
+ORPHAN_SECONDS: Final = 1.0
+"""Seconds beside `Limits.drain` that a worker without a parent has for its goodbyes."""
+
+FLUSH_SECONDS: Final = 1.0
+
+_log: Final = logging.getLogger("penstock.run")
+
+_FAILED: Final = 1
+
+
+def run_worker(number: int) -> int:
+    """Serve until the parent sends a signal, and return the exit status."""
+    sock = socket.socket(fileno=number)
+    # A child process of the service must not keep the parent from noticing the end of this one.
+    sock.set_inheritable(False)
+    try:
+        start = receive_first(sock, to_worker)
+    except EOFError:
+        return _FAILED
+    assert isinstance(start, Start)  # noqa: S101 (the parent sends it first)
+    settings = unpickled(start.settings)
+    watch = threading.Thread(
+        target=_end_with_parent, args=(sock, settings.limits.drain), daemon=True
+    )
+    watch.start()
+    channel = Channel(sock, to_worker)
+    try:
+        return _run(channel, start, settings)
+    except PenstockError as error:
+        _fail(sock, str(error))
+    except KeyboardInterrupt:
+        pass  # the parent has gone, or the operator wants no worker any more
+    except BaseException as error:
+        # boundary: the program; its traceback goes to standard error, as that of any program.
+        _fail(sock, f"{type(error).__name__}: {error}")
+        raise
+    return _FAILED
+
+
+def _later(attempts: AttemptsShare) -> Callable[[Sequence[bytes]], object]:
+    """Return a call of `on_failure`, which the server sets when it is made."""
+
+    def call(keys: Sequence[bytes]) -> None:
+        attempts.on_failure(keys)
+
+    return call
+
+
+def _fail(sock: socket.socket, text: str) -> None:
+    if sock.fileno() >= 0:
+        sock.setblocking(True)  # noqa: FBT003 (the parameter has no name)
+        send_last(sock, NotStarted(text))
+
+
+def _run(channel: Channel[ToWorker], start: Start, settings: WorkerSettings) -> int:
+    group = Group(channel, start.name, start.addresses)
+    group.keep_pages(start.kept)
+    set_worker(start.number, start.count, group.turn)
+    if settings.is_verbose:
+        write_logs()
+    service = load(settings.service, safe_path=settings.safe_path)
+    main = (
+        None
+        if settings.main is None
+        else load_function(settings.main, safe_path=settings.safe_path)
+    )
+    attempts = AttemptsShare(start.secret, lambda keys: channel.send(Wrong(list(keys))))
+    group.on_wrong = _later(attempts)
+
+    def begin(host: ConnectionHost, admission: SharedAdmission) -> None:
+        group.begin(host, admission)
+        channel.send(Ready(VERSION, admission.max_open, _offered(service)))
+
+    share = Share(group=group, parts=start.count, door=group, attempts=attempts, begin=begin)
+    raise_open_files()
+    status: int = trio.run(
+        partial(_serve, channel, group, share, service, settings, main or None),
+        strict_exception_groups=True,
+    )
+    return status
+
+
+async def _serve(
+    channel: Channel[ToWorker],
+    group: Group,
+    share: Share,
+    service: Service,
+    settings: WorkerSettings,
+    main: Callable[[Server], Awaitable[object]] | None,
+) -> int:
+    failure: BaseException | None = None
+    status = _FAILED
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(channel.run_reader, group.act)
+        nursery.start_soon(channel.run_writer)
+        serving = serve_share(
+            service,
+            settings.urls,
+            limits=settings.limits,
+            extensions=None,
+            registry=None,
+            options=replace(settings.options, given=group, workers=group),
+            credentials=settings.credentials,
+            record=None,
+            resume=settings.resume,
+            insecure=settings.insecure,
+            on_violation=log_violation,
+            share=share,
+        )
+        try:
+            status = await serve_until_signal(
+                serving,
+                drain=settings.limits.drain,
+                main=None if main is None else partial(_run_main, main),
+                on_serving=lambda _server: tune_collector(),
+                on_signal=lambda _number: group.turn.end_for_good(),
+                on_waiting=lambda streams, seconds: _log.info(
+                    "worker %s is waiting for %s, at most %.0f s",
+                    group.name,
+                    describe_streams(streams),
+                    seconds,
+                ),
+            )
+        except Exception as error:
+            # boundary: the program. Raised outside of the nursery, which would make a group of it.
+            failure = error
+        with trio.move_on_after(FLUSH_SECONDS, shield=True):
+            await channel.flush()
+        nursery.cancel_scope.cancel()
+    if failure is not None:
+        raise failure
+    return status
+
+
+async def _run_main(main: Callable[[Any], Awaitable[object]], server: Server) -> None:
+    # A server in one process ends with its `main`. A worker whose `main` returns would be replaced
+    # at once, again and again.
+    await main(server)
+    await trio.sleep_forever()
+
+
+def _offered(service: Service) -> list[str]:
+    return [name for name in service.names() if name != DESCRIPTION]
+
+
+def write_logs() -> None:
+    """Write the logs of penstock to standard error, the access log included."""
+    if sys.stderr is None:
+        return
+    handler = logging.StreamHandler(sys.stderr)
+    handler.setFormatter(logging.Formatter(FORMAT))
+    log = logging.getLogger("penstock")
+    log.addHandler(handler)
+    log.setLevel(logging.INFO)
+    # Off until its own level is set: the level of its parent does not count.
+    logging.getLogger(ACCESS).setLevel(logging.INFO)
+
+
+def _end_with_parent(sock: socket.socket, drain: float) -> None:
+    """Wait until the parent has ended, and end this process. Runs in a thread."""
+    watched = select.poll()
+    # No events: it returns when the other end is closed, and for nothing that comes.
+    watched.register(sock.fileno(), 0)
+    while not watched.poll():
+        pass
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(drain + ORPHAN_SECONDS)
+    os._exit(128 + signal.SIGINT)

@@ -1,0 +1,142 @@
+"""One worker, as the parent sees it: its process, its channel, and the clients that it has."""
+
+import enum
+import signal
+import socket
+import sys
+from contextlib import suppress
+from subprocess import DEVNULL, PIPE
+from typing import Final
+
+import attrs
+import trio
+
+from penstock.runtime import Slot
+from penstock.workers._channel import Channel
+from penstock.workers._messages import Start, ToParent, to_parent
+
+MOST_UNTAKEN: Final = 8
+"""Clients that are handed over and not taken. A worker that hangs gets no more than these."""
+
+
+class WorkerState(enum.Enum):
+    """What a worker does."""
+
+    STARTING = "starting"
+    """It imports the service, and serves nobody yet."""
+    SERVING = "serving"
+    ENDING = "ending"
+    """It was told to end: its streams may go on for some time."""
+    OVER = "over"
+    """The process has ended."""
+
+
+@attrs.define(eq=False)
+class Client:
+    """A connected client."""
+
+    number: int
+    listener: int
+    address: list[str | int]
+    slot: Slot | None
+    """Its place; None if it is refused, or has none any more."""
+    refusal: str = ""
+    sock: socket.socket | None = None
+    """Kept until the worker has taken it: if the worker dies, another one gets it."""
+
+
+class WorkerProcess:
+    """One worker."""
+
+    def __init__(self, name: int, number: int) -> None:
+        self.name: int = name
+        self.number: int = number
+        self.state: WorkerState = WorkerState.STARTING
+        self.clients: dict[int, Client] = {}  # bounded by Limits.max_connections
+        self.untaken: dict[int, Client] = {}  # bounded by MOST_UNTAKEN
+        self.handed: int = 0
+        """Clients that it has got so far."""
+        self.unknown: set[int] = set()
+        """The clients that have not made themselves known."""
+        self.room: int = 0
+        """Connections that it may have open."""
+        self.publishers: list[str] = []
+        self.failure: str = ""
+        """Why it could not start, in its own words."""
+        self.has_served: bool = False
+        self.page: bytes = b""
+        """The last page that it has sent to be kept."""
+        self.pinged_at: float | None = None
+        """When it was asked for a sign of life that has not come."""
+        self.is_stuck: bool = False
+        self.over: trio.Event = trio.Event()
+        self.process: trio.Process
+        self.channel: Channel[ToParent]
+
+    async def start(self, start: Start) -> None:
+        """Start the process. Raises OSError if the system cannot."""
+        own, theirs = socket.socketpair()
+        try:
+            with theirs:
+                self.process = await trio.lowlevel.open_process(
+                    # -P: the current folder is searched if the settings say so, and not before.
+                    [sys.executable, "-P", "-m", "penstock.workers", str(theirs.fileno())],
+                    stdin=DEVNULL,
+                    stdout=PIPE,
+                    stderr=PIPE,
+                    pass_fds=(theirs.fileno(),),
+                    # Ctrl-C in a terminal is for the parent alone, which tells the workers.
+                    start_new_session=True,
+                )
+        except BaseException:
+            own.close()
+            raise
+        self.channel = Channel(own, to_parent)
+        self.channel.send(start)
+
+    def takes(self) -> bool:
+        """Return whether it may get another client now."""
+        return (
+            self.state is WorkerState.SERVING
+            and not self.is_stuck
+            and len(self.untaken) < MOST_UNTAKEN
+            and len(self.clients) < self.room
+        )
+
+    @property
+    def load(self) -> tuple[int, int]:
+        """Clients go where this is least: among workers with equally many to the one that has
+        had fewer in all.
+        """
+        return len(self.clients), self.handed
+
+    @property
+    def is_settled(self) -> bool:
+        """Whether each client that was handed over is taken and has made itself known."""
+        return not self.untaken and not self.unknown
+
+    def tell(self, number: signal.Signals) -> None:
+        """Send a signal: SIGTERM lets it drain, SIGINT end."""
+        if self.state is not WorkerState.OVER:
+            self.state = WorkerState.ENDING
+            with suppress(ProcessLookupError):
+                self.process.send_signal(number)
+
+    def kill(self) -> None:
+        """End the process at once. Plain: it can be called from any thread."""
+        with suppress(ProcessLookupError, AttributeError):
+            self.process.kill()
+
+    @property
+    def end(self) -> str:
+        """How the process has ended, in words."""
+        status = self.process.returncode
+        if status is None:
+            return "has not ended"
+        if status < 0:
+            with suppress(ValueError):
+                return f"was ended by {signal.Signals(-status).name}"
+        return f"ended with status {status}"
+
+    def __str__(self) -> str:
+        return f"worker {self.number} (process {self.process.pid})"

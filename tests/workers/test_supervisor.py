@@ -1,0 +1,301 @@
+"""A service in several processes: who gets which client, and what happens when a process ends."""
+
+import os
+import signal
+import socket
+import subprocess
+import sys
+import time
+from contextlib import AbstractContextManager, ExitStack
+from pathlib import Path
+
+import pytest
+
+import penstock.blocking
+from penstock.api import ConnectionLost, Rejected
+from tests._real_time import HANGS_AFTER
+from tests.workers._program import SERVICE, Program, program, started, wait_gone
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+
+
+def ask(address: str) -> int:
+    """The process that serves a new connection."""
+    with penstock.blocking.connect(address) as peer:
+        return int(peer.request("who"))
+
+
+def wait_until_served(running: Program, others: "set[int]") -> int:
+    """Ask until another process than `others` answers."""
+    ends = time.monotonic() + HANGS_AFTER
+    while (found := ask(running.address)) in others:
+        assert time.monotonic() < ends
+    return found
+
+
+def test_clients_are_divided_between_the_workers(tmp_path: Path) -> None:
+    """Each goes to the worker with the fewest: ten that stay are five and five. SIGTERM ends all
+    processes in good order.
+    """
+    with program(tmp_path) as running, ExitStack() as stack:
+        address, workers = running.address, running.workers()
+        peers = [stack.enter_context(penstock.blocking.connect(address)) for _ in range(10)]
+        found = [int(peer.request("who")) for peer in peers]
+        assert sorted(set(found)) == workers
+        assert {found.count(worker) for worker in workers} == {5}
+        stack.close()
+        assert running.end() == 0
+        wait_gone(*workers)
+    assert "Traceback" not in running.log
+
+
+def test_clients_over_a_unix_socket_are_divided(tmp_path: Path) -> None:
+    """The file is that of the parent, which removes it; the worker knows the user of a client."""
+    path = tmp_path / "s.sock"
+    with program(tmp_path, url=f"unix://{path}") as running, ExitStack() as stack:
+        address = running.address
+        peers = [stack.enter_context(penstock.blocking.connect(address)) for _ in range(4)]
+        assert len({peer.request("who") for peer in peers}) == 2
+        stack.close()
+        assert running.end(signal.SIGINT) == 130
+    assert not path.exists()
+
+
+def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
+    """The operator reads which one, how it ended, and when the next one starts."""
+    with program(tmp_path) as running:
+        first, second = running.workers()
+        assert {ask(running.address), ask(running.address)} == {first, second}
+        os.kill(first, signal.SIGKILL)
+        found = wait_until_served(running, {first, second})
+        assert "was ended by SIGKILL; another one starts in 0.2 s" in running.log
+        assert running.workers() == sorted([second, found])
+        assert running.end() == 0
+
+
+def test_workers_end_with_their_parent(tmp_path: Path) -> None:
+    """Also if it is killed, and if the run loop of one of them is blocked: then after
+    `Limits.drain`.
+    """
+    with of_a_program(tmp_path, BLOCKING, "drain=0.5") as running:
+        workers = running.workers()
+        with penstock.blocking.connect(running.address) as peer:
+            peer.request("block")
+            running.wait_for("begins")
+            os.kill(running.process.pid, signal.SIGKILL)
+            wait_gone(*workers)
+
+
+BLOCKING = """
+import os
+import time
+import penstock
+import trio
+
+service = penstock.Service()
+
+
+@service.publisher("who")
+async def who():
+    while True:
+        yield b"%d" % os.getpid()
+
+
+async def block_soon():
+    await trio.sleep(0.2)
+    print("begins", flush=True)
+    while not os.path.exists("go"):
+        time.sleep(0.05)
+
+
+@service.publisher("block")
+async def block():
+    trio.lowlevel.spawn_system_task(block_soon)
+    yield b"soon"
+"""
+
+
+def test_a_worker_that_hangs_gets_no_more_clients(tmp_path: Path) -> None:
+    """The parent sees that its run loop is blocked, says so, and says when it answers again."""
+    with program(tmp_path, source=BLOCKING) as running:
+        address = running.address
+        with penstock.blocking.connect(address) as peer:
+            hanging = int(peer.request("who"))
+            peer.request("block")
+            running.wait_for("does not answer: its run loop is blocked")
+            other = {ask(address) for _ in range(10)}
+            assert other == set(running.workers()) - {hanging}
+            (tmp_path / "go").touch()
+            running.wait_for("answers again")
+            wait_until_served(running, other)
+        assert running.end() == 0
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("import no_such_module", "imports 'no_such_module', which is not installed"),
+        ("raise ValueError('wrong day')", "cannot be imported: ValueError: wrong day"),
+        ("import os\nos._exit(7)", "it ended with status 7 before it served"),
+        ("service = 7", "is a int; it must be a penstock.Service"),
+        ("import os, signal\nos.kill(os.getpid(), 9)", "it was ended by SIGKILL before it served"),
+    ],
+    ids=["import", "raises", "exits", "no service", "killed"],
+)
+def test_workers_that_cannot_start_end_the_program(tmp_path: Path, source: str, says: str) -> None:
+    """With their reason, in one line, and the status 1."""
+    (tmp_path / "served.py").write_text(source)
+    with program(tmp_path) as running:
+        assert running.process.wait(HANGS_AFTER) == 1
+        assert says in running.log
+        assert "Traceback" not in running.log
+
+
+def test_an_exposed_address_is_refused_as_without_workers(tmp_path: Path) -> None:
+    """Only a worker knows whether the service examines clients."""
+    with program(tmp_path, url="tcp://0.0.0.0:0") as running:
+        assert running.process.wait(HANGS_AFTER) == 1
+        assert "pass insecure=True (--insecure)" in running.log
+
+
+def test_two_parents_cannot_have_one_address(tmp_path: Path) -> None:
+    """The second one says so, and ends; the first one goes on."""
+    with program(tmp_path) as first:
+        with program(tmp_path, url=first.address) as second:
+            assert second.process.wait(HANGS_AFTER) == 1
+            assert "cannot listen at" in second.log
+            assert "Address already in use" in second.log
+        assert ask(first.address) in first.workers()
+
+
+@pytest.mark.parametrize("number", ["0", "-1", "1000", "two"])
+def test_a_wrong_number_of_workers_is_refused(tmp_path: Path, number: str) -> None:
+    """In one line that says what is allowed."""
+    (tmp_path / "served.py").write_text("service = 1")
+    command = [
+        sys.executable, "-m", "penstock", "serve", "served:service", "tcp://127.0.0.1:0",
+        "--workers", number,
+    ]  # fmt: skip
+    with started(tmp_path, command) as running:
+        assert running.process.wait(HANGS_AFTER) in (1, 2)
+        assert "number from 1 to 256" in running.log or "invalid int value" in running.log
+
+
+def test_an_address_without_a_listening_socket_is_refused(tmp_path: Path) -> None:
+    """Clients in one process cannot be shared."""
+    with program(tmp_path, url="memory://here") as running:
+        assert running.process.wait(HANGS_AFTER) == 1
+        assert "cannot be shared by workers" in running.log
+
+
+def test_silent_clients_hold_up_nobody(tmp_path: Path) -> None:
+    """They go to the workers as all others do, and have a place each until their time is over."""
+    with program(tmp_path) as running, ExitStack() as stack:
+        host, port = running.address.removeprefix("tcp://").split(":")
+        for _ in range(40):
+            stack.enter_context(socket.create_connection((host, int(port))))
+        assert ask(running.address) in running.workers()
+
+
+def of_a_program(folder: Path, source: str, limits: str = "") -> AbstractContextManager[Program]:
+    """Run a program that calls `serve_workers`, with some limits."""
+    (folder / "served.py").write_text(source)
+    (folder / "program.py").write_text(f"""
+import dataclasses
+import logging
+import penstock
+
+logging.basicConfig(level=logging.INFO)
+limits = dataclasses.replace(penstock.Limits(), {limits})
+status = penstock.serve_workers("served:service", "tcp://127.0.0.1:0", workers=2, limits=limits)
+print("status", status, flush=True)
+""")
+    return started(folder, [sys.executable, "program.py"])
+
+
+def test_the_bounds_hold_for_all_workers_together(tmp_path: Path) -> None:
+    """Four connections of an address are two and two, and the fifth is told why it is refused."""
+    limits = "max_connections=4, max_connections_per_address=4"
+    with of_a_program(tmp_path, SERVICE, limits) as running, ExitStack() as stack:
+        address = running.address
+        first = stack.enter_context(ExitStack())
+        peers = [
+            place.enter_context(penstock.blocking.connect(address))
+            for place in (first, stack, stack, stack)
+        ]
+        assert len({peer.request("who") for peer in peers}) == 2
+        with pytest.raises((ConnectionLost, Rejected), match="places"):
+            ask(address)
+        first.close()
+        wait_until_accepted(address)
+        stack.close()
+        assert running.end() == 0
+        assert "status 0" in running.log
+
+
+def wait_until_accepted(address: str) -> None:
+    """Ask until there is a place."""
+    ends = time.monotonic() + HANGS_AFTER
+    while True:
+        try:
+            ask(address)
+        except (ConnectionLost, Rejected):
+            assert time.monotonic() < ends
+        else:
+            return
+
+
+def test_a_worker_without_files_gives_its_clients_to_another_one(tmp_path: Path) -> None:
+    """The system drops the socket that it cannot number; the parent has kept it."""
+    source = BLOCKING.replace(
+        'print("begins", flush=True)\n    while not os.path.exists("go"):\n        time.sleep(0.05)',
+        "import resource\n    most = resource.getrlimit(resource.RLIMIT_NOFILE)[1]\n"
+        "    resource.setrlimit(resource.RLIMIT_NOFILE, (3, most))\n"
+        '    print("begins", flush=True)',
+    )
+    assert source != BLOCKING
+    with program(tmp_path, source=source) as running:
+        address = running.address
+        with penstock.blocking.connect(address) as peer:
+            full = int(peer.request("who"))
+            peer.request("block")
+            running.wait_for("begins")
+            assert int(peer.request("who")) == full
+            other = {ask(address) for _ in range(10)}
+            assert other == set(running.workers()) - {full}
+        assert running.end() == 0
+
+
+def test_lines_of_workers_are_whole(tmp_path: Path) -> None:
+    """Each worker prints long lines at the same time, in parts, and each line arrives as one."""
+    source = """
+import sys
+import threading
+import penstock
+
+service = penstock.Service()
+
+
+def talk():
+    letter = str(penstock.this_worker().number)
+    for _ in range(50):
+        for _ in range(20):
+            sys.stdout.write(letter * 1000)
+            sys.stdout.flush()
+        print(flush=True)
+    print("done", flush=True)
+
+
+threading.Thread(target=talk, daemon=True).start()
+"""
+    with program(tmp_path, source=source) as running:
+        log = running.wait_for("done\n", 2)
+    long = [line for line in log.splitlines() if len(line) > 1000]
+    assert sorted(long) == ["0" * 20_000] * 50 + ["1" * 20_000] * 50
+
+
+def test_without_workers_this_worker_is_the_only_one() -> None:
+    """So a program can be run in both ways."""
+    code = "import penstock; print(penstock.this_worker())"
+    found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert found.stdout == "<worker 0 of 1>\n"
