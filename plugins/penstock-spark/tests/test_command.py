@@ -59,7 +59,7 @@ def _install(monkeypatch: pytest.MonkeyPatch, report: dict[str, Any] | Exception
             raise report
         return report
 
-    monkeypatch.setattr(_command, "session", lambda master: _Session())
+    monkeypatch.setattr(_command, "session", lambda master, **_: _Session())
     monkeypatch.setattr(_command, "files_of", lambda folder: [])
     monkeypatch.setattr(_command, "audit", audit)
     monkeypatch.setattr(_command, "page_of", lambda report, title: f"<h1>{title}</h1>")

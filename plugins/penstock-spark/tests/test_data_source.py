@@ -4,6 +4,7 @@ the check of its version, and of the way in which the package has come.
 
 import subprocess
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -13,9 +14,10 @@ from penstock_spark._data_source import PenstockDataSource, check_version, is_sh
 from penstock_spark.source._readers import PenstockStreamReader
 from pyspark import SparkFiles
 from pyspark.sql.streaming.datasource import ReadAllAvailable, ReadMaxBytes, ReadMaxRows
-from pyspark.sql.types import BinaryType, StructField, StructType
+from pyspark.sql.types import BinaryType, LongType, StructField, StructType
 
 from penstock.api import UsageError
+from penstock.spi import build_registry
 
 OPTIONS = {"uri": "tcp://127.0.0.1:7000", "stream": "orders"}
 SCHEMA = StructType([StructField("value", BinaryType())])
@@ -92,6 +94,20 @@ def test_columns_of_json_have_to_be_in_the_options(spark: Any) -> None:
         )
 
 
+@pytest.mark.parametrize("name", ["msgpack", "protobuf"])
+def test_a_format_without_its_plugin_is_refused_on_the_driver(
+    monkeypatch: pytest.MonkeyPatch, name: str
+) -> None:
+    """With the package that it needs. Its tasks would fail one by one."""
+    options = {"valueFormat": name, "schema": "a BIGINT", "messageType": "a.B"}
+    source = PenstockDataSource(OPTIONS | options | {"includeMetadata": "false"})
+    schema = StructType([StructField("a", LongType())])
+    source.reader(schema)
+    monkeypatch.setattr(_data_source, "build_registry", partial(build_registry, discover=False))
+    with pytest.raises(UsageError, match=rf"pip install 'penstock-spark\[{name}\]'"):
+        source.reader(schema)
+
+
 def test_a_streaming_query_has_no_ending_offsets() -> None:
     """They would have no effect."""
     with pytest.raises(UsageError, match=r"endingOffsets is for read.*Trigger\.AvailableNow"):
@@ -151,12 +167,15 @@ def test_spark_gets_one_limit(options: dict[str, str], limit: Any) -> None:
     assert reader.getDefaultReadLimit() == limit
 
 
-def test_the_processes_of_spark_import_no_trio() -> None:
-    """No trio run is in any of them, and the import of trio would cost each of them its time."""
+def test_the_processes_of_spark_import_what_they_use() -> None:
+    """No trio run is in any of them, and JSON is read by few of them: each import would cost each
+    of them its time.
+    """
     program = (
-        "import sys, pyspark_penstock, penstock_spark.source._readers; print('trio' in sys.modules)"
+        "import sys, pyspark_penstock, penstock_spark.source._readers; "
+        "print([each for each in ('trio', 'pyarrow.compute') if each in sys.modules])"
     )
     done = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )
-    assert done.stdout == "False\n"
+    assert done.stdout == "[]\n"

@@ -7,7 +7,7 @@ from random import Random
 from typing import Any
 
 from _traces import judge_plainly
-from penstock_spark.audit import _spark_run
+from penstock_spark import _jobs
 from penstock_spark.audit._job import judge, pieces_of
 from penstock_spark.audit._spark_run import SparkRun
 from penstock_spark.audit._window_job import judge_by_windows
@@ -21,7 +21,7 @@ def test_both_jobs_find_the_same_in_random_traces(
     random = Random(5)
     trace = broken_trace(random, 400)
     files = trace.write(tmp_path, random)
-    monkeypatch.setattr(_spark_run, "LOOK", 0.01)
+    monkeypatch.setattr(_jobs, "LOOK", 0.01)
     shown: list[tuple[str, int, int]] = []
     judged = judge(
         SparkRun(spark, lambda *step: shown.append(step)),

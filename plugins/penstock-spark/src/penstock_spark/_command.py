@@ -59,7 +59,7 @@ def _audit(options: argparse.Namespace) -> int:
     files_of(options.folder)  # before Spark starts, which takes some seconds
     progress = _Progress(quiet=options.quiet)
     progress("starting Spark", 0, 1)
-    spark = session(options.master)
+    spark = session(options.master, name="penstock audit", settings={"spark.ui.enabled": "false"})
     try:
         report = audit(spark, options.folder, stall_seconds=options.stall, progress=progress)
     finally:

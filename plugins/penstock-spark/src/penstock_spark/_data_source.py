@@ -14,11 +14,15 @@ from pyspark import SparkFiles
 from pyspark.sql.datasource import DataSource
 
 from penstock.api import UsageError
+from penstock.spi import build_registry
 from penstock_spark.source._columns import check_given, check_types
 from penstock_spark.source._settings import SourceSettings
 
 LEAST_VERSION: Final = (4, 2)
 """Of pyspark: the first one whose Python sources can bound a batch."""
+
+OF_PLUGINS: Final = ("msgpack", "protobuf")
+"""The formats whose elements a plugin of penstock decodes."""
 
 _log: Final = logging.getLogger("penstock.spark")
 
@@ -81,7 +85,19 @@ class PenstockDataSource(DataSource):  # type: ignore[misc]  # pyspark is not in
         if not self._is_asked:
             check_given(schema, settings.row_schema)
         check_types(schema, settings.value_format)
+        check_plugin(settings.value_format)
         return settings
+
+
+def check_plugin(value_format: str) -> None:
+    """Raise UsageError for a format whose plugin is missing: on the driver, when the query is
+    planned, and not in each of its tasks.
+    """
+    if value_format in OF_PLUGINS and value_format not in build_registry().serializers:
+        raise UsageError(
+            f"valueFormat={value_format} needs the package penstock-{value_format}, on the driver "
+            f"and on each executor: pip install 'penstock-spark[{value_format}]'"
+        )
 
 
 def check_version(version: str) -> None:

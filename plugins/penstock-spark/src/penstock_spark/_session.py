@@ -3,6 +3,7 @@
 import os
 import shutil
 import sys
+from collections.abc import Mapping
 from importlib.metadata import version
 from importlib.util import find_spec
 from pathlib import Path
@@ -22,24 +23,28 @@ LOCAL: Final = {
     # Loopback, because the name of a machine often leads nowhere, and Spark waits for it.
     "spark.driver.host": "127.0.0.1",
     "spark.driver.bindAddress": "127.0.0.1",
-    "spark.ui.enabled": "false",
     # Local sockets between Java and Python: a batch of rows takes 30 ms less.
     "spark.python.unix.domain.socket.enabled": "true",
 }
 """Settings of a session on this machine alone."""
 
 
-def session(master: str) -> Any:
-    """Return a session at `master`, for example ``local[2]``.
-    Raises UsageError that says what is missing.
+def session(master: str, *, name: str = "", settings: Mapping[str, str] | None = None) -> Any:
+    """Return a session at `master`, for example ``local[2]``, with the settings that a query of
+    penstock needs there, and `settings`, which count more.
+
+    A session that the program has already is returned: Spark gives it those settings that can
+    change. `name` is that of the application. Raises UsageError that says what is missing.
     """
     check_requirements()
     from pyspark.sql import SparkSession  # checked right before: it may be missing
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
-    builder = SparkSession.builder.master(master).appName("penstock audit")
+    builder = SparkSession.builder.master(master)
+    if name:
+        builder = builder.appName(name)
     log = Path(__file__).with_name("log4j2.properties")
-    settings = {
+    chosen = {
         "spark.ui.showConsoleProgress": "false",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log.as_uri()}",
         # Spark gives a new Python process 15 s to answer. On a busy machine each task would fail
@@ -48,9 +53,9 @@ def session(master: str) -> Any:
     }
     if master.startswith("local"):
         os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
-        settings |= LOCAL
-    for name, value in settings.items():
-        builder = builder.config(name, value)
+        chosen |= LOCAL
+    for key, value in (chosen | dict(settings or {})).items():
+        builder = builder.config(key, value)
     return builder.getOrCreate()
 
 

@@ -9,6 +9,7 @@ from uuid import uuid4
 
 import trio
 
+from penstock_spark._jobs import TaggedJobs
 from penstock_spark.publishing._rows import check_format, lists_of
 from penstock_spark.sink import check_sizes
 
@@ -77,11 +78,10 @@ class SubscriberJobs:
     """
 
     def __init__(self, session: Any, lists: Iterator[list[bytes]]) -> None:
-        self._session = session
         self._lists = lists
         # A tag, because a cancel from another thread is the only end of a job
         # that no row has come from yet.
-        self._tag = f"penstock-{uuid4().hex}"
+        self._jobs = TaggedJobs(session, f"penstock-{uuid4().hex}")
         self._lock = threading.Lock()
         self._is_stopped = False
         self._is_idle = threading.Event()
@@ -96,15 +96,8 @@ class SubscriberJobs:
                 return None
             self._is_idle.clear()
         try:
-            # The context and not the session: a tag of the session does not reach the jobs of
-            # toLocalIterator. Tags belong to a thread, and trio's threads are used again for other
-            # work.
-            context = self._session.sparkContext
-            context.addJobTag(self._tag)
-            try:
+            with self._jobs.running():
                 return next(self._lists, None)
-            finally:
-                context.removeJobTag(self._tag)
         finally:
             self._is_idle.set()
 
@@ -118,6 +111,6 @@ class SubscriberJobs:
         while True:
             # boundary: a session that was stopped raises errors of Py4J, and has no job left.
             with suppress(Exception):
-                self._session.sparkContext.cancelJobsWithTag(self._tag)
+                self._jobs.cancel()
             if self._is_idle.wait(AGAIN) or monotonic() > deadline:
                 return
