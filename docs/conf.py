@@ -33,7 +33,8 @@ exclude_patterns = [
     "_build",
     "changes/*",
     "explanation/_*.md",
-]  # explanation/_*.md are parts that pages include
+    "reference/_*.md",
+]  # _*.md are parts that pages include
 # Docstrings put `names` into single backticks: show them as code.
 default_role = "code"
 
