@@ -1,4 +1,4 @@
-"""The tokens of a model in a page of FastAPI: uvicorn --port 7002 tokens:site"""
+"""The tokens of a model in pages of FastAPI: uvicorn --port 7002 tokens:site"""
 
 import asyncio
 from collections.abc import AsyncIterator
@@ -8,12 +8,13 @@ from fastapi import FastAPI
 from fastapi.responses import PlainTextResponse
 from penstock_http import AsgiApp
 
-from penstock import aio
+from penstock import Retention, RingLog, aio
 from penstock.spi import TransportOptions
 
 service = aio.Service()
 # A page that has lost its network may go on within 5 s. One that is closed says so.
 streams = AsgiApp(service, options=TransportOptions(extra={"http.idle": 5}))
+kept: dict[str, RingLog] = {}  # the tokens of each answer
 stopped = asyncio.Event()
 
 
@@ -26,11 +27,19 @@ async def model(prompt: str) -> AsyncIterator[str]:
 
 @service.publisher("answer/{prompt}", serializer="text")
 async def answer(prompt: str) -> AsyncIterator[str]:
+    """Let the model make tokens, as the page requests them, and keep them for other pages."""
+    log = kept[prompt] = RingLog(retention=Retention(max_count=100_000))
     try:
         async for token in model(prompt):
+            await aio.in_trio(log.append, [token.encode()])
             yield token
     finally:
         stopped.set()
+
+
+@service.publisher("kept/{prompt}", log=True)
+def kept_answer(prompt: str) -> RingLog:
+    return kept[prompt]
 
 
 @asynccontextmanager
