@@ -23,6 +23,7 @@ def log(tmp_path: Path) -> Path:
 def _damage(path: Path, key: int) -> None:
     connection = sqlite3.connect(path, isolation_level=None)
     connection.execute("UPDATE groups SET size = size + 1 WHERE key = ?", (key,))
+    connection.execute("VACUUM")  # or the group would be found where it was before
     connection.close()
 
 

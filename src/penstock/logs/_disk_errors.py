@@ -31,14 +31,20 @@ def explain(error: Exception, path: Path, *, read_only: bool = False) -> LogErro
     if code is None:
         return damaged(path, f"Python's sqlite3 says: {error}")
     primary = code & 0xFF  # the higher bits say more about the same failure
-    if primary == sqlite3.SQLITE_FULL:
+    # The second one: PATH-shm could not get longer.
+    if primary == sqlite3.SQLITE_FULL or code == sqlite3.SQLITE_IOERR_SHMSIZE:
         # The file is whole: the transaction was rolled back, and the next commit works
         # when there is room.
+        opens = (
+            f"With the room that {path.name}-reserve keeps"
+            if path.with_name(path.name + "-reserve").exists()
+            else "With the same room"
+        )
         return LogError(
             f"there is no room on the disk for the log {path}: nothing of this call was appended. "
-            f"Make room for {_needed(path):,} bytes, and append again; the log stays usable. With "
-            "the same room it opens with lower bounds in its Retention, and gives back the room of "
-            "what it drops. DiskLog(path, read_only=True) reads it without any room"
+            f"Make room for {_needed(path):,} bytes, and append again; the log stays usable. "
+            f"{opens} it opens with lower bounds in its Retention, and gives back the room of what "
+            "it drops. DiskLog(path, read_only=True) reads it without any room"
         )
     if primary in _LOCKED:
         return locked(path)

@@ -91,6 +91,9 @@ def open_file(path: Path, *, accept_loss: bool) -> sqlite3.Connection:
         # lose commits that `append` returned for.
         connection.execute("PRAGMA synchronous = FULL")
         connection.execute(f"PRAGMA wal_autocheckpoint = {CHECKPOINT_PAGES}")
+        # Some builds of SQLite overwrite each page that becomes free: a log that drops as much as
+        # it gets would write two fifths more, and a full disk would have to hold it.
+        connection.execute("PRAGMA secure_delete = OFF")
     except BaseException:
         connection.close()
         raise

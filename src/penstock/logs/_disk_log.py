@@ -27,6 +27,7 @@ from penstock.logs._disk_files import (
     was_made,
 )
 from penstock.logs._disk_reader import DiskReader
+from penstock.logs._disk_reserve import Reserve
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._disk_writer import DiskWriter, Ticket
 from penstock.logs._log_base import LogBase
@@ -59,6 +60,7 @@ class _Opened(NamedTuple):
 
     store: DiskStore
     reader: DiskReader
+    reserve: Reserve
     lock: sqlite3.Connection
 
     @property
@@ -77,7 +79,7 @@ class _Opened(NamedTuple):
         # If the disk is full or gone, all that was appended is in PATH-wal,
         # and the next opening finds it there.
         with suppress(sqlite3.Error):
-            self.store.close()
+            self.reserve.use(self.store.close)
         # Last: until here no other writer may open the files.
         self.lock.close()
 
@@ -92,7 +94,8 @@ class DiskLog(LogBase):
             await log.append([b"first", b"second"])
 
     Beside the file PATH stand PATH-wal, PATH-shm and PATH-lock: move, copy and delete them
-    together, while the log is closed.
+    together, while the log is closed. PATH-reserve is room for a repair on a full disk, at most
+    4.4 MiB; it needs no copy.
     `partitions` are added to those that the file has.
     `clock` returns the seconds that ages are counted in;
     it must go on while the program does not run.
@@ -180,7 +183,7 @@ class DiskLog(LogBase):
         else:
             self._published = dict(opened.store.published)
             self._update_readers(tuple(opened.store.readers.known.values()))
-            self._thread = DiskWriter(opened.store, self._deliver)
+            self._thread = DiskWriter(opened.store, opened.reserve, self._deliver)
             self.staged.opened(opened.store.attempts, opened.store.last_attempt)
         self._thread.start()
         return self
@@ -246,6 +249,13 @@ class DiskLog(LogBase):
             except FAULTS as error:
                 raise explain(error, self._path, read_only=True) from error
         check_kind(self._path, may_begin=True)
+        reserve = Reserve(self._path, self._retention)
+        try:
+            return reserve.use(lambda: self._open_to_write(reserve))
+        except FAULTS as error:
+            raise explain(error, self._path) from error
+
+    def _open_to_write(self, reserve: Reserve) -> _Opened:
         # Asked first: `take_lock` makes the file.
         had_lock = beside(self._path, "-lock").exists()
         lock = take_lock(self._path)
@@ -256,18 +266,20 @@ class DiskLog(LogBase):
                 store = DiskStore(connection, self._path, self._retention, self._clock)
                 store.load(self._names)
                 store.mark(is_open=True)
+                if reserve.is_spent:
+                    with suppress(sqlite3.Error):  # what was dropped is written over, at least
+                        store.give_room()
                 mark_made(lock)
-                return _Opened(store, DiskReader.of(self._path), lock)
+                reader = DiskReader.of(self._path)
             except BaseException:
                 connection.close()
                 raise
-        except FAULTS as error:
+        except BaseException:
             # Else the log could not be opened again after a repair, before this process ends.
             lock.close()
-            raise explain(error, self._path) from error
-        except BaseException:
-            lock.close()
             raise
+        reserve.restore()
+        return _Opened(store, reader, reserve, lock)
 
     def _close(self) -> None:
         opened, self._opened = self._opened, None

@@ -708,6 +708,15 @@ class DiskStore:
         self._connection.execute(f"PRAGMA wal_checkpoint({mode})").fetchall()
         self._connection.execute("PRAGMA busy_timeout = 0")
 
+    def empty_wal(self) -> None:
+        """Move what PATH-wal has into the main file, so that later commits write over it."""
+        self._connection.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchall()
+
+    def give_room(self) -> None:
+        """Give pages back to the disk until few are unused."""
+        while self._has_dropped:
+            self._give_back()
+
     def close(self) -> None:
         """Write all into the main file and close it."""
         self.mark(is_open=False)
