@@ -32,6 +32,7 @@ from penstock.spi import (
 )
 from penstock.workers._channel import Channel
 from penstock.workers._messages import (
+    MOST_KEPT,
     Adopted,
     Closed,
     Cut,
@@ -117,6 +118,7 @@ class Group(GivenListeners, WorkerGroup):
             case Kept(pages=pages, replaces=replaces):
                 self._kept[:replaces] = pages[:1] if replaces else []
                 self._kept += pages if not replaces else []
+                del self._kept[:-MOST_KEPT]  # as the parent does
             case _:
                 raise AssertionError(f"{message!r} comes first, and once")
 

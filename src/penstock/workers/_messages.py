@@ -16,6 +16,10 @@ VERSION: Final = 1
 """Of this table. A parent that goes on while penstock is upgraded meets workers of another one."""
 
 
+MOST_KEPT: Final = 16
+"""Pages of ended workers that are kept."""
+
+
 class Start(msgspec.Struct, tag=True, frozen=True):
     """The first message to a worker: what to serve."""
 

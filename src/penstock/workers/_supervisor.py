@@ -44,6 +44,7 @@ from penstock.spi import (
 )
 from penstock.workers._lines import pass_lines
 from penstock.workers._messages import (
+    MOST_KEPT,
     VERSION,
     Adopted,
     Closed,
@@ -105,9 +106,6 @@ LAST_WORDS: Final = 0.5
 
 SLOW_START: Final = 10.0
 """Seconds between two lines about workers that have not started yet."""
-
-MOST_KEPT: Final = 16
-"""Pages of ended workers that are kept, until a worker has added them up."""
 
 MOST_RELAYS: Final = 64
 """Messages that wait for a worker which reads none. Further streams to it end at once."""

@@ -9,10 +9,7 @@ Rules of this file:
 """
 
 import re
-from abc import ABC, abstractmethod
-from collections.abc import Awaitable, Callable
-from contextlib import AbstractAsyncContextManager, AbstractContextManager, nullcontext
-from typing import Any, Final
+from typing import Final
 
 import trio
 
@@ -21,87 +18,13 @@ from penstock.spi import ConnectionHost, PeerIdentity
 from penstock_http._engine import Exchange, Subscribe, Waiting, refused
 from penstock_http._exchanges import Events, Poll, Pushes, StreamedBatch
 from penstock_http._heads import Head
-from penstock_http._messages import Outcome, Request, Response, answer, refusal
+from penstock_http._messages import Request, Response, answer, refusal
+from penstock_http._outlet import GONE, Outlet
 from penstock_http._pages import PATHS
+from penstock_http._relay import Relays
 from penstock_http._site import Site
 
-PIECE: Final = 64 << 10
-"""Bytes of an answer that are written at a time: each has its own deadline."""
-
-GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError, ConnectionLost)
-"""The exceptions of a write after the client has gone."""
-
 _SECRET: Final = re.compile(r"^/s/[^/]*")
-
-
-class Outlet(ABC):
-    """The answer to one request, as a version of HTTP writes it. The writes raise one of `GONE`."""
-
-    bodies: AbstractAsyncContextManager[Any] = nullcontext()
-    """Entered while the elements of an answer are in memory: bounds them, if several answers of
-    a connection are written at a time.
-    """
-
-    outcome: Outcome | None = None
-    """Learns that the answer was written."""
-
-    is_written: bool = False
-    """The system has taken the whole answer."""
-
-    def on_written(self) -> None:
-        """Note that the system has taken the whole answer. It may be called again.
-
-        Called before the write returns, if other requests of the client are served meanwhile: the
-        next one may come, or the client may end the connection, before the task of this one runs
-        again.
-        """
-        if not self.is_written:
-            self.is_written = True
-            if self.outcome is not None:
-                self.outcome.on_written()
-                self.note_written(self.outcome)
-
-    @abstractmethod
-    async def write(self, response: Response) -> None:
-        """Write a whole answer."""
-
-    @abstractmethod
-    async def begin(self, response: Response) -> None:
-        """Write the head of an answer whose body grows."""
-
-    @abstractmethod
-    async def write_part(self, part: bytes, *, is_last: bool) -> None:
-        """Write a part of such a body, which is not empty; and its end, if it is the last one."""
-
-    @abstractmethod
-    async def end(self) -> None:
-        """End such a body after its last part, or without one."""
-
-    def promise(self, path: str) -> AbstractContextManager["Outlet"]:
-        """Promise the answer to a GET of `path`, behind `begin`, and return its outlet.
-        The push ends with the block.
-
-        Called only if the request accepts pushes, which HTTP/2 alone has.
-        """
-        raise AssertionError(f"this version of HTTP cannot push {path}")
-
-    @abstractmethod
-    def note_written(self, outcome: Outcome) -> None:
-        """Remember elements that were written to their end:
-        if the connection breaks soon, they are lost.
-        """
-
-    def acknowledged(self) -> bool | None:
-        """Return whether the client's system has acknowledged all that was written so far; None
-        if nobody knows.
-        """
-        return None
-
-    @abstractmethod
-    async def wait_gone(self) -> None:
-        """Return when the client has gone. Called while the request waits, and cancelled at its
-        end: it may read what the client sends.
-        """
 
 
 class Answering:
@@ -132,13 +55,39 @@ class Answering:
         began = trio.current_time()
         if self._site.settings.proxies.networks:
             peer = self._site.settings.proxies.client_of(head.request, peer)
-        status = await self._answer(head, peer, outlet)
+        # Looked at here, and not in a method: a poll of twenty elements takes few calls.
+        relays = self._site.relays
+        worker = "" if relays is None else self._site.worker_of(head.request)
+        status = await (
+            self._pass_on(relays, worker, head, peer, outlet)
+            if relays is not None and worker
+            else self.answer_here(head, peer, outlet)
+        )
         if self._host.logs_access:
             self._log(head.request, peer, status, trio.current_time() - began)
 
     # --- what it leads to
 
-    async def _answer(self, head: Head, peer: PeerIdentity, outlet: Outlet) -> int:
+    async def _pass_on(
+        self, relays: Relays, worker: str, head: Head, peer: PeerIdentity, outlet: Outlet
+    ) -> int:
+        """Let the worker answer that holds the subscription."""
+        response = self._site.judge(
+            head, is_loopback=self._is_loopback, draining=self._host.is_draining
+        )
+        if response is not None:
+            return await _write(response, outlet)
+        wait = _Wait(self._host, outlet)
+        self._waits.add(wait)
+        try:
+            return await relays.pass_on(worker, head, peer, outlet, self._host, wait.until_gone)
+        finally:
+            self._waits.discard(wait)
+            if self._idle is not None:
+                self._idle.set()
+
+    async def answer_here(self, head: Head, peer: PeerIdentity, outlet: Outlet) -> int:
+        """Answer a request in this process, and return the status. Raises one of `GONE`."""
         exchange = await self._receive(head, peer)
         if isinstance(exchange, Response):
             return await _write(exchange, outlet)
@@ -319,6 +268,11 @@ class _Wait:
             self._scope = None
         self._is_woken = self._host.is_draining
 
+    async def until_gone(self, due: float) -> bool:
+        """Do as `until`, and return whether the client has gone."""
+        await self.until(due)
+        return self.is_gone
+
     def check(self) -> None:
         """Raise ConnectionLost if the client has gone."""
         if self.is_gone:
@@ -346,23 +300,3 @@ async def _write_push(path: str, response: Response, outlet: Outlet) -> bool:
             response.outcome.on_lost()
         return False
     return True
-
-
-Write = Callable[[memoryview], Awaitable[None]]
-
-
-async def write_in_pieces(
-    data: bytes, write: Write, stall: float, *, write_last: Write | None = None
-) -> None:
-    """Write `data`, the last piece with `write_last` if that is given. Raises ConnectionLost if
-    a piece takes more than `stall` seconds.
-    """
-    view = memoryview(data)
-    for start in range(0, len(data), PIECE):
-        with trio.move_on_after(stall) as scope:
-            is_last = start + PIECE >= len(data)
-            await (write_last if write_last and is_last else write)(view[start : start + PIECE])
-        if scope.cancelled_caught:
-            raise ConnectionLost(
-                f"the client has read nothing for {stall:g} s (Limits.write_stall)"
-            )

@@ -21,7 +21,6 @@ import penstock
 from penstock import Credentials, Limits
 from penstock.api import AuthRefused, ConnectionLost, Extension, Rejected, UsageError
 from penstock.spi import PeerIdentity, Registry, TransportOptions, build_registry
-from penstock_http._answering import GONE
 from penstock_http._asgi_answer import (
     AsgiAnswer,
     head_of,
@@ -50,6 +49,7 @@ from penstock_http._asgi_websocket import (
 from penstock_http._engine import refused
 from penstock_http._heads import BadRequest
 from penstock_http._messages import Request, Response, answer
+from penstock_http._outlet import GONE
 from penstock_http._site import Site
 from penstock_http._websocket import is_installed
 

@@ -12,10 +12,10 @@ from urllib.parse import quote, unquote
 
 from penstock.api import ConnectionLost
 from penstock.spi import PeerIdentity
-from penstock_http._answering import Outlet, write_in_pieces
 from penstock_http._asgi_loops import Client, Message, Receive, Scope
 from penstock_http._heads import MAX_BODY, MAX_HEADERS, BadRequest, Head
 from penstock_http._messages import Outcome, Request, Response
+from penstock_http._outlet import Outlet, write_in_pieces
 from penstock_http._site import Site
 
 _SCHEMES: Final = {"ws": "http", "wss": "https"}

@@ -48,6 +48,9 @@ each with a publisher that waited, held it up for 221 ms.
 """
 
 METHODS: Final = ("PUT", "POST")
+SECRET_OF_PATH: Final = re.compile(r"/s/([A-Za-z0-9_-]+)(?:/|$)", re.ASCII)
+"""Finds the secret in the path of a subscription."""
+
 _SUBSCRIPTION: Final = re.compile(
     r"/s/([A-Za-z0-9_-]{22,64})(/element/[0-9]{1,19}|/[^/]*)?", re.ASCII
 )

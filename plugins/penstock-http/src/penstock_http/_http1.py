@@ -19,9 +19,10 @@ import trio
 
 from penstock.api import ConnectionLost
 from penstock.spi import ConnectionHost
-from penstock_http._answering import GONE, Answering, Outlet, write_in_pieces
+from penstock_http._answering import Answering
 from penstock_http._heads import LAST_CHUNK, BadRequest, Head, HeadReader, chunk, response_head
 from penstock_http._messages import Outcome, Request, Response, answer
+from penstock_http._outlet import GONE, Outlet, write_in_pieces
 from penstock_http._site import Site
 from penstock_http._site_connection import SiteConnection
 from penstock_http._websocket import NOT_INSTALLED, is_installed

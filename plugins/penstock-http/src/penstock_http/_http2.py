@@ -21,9 +21,10 @@ import trio
 from h2.errors import ErrorCodes
 
 from penstock.spi import ConnectionHost, TransportOptions
-from penstock_http._answering import GONE, Answering, Outlet, write_in_pieces
+from penstock_http._answering import Answering
 from penstock_http._heads import MAX_BODY, BadRequest, Head
 from penstock_http._messages import Outcome, Request, Response, answer
+from penstock_http._outlet import GONE, Outlet, write_in_pieces
 from penstock_http._site import Site
 from penstock_http._site_connection import SiteConnection
 from penstock_http.multiplex import (

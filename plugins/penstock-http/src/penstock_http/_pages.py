@@ -4,6 +4,8 @@ Rules of this file:
 
 * ``/metrics`` is for the networks in ``http.metrics``.
   For all others, and without that option, the page does not exist.
+* In a server that runs in workers the page has the numbers of all of them. The worker that is asked
+  asks the others. A worker that ends leaves its last page, so that no counter falls.
 * ``/asyncapi.json`` shows what the service describes to this client, with its credentials; nothing
   without ``Service(describe=True)``.
 """
@@ -11,7 +13,7 @@ Rules of this file:
 import importlib
 import json
 from collections.abc import Sequence
-from contextlib import AbstractContextManager
+from contextlib import AbstractContextManager, suppress
 from typing import Any, Final
 
 import trio
@@ -24,10 +26,11 @@ from penstock.api import (
     Subscription,
     UsageError,
 )
-from penstock.spi import ConnectionHost, PeerIdentity
+from penstock.spi import ConnectionHost, MessageConnection, PeerIdentity, WorkerGroup
 from penstock_http._async_api import PATH, document
 from penstock_http._engine import refused
 from penstock_http._messages import Request, Response, answer
+from penstock_http._outlet import GONE
 from penstock_http._proxies import is_within, read_address
 from penstock_http._settings import Settings
 
@@ -38,14 +41,26 @@ PATHS: Final = frozenset({METRICS, PATH})
 MOST_ENTRIES: Final = 10_000
 DESCRIPTION_SECONDS: Final = 10.0
 
+WORKER_SECONDS: Final = 2.0
+"""Seconds that another worker has for its page: one that hangs must not hold up all numbers."""
+
+MOST_KEPT: Final = 8
+"""Pages of ended workers, until they are added up to one."""
+
 
 class Pages:
     """The pages of one listener."""
 
-    def __init__(self, settings: Settings, *, secure: bool) -> None:
+    def __init__(
+        self, settings: Settings, *, secure: bool, group: WorkerGroup | None = None
+    ) -> None:
+        """`group` has the workers of the server, if it runs in several processes."""
         self._settings = settings
         self._secure = secure
+        self._group = group
         self._is_measured = False
+        if group is not None and settings.metrics:
+            group.answer(METRICS, self._tell_worker)
 
     async def answer(
         self,
@@ -58,7 +73,7 @@ class Pages:
         if request.method not in ("GET", "HEAD"):
             return answer(405, ("Allow", "GET, HEAD"), text="the method here is GET")
         if request.path == METRICS:
-            return self._metrics(client, host)
+            return await self._metrics(client, host)
         try:
             return await self._description(request, credentials, client, host)
         except (LimitExceeded, Rejected) as error:
@@ -66,26 +81,64 @@ class Pages:
         except PenstockError:
             return _nothing()
 
-    def _metrics(self, client: PeerIdentity, host: ConnectionHost) -> Response:
+    async def _metrics(self, client: PeerIdentity, host: ConnectionHost) -> Response:
         address = read_address(client.host or "")
         if address is None or not is_within(address, self._settings.metrics):
             return _nothing()
-        if not self._is_measured:
-            self._is_measured = True
-            # The server is collected while it runs, so that its counters never fall.
-            host.start_soon(
-                _keep, _module("penstock_metrics").collect(host), name="penstock http metrics"
-            )
-        prometheus = _module("prometheus_client")
-        text: bytes = prometheus.generate_latest()
+        text = self._own_page(host)
+        if self._group is not None:
+            text = await self._of_all(self._group, text)
         return Response(
             status=200,
             headers=(
                 ("Cache-Control", "no-store"),
-                ("Content-Type", prometheus.CONTENT_TYPE_LATEST),
+                ("Content-Type", _module("prometheus_client").CONTENT_TYPE_LATEST),
             ),
             body=text,
         )
+
+    def _own_page(self, host: ConnectionHost) -> bytes:
+        """Return the numbers of this process."""
+        if not self._is_measured:
+            self._is_measured = True
+            # The server is collected while it runs, so that its counters never fall.
+            host.start_soon(
+                self._keep, _module("penstock_metrics").collect(host), name="penstock http metrics"
+            )
+        text: bytes = _module("prometheus_client").generate_latest()
+        if self._group is not None:
+            self._group.keep(text)
+        return text
+
+    async def _keep(self, collected: AbstractContextManager[Any]) -> None:
+        """Keep the server collected until it stops."""
+        with collected:
+            try:
+                await trio.sleep_forever()
+            finally:
+                if self._group is not None:
+                    self._group.keep(_module("prometheus_client").generate_latest())
+
+    async def _of_all(self, group: WorkerGroup, own: bytes) -> bytes:
+        """Return the numbers of all workers."""
+        pages = {group.name: own}
+        async with trio.open_nursery() as nursery:
+            for worker in group.others:
+                nursery.start_soon(_ask, group, worker, pages)
+        merged = _module("penstock_metrics").merged
+        kept = group.kept
+        if len(kept) > MOST_KEPT:
+            kept = [merged((), kept)]
+            group.keep(kept[0], replaces=len(group.kept))
+        text: bytes = merged(pages.items(), kept)
+        return text
+
+    async def _tell_worker(self, stream: MessageConnection, host: ConnectionHost) -> None:
+        """Send the numbers of this process to a worker that is asked for those of all."""
+        with suppress(*GONE):
+            await stream.send(self._own_page(host))
+            # The other one ends the stream: this end would take the page away.
+            await stream.receive()
 
     async def _description(
         self,
@@ -172,10 +225,17 @@ class _Entries(Subscriber[bytes]):
         self._ended.set()
 
 
-async def _keep(collected: AbstractContextManager[Any]) -> None:
-    """Keep the server collected until it stops."""
-    with collected:
-        await trio.sleep_forever()
+async def _ask(group: WorkerGroup, worker: str, pages: dict[str, bytes]) -> None:
+    """Put the page of a worker into `pages`; one that hangs or ends has none."""
+    stream = await group.open(worker, METRICS)
+    try:
+        with suppress(*GONE), trio.move_on_after(WORKER_SECONDS):
+            page = await stream.receive()
+            if page is not None:
+                pages[worker] = bytes(page)
+    finally:
+        with trio.CancelScope(shield=True):
+            await stream.abort()
 
 
 def _module(name: str) -> Any:

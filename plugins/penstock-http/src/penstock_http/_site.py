@@ -6,6 +6,8 @@ Rules of this file:
   refused unless it is known.
 * A page can let one of its names lead to 127.0.0.1 (DNS rebinding). So at an address of this
   machine the Host must be known too.
+* The secret of a subscription ends with the name of its worker, if there are several. A request
+  that reaches another one is passed on.
 * Pages of other origins read the answers only if the option ``http.origins`` names them.
 """
 
@@ -18,15 +20,18 @@ from typing import Final
 
 import trio
 
-from penstock.spi import ConnectionHost
-from penstock_http._engine import METHODS, Engine
+from penstock.spi import ConnectionHost, WorkerGroup
+from penstock_http._engine import METHODS, SECRET_OF_PATH, Engine
 from penstock_http._extra import is_origin, normal_origin
 from penstock_http._heads import Head
 from penstock_http._messages import DELIVERY, POSITION, REQUESTED, Request, Response, answer
 from penstock_http._pages import Pages
+from penstock_http._relay import Relays
 from penstock_http._settings import Settings
 
 SECRET_BYTES: Final = 24
+SECRET_LENGTH: Final = 32
+"""Characters of a secret, without the name of its worker."""
 EXPOSED: Final = (
     f"Content-Encoding, Location, Retry-After, X-Rsio-Error, X-Rsio-Idle-Timeout, {POSITION}, "
     f"{REQUESTED}"
@@ -44,10 +49,17 @@ HEALTH: Final = ("/healthz", "/readyz")
 class Site:
     """One listener."""
 
-    def __init__(self, settings: Settings, *, secure: bool) -> None:
+    def __init__(
+        self, settings: Settings, *, secure: bool, group: WorkerGroup | None = None
+    ) -> None:
+        """`group` has the workers of the server, if it runs in several processes."""
         self.settings: Settings = settings
-        self.engine: Engine = Engine(settings, lambda: secrets.token_urlsafe(SECRET_BYTES))
-        self.pages: Pages = Pages(settings, secure=secure)
+        self._group = group
+        self._own = "" if group is None else group.name
+        self.relays: Relays | None = None
+        """Passes requests on to other workers. None in a server of one process."""
+        self.engine: Engine = Engine(settings, self._new_secret)
+        self.pages: Pages = Pages(settings, secure=secure, group=group)
         self.is_secure: bool = secure
         self._is_expiring = False
         self._date = (0, "")
@@ -107,6 +119,20 @@ class Site:
             ("Access-Control-Expose-Headers", EXPOSED),
             ("Vary", "Origin"),
         )
+
+    def worker_of(self, request: Request) -> str:
+        """Return the name of the other worker that holds the subscription of a request; empty if
+        none does.
+        """
+        if self._group is None:
+            return ""
+        found = SECRET_OF_PATH.match(request.path)
+        name = "" if found is None else found[1][SECRET_LENGTH:]
+        return name if name != self._own and name in self._group.others else ""
+
+    def _new_secret(self) -> str:
+        # All of its bits are before the name.
+        return secrets.token_urlsafe(SECRET_BYTES) + self._own
 
     def watch(self, host: ConnectionHost) -> None:
         """End subscriptions that no client uses, from now on."""

@@ -6,6 +6,7 @@ begins: RS.io and ReactiveSocket are served at the same port, and so are their W
 streams of HTTP/2.
 """
 
+from functools import partial
 from typing import ClassVar, Final
 
 import trio
@@ -25,9 +26,13 @@ from penstock.spi import (
     Url,
     listen_tcp,
 )
+from penstock_http._answering import Answering
+from penstock_http._heads import Head
 from penstock_http._http1 import Http1Connection
 from penstock_http._http2 import Http2Connection
+from penstock_http._outlet import Outlet
 from penstock_http._pages import check_metrics
+from penstock_http._relay import Answers, Relays, purpose_of
 from penstock_http._settings import settings_of
 from penstock_http._site import Site
 from penstock_http._site_connection import SiteConnection
@@ -77,7 +82,8 @@ class HttpTransport(RequestTransport):
         )
         settings = settings_of(options)
         check_metrics(settings)
-        site = Site(settings, secure=secure)
+        group = options.workers
+        site = Site(settings, secure=secure, group=group)
         http2 = http2_settings_of(options)
         place = Mount(
             protocols=subprotocols_of(options.protocols),
@@ -103,7 +109,13 @@ class HttpTransport(RequestTransport):
                 stream=stream,
             )
 
-        return await listen_tcp(url, options, accepted)
+        listener = await listen_tcp(url, options, accepted)
+        if group is not None:
+            # The real port, which tells two listeners apart, and is the same in each worker.
+            purpose = purpose_of(str(listener.addresses[0]))
+            site.relays = Relays(group, purpose)
+            group.answer(purpose, Answers(partial(_answer_relayed, site)).handle)
+        return listener
 
     async def serve_connection(
         self, connection: Connection, host: ConnectionHost, /
@@ -134,6 +146,13 @@ class HttpTransport(RequestTransport):
             return None
         request = await Http1Connection(connection, host, site, is_loopback=is_loopback).run(first)
         return await connection.upgrade(request) if request else None
+
+
+async def _answer_relayed(
+    site: Site, head: Head, peer: PeerIdentity, outlet: Outlet, host: ConnectionHost
+) -> int:
+    """Answer a request that has come to another worker, which has judged its host and origin."""
+    return await Answering(host, site, is_loopback=False).answer_here(head, peer, outlet)
 
 
 async def _first_bytes(connection: Connection) -> bytes | bytearray | None:

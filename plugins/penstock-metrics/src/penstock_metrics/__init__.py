@@ -7,6 +7,7 @@ Only `opentelemetry` imports that.
 
 from penstock_metrics._hooks import MEASUREMENTS, penstock_reads
 from penstock_metrics._measurements import Collected, Measurements
+from penstock_metrics._merged import merged
 from penstock_metrics._prometheus import PenstockCollector, collect
 from penstock_metrics._publishers import MOST_LABELS, OTHER
 from penstock_metrics._table import METRICS, Kind, Metric
@@ -22,5 +23,6 @@ __all__ = [
     "Metric",
     "PenstockCollector",
     "collect",
+    "merged",
     "penstock_reads",
 ]
