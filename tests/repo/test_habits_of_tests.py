@@ -35,6 +35,7 @@ REAL_TIME = (
     "plugins/penstock-http/tests/test_asgi_servers.py",
     "plugins/penstock-spark/tests/test_kills.py",
     "plugins/template-transport/tests/conftest.py",
+    "tests/distributions/test_http_workers.py",
     "tests/distributions/test_resume.py",
     "tck/tests/_honest_on_asyncio.py",  # in the loop of the kit, which is on virtual time
 )
