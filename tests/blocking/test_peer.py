@@ -8,9 +8,8 @@ from collections.abc import Iterator
 import pytest
 
 from penstock import blocking
-from penstock.api import (
-    StreamTimeout,
-)
+from penstock.api import Rejected, StreamTimeout
+from penstock.blocking._peer import AHEAD
 from tests._real_time import HANGS_AFTER
 from tests.contracts._trio_server import Served, serving
 
@@ -45,6 +44,28 @@ def test_a_request_that_takes_too_long_is_cancelled(served: Served, peer: blocki
         peer.request("never", timeout=0.05)
     assert peer.request("echo", timeout=SECONDS) == b"nothing"
     _wait_stopped(peer, served, "never", 1)
+
+
+def test_many_requests_are_under_way_at_once(served: Served, peer: blocking.Peer) -> None:
+    """The answers are in the order of the names, also above the number that is under way."""
+    assert peer.request_many([], timeout=SECONDS) == []
+    meet = [f"meet?count={AHEAD}"] * AHEAD
+    found = peer.request_many([*meet, "echo", *meet], timeout=SECONDS)
+    assert found == [b"met"] * AHEAD + [b"nothing"] + [b"met"] * AHEAD
+
+
+def test_a_failure_among_many_requests_is_raised_and_the_others_are_given_up(
+    served: Served, peer: blocking.Peer
+) -> None:
+    """Its note has the name. The connection goes on."""
+    served.stopped.clear()
+    with pytest.raises(Rejected) as caught:
+        peer.request_many(["echo", "no-such-name", "never"], timeout=SECONDS)
+    assert caught.value.__notes__ == ["This was raised for 'no-such-name'."]
+    assert peer.request("echo", timeout=SECONDS) == b"nothing"
+    _wait_stopped(peer, served, "never", 1)
+    with pytest.raises(StreamTimeout, match="never"):
+        peer.request_many(["never", "echo"], timeout=0.05)
 
 
 def test_leaving_a_stream_stops_its_publisher(served: Served, peer: blocking.Peer) -> None:

@@ -119,6 +119,20 @@ def _add_requests(made: penstock.Service, served: Served) -> None:
     async def echo(payload: bytes = b"nothing") -> bytes:
         return payload
 
+    here: list[trio.Event] = []
+
+    @made.request("meet")
+    async def meet(count: int) -> bytes:
+        """Answer when `count` of these requests are here."""
+        here.append(trio.Event())
+        if len(here) == count:
+            for event in here:
+                event.set()
+            here.clear()
+        else:
+            await here[-1].wait()
+        return b"met"
+
     @made.request("never")
     async def never() -> bytes:
         try:

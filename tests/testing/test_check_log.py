@@ -39,6 +39,11 @@ class ChangesElements(ReadsLater):
         return [element.upper() for element in await super()._read(*where)]
 
 
+class LooksUpTheNextOne(RingLog):
+    async def elements_at(self, positions: Any) -> dict[str, bytes | None]:
+        return await super().elements_at({name: each + 1 for name, each in positions.items()})
+
+
 class SharesOnePosition(ReadsLater):
     readers = 0
 
@@ -146,6 +151,7 @@ BROKEN = (
     SkipsPositions,
     ForgetsTheKey,
     ChangesElements,
+    LooksUpTheNextOne,
     SharesOnePosition,
     StopsAtTheEnd,
     StopsEarly,

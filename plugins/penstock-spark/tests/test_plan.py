@@ -62,10 +62,13 @@ class KnownPublisher:
     def names(self, pattern: str) -> tuple[str, ...]:
         return self.described
 
+    def digests(self, places: Mapping[Key, int]) -> dict[Key, str]:
+        return {key: self.digest(*key, position) for key, position in places.items()}
+
     def digest(self, stream: str, partition: str, position: int) -> str:
-        return hashlib.sha256(
-            f"{self.content} {stream} {partition} {position}".encode()
-        ).hexdigest()[:16]
+        """Return the digest of the element before a position."""
+        text = f"{self.content} {stream} {partition} {position}"
+        return hashlib.sha256(text.encode()).hexdigest()[:16]
 
     def mean_size(self, stream: str, partition: str, start: int, stop: int) -> float:
         return self.size
@@ -240,8 +243,8 @@ def test_a_batch_ends_at_the_limit_and_has_digests() -> None:
     first = plan.latest(plan.initial("latest"))
     assert first.positions == {EAST: 30, WEST: 10}
     assert first.digests == {
-        EAST: publisher.digest("orders", "east", 29),
-        WEST: publisher.digest("orders", "west", 9),
+        EAST: publisher.digest("orders", "east", 30),
+        WEST: publisher.digest("orders", "west", 10),
     }
     assert plan.latest(first, is_limited=False).positions == {EAST: 300, WEST: 100}
     publisher.known = {EAST: Facts(0, 31), WEST: Facts(0, 10)}
@@ -394,14 +397,14 @@ def test_a_connection_that_is_lost_while_a_batch_is_planned_is_examined_again(
     plan = plan_of(publisher, startingOffsets="earliest")
     start = plan.latest(plan.initial("latest"))
     publisher.known = {EAST: Facts(0, 20)}
-    digest = publisher.digest
+    digests = publisher.digests
 
-    def restart(stream: str, partition: str, position: int) -> str:
+    def restart(places: Mapping[Key, int]) -> dict[Key, str]:
         if publisher.epoch == 1:
             publisher.epoch, publisher.content = 2, "second"
-        return digest(stream, partition, position)
+        return digests(places)
 
-    monkeypatch.setattr(publisher, "digest", restart)
+    monkeypatch.setattr(publisher, "digests", restart)
     with pytest.raises(
         UsageError, match="position 9 of partition 'east' of 'orders' is not the one"
     ):

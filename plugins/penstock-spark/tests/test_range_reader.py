@@ -292,7 +292,11 @@ def test_the_driver_asks_for_positions_digests_and_sizes(server: Served) -> None
     assert places == {("orders", "0"): (0, 20_000), ("orders", "1"): (0, 20_000)}
     assert publisher.facts(["orders"], after=dict.fromkeys(facts, 20_000), wait=0.01) == facts
     assert publisher.facts(["orders", "orders"], after={}, wait=0.01) == facts
-    assert publisher.digest("orders", "1", 7) == digest_of(element_at("fixed", 1, 7))
+    assert publisher.digests({("orders", "1"): 8, ("orders", "0"): 0}) == {
+        ("orders", "1"): digest_of(element_at("fixed", 1, 7)),
+        ("orders", "0"): "",
+    }
+    assert publisher.digests({}) == {}
     assert publisher.mean_size("orders", "1", 0, 20_000) == 32.0
     assert publisher.names(".*") == ("orders",)  # ticks have no positions
     assert publisher.epoch == 1

@@ -1,17 +1,21 @@
 """The peer as a program sees it that blocks while it waits, and the block around its connection."""
 
-from collections.abc import Generator, Sequence
+from collections import deque
+from collections.abc import Generator, Iterable, Sequence
 from contextlib import AbstractContextManager
+from functools import partial
 from time import monotonic
 from types import TracebackType
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Final, TypeVar, Unpack, overload
 
+from penstock.api import PenstockError
 from penstock.blocking._keeper import BlockingKeeper, deadline_of
 from penstock.blocking._stream import RunStream, Stream, read_batches
 from penstock.client import (
     AnswerBuffer,
     ClientPeer,
     EndpointSettings,
+    RequestOpening,
     RunOptions,
     SerializerOrName,
     StreamOptions,
@@ -23,6 +27,9 @@ from penstock.reader import DEFAULT_DEMAND
 from penstock.spi import PeerStatistics
 
 T = TypeVar("T")
+
+AHEAD: Final = 64
+"""Requests of `request_many` that are under way. A peer allows 1,024 at a time by default."""
 
 
 class Peer(ClientPeer):
@@ -223,22 +230,70 @@ class Peer(ClientPeer):
         opening = request_opening(
             self._keeper.settings, name, payload, kind=type, serializer=serializer
         )
+        [value] = self._ask([opening], timeout)
+        return value
+
+    def request_many(
+        self,
+        names: Iterable[str],
+        *,
+        type: Any = None,
+        serializer: SerializerOrName = None,
+        timeout: float | None = None,
+    ) -> list[Any]:
+        """Ask for one value of each name, and return the values in the order of the names. 64
+        requests are under way at a time, so a thousand of them wait for the network some 16 times.
+
+        `type`, `serializer` and `timeout`, which is that of all together, are as for `request`. The
+        first refusal or failure is raised, with a note that has its name, and the others are given
+        up.
+        """
+        ask = partial(request_opening, self._keeper.settings, kind=type, serializer=serializer)
+        return self._ask([ask(name, None) for name in names], timeout)
+
+    # --- inside
+
+    def _ask(self, openings: Sequence[RequestOpening], timeout: float | None) -> list[Any]:
+        """Send requests, and return their answers."""
         with self._keeper.guard:
             connection, deadline = self._keeper.current(), deadline_of(timeout)
-            answer = AnswerBuffer()
-            endpoint, what = connection.endpoint, f"the answer to request({name!r})"
-            if opening.needs_hello(endpoint):
-                connection.wait_until(lambda: endpoint.opened_at is not None, deadline, what)
-                endpoint.raise_reason()
-            connection.wait_until(lambda: endpoint.has_room, deadline, what)
-            connection.attend(opening.open, endpoint, answer)
-            try:
-                connection.wait_until(lambda: answer.is_over, deadline, what)
-                data = answer.take()
-            finally:
+            endpoint, found = connection.endpoint, list[Any]()
+            waiting: deque[tuple[RequestOpening, AnswerBuffer]] = deque()
+
+            def take() -> None:
+                opening, answer = waiting[0]
+                what = f"the answer to request({opening.name!r})"
+                try:
+                    connection.wait_until(lambda: answer.is_over, deadline, what)
+                    found.append(opening.value(answer.take()))
+                except PenstockError as error:
+                    if len(openings) > 1:
+                        error.add_note(f"This was raised for {opening.name!r}.")
+                    raise
                 connection.attend(answer.give_up)
+                waiting.popleft()
+
+            try:
+                for opening in openings:
+                    if len(waiting) == AHEAD:
+                        take()
+                    what = f"the answer to request({opening.name!r})"
+                    if opening.needs_hello(endpoint):
+                        connection.wait_until(
+                            lambda: endpoint.opened_at is not None, deadline, what
+                        )
+                        endpoint.raise_reason()
+                    connection.wait_until(lambda: endpoint.has_room, deadline, what)
+                    answer = AnswerBuffer()
+                    connection.attend(opening.open, endpoint, answer)
+                    waiting.append((opening, answer))
+                while waiting:
+                    take()
+            finally:
+                for _, answer in waiting:
+                    connection.attend(answer.give_up)
                 connection.attend(connection.flush)
-            return opening.value(data)
+            return found
 
 
 class BlockingBlock(AbstractContextManager[Peer]):

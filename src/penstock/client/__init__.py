@@ -34,6 +34,7 @@ from penstock.client._extensions_for import (
 )
 from penstock.client._failures import late, not_made, raise_refusal
 from penstock.client._opening import (
+    RequestOpening,
     StreamOpening,
     check_name,
     check_window,
@@ -90,6 +91,7 @@ __all__ = [
     "Published",
     "Reconnector",
     "Report",
+    "RequestOpening",
     "RunOptions",
     "SerializerOrName",
     "StreamOpening",

@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, Self, overload
 
 import trio
 
-from penstock.api import InternalError, LogDamaged, UsageError
+from penstock.api import InternalError, LogDamaged, PositionNotRetained, UsageError
 from penstock.core import check_in_trio
 from penstock.logs._backup import back_up
 from penstock.logs._disk_errors import FAULTS, explain
@@ -30,7 +30,7 @@ from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_reserve import Reserve
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._disk_writer import DiskWriter, Ticket
-from penstock.logs._log_base import LogBase
+from penstock.logs._log_base import LOOKS, LogBase
 from penstock.logs._positions import DEFAULT_PARTITION
 from penstock.logs._read_only import Follower, ReadOnlyFiles
 from penstock.logs._read_turns import ReadTurns
@@ -175,7 +175,8 @@ class DiskLog(LogBase):
         opened = self._opened = await trio.to_thread.run_sync(self._open)
         # The file may have more partitions than the arguments name, so all
         # that goes by partition is made anew.
-        self._names, self._states = tuple(opened.names), list(opened.states)
+        self._name_all(tuple(opened.names))
+        self._states = list(opened.states)
         self._waiting = dict.fromkeys(range(len(self._names)), (0, 0))
         self._turns = [trio.Lock() for _ in self._names]
         if isinstance(opened, ReadOnlyFiles):
@@ -336,6 +337,26 @@ class DiskLog(LogBase):
             )
         finally:
             self._turns_to_read.pass_on()
+
+    async def _read_each(self, places: Sequence[tuple[int, int]]) -> list[bytes | None]:
+        """Read all places in one call of the thread: a thousand calls took three times as long."""
+        await self._turns_to_read.take(LOOKS)
+        try:
+            return await trio.to_thread.run_sync(
+                self._read_each_in_thread, places, limiter=self._reading
+            )
+        finally:
+            self._turns_to_read.pass_on()
+
+    def _read_each_in_thread(self, places: Sequence[tuple[int, int]]) -> list[bytes | None]:
+        found: list[bytes | None] = []
+        for index, position in places:
+            try:
+                [element] = self._read_in_thread(index, position, position + 1, 1)
+            except PositionNotRetained:
+                element = None
+            found.append(element)
+        return found
 
     def _read_in_thread(self, index: int, position: int, stop: int, step: int) -> Sequence[bytes]:
         if self._opened is None:  # closed while this read waited for its turn

@@ -157,6 +157,12 @@ class Log(ABC):
         """
 
     @abstractmethod
+    async def elements_at(self, positions: Mapping[str, int]) -> dict[str, bytes | None]:
+        """Return one element of each of these partitions: the one at its position, or None if the
+        log does not have it. Checkpoints. Raises UsageError for an unknown partition.
+        """
+
+    @abstractmethod
     async def acknowledge(self, positions: Mapping[str, int]) -> None:
         """Tell the log that the elements before these positions are no longer needed. Checkpoints.
 

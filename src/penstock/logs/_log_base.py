@@ -24,6 +24,7 @@ from penstock.api import (
     LimitExceeded,
     LogError,
     PlaceInStream,
+    PositionNotRetained,
     Positions,
     Subscriber,
     UsageError,
@@ -65,6 +66,9 @@ from penstock.logs._work import (
 )
 from penstock.streams import IteratorSource, Source, empty, failed
 
+LOOKS: Final = "elements_at"
+"""The owner of the reads of `elements_at`: all of them together take turns with the streams."""
+
 LONGEST_LOOK: Final = 60.0
 """Seconds after which an append that waits for room looks at the readers again, at most."""
 
@@ -84,7 +88,7 @@ class LogBase(Log):
                 "a log needs retention=Retention(...), the bounds of what it keeps, as in "
                 "Retention(max_bytes=1_000_000_000)"
             )
-        self._names = check_partitions(partitions)
+        self._name_all(check_partitions(partitions))
         self._retention = retention
         self._states = [PartitionState() for _ in self._names]
         self._readers: dict[str, ReaderState] = {}
@@ -98,6 +102,11 @@ class LogBase(Log):
         """The elements that streams of this log hold ready."""
 
     # --- for subclasses
+
+    def _name_all(self, names: tuple[str, ...]) -> None:
+        """Take the names of the partitions."""
+        self._names = names
+        self._places = {name: index for index, name in enumerate(names)}
 
     @abstractmethod
     async def _submit(self, work: Work) -> Result:
@@ -114,6 +123,19 @@ class LogBase(Log):
 
         `owner` is the peer that reads, if the log lets its readers take turns.
         """
+
+    async def _read_each(self, places: Sequence[tuple[int, int]]) -> list[bytes | None]:
+        """Return the element at each place, a partition and a position that was retained; None if
+        it is no more.
+        """
+        found: list[bytes | None] = []
+        for index, position in places:
+            try:
+                [element] = await self._read(index, position, position + 1, 1, LOOKS)
+            except PositionNotRetained:
+                element = None
+            found.append(element)
+        return found
 
     def _check_open(self) -> None:
         """Raise if the log cannot be used now."""
@@ -196,7 +218,7 @@ class LogBase(Log):
         if after is not None:
             seconds = None if timeout is None else check_seconds(timeout, "the timeout", zero=True)
             return self._wait_latest(
-                dict(check_map(after, self._names, "latest(after=...)")), seconds
+                dict(check_map(after, self._places, "latest(after=...)")), seconds
             )
         if timeout is not None:
             raise UsageError(
@@ -213,6 +235,19 @@ class LogBase(Log):
     ) -> Source[bytes]:
         self._check_open()
         return LogSource(self, self._index(partition), *check_range(start, stop))
+
+    async def elements_at(self, positions: Mapping[str, int]) -> dict[str, bytes | None]:
+        self._check_open()
+        await trio.lowlevel.checkpoint()
+        wanted = check_map(positions, self._places, "elements_at()")
+        found: dict[str, bytes | None] = dict.fromkeys(wanted)
+        places = {}
+        for name, position in wanted.items():
+            state = self._states[self._index(name)]
+            if state.earliest <= position < state.latest:
+                places[name] = (self._index(name), position)
+        found.update(zip(places, await self._read_each([*places.values()]), strict=True))
+        return found
 
     def source_of(self, reader: str, partition: str, stop: Position | None) -> Source[bytes]:
         """Return the source of what a reader has not acknowledged."""
@@ -249,7 +284,7 @@ class LogBase(Log):
         """Acknowledge positions for one reader, or for a log without readers."""
         check_in_trio("acknowledging positions of a log")
         self._check_writable()
-        checked = check_map(positions, self._names, "acknowledge()")
+        checked = check_map(positions, self._places, "acknowledge()")
         await trio.lowlevel.checkpoint_if_cancelled()
         for name, position in checked.items():
             state = self._states[self._index(name)]
@@ -439,8 +474,9 @@ class LogBase(Log):
 
     def _index(self, partition: str) -> int:
         try:
-            return self._names.index(partition)
-        except ValueError:
+            return self._places[partition]
+        # An unhashable one is refused as well.
+        except (KeyError, TypeError):
             raise unknown_partition(partition, self._names) from None
 
     def at_hand(self, index: int, position: int, stop: int | None, most: int) -> Sequence[bytes]:

@@ -139,6 +139,23 @@ async def _the_same_positions_give_the_same_elements_each_time(log: Log) -> None
     )
 
 
+async def _single_elements_are_looked_up(log: Log) -> None:
+    await log.append(_numbered(0, 5), partition="east")
+    await log.append([b""], partition="west")
+    _expect(
+        {"east": b"element 3", "west": b""},
+        await log.elements_at({"east": 3, "west": 0}),
+        "elements_at() of positions that the log has",
+    )
+    _expect(
+        {"east": None, "west": None},
+        await log.elements_at({"east": 5, "west": 10**9}),
+        "elements_at() of positions in the future",
+    )
+    _expect({}, await log.elements_at({}), "elements_at() of nothing")
+    await _expect_error(UsageError, log.elements_at({"north": 0}), "elements_at() of no partition")
+
+
 async def _several_readers_read_at_once(log: Log) -> None:
     await log.append(_numbered(0, 200), partition="east")
     seen: dict[int, list[bytes]] = {}
@@ -454,6 +471,7 @@ CHECKS: Final = (
     _positions_are_dense_and_each_partition_counts_for_itself,
     _a_key_chooses_the_partition,
     _the_same_positions_give_the_same_elements_each_time,
+    _single_elements_are_looked_up,
     _several_readers_read_at_once,
     _a_source_without_stop_follows_the_log,
     _a_stop_in_the_future_is_waited_for,

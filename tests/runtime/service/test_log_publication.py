@@ -1,8 +1,11 @@
 """A log, published and read over connections: places, positions, refusals."""
 
+import hashlib
 import json
 from collections.abc import AsyncIterator
-from contextlib import asynccontextmanager
+from contextlib import asynccontextmanager, nullcontext
+from pathlib import Path
+from typing import Any
 
 import pytest
 import trio
@@ -11,7 +14,7 @@ from trio.testing import MockClock
 
 import penstock
 from penstock.api import NotAvailable, PositionNotRetained, PublisherFailed, Rejected, UsageError
-from penstock.logs import Log, Retention, RingLog
+from penstock.logs import DiskLog, Log, Retention, RingLog
 from penstock.runtime import Peer, Service, connect, remote, serve, subscribe
 from penstock.spi import StreamEnded, build_registry, hookimpl
 from penstock.streams import collect
@@ -227,6 +230,9 @@ REFUSED = [
     ("orders/any?positions&start=1", {}, "?positions is one element about all that the log has"),
     ("orders/any?positions&after=1", {}, "the log has no partition ''"),
     ("orders/any?positions&after=east:x", {}, "after='x' is no position"),
+    ("orders/any?positions&digests=east:x", {}, "digests='x' is no position"),
+    ("orders/any?positions&digests=north:1", {}, "the log has no partition 'north'"),
+    ("orders/east?digests=1", {}, "digests belongs to ?positions"),
     ("orders/any?positions&timeout=1", {}, "timeout bounds the wait of after="),
     (
         "orders/any?positions&after=east:1&timeout=soon",
@@ -327,6 +333,33 @@ async def test_positions_of_all_partitions_in_one_element(autojump_clock: MockCl
             "east": {**east, "latest": 4}
         }
         assert trio.current_time() == pytest.approx(12)
+
+
+@pytest.mark.parametrize("kind", [RingLog, DiskLog])
+async def test_the_digests_of_elements_come_with_the_positions(kind: Any, tmp_path: Path) -> None:
+    """Of the partitions that are asked for, each of the element before its position. A position
+    before which the log has nothing has an empty one.
+    """
+    names = [f"p{number}" for number in range(5)]
+    more = {"path": tmp_path / "log"} if kind is DiskLog else {}
+    log = kind(**more, retention=Retention(max_count=8), partitions=names)
+    async with log if kind is DiskLog else nullcontext():
+        for name in names[:3]:
+            for number in range(20):
+                await log.append([b"%d" % number], partition=name)
+        async with peer_of(service_of(log)) as peer:
+            asked = "digests=p0:20,p1:19,p2:3,p3:0,p4:1"
+            answer = json.loads(await peer.request(f"orders/any?positions&{asked}"))
+            assert {name: each["digest"] for name, each in answer.items()} == {
+                "p0": hashlib.sha256(b"19").hexdigest()[:16],
+                "p1": hashlib.sha256(b"18").hexdigest()[:16],
+                "p2": "",
+                "p3": "",
+                "p4": "",
+            }
+            one = json.loads(await peer.request("orders/any?positions&digests=p1:18"))
+            assert list(one) == ["p1"]
+            assert one["p1"]["latest"] == 20
 
 
 async def test_a_log_is_read_in_the_process_in_the_same_way(autojump_clock: MockClock) -> None:

@@ -4,8 +4,8 @@ that they choose.
 Rules of this file:
 
 * The words are ``partition``, ``start``, ``stop``, ``reader``, ``acknowledge``, ``positions``,
-  ``after``, ``timeout`` and ``subscription``. They stand behind the ``?`` of a name, and the
-  function of the publisher never gets them.
+  ``after``, ``digests``, ``timeout`` and ``subscription``. They stand behind the ``?`` of a name,
+  and the function of the publisher never gets them.
 * A peer can use the readers of a log, and cannot add or remove one: a reader holds elements.
 * The function runs first. If it denies the name to the peer,
   the peer does not learn whether its words fit.
@@ -15,8 +15,9 @@ Rules of this file:
 
 import inspect
 import json
-from collections.abc import AsyncIterator, Callable, Iterable
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
+from hashlib import sha256
 from typing import Any, Final
 
 from penstock.api import PlaceInStream, Positions, Subscriber, UsageError, shown
@@ -25,7 +26,7 @@ from penstock.logs import DEFAULT_PARTITION, Log, NamedReader, lost_to_reader, n
 from penstock.runtime.service._cannot_open import UnfitPosition
 from penstock.runtime.service._function_annotations import called_function, open_parameters
 from penstock.runtime.service._router import Pattern
-from penstock.streams import Source, generate
+from penstock.streams import Source, generate, single
 
 LOG_WORDS: Final = (
     "partition",
@@ -35,6 +36,7 @@ LOG_WORDS: Final = (
     "acknowledge",
     "positions",
     "after",
+    "digests",
     "timeout",
     "subscription",
 )
@@ -152,7 +154,7 @@ class LogPublication:
             return self._positions(log, partition, reader, given)
         if "acknowledge" in given:
             return self._acknowledge(log, partition, reader, given)
-        if others := sorted(given.keys() & {"after", "timeout"}):
+        if others := sorted(given.keys() & {"after", "digests", "timeout"}):
             raise self._unfit(f"{others[0]} belongs to ?positions, and this name asks for elements")
         return self._elements(log, self._chosen(log, partition), reader, given)
 
@@ -197,7 +199,7 @@ class LogPublication:
     ) -> Source[bytes]:
         if reader is None:
             raise self._unfit("acknowledge= needs reader=, the name of the reader that needs less")
-        if others := sorted(given.keys() & {"start", "stop", "after", "timeout"}):
+        if others := sorted(given.keys() & {"start", "stop", "after", "digests", "timeout"}):
             raise self._unfit(f"acknowledge= asks for no elements: leave {others[0]}= out")
         names = log.partitions if partition is None else (partition,)
         if given["acknowledge"] in ENDS:
@@ -236,8 +238,8 @@ class LogPublication:
     ) -> Source[bytes]:
         if given["positions"] or given.keys() & {"start", "stop"}:
             raise self._unfit(
-                "?positions is one element about all that the log has: it takes partition, after "
-                "and timeout, and no place"
+                "?positions is one element about all that the log has: it takes partition, after, "
+                "digests and timeout, and no place"
             )
         # Without a partition all of them, in one element:
         # a reader of a log with many needs one request.
@@ -248,9 +250,16 @@ class LogPublication:
         if "after" in given:
             after = self._places("after", log, names, given["after"])
         seconds = self._seconds(given["timeout"]) if "timeout" in given else MOST_WAIT
-        return generate(
-            partial(_read_positions, log, names, after, seconds, self._addresses, reader)
+        digests = (
+            self._places("digests", log, names, given["digests"]) if "digests" in given else {}
         )
+        describe = partial(
+            _positions_of, log, tuple(digests) or names, self._addresses, reader, digests
+        )
+        # Without a wait it costs no task: a driver asks about a thousand logs at once.
+        if after is None and not digests:
+            return single(describe({}))
+        return generate(partial(_read_positions, log, after, seconds, digests, describe))
 
     def _places(self, word: str, log: Log, names: tuple[str, ...], text: str) -> dict[str, int]:
         """Read ``500`` for a single partition, or ``east:500,west:20``."""
@@ -326,17 +335,32 @@ class LogPublication:
 
 async def _read_positions(
     log: Log,
-    names: tuple[str, ...],
     after: dict[str, int] | None,
     seconds: float,
+    digests: dict[str, int],
+    describe: Callable[[Mapping[str, bytes | None]], bytes],
+) -> AsyncIterator[bytes]:
+    """Yield the positions when there is something new, with the elements whose digests are asked
+    for.
+    """
+    if after is not None:
+        await log.latest(after=after, timeout=seconds)
+    before = {name: position - 1 for name, position in digests.items() if position}
+    yield describe(await log.elements_at(before))
+
+
+def _positions_of(
+    log: Log,
+    names: tuple[str, ...],
     addresses: tuple[str, ...],
     reader: NamedReader | None,
-) -> AsyncIterator[bytes]:
-    """Yield one JSON element: for each partition its earliest and its latest position,
-    and where it can be read; and how far a reader has acknowledged it.
+    digests: Iterable[str],
+    elements: Mapping[str, bytes | None],
+) -> bytes:
+    """Return one JSON element: for each partition its earliest and its latest position, and where
+    it can be read; how far a reader has acknowledged it; and the digest of one of its elements.
     """
-    latest = log.latest() if after is None else await log.latest(after=after, timeout=seconds)
-    earliest = log.earliest()
+    earliest, latest = log.earliest(), log.latest()
     found: dict[str, dict[str, object]] = {
         name: {"earliest": earliest[name], "latest": latest[name], "addresses": addresses}
         for name in names
@@ -345,7 +369,15 @@ async def _read_positions(
         positions = reader.positions()
         for name in found.keys() & positions:
             found[name]["acknowledged"] = positions[name]
-    yield json.dumps(found).encode()
+    for name in digests:
+        element = elements.get(name)
+        found[name]["digest"] = "" if element is None else digest_of(element)
+    return json.dumps(found).encode()
+
+
+def digest_of(element: bytes) -> str:
+    """Return the digest of an element: 64 bits of its SHA-256, in hexadecimal digits."""
+    return sha256(element).hexdigest()[:16]
 
 
 async def _acknowledged(

@@ -44,6 +44,29 @@ def positions_name(
     return _with(stream, f"positions&after={','.join(pieces)}&timeout={timeout:.3f}", subscription)
 
 
+def digests_names(
+    stream: str, places: Mapping[str, int], subscription: str | None = None
+) -> list[str]:
+    """Return the names that ask for the digests of the elements before `places`: as many as their
+    length needs. A partition with a comma in its name is left out.
+    """
+    names, pieces, size = [], list[str](), 0
+    for partition, position in places.items():
+        piece = f"{_quoted(partition)}:{position}"
+        if "," in partition or len(piece) > MOST_AFTER:
+            continue
+        if size + len(piece) > MOST_AFTER:
+            names.append(pieces)
+            pieces, size = [], 0
+        pieces.append(piece)
+        size += len(piece) + 1
+    return [
+        _with(stream, f"positions&digests={','.join(each)}", subscription)
+        for each in (*names, pieces)
+        if each
+    ]
+
+
 def _with(stream: str, words: str, subscription: str | None) -> str:
     name = f"{stream}{'&' if '?' in stream else '?'}{words}"
     return name if subscription is None else f"{name}&subscription={subscription}"

@@ -56,6 +56,11 @@ class Range(NamedTuple):
     stop: int
     digest: str = ""
 
+    @property
+    def key(self) -> Key:
+        """The partition."""
+        return self.stream, self.partition
+
 
 class Offset(NamedTuple):
     """How far a query has read."""

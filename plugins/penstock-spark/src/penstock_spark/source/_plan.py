@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from time import monotonic
 from typing import Any, Final
 
-from penstock.api import PenstockError, ProtocolError, PublisherFailed, Rejected, UsageError
+from penstock.api import PenstockError, UsageError
 from penstock_spark.source._offsets import (
     Facts,
     Key,
@@ -101,7 +101,7 @@ class Plan:
             return start
         self._last_batch_at = self._clock()
         positions = {key: begins[key] + counts.get(key, 0) for key in begins}
-        digests = {key: self._digest(key, positions[key]) for key in counts} | {
+        digests = self._publisher.digests({key: positions[key] for key in counts}) | {
             key: digest
             for key, digest in start.digests.items()
             if key not in counts and start.positions.get(key) == positions.get(key)
@@ -139,8 +139,11 @@ class Plan:
         if not is_own:
             # The batch was planned by a process before this one,
             # and the publisher may have begun anew since.
-            gone = {(each.stream, each.partition) for each in found if self._is_gone(each)}
-            found = [each for each in found if (each.stream, each.partition) not in gone]
+            digests = self._publisher.digests(
+                {each.key: each.stop for each in found if self._is_there(each) and each.digest}
+            )
+            gone = {each.key for each in found if self._is_gone(each, digests)}
+            found = [each for each in found if each.key not in gone]
         return self._with_addresses(found)
 
     def whole(self, default: str) -> list[tuple[Range, tuple[str, ...]]]:
@@ -302,31 +305,22 @@ class Plan:
         epoch = self._publisher.epoch
         if epoch == self._epoch:
             return []
+        places = {
+            key: start.positions[key]
+            for key in start.digests
+            if begins.get(key) == start.positions[key] > self._facts[key].earliest
+        }
         found = []
-        for key, digest in start.digests.items():
-            position = start.positions[key]
-            if (
-                begins.get(key) == position
-                and position > self._facts[key].earliest
-                and self._digest(key, position) not in ("", digest)
-            ):
+        for key, digest in self._publisher.digests(places).items():
+            if digest not in ("", start.digests[key]):
                 self._lose(
-                    f"the element at position {position - 1:,} of {_shown(key)} is not the one "
+                    f"the element at position {places[key] - 1:,} of {_shown(key)} is not the one "
                     "that this query has read: the publisher has come back with other elements at "
                     "the same positions"
                 )
                 found.append(key)
         self._epoch = epoch
         return found
-
-    def _digest(self, key: Key, position: int) -> str:
-        """Return the digest of the element before `position`, or an empty one
-        if the publisher has dropped it meanwhile.
-        """
-        try:
-            return self._publisher.digest(*key, position - 1)
-        except (Rejected, PublisherFailed, ProtocolError):
-            return ""
 
     def _end(self, key: Key, latest: int) -> int:
         return latest if self._target is None else min(latest, self._target.get(key, latest))
@@ -363,13 +357,18 @@ class Plan:
             return False
         return self._clock() - self._last_batch_at < self._settings.max_delay
 
-    def _is_gone(self, part: Range) -> bool:
+    def _is_there(self, part: Range) -> bool:
+        """Return whether the publisher has the last element of a range."""
+        facts = self._facts.get(part.key)
+        return facts is not None and facts.earliest < part.stop <= facts.latest
+
+    def _is_gone(self, part: Range, digests: Mapping[Key, str]) -> bool:
         """Return whether the publisher has begun anew since a range was planned. The next batch
         then goes on with the earliest element.
 
         Elements that were dropped alone are left to the task: it reads the rest of its range.
         """
-        key = (part.stream, part.partition)
+        key = part.key
         facts = self._facts.get(key)
         if facts is None:
             reason = "the publisher has it no more"
@@ -383,11 +382,7 @@ class Plan:
                 f"the publisher has begun anew, and has {facts.earliest:,} up to, and not with, "
                 f"{facts.latest:,}"
             )
-        elif (
-            part.digest
-            and part.stop > facts.earliest
-            and self._digest(key, part.stop) not in ("", part.digest)
-        ):
+        elif part.digest and digests.get(key, "") not in ("", part.digest):
             reason = "the publisher has come back with other elements at the same positions"
         else:
             return False

@@ -6,8 +6,9 @@ Rules of this file:
 * One connection for each query, made at the first use. A lost one is made again, and its publisher
   may then be another process: `epoch` counts the connections, so that the digests are examined
   again.
-* A poll is one request for each stream. If nothing is new, the server holds the request of one
-  stream until there is, for `longPollMs`.
+* A poll is one request for each stream, and one for each 512 bytes of names of partitions whose
+  digests are asked for. They are sent together. If nothing is new, the server holds the request of
+  one stream until there is, for `longPollMs`.
 """
 
 import hashlib
@@ -28,7 +29,7 @@ from penstock.api import (
 from penstock.blocking import Peer
 from penstock_spark._client import ProcessSettings
 from penstock_spark._connection import ServerConnection
-from penstock_spark.source._names import positions_name, range_name
+from penstock_spark.source._names import digests_names, positions_name, range_name
 from penstock_spark.source._offsets import Facts, Key
 
 T = TypeVar("T")
@@ -94,31 +95,20 @@ class QueryServer:
         """Return what the server keeps of all partitions of `streams`. With `after` and `wait`
         it waits until something is new.
         """
-        found: dict[Key, Facts] = {}
         after = {} if after is None else after
-        # A blocking connection waits for one answer at a time, so the streams take turns.
+        found = self._facts_of_all(streams) if len(streams) > 1 or not wait else {}
+        if not streams or any(facts.latest > after.get(key, -1) for key, facts in found.items()):
+            return found
+        # The server holds the question about one stream. They take turns.
         self._turn += 1
-        order = (
-            [*streams[self._turn % len(streams) :], *streams[: self._turn % len(streams)]]
-            if streams
-            else []
-        )
-        for stream in order:
-            is_last = stream == order[-1] and not any(
-                facts.latest > after.get(key, -1) for key, facts in found.items()
-            )
-            own = {
-                partition: position
-                for (name, partition), position in after.items()
-                if name == stream
-            }
-            seconds = wait if is_last and own else 0.0
-            found |= self._facts_of(
-                stream,
-                positions_name(stream, own if seconds else None, seconds, self._subscription),
-                seconds,
-            )
-        return found
+        stream = streams[self._turn % len(streams)]
+        own = {
+            partition: position for (name, partition), position in after.items() if name == stream
+        }
+        if wait and own:
+            name = positions_name(stream, own, wait, self._subscription)
+            return found | self._facts_of(stream, name, wait)
+        return found or self._facts_of_all(streams)
 
     def has_positions(self, stream: str) -> bool:
         """True if the publisher is a log. False if it does not exist; the task that reads it
@@ -132,9 +122,30 @@ class QueryServer:
         except (Rejected, PublisherFailed, ProtocolError):
             return False
 
-    def digest(self, stream: str, partition: str, position: int) -> str:
-        """Return the digest of one element."""
-        return digest_of(self._elements(stream, partition, position, position + 1)[0])
+    def digests(self, places: Mapping[Key, int]) -> dict[Key, str]:
+        """Return the digest of the element before each position; an empty text if the publisher
+        does not have it.
+        """
+        of_streams: dict[str, dict[str, int]] = {}
+        for (stream, partition), position in places.items():
+            of_streams.setdefault(stream, {})[partition] = position
+        names = [
+            (stream, name)
+            for stream, own in of_streams.items()
+            for name in digests_names(stream, own, self._subscription)
+        ]
+        found = dict.fromkeys(places, "")
+        for (stream, _), answer in zip(
+            names, self._ask_many([name for _, name in names]), strict=True
+        ):
+            found.update(
+                {(stream, name): digest for name, digest in _digests(stream, answer).items()}
+            )
+        # A comma separates partitions in such a name.
+        for (stream, partition), position in places.items():
+            if "," in partition:
+                found[stream, partition] = self._digest(stream, partition, position)
+        return found
 
     def mean_size(self, stream: str, partition: str, start: int, stop: int) -> float:
         """Return the mean size of the first elements of a range."""
@@ -155,6 +166,34 @@ class QueryServer:
         except (Rejected, PublisherFailed) as refused:
             raise no_positions(stream, self._uri, refused) from refused
         return _facts(stream, answer)
+
+    def _facts_of_all(self, streams: Sequence[str]) -> dict[Key, Facts]:
+        names = [positions_name(stream, subscription=self._subscription) for stream in streams]
+        try:
+            answers = self._ask_many(names)
+        except (Rejected, PublisherFailed):
+            # One after the other: the error says which one it is.
+            return {
+                key: facts
+                for stream, name in zip(streams, names, strict=True)
+                for key, facts in self._facts_of(stream, name).items()
+            }
+        return {
+            key: facts
+            for stream, answer in zip(streams, answers, strict=True)
+            for key, facts in _facts(stream, answer).items()
+        }
+
+    def _digest(self, stream: str, partition: str, position: int) -> str:
+        try:
+            [element] = self._elements(stream, partition, position - 1, position)
+        except (Rejected, PublisherFailed, ProtocolError):
+            return ""
+        return digest_of(element)
+
+    def _ask_many(self, names: Sequence[str]) -> list[bytes]:
+        seconds = self._client.read_timeout
+        return self._ask(lambda peer: peer.request_many(names, timeout=seconds)) if names else []
 
     def _elements(self, stream: str, partition: str, start: int, stop: int) -> list[bytes]:
         name = range_name(stream, partition, start, stop, self._subscription)
@@ -200,6 +239,15 @@ def no_positions(stream: str, uri: str, refused: Exception) -> UsageError:
 def _read_all(peer: Peer, name: str, serializer: str | None, timeout: float) -> list[Any]:
     with peer.subscribe(name, serializer=serializer, timeout=timeout) as stream:
         return [*stream]
+
+
+def _digests(stream: str, answer: bytes) -> dict[str, str]:
+    try:
+        return {partition: str(each["digest"]) for partition, each in json.loads(answer).items()}
+    except (ValueError, TypeError, KeyError, AttributeError, RecursionError):
+        raise ProtocolError(
+            f"the server sent {shown(answer)} as digests of elements of {shown(stream)}"
+        ) from None
 
 
 def _facts(stream: str, answer: bytes) -> dict[Key, Facts]:

@@ -163,7 +163,7 @@ FOREIGN: Final = {
 """Options of Spark's other sources, in lower case, and what users of them look for here."""
 
 OWN_WORDS: Final = frozenset(
-    {"partition", "start", "stop", "positions", "after", "timeout", "subscription"}
+    {"partition", "start", "stop", "positions", "after", "digests", "timeout", "subscription"}
 )
 """Words behind the ``?`` of a log's name that the source writes itself."""
 
