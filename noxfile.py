@@ -221,7 +221,7 @@ def _ignored(*folders: str) -> tuple[str, ...]:
 # These folders have their own sessions.
 ELSEWHERE = _ignored(
     *("tck", "examples", "imports", "typing", "distributions", "hostile", "browser"),
-    *("conformance", "interop"),
+    *("conformance", "interop", "notebook"),
 )
 # Their results depend neither on the Python nor on the versions of dependencies.
 # Those of the command line start a program each: the sessions `tests` and `build` run them.
@@ -328,9 +328,9 @@ def spark(session: nox.Session) -> None:
 
 @nox.session(python=MAIN)
 def examples(session: nox.Session) -> None:
-    """Each example, and each block of code on the pages, prints what the page shows."""
-    _prepare(session, "tests")
-    _pytest(session, "tests/examples", options=WAITING)
+    """Each example, notebook and block of code on the pages prints what the page shows."""
+    _prepare(session, "tests", "notebook")
+    _pytest(session, "tests/examples", "tests/notebook", options=WAITING)
 
 
 @nox.session(python=MAIN)

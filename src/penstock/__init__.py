@@ -15,6 +15,7 @@ The layers, from the lowest up; each folder is a layer and is imported through i
   `penstock.runtime`: `connect` and `serve` on trio.
 * `penstock.blocking`, `penstock.aio`: clients without trio, for scripts and for programs on
   asyncio. Both rest on `penstock.client`.
+* `penstock.notebook`: a table that a notebook draws.
 * `penstock.cli`: the command ``penstock``.
 * `penstock.testing`: helpers for tests of your publishers and subscribers.
 

@@ -26,6 +26,7 @@ REAL_TIME = (
     "tests/contracts",
     "tests/workers",
     "tests/guest",
+    "tests/notebook",
     "tests/hostile",
     "tests/campaigns",
     "tests/_shells.py",

@@ -22,6 +22,7 @@ STABLE = (
     "penstock.testing",
     "penstock.aio",
     "penstock.blocking",
+    "penstock.notebook",
     "penstock_tck",
 )
 PRIVATE_MARK = "```{admonition} Private\n"
