@@ -21,7 +21,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from penstock.api import Limits
+from penstock.api import Limits, UsageError
 from penstock.cli._encoding import encoding_argument, in_encoding
 from penstock.cli._logging import log_arguments, start_logs
 from penstock.cli._printable import printable
@@ -68,6 +68,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
         help="serve with N processes, which share the addresses",
     )
     command.add_argument(
+        "--handover",
+        metavar="PATH",
+        type=Path,
+        help=(
+            "with --workers: a Unix socket at which another start of this command, with the same "
+            "PATH, takes over without refusing a client"
+        ),
+    )
+    command.add_argument(
         "--safe-path",
         action="store_true",
         default=sys.flags.safe_path,
@@ -80,6 +89,8 @@ def arguments(command: argparse.ArgumentParser) -> None:
 
 def prepare(options: argparse.Namespace) -> None:
     """Find the service, before the run loop begins."""
+    if options.handover is not None and options.workers is None:
+        raise UsageError("--handover needs --workers: a server in one process hands nothing over")
     if options.workers is not None:
         return  # each worker imports it, and this process does not
     here = Path.cwd()
@@ -172,7 +183,14 @@ async def _run_workers(
                 )
             )
 
-    number = await supervise(settings, options.workers, say=say, warn=warn, announce=announce)
+    number = await supervise(
+        settings,
+        options.workers,
+        say=say,
+        warn=warn,
+        announce=announce,
+        handover=options.handover,
+    )
     return 128 + signal.SIGINT if number is signal.SIGINT else 0
 
 

@@ -6,6 +6,8 @@ import signal
 import sys
 from collections.abc import Callable
 from functools import partial
+from os import PathLike
+from pathlib import Path
 from typing import Any, Final
 
 import trio
@@ -16,13 +18,14 @@ from penstock.spi import TransportOptions
 from penstock.workers._load import split
 from penstock.workers._settings import WorkerSettings
 from penstock.workers._supervisor import Say, Supervisor
+from penstock.workers._takeover import find_first_parent
 
 MOST_WORKERS: Final = 256
 
 _log: Final = logging.getLogger("penstock.run")
 
 
-def serve_workers(
+def serve_workers(  # noqa: PLR0913  # the options of a server, each with a default and a name
     service: str,
     *urls: str,
     workers: int | None = None,
@@ -32,6 +35,7 @@ def serve_workers(
     credentials: Credentials | None = None,
     resume: bool = False,
     insecure: bool = False,
+    handover: str | PathLike[str] | None = None,
 ) -> int:
     """Serve `service` at each of `urls` with several processes, until SIGINT or SIGTERM comes, and
     return the exit status, as `run` does. It starts trio; do not call it in trio.
@@ -45,7 +49,9 @@ def serve_workers(
     The bounds for connections in `limits` hold for all workers together, and each worker has its
     part of `Limits.memory_budget`. Signals are those of `run`. SIGHUP starts the next version of
     the program beside this one, and lets this one drain when that serves: no connection is refused
-    meanwhile. If the next version does not start, this one goes on. A worker that ends is replaced.
+    meanwhile. If the next version does not start, this one goes on. `handover` is the path of a
+    Unix socket at which another start of the program, with the same path, can take over in the same
+    way: that one has the listening sockets then, and this one ends. A worker that ends is replaced.
     Raises UsageError if an address cannot be bound, or if one of the first workers cannot serve,
     with its reason. Windows has no such processes.
     """
@@ -74,6 +80,7 @@ def serve_workers(
             say=partial(_log.info, "%s"),
             warn=partial(_log.warning, "%s"),
             announce=announce,
+            handover=None if handover is None else Path(handover),
         ),
         strict_exception_groups=True,
     )
@@ -88,11 +95,20 @@ async def supervise(
     say: Say,
     warn: Say,
     announce: Callable[[Supervisor], Any],
+    handover: Path | None = None,
 ) -> signal.Signals | None:
     """Do as `serve_workers` in a program that runs trio, and return the signal that has come."""
     raise_open_files()
+    # In a thread: it waits for the other process.
+    first = None if handover is None else await trio.to_thread.run_sync(find_first_parent, handover)
     supervisor = Supervisor(
-        settings, workers or usual_number(), say=say, warn=warn, on_serving=announce
+        settings,
+        workers or usual_number(),
+        say=say,
+        warn=warn,
+        on_serving=announce,
+        first=first,
+        handover=handover,
     )
     return await supervisor.run()
 

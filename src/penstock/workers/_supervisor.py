@@ -23,6 +23,7 @@ from collections import deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from pathlib import Path
 from socket import socket
 from typing import Any, Final, TypeAlias
 
@@ -34,7 +35,6 @@ from penstock.api import UsageError
 from penstock.core import log_violation
 from penstock.runtime import AcceptFailures, Admission, Slot, StopSignals
 from penstock.spi import (
-    GivenListeners,
     Listener,
     PeerIdentity,
     SocketListener,
@@ -70,6 +70,7 @@ from penstock.workers._messages import (
     Wrong,
 )
 from penstock.workers._settings import WorkerSettings
+from penstock.workers._takeover import FirstParent, HandoverFile
 from penstock.workers._worker_process import Client, WorkerProcess, WorkerState
 
 Say: TypeAlias = Callable[[str], object]
@@ -142,11 +143,12 @@ class Supervisor:
         say: Say,
         warn: Say,
         on_serving: Callable[["Supervisor"], object],
-        given: GivenListeners | None = None,
+        first: FirstParent | None = None,
+        handover: Path | None = None,
     ) -> None:
         """`say` tells the operator a line, and `warn` one that is a problem. `on_serving` is called
-        when the first workers serve. `given` has listeners of another parent, which this one
-        follows.
+        when the first workers serve. `first` is another parent, which this one follows; `handover`
+        is where it can be followed itself.
         """
         self._settings = settings
         self._pickled = settings.pickled()
@@ -154,7 +156,9 @@ class Supervisor:
         self._say = say
         self._warn = warn
         self._on_serving = on_serving
-        self._given = given
+        self._first = first
+        self._handover = handover
+        self._file: HandoverFile | None = None
         self._limits = settings.limits
         self._admission = Admission(settings.limits)
         self._admission.on_cut = self._on_cut
@@ -213,11 +217,22 @@ class Supervisor:
 
     async def _serve(self) -> None:
         await self._listen()
+        if self._handover is not None and self._first is None:
+            # Now: a path that cannot be used should not be found out when workers have started.
+            self._file = HandoverFile(self._handover)
         self._version = version = self._start_version()
         if not await self._wait_started(version):
             if self._stop.is_set():
                 return
             raise UsageError(version.failure)
+        # Before the other parent is told: if the file cannot be made, that one goes on.
+        if self._handover is not None:
+            self._file = self._file or HandoverFile(self._handover)
+            listeners = list(zip(self._settings.urls, self._listeners, strict=True))
+            self._nursery.start_soon(self._file.run, listeners, self._on_followed, self._say)
+        if self._first is not None:
+            self._first.tell_serving()
+            self._first.close()
         for number, listener in enumerate(self._listeners):
             self._nursery.start_soon(self._accept, number, listener)
         self._nursery.start_soon(self._watch)
@@ -230,7 +245,7 @@ class Supervisor:
 
     async def _listen(self) -> None:
         registry = build_registry()
-        options = replace(self._settings.options.within(self._limits), given=self._given)
+        options = replace(self._settings.options.within(self._limits), given=self._first)
         for text in self._settings.urls:
             url = parse_url(text)
             if url.publisher is not None:
@@ -258,6 +273,10 @@ class Supervisor:
     async def _end_all(self) -> None:
         """End every worker, and wait for it; kill what takes too long."""
         await self.close_listeners()
+        if self._first is not None:
+            self._first.close()
+        if self._file is not None:
+            self._file.close()
         self._version.retired.set()
         number = self._stop_signal or signal.SIGINT
         running = [each for each in self._workers.values() if each.state is not WorkerState.OVER]
@@ -297,9 +316,15 @@ class Supervisor:
             worker.kill()
         os._exit(status)
 
-    def stop(self) -> None:
-        """End: another parent has taken over."""
-        self._stop_signal = signal.SIGTERM
+    def _on_followed(self) -> None:
+        self._say("the other start serves; this one drains")
+        self._nursery.start_soon(self._follow)
+
+    async def _follow(self) -> None:
+        """End: another parent has the listening sockets, and accepts."""
+        await self.close_listeners(are_given=True)
+        await self.settle()
+        self._stop_signal = self._stop_signal or signal.SIGTERM
         self._stop.set()
 
     # --- versions

@@ -1,0 +1,237 @@
+"""One parent follows another: the second start of a program takes over from the first.
+
+The two talk over a Unix socket whose path both were given. The second one asks for the listening
+sockets, starts its workers with them, and says so. Then the first one accepts no more, and drains.
+
+Rules of this file:
+
+* The sockets never close: both processes have them for a while. So no client is refused.
+* If the second parent ends before it serves, the first one goes on, and tells the operator.
+* Only the user who runs the first parent may ask: the file has the mode 0600, and the user of the
+  other process is looked at where the system tells it.
+* The file belongs to the parent that serves. The second one makes its own in the place of it.
+"""
+
+import json
+import os
+import secrets
+import socket
+import stat
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from pathlib import Path
+from typing import Any, Final
+
+import trio
+
+from penstock.api import UsageError
+from penstock.spi import (
+    Connection,
+    GivenListeners,
+    Listener,
+    SocketListener,
+    Url,
+    parse_url,
+    remove_socket_at_close,
+    unix_identity,
+)
+
+_LONGEST: Final = 1 << 20
+MOST_SOCKETS: Final = 200
+"""Listening sockets that one message can carry: Linux allows 253."""
+
+ANSWER_SECONDS: Final = 10.0
+_SERVING: Final = b"serving\n"
+
+
+class FirstParent(GivenListeners):
+    """The parent that serves now, as the one that follows it sees it."""
+
+    def __init__(
+        self, connection: socket.socket, found: Sequence[tuple[str, list[str], list[socket.socket]]]
+    ) -> None:
+        """`found` has, for each URL of the first parent, its addresses and its sockets."""
+        self._connection = connection
+        self._found = list(found)
+
+    def listener(
+        self, url: Url, make_connection: Callable[[trio.SocketStream, Any], Connection]
+    ) -> Listener | None:
+        for each in self._found:
+            text, addresses, sockets = each
+            # As it was asked for, which may have been port 0, or as clients reach it.
+            if url.address in [parse_url(known).address for known in (text, *addresses)]:
+                self._found.remove(each)
+                removes = [
+                    remove_socket_at_close(Path(parse_url(address).file()))
+                    for address in addresses
+                    if sockets[0].family == socket.AF_UNIX
+                ]
+                return SocketListener(
+                    sockets,
+                    [parse_url(address) for address in addresses],
+                    make_connection,
+                    on_close=removes[0] if removes else _do_nothing,
+                )
+        return None
+
+    def tell_serving(self) -> None:
+        """Let the first parent drain: this one serves. It may have ended meanwhile."""
+        with suppress(OSError):
+            self._connection.sendall(_SERVING)
+
+    def close(self) -> None:
+        """Let the first parent be. If it was not told otherwise, it goes on."""
+        self._connection.close()
+        for _, _, sockets in self._found:
+            for each in sockets:
+                each.close()
+        self._found.clear()
+
+
+def find_first_parent(path: Path) -> FirstParent | None:
+    """Ask the parent that serves now for its sockets; None if none listens at `path`. Raises
+    UsageError for a file that no parent of this user has made. It blocks for a short time.
+    """
+    connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+    connection.settimeout(ANSWER_SECONDS)
+    try:
+        connection.connect(str(path))
+    except (FileNotFoundError, ConnectionRefusedError):
+        connection.close()
+        _check_free(path)
+        return None
+    except OSError as error:
+        connection.close()
+        raise UsageError(f"{str(path)!r} cannot be asked for a running server: {error}") from error
+    try:
+        data, sockets = _ask(connection, path)
+    except OSError as error:
+        connection.close()
+        raise UsageError(f"the server at {str(path)!r} does not answer: {error}") from error
+    except UsageError:
+        connection.close()
+        raise
+    rest = iter(sockets)
+    found = []
+    for text, addresses, count in json.loads(data):
+        own = [next(rest) for _ in range(count)]
+        for each in own:
+            each.setblocking(False)  # noqa: FBT003 (the parameter has no name)
+        found.append((text, addresses, own))
+    return FirstParent(connection, found)
+
+
+def _ask(connection: socket.socket, path: Path) -> tuple[bytes, list[socket.socket]]:
+    """Return the list of the first parent, and its sockets."""
+    _check_user(connection, path)
+    data, numbers, _, _ = socket.recv_fds(connection, _LONGEST, MOST_SOCKETS)
+    sockets = [socket.socket(fileno=number) for number in numbers]
+    while not data.endswith(b"\n"):
+        more = connection.recv(_LONGEST)
+        if not more:
+            raise UsageError(
+                f"the server at {str(path)!r} is being followed by another one already, or ends; "
+                "try again"
+            )
+        data += more
+    return data, sockets
+
+
+def _check_free(path: Path) -> None:
+    with suppress(FileNotFoundError):
+        if not stat.S_ISSOCK(path.lstat().st_mode):
+            raise UsageError(
+                f"{str(path)!r} exists and is not a socket, so it is not replaced. Choose another "
+                "path for the handover, or remove it"
+            )
+
+
+def _check_user(connection: socket.socket, path: Path) -> None:
+    if not _is_own(connection):
+        raise UsageError(
+            f"{str(path)!r} belongs to a program of another user: only a program of the same user "
+            "can follow it"
+        )
+
+
+class HandoverFile:
+    """The file at which this parent can be followed."""
+
+    def __init__(self, path: Path) -> None:
+        """Make the file, in the place of that of a parent which ends. Raises UsageError."""
+        self._path = path
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self._socket.setblocking(False)  # noqa: FBT003 (the parameter has no name)
+        _check_free(path)
+        hidden = path.with_name(f".{secrets.token_hex(4)}")
+        try:
+            self._socket.bind(str(hidden))
+            hidden.chmod(0o600)
+            self._socket.listen(1)
+            hidden.rename(path)
+            self._remove = remove_socket_at_close(path)
+        except OSError as error:
+            self._socket.close()
+            hidden.unlink(missing_ok=True)
+            raise UsageError(
+                f"cannot make the file {str(path)!r} for a handover: {error}. Its folder must "
+                "exist, and you must have write permission"
+            ) from error
+
+    async def run(
+        self,
+        listeners: Sequence[tuple[str, SocketListener]],
+        on_followed: Callable[[], object],
+        say: Callable[[str], object],
+    ) -> None:
+        """Answer parents that want to follow, one after the other, until one of them serves. Then
+        call `on_followed`. Checkpoints.
+        """
+        while True:
+            await trio.lowlevel.wait_readable(self._socket)
+            try:
+                connection, _ = self._socket.accept()
+            except OSError:
+                continue
+            with trio.socket.from_stdlib_socket(connection) as asking:
+                if not _is_own(asking):
+                    continue
+                say("another start of the program takes over when it serves")
+                try:
+                    await self._send(connection, listeners)
+                    told = await asking.recv(len(_SERVING))
+                except OSError:
+                    told = b""
+                if told == _SERVING:
+                    on_followed()
+                    return
+                say("the other start has ended before it served; this one goes on")
+
+    def close(self) -> None:
+        """Let nobody follow any more. The file is removed, unless it is another parent's by now."""
+        self._remove()
+        self._socket.close()
+
+    async def _send(
+        self, connection: socket.socket, listeners: Sequence[tuple[str, SocketListener]]
+    ) -> None:
+        sockets = [each for _, listener in listeners for each in listener.sockets]
+        listed = [
+            (text, [str(address) for address in listener.addresses], len(listener.sockets))
+            for text, listener in listeners
+        ]
+        data = json.dumps(listed).encode() + b"\n"
+        sent = socket.send_fds(connection, [data], [each.fileno() for each in sockets])
+        while sent < len(data):
+            await trio.lowlevel.wait_writable(connection)
+            sent += connection.send(data[sent:])
+
+
+def _is_own(asking: Any) -> bool:
+    credentials = unix_identity(asking).credentials
+    return credentials is None or credentials.uid in (os.getuid(), 0)
+
+
+def _do_nothing() -> None:
+    """Leave everything as it is."""

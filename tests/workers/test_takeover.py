@@ -1,0 +1,229 @@
+"""The next version of a program takes over: by SIGHUP, and by a second start."""
+
+import os
+import signal
+import socket
+import stat
+import sys
+import threading
+from contextlib import ExitStack
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+import penstock.blocking
+from tests._real_time import HANGS_AFTER
+from tests.workers._program import SERVICE, Program, program, wait_gone
+from tests.workers.test_supervisor import ask
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="it looks into /proc")
+
+NUMBERED = """
+import penstock
+
+service = penstock.Service()
+
+
+@service.publisher("who")
+async def who():
+    yield b"VERSION"
+
+
+@service.publisher("numbers")
+async def numbers():
+    for number in range(100_000):
+        yield b"%d" % number
+"""
+
+
+def version(folder: Path, number: int) -> None:
+    """Write the module of a version."""
+    (folder / "served.py").write_text(NUMBERED.replace("VERSION", str(number)))
+
+
+class Crowd:
+    """Clients that connect, ask and leave, one after the other, until the block is left."""
+
+    def __init__(self, address: str) -> None:
+        self.address = address
+        self.answers: list[bytes] = []
+        self.failures: list[BaseException] = []
+        self._ends = threading.Event()
+        self._threads = [threading.Thread(target=self._run) for _ in range(2)]
+
+    def _run(self) -> None:
+        while not self._ends.is_set():
+            try:
+                with penstock.blocking.connect(self.address) as peer:
+                    self.answers.append(peer.request("who"))
+            except BaseException as error:
+                self.failures.append(error)
+
+    def __enter__(self) -> Self:
+        for thread in self._threads:
+            thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._ends.set()
+        for thread in self._threads:
+            thread.join(HANGS_AFTER)
+
+
+def test_sighup_starts_the_next_version_without_a_refused_client(tmp_path: Path) -> None:
+    """Clients that connect meanwhile are answered by one of the two, and a stream that runs goes
+    on to its end.
+    """
+    version(tmp_path, 1)
+    with program(tmp_path) as running, ExitStack() as stack:
+        address, before = running.address, running.workers()
+        peer = stack.enter_context(penstock.blocking.connect(address))
+        stream = iter(stack.enter_context(peer.subscribe("numbers")))
+        found = [int(next(stream)) for _ in range(10)]
+        version(tmp_path, 2)
+        with Crowd(address) as crowd:
+            running.process.send_signal(signal.SIGHUP)
+            running.wait_for("the next version serves; the old one drains")
+            while crowd.answers[-1:] != [b"2"]:
+                assert not crowd.failures, crowd.failures
+            found += [int(next(stream)) for _ in range(10)]
+        assert crowd.failures == []
+        assert set(crowd.answers) == {b"1", b"2"}
+        found += [int(element) for element in stream]
+        assert found == list(range(100_000))
+        stack.close()
+        wait_gone(*before)
+        assert len(running.workers()) == 2
+        assert running.end() == 0
+    assert "Traceback" not in running.log
+
+
+def test_a_next_version_that_does_not_start_leaves_the_old_one(tmp_path: Path) -> None:
+    """And the operator reads why."""
+    version(tmp_path, 1)
+    with program(tmp_path) as running:
+        address, before = running.address, running.workers()
+        (tmp_path / "served.py").write_text("import no_such_module\n")
+        running.process.send_signal(signal.SIGHUP)
+        log = running.wait_for("the next version does not start, and the old one goes on")
+        assert "imports 'no_such_module', which is not installed" in log
+        with penstock.blocking.connect(address) as peer:
+            assert peer.request("who") == b"1"
+        # The other process of the next version ends too.
+        while running.workers() != before:
+            pass
+        version(tmp_path, 3)
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_for("the next version serves")
+        with penstock.blocking.connect(address) as peer:
+            assert peer.request("who") == b"3"
+        assert running.end() == 0
+
+
+@pytest.mark.parametrize("scheme", ["tcp", "unix"])
+def test_a_second_start_takes_over_without_a_refused_client(tmp_path: Path, scheme: str) -> None:
+    """It has the listening sockets, and the first start ends in good order when it has drained."""
+    path = tmp_path / "handover"
+    url = "tcp://127.0.0.1:0" if scheme == "tcp" else f"unix://{tmp_path}/s.sock"
+    version(tmp_path, 1)
+    with program(tmp_path, "--handover", str(path), url=url) as first:
+        address = first.address
+        assert stat.S_IMODE(path.stat().st_mode) == 0o600
+        version(tmp_path, 2)
+        with (
+            Crowd(address) as crowd,
+            program(tmp_path, "--handover", str(path), url=url) as second,
+        ):
+            assert second.address == address
+            assert first.process.wait(HANGS_AFTER) == 0
+            while crowd.answers[-1:] != [b"2"]:
+                assert not crowd.failures, crowd.failures
+            assert "the other start serves; this one drains" in first.log
+            version(tmp_path, 3)
+            with program(tmp_path, "--handover", str(path), url=url) as third:
+                assert second.process.wait(HANGS_AFTER) == 0
+                while crowd.answers[-1:] != [b"3"]:
+                    assert not crowd.failures, crowd.failures
+                crowd.__exit__()
+                assert third.end() == 0
+                assert not path.exists()
+    assert crowd.failures == []
+    if scheme == "unix":
+        assert not (tmp_path / "s.sock").exists()
+
+
+def test_a_second_start_that_fails_leaves_the_first_one(tmp_path: Path) -> None:
+    """Both say so."""
+    path = tmp_path / "handover"
+    version(tmp_path, 1)
+    with program(tmp_path, "--handover", str(path)) as first:
+        address = first.address
+        (tmp_path / "served.py").write_text("1 / 0\n")
+        with program(tmp_path, "--handover", str(path)) as second:
+            assert second.process.wait(HANGS_AFTER) == 1
+            assert "ZeroDivisionError" in second.log
+        first.wait_for("the other start has ended before it served; this one goes on")
+        with penstock.blocking.connect(address) as peer:
+            assert peer.request("who") == b"1"
+        version(tmp_path, 2)
+        with program(tmp_path, "--handover", str(path), url=address) as third:
+            assert third.address == address
+            assert first.process.wait(HANGS_AFTER) == 0
+
+
+def test_a_path_that_is_no_socket_is_not_replaced(tmp_path: Path) -> None:
+    """A mistyped path must not cost a file."""
+    path = tmp_path / "precious"
+    path.write_text("data")
+    with program(tmp_path, "--handover", str(path)) as running:
+        assert running.process.wait(HANGS_AFTER) == 1
+        assert "exists and is not a socket" in running.log
+    assert path.read_text() == "data"
+
+
+def test_the_file_of_a_parent_that_was_killed_is_replaced(tmp_path: Path) -> None:
+    """Nobody listens at it."""
+    path = tmp_path / "handover"
+    with program(tmp_path, "--handover", str(path)) as first:
+        workers = first.workers()
+        os.kill(first.process.pid, signal.SIGKILL)
+        first.process.wait(HANGS_AFTER)
+        with program(tmp_path, "--handover", str(path)) as second:
+            assert ask(second.address) in second.workers()
+        wait_gone(*workers)
+
+
+def test_the_option_needs_workers(tmp_path: Path) -> None:
+    """A server in one process hands nothing over."""
+    (tmp_path / "served.py").write_text(SERVICE)
+    from tests.workers._program import started  # noqa: PLC0415 (used once)
+
+    command = [
+        sys.executable, "-m", "penstock", "serve", "served:service", "tcp://127.0.0.1:0",
+        "--handover", str(tmp_path / "handover"),
+    ]  # fmt: skip
+    with started(tmp_path, command) as running:
+        assert running.process.wait(HANGS_AFTER) == 1
+        assert "--handover needs --workers" in running.log
+
+
+def test_a_stranger_at_the_file_harms_nothing(tmp_path: Path) -> None:
+    """One that connects and says nothing, and one that says something else."""
+    path = tmp_path / "handover"
+    with program(tmp_path, "--handover", str(path)) as running:
+        address = running.address
+        for said in (b"", b"nonsense"):
+            with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as stranger:
+                stranger.connect(str(path))
+                stranger.sendall(said)
+        running.wait_for("this one goes on", 2)
+        assert ask(address) in running.workers()
+        check_still_followed(running, path, tmp_path)
+
+
+def check_still_followed(running: Program, path: Path, folder: Path) -> None:
+    """Another start can still take over."""
+    with program(folder, "--handover", str(path), url=running.address) as next_one:
+        assert next_one.address == running.address
+        assert running.process.wait(HANGS_AFTER) == 0
