@@ -8,11 +8,16 @@ import pytest
 
 from penstock.api import AuthRefused, Credentials, NotAvailable, Role
 from penstock.extensions import Auth
-from penstock.extensions._auth import decode_credentials, encode_credentials
 from penstock.protocols import reactivesocket as rs
 from penstock.protocols import rsio
 from penstock.session import ConnectionState
-from penstock.spi import Certificate, PeerIdentity, UnixCredentials
+from penstock.spi import (
+    Certificate,
+    PeerIdentity,
+    UnixCredentials,
+    decode_credentials,
+    encode_credentials,
+)
 from tests.protocols.reactivesocket._pair import RawSocket
 from tests.session._pair import Pair, RawPeer, RecordingSubscriber, ScriptedPublisher, limits_with
 

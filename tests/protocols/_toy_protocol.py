@@ -104,6 +104,8 @@ class ToyDialect:
 
     name: ClassVar[str] = "toy"
     models: ClassVar[frozenset[Model]] = frozenset({Model.NAMED})
+    has_routes: ClassVar[bool] = False
+    splits_requests: ClassVar[bool] = False
     delimits_cancelled: ClassVar[bool] = False
     answers_goodbye: ClassVar[bool] = True
     takes_extensions: ClassVar[bool] = False

@@ -39,7 +39,7 @@ METHODS = {
 MEMBERS = METHODS | {
     name for name in [*vars(Dialect), *Dialect.__annotations__] if not name.startswith("_")
 }
-FOR_THE_RUNTIME = {"name", "models"}
+FOR_THE_RUNTIME = {"name", "models", "has_routes", "splits_requests"}
 
 
 @pytest.mark.parametrize("kind", [RsioDialect, ReactiveSocketDialect])

@@ -4,7 +4,15 @@ from typing import Any
 
 import pytest
 
-from penstock.api import Limits, Model, Request, Role, UsageError, encode_named_request
+from penstock.api import (
+    Limits,
+    Model,
+    ProtocolError,
+    Request,
+    Role,
+    UsageError,
+    encode_named_request,
+)
 from penstock.protocols import rsio
 from penstock.protocols.reactivesocket import ReactiveSocketDialect
 from penstock.protocols.rsio import Requests
@@ -276,7 +284,9 @@ def outgoing(limits: Limits) -> tuple[Channel, OutgoingData]:
     channel = Channel(
         role=Role.CLIENT, limits=limits, random=lambda: 0.5, wake=lambda: None, fail=lambda _: None
     )
-    return channel, OutgoingData(channel, lambda stream_id, size: bytes([stream_id, size % 251]))
+    return channel, OutgoingData(
+        channel, lambda stream_id, size, _last: bytes([stream_id, size % 251])
+    )
 
 
 def test_parts_of_two_requests_are_written_in_turn() -> None:
@@ -420,3 +430,56 @@ def test_the_advice_depends_on_what_the_program_can_change() -> None:
         advice = why_unsupported(protocol, model)
         assert f"speaks {protocol}, which has no {model.value}" in advice
         assert "connect with reactivesocket+" in advice
+
+
+# --- fragments without a length
+
+
+def test_fragments_are_joined_when_the_last_one_comes() -> None:
+    """Metadata and data apart; the target is what `finish` makes of them."""
+    arriving = Arriving()
+    made: list[tuple[bytes | None, bytes]] = []
+
+    def finish(metadata: bytes | None, data: bytes) -> Request:
+        made.append((metadata, data))
+        return Request(Model.STREAM, data, metadata)
+
+    arriving.data.begin(1, 3, finish)
+    assert arriving.data.has_unfinished(1)
+    arriving.data.receive_fragment(1, b"m" * 64, b"", is_last=False)
+    arriving.data.receive_fragment(1, b"n" * 64, b"a" * 64, is_last=False)
+    assert made == []
+    arriving.data.receive_fragment(1, None, b"b", is_last=True)
+    assert made == [(b"m" * 64 + b"n" * 64, b"a" * 64 + b"b")]
+    assert not arriving.data.has_unfinished(1)
+    assert arriving.channel.request_bytes == 193
+    arriving.data.release(1)
+    assert arriving.channel.request_bytes == 0
+
+
+def test_fragments_above_the_bound_end_their_request() -> None:
+    """All of them together have the bound of data with a length; none is kept."""
+    arriving = Arriving(limits_with(max_element=100, max_name=100))
+    arriving.data.begin(1, 1, lambda _, data: Request(Model.RESPONSE, data))
+    arriving.data.receive_fragment(1, None, b"x" * 200, is_last=False)
+    assert arriving.unfinished == (1, 200)
+    arriving.data.receive_fragment(1, None, b"x" * 100, is_last=False)
+    assert not arriving.data.has_unfinished(1)
+    assert arriving.unfinished == (0, 0)
+    [(stream_id, text)] = arriving.errors()
+    assert stream_id == 1
+    assert "216 bytes, which is the most here" in text
+    arriving.data.receive_fragment(1, None, b"x" * 10, is_last=True)  # was under way
+
+
+def test_a_fragment_that_cannot_be_read_refuses_its_request() -> None:
+    """The fault is one of its request alone."""
+    arriving = Arriving()
+
+    def finish(metadata: bytes | None, data: bytes) -> Request:
+        raise ProtocolError("no")
+
+    arriving.data.begin(1, 1, finish)
+    arriving.data.receive_fragment(1, None, b"x", is_last=True)
+    assert arriving.errors() == [(1, "no")]
+    assert arriving.channel.request_bytes == 0

@@ -87,7 +87,14 @@ class RuleViolation(PenstockError):
 
 
 class PublisherFailed(PenstockError):
-    """The publisher on the other side of a connection failed. The text is what the peer sent."""
+    """The publisher on the other side of a connection failed. The text is what the peer sent.
+
+    `code` is the number that the peer gave, in a protocol that has numbers for errors: RSocket.
+    """
+
+    def __init__(self, *args: object, code: int | None = None) -> None:
+        super().__init__(*args)
+        self.code = code
 
 
 class PublisherStopped(PenstockError):

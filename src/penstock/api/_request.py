@@ -31,8 +31,18 @@ class Request:
     model: Model
     data: bytes
     """The name of the stream and its parameters, or the request of the application."""
+    metadata: bytes | None = None
+    """What a protocol carries beside the data of a request, in a form that both sides agreed on.
+    Only RSocket has it.
+    """
+    name: str | None = None
+    """The name that the request asks for, in a protocol that carries names beside the data. None:
+    `data` is the name, has one in it (`encode_named_request`), or has a meaning of its own.
+    """
 
     def __str__(self) -> str:
+        if self.name is not None:
+            return self.name[:200]
         # For messages and observers: usually a publisher's name.
         # Bytes that are not UTF-8 must not raise here.
         named = decode_named_request(self.data)

@@ -100,7 +100,7 @@ def client_settings(  # noqa: PLR0913  # the options of a connection, each with 
     limits = check_type("limits", limits, Limits) or Limits()
     check_hook(on_violation)
     transport = check_type("options", options, TransportOptions) or TransportOptions()
-    check_setup(url, setup, limits)
+    data = check_setup(url, setup, limits)
     dialect = dialect_at(registry, url)
     found = extensions_for(
         registry,
@@ -118,8 +118,7 @@ def client_settings(  # noqa: PLR0913  # the options of a connection, each with 
         registry=registry,
         limits=limits,
         dialect=dialect,
-        # A copy: with `reconnect` it is sent again, and the program may change its bytearray.
-        setup=bytes(setup),
+        setup=data,
         extensions=found,
         options=transport.within(limits).speaking(protocols_of([dialect], found.encodings)),
         reconnect=check_type("reconnect", reconnect, Reconnect),
@@ -200,9 +199,9 @@ def check_type(name: str, value: T | None, kind: type[T]) -> T | None:
     return value
 
 
-def check_setup(url: Url, setup: object, limits: Limits) -> None:
-    """Raise UsageError for setup data that could not arrive. The text does not repeat the data:
-    often it is a secret.
+def check_setup(url: Url, setup: object, limits: Limits) -> bytes:
+    """Return setup data as bytes. Raises UsageError for data that could not arrive. The text does
+    not repeat the data: often it is a secret.
     """
     if not isinstance(setup, bytes | bytearray | memoryview):
         raise UsageError(
@@ -222,6 +221,9 @@ def check_setup(url: Url, setup: object, limits: Limits) -> None:
             f"a setup of {len(setup):,} bytes; {most:,} is the most that a peer with the same "
             "limits takes (Limits.preauth_bytes)"
         )
+    # A copy of a bytearray: with `reconnect` the data is sent again, and the program may change it.
+    # Bytes stay what they are: those of a plugin may say more than their data.
+    return setup if isinstance(setup, bytes) else bytes(setup)
 
 
 def check_auth(
@@ -239,7 +241,8 @@ def check_auth(
     kind = dialect_factory(registry, name)
     if credentials is not None:
         check_credentials(credentials, limits)
-        if setup:
+        # RSocket shows them in its metadata.
+        if setup and not getattr(kind, "has_credentials_apart", False):
             raise UsageError(
                 "setup= and credentials= were both given, and there is one place for them: the "
                 "SETUP of ReactiveSocket"

@@ -36,8 +36,7 @@ from penstock.api import (
     Rejected,
     Role,
 )
-from penstock.extensions._fields import encode_field, read_field
-from penstock.spi import PeerIdentity
+from penstock.spi import PeerIdentity, decode_credentials, encode_credentials
 
 CREDENTIALS: Final = 0x42
 VERDICT: Final = 0x43
@@ -227,17 +226,3 @@ def _scheme_of(peer: PeerIdentity) -> str:
     if peer.certificate is not None:
         return "mtls"
     return "" if peer.credentials is None else "unix"
-
-
-def encode_credentials(credentials: Credentials) -> bytes:
-    """Return the body of a credentials message, which is also the data of a ReactiveSocket
-    client's SETUP.
-    """
-    return encode_field(credentials.scheme.encode()) + encode_field(credentials.data)
-
-
-def decode_credentials(body: bytes) -> tuple[bytes, bytes] | None:
-    """Return the scheme and the data, or None for a body that cannot be read."""
-    scheme, position = read_field(body, 0)
-    data, end = read_field(body, position)
-    return (scheme, data) if end == len(body) else None

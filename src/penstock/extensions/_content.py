@@ -11,7 +11,7 @@ from functools import lru_cache
 from typing import Final
 
 from penstock.api import ActiveExtension, ExtensionLink
-from penstock.extensions._fields import BROKEN, encode_field, encode_number, read_field, read_number
+from penstock.spi import BROKEN, encode_field, encode_number, read_field, read_number
 
 CONTENT: Final = 0x44
 

@@ -12,7 +12,7 @@ which it refuses was not begun, and may open it again elsewhere.
 from typing import Final
 
 from penstock.api import ActiveExtension, ExtensionLink
-from penstock.extensions._fields import encode_number, read_number
+from penstock.spi import encode_number, read_number
 
 DRAIN: Final = 0x45
 

@@ -7,6 +7,7 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 
 # Names for dialects, plugins and the runtime.
 # The watchers, the outbox and the tables of moves stay private.
+from penstock.api import NO_SUCH
 from penstock.session._budgets import HANDLED, OBJECT_BYTES, STREAM_BYTES, TASK_BYTES, TokenBucket
 from penstock.session._cancelled_streams import CancelledStream
 from penstock.session._channel import Channel, ignore
@@ -68,7 +69,7 @@ from penstock.session._sending_stream import SendingStream, WhenOver, longest_be
 from penstock.session._session import CUT, CUT_EARLY, Session
 from penstock.session._session_counts import SessionCounts
 from penstock.session._states import ConnectionState, ReceivingState, SendingEvent, SendingState
-from penstock.session._stream_tables import SessionDelegate, StreamTables
+from penstock.session._stream_tables import SessionDelegate, StreamTables, size_of_request
 
 __all__ = [
     "ANSWERED",
@@ -86,6 +87,7 @@ __all__ = [
     "ILLEGAL_DEMAND",
     "KEEPALIVE",
     "NOT_RESUMED",
+    "NO_SUCH",
     "OBJECT_BYTES",
     "PER_ADDRESS",
     "REFUSED",
@@ -145,6 +147,7 @@ __all__ = [
     "refusal_for",
     "retain",
     "rewind",
+    "size_of_request",
     "target_of",
     "why_unsupported",
 ]

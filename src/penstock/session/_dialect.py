@@ -50,6 +50,14 @@ class Dialect(Protocol):
         """The interaction models that this side may ask a peer for."""
 
     @property
+    def has_routes(self) -> bool:
+        """Names cross beside the data of a request, so a name is never taken for data."""
+
+    @property
+    def splits_requests(self) -> bool:
+        """The data of a request may go in several messages."""
+
+    @property
     def delimits_cancelled(self) -> bool:
         """Elements that arrive for a cancelled stream can only be delimited if the stream's
         element size is remembered.

@@ -12,14 +12,16 @@ Rules of this file:
   long as data of other requests arrives: a peer with a slow line sends them in turn.
 * Everything that this side can refuse is refused before its request takes an id,
   and before it waits for room.
+* Without an announced length a fragment says whether it is the last one. All fragments together
+  have the bound of data with a length. Metadata counts as data does.
 * A protocol that has requests gets a request. RS.io subscribes to the name;
   only a payload needs its extension *requests*.
 """
 
 from collections.abc import Callable
-from typing import Final, TypeAlias
+from typing import Any, Final, TypeAlias
 
-from penstock.api import Limits, Model, Request, UsageError, encode_named_request
+from penstock.api import Limits, Model, ProtocolError, Request, UsageError, encode_named_request
 from penstock.session._channel import Channel
 from penstock.session._reasons import REFUSED
 from penstock.session._reassembly import BrokenElementError, Reassembly, part_cost
@@ -31,8 +33,12 @@ DATA_OVERHEAD = 16
 header of a request by name has 6.
 """
 
-_NUMBER = 0
-"""A request has one piece of data, so one number is enough for its parts."""
+_DATA: Final = 0
+_METADATA: Final = 1
+"""A request has one piece of data, and perhaps one of metadata: the numbers of their parts."""
+
+Finish: TypeAlias = Callable[[bytes | None, bytes], Any]
+"""Makes the target of a request from its metadata and its data. Raises ProtocolError."""
 
 
 class TooMuchDataError(Exception):
@@ -99,16 +105,78 @@ class RequestData:
                 if first:
                     self._add(stream_id, unfinished, first)
 
+    def begin(self, stream_id: int, demand: int, finish: Finish) -> None:
+        """Open a request whose data comes in fragments, without a length.
+        `receive_fragment` gets them, the first one too.
+        """
+        streams = self._streams
+        if not self._has_room(0):
+            self._expect_late(longest_data(self._channel.limits))
+            streams.receive_subscribe(stream_id, None, demand, REFUSED)
+            return
+        streams.receive_subscribe(stream_id, None, demand)
+        stream = streams.serving.get(stream_id)
+        if stream is None:
+            self._expect_late(longest_data(self._channel.limits))
+            return
+        unfinished = self._unfinished[stream_id] = UnfinishedData(
+            self, stream, longest_data(self._channel.limits), self._channel, finish
+        )
+        stream.when_over = lambda *_: self._drop(stream_id)
+        self._channel.budgets.partials.streams[unfinished] = None
+
+    def receive_fragment(
+        self, stream_id: int, metadata: bytes | None, data: bytes, *, is_last: bool
+    ) -> None:
+        """Add a fragment of a request that `begin` has opened."""
+        unfinished = self._unfinished.get(stream_id)
+        size = len(data) if metadata is None else len(metadata) + len(data)
+        if unfinished is None:
+            self._count_late(size)
+            return
+        # The smaller piece is judged as well, so a fragment without a byte of either costs most.
+        cost = part_cost(metadata or data, is_last=is_last, tiny=self._channel.limits.tiny_part)
+        if cost:
+            self._channel.count_oddity(cost)
+            if self._channel.state.is_closing:
+                return
+        if size > unfinished.missing:
+            unfinished.stream.refuse(
+                "the data of this request has more than "
+                f"{longest_data(self._channel.limits)} bytes, which is the most here"
+            )
+            return
+        self.last_part_at = self._channel.now
+        try:
+            if metadata is not None:
+                unfinished.add(metadata, self._channel.now, _METADATA)
+            if data or metadata is None:
+                unfinished.add(data, self._channel.now)
+        except BrokenElementError:
+            unfinished.stream.refuse(REFUSED)
+            return
+        if is_last:
+            self._serve(stream_id, unfinished)
+
+    def has_unfinished(self, stream_id: int) -> bool:
+        """Return whether fragments of that request are due."""
+        return stream_id in self._unfinished
+
+    def hold(self, stream_id: int, size: int) -> bool:
+        """Count the data of a request that has arrived whole, before it is served. Return whether
+        there is room for it. Afterwards call `release` if it is not served any more.
+        """
+        if not self._has_room(size):
+            return False
+        self.sizes[stream_id] = size
+        self._channel.request_bytes += size
+        return True
+
     def receive_part(self, stream_id: int, part: bytes) -> None:
         """Add a part. Raises TooMuchDataError."""
         unfinished = self._unfinished.get(stream_id)
         if unfinished is None:
-            # Its request was refused or cancelled, and the client had not heard of it: a request of
-            # 4 MiB has 256 parts. Or never was.
-            if len(part) <= self._late:
-                self._late -= len(part)
-            else:
-                self._channel.count_oddity()
+            self._count_late(len(part))
             return
         if cost := part_cost(
             part, is_last=unfinished.missing <= len(part), tiny=self._channel.limits.tiny_part
@@ -137,23 +205,45 @@ class RequestData:
             unfinished.stream.refuse(REFUSED)
             return
         if not unfinished.missing:
-            stream = unfinished.stream
-            # Else the end of the stream would call `_drop` a second time, for an entry
-            # that is gone.
-            stream.when_over = None
-            # Joined first: `_drop` forgets the parts.
-            data = unfinished.join()
-            self._drop(stream_id)
-            # Looked at again: data of other requests may have become whole since this request was
-            # opened.
-            if not self._has_room(len(data)):
-                stream.refuse(REFUSED)
-                return
-            self.sizes[stream_id] = len(data)
-            self._channel.request_bytes += len(data)
-            self._streams.serve_waiting(stream, self._request(data))
-            if stream_id not in self._streams.serving:  # refused, or answered at once
-                self.release(stream_id)
+            self._serve(stream_id, unfinished)
+
+    def _serve(self, stream_id: int, unfinished: "UnfinishedData") -> None:
+        """Serve a request whose data is whole."""
+        stream, finish = unfinished.stream, unfinished.finish
+        # Else the end of the stream would call `_drop` a second time, for an entry that is gone.
+        stream.when_over = None
+        # Joined first: `_drop` forgets the parts.
+        metadata, data = unfinished.join(_METADATA), unfinished.join(_DATA) or b""
+        if finish is not None:
+            unfinished.missing = 0  # nothing more is due, whatever its bound was
+        self._drop(stream_id)
+        # Looked at again: data of other requests may have become whole since this request was
+        # opened.
+        size = len(data) if metadata is None else len(metadata) + len(data)
+        if not self.hold(stream_id, size):
+            stream.refuse(REFUSED)
+            return
+        try:
+            target = self._request(data) if finish is None else finish(metadata, data)
+        except ProtocolError as broken:
+            stream.refuse(str(broken))
+        else:
+            if isinstance(target, Request) and target.model is Model.FIRE_AND_FORGET:
+                # It had the place of a stream while it arrived, and has no answer.
+                stream.end_cancelled()
+                self._streams.receive_fire_and_forget(target)
+            else:
+                self._streams.serve_waiting(stream, target)
+        if stream_id not in self._streams.serving:  # refused, or answered at once
+            self.release(stream_id)
+
+    def _count_late(self, size: int) -> None:
+        # Its request was refused or cancelled, and the client had not heard of it: a request of
+        # 4 MiB has 256 parts. Or never was.
+        if size <= self._late:
+            self._late -= size
+        else:
+            self._channel.count_oddity()
 
     def _request(self, data: bytes) -> Request:
         change = self._channel.incoming
@@ -182,14 +272,21 @@ class RequestData:
 class UnfinishedData:
     """The data of one request that has not come as a whole."""
 
-    __slots__ = ("_all", "_began_at", "_length", "_parts", "missing", "stream")
+    __slots__ = ("_all", "_began_at", "_length", "_parts", "finish", "missing", "stream")
 
     def __init__(
-        self, requests: RequestData, stream: SendingStream, length: int, channel: Channel
+        self,
+        requests: RequestData,
+        stream: SendingStream,
+        length: int,
+        channel: Channel,
+        finish: Finish | None = None,
     ) -> None:
+        """`length` was announced; with `finish` it is a bound."""
         self.stream: SendingStream = stream
+        self.finish: Finish | None = finish
         self.missing: int = length
-        """Bytes that have not come."""
+        """Bytes that have not come, or may come at most."""
         self._all = requests
         self._began_at = channel.now
         self._length = length
@@ -206,16 +303,16 @@ class UnfinishedData:
         """
         self.stream.refuse("the data of this request did not come in time (Limits.partial_age)")
 
-    def add(self, part: bytes, now: float) -> None:
+    def add(self, part: bytes, now: float, number: int = _DATA) -> None:
         """Add a part. Raises BrokenElementError if a bound is broken."""
-        if not self._parts:
-            self._parts.begin(_NUMBER, now, is_single_part=False)
-        self._parts.add(_NUMBER, part, self._length)
+        if number not in self._parts:
+            self._parts.begin(number, now, is_single_part=False)
+        self._parts.add(number, part, self._length)
         self.missing -= len(part)
 
-    def join(self) -> bytes:
-        """Return the whole data."""
-        return self._parts.join(_NUMBER)
+    def join(self, number: int = _DATA) -> bytes | None:
+        """Return the whole data, or metadata; None if there was none."""
+        return self._parts.join(number) if number in self._parts else None
 
     def clear(self) -> None:
         """Forget the parts."""
@@ -227,8 +324,10 @@ class UnfinishedData:
 LARGEST_PART: Final = 65_536 - 16
 """Bytes. A peer need not take longer messages than 65,536, and the id of the request is in each."""
 
-EncodeHeader: TypeAlias = Callable[[int, int], bytes]
-"""Encodes what stands before a part, from the stream's id and the length of the part."""
+EncodeHeader: TypeAlias = Callable[[int, int, bool], bytes]
+"""Encodes what stands before a part, from the stream's id, the length of the part, and whether it
+is the last one.
+"""
 
 
 class OutgoingData:
@@ -265,7 +364,7 @@ class OutgoingData:
 
     def write(self, sender: "DataSender", into: bytearray, size: int) -> None:
         """Write the next `size` bytes of `sender`."""
-        into += self._header(sender.stream_id, size)
+        into += self._header(sender.stream_id, size, size == sender.unwritten)
         # A view: the data may have megabytes, and a slice of bytes would copy this part once more.
         into += memoryview(sender.data)[sender.written : sender.written + size]
         sender.written += size
@@ -326,6 +425,10 @@ def target_of(channel: Channel, name: str, payload: bytes | None) -> str | Reque
     Raises UsageError for a name or a payload that this connection cannot carry.
     """
     models = channel.dialect.models
+    if channel.dialect.has_routes:
+        if payload is not None:
+            check_length(channel, Model.RESPONSE, len(payload))
+        return Request(Model.RESPONSE, payload or b"", name=name)
     if payload is None:
         # A name alone needs no layout: peers of any age look a name up in the data of a request.
         return Request(Model.RESPONSE, name.encode()) if Model.STREAM in models else name
@@ -364,8 +467,8 @@ def why_unsupported(protocol: str, model: Model) -> str:
 def check_length(channel: Channel, model: Model, size: int) -> None:
     """Raise UsageError for request data of `size` bytes that cannot be sent."""
     limits = channel.limits
-    # ReactiveSocket has one frame for a request; RS.io sends its data in parts.
-    if Model.STREAM not in channel.dialect.models:
+    # ReactiveSocket has one frame for a request; RS.io and RSocket send its data in parts.
+    if channel.dialect.splits_requests:
         most, why = longest_data(limits), "because of Limits.max_element"
     else:
         most = limits.max_frame - (

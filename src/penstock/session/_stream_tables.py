@@ -597,9 +597,15 @@ def _no_content(_target: Any) -> None:
     """Know nothing of what publishers publish."""
 
 
+def size_of_request(request: Request) -> int:
+    """Return how many bytes a request holds: its data, and what stands beside it."""
+    beside = 0 if request.metadata is None else len(request.metadata)
+    return len(request.data) + beside + (0 if request.name is None else len(request.name))
+
+
 def target_bytes(target: object) -> int:
     """Return how many bytes a stream holds for its target: a name, or a request with data."""
     if isinstance(target, Request):
-        return HANDLED * len(target.data)
+        return HANDLED * size_of_request(target)
     # None while the data of a request is not whole.
     return len(target) if isinstance(target, str) else 0

@@ -29,6 +29,7 @@ from penstock.spi._events import (
     StreamOpened,
 )
 from penstock.spi._factory import Factory
+from penstock.spi._fields import decode_credentials, encode_credentials
 from penstock.spi._hookspecs import hookimpl
 from penstock.spi._options import TransportOptions
 from penstock.spi._peer_identity import Certificate, ConnectionFacts, PeerIdentity, UnixCredentials
@@ -54,6 +55,13 @@ from penstock.spi._workers import GivenListeners, WorkerGroup
 # For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
 # isort: off
 from penstock.spi._finding import DISABLE as DISABLE
+from penstock.spi._fields import (
+    BROKEN as BROKEN,
+    encode_field as encode_field,
+    encode_number as encode_number,
+    read_field as read_field,
+    read_number as read_number,
+)
 from penstock.spi._elements import (
     dump_error as dump_error,
     dumped_bytes as dumped_bytes,
@@ -169,6 +177,8 @@ __all__ = [
     "bare_type",
     "build_registry",
     "check_permitted",
+    "decode_credentials",
+    "encode_credentials",
     "hookimpl",
     "listen_tcp",
     "listen_unix",

@@ -1,6 +1,7 @@
 """RSocket 1.0 for Penstock: the frames, the metadata, and the decoder of a connection."""
 
 from penstock_rsocket._codec import RsocketDecoder, RsocketSink, WireStream, decode, encode
+from penstock_rsocket._dialect import RsocketDialect
 from penstock_rsocket._frames import (
     Cancel,
     Error,
@@ -20,6 +21,7 @@ from penstock_rsocket._frames import (
     Setup,
     Unknown,
 )
+from penstock_rsocket._hooks import penstock_dialects
 from penstock_rsocket._layout import ErrorCode, FrameType
 from penstock_rsocket._metadata import (
     ACCEPTED_TYPES,
@@ -41,6 +43,7 @@ from penstock_rsocket._metadata import (
     entries_of,
     find_entry,
 )
+from penstock_rsocket._setup import SetupData
 
 __all__ = [
     "ACCEPTED_TYPES",
@@ -67,8 +70,10 @@ __all__ = [
     "Resume",
     "ResumeOk",
     "RsocketDecoder",
+    "RsocketDialect",
     "RsocketSink",
     "Setup",
+    "SetupData",
     "Trace",
     "Unknown",
     "WireStream",
@@ -85,4 +90,5 @@ __all__ = [
     "encode_type",
     "entries_of",
     "find_entry",
+    "penstock_dialects",
 ]

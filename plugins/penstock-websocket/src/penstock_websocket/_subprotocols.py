@@ -5,7 +5,7 @@ Rules of this file:
 
 * What is installed decides: `TransportOptions.protocols` has the names of the dialects and
   encodings that the URL speaks.
-* ReactiveSocket has one frame in a message.
+* ReactiveSocket and RSocket have one frame in a message.
   Any other protocol is a stream of bytes, in messages of any length.
 """
 
@@ -14,7 +14,7 @@ from typing import Final
 
 import attrs
 
-_FRAMED: Final = ("reactivesocket.",)
+_FRAMED: Final = ("reactivesocket.", "rsocket.")
 _RSIO_HELLO: Final = 0x01
 _SETUP: Final = b"\0\x01"
 WORD_SIZE: Final = 4

@@ -521,6 +521,8 @@ class ReactiveSocketDialect:
 
     name: ClassVar[str] = "reactivesocket"
     models: ClassVar[frozenset[Model]] = frozenset(Model)
+    has_routes: ClassVar[bool] = False
+    splits_requests: ClassVar[bool] = False
     # Every frame has its own length, so late elements need no memory of their stream.
     delimits_cancelled: ClassVar[bool] = False
     # The draft has no frame for it. The end of the transport is the answer.

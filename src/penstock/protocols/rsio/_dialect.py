@@ -89,6 +89,8 @@ class RsioDialect:
 
     name: ClassVar[str] = "rsio"
     # Elements of a fixed size carry no length: late ones can only be skipped if the size is kept.
+    has_routes: ClassVar[bool] = False
+    splits_requests: ClassVar[bool] = True
     delimits_cancelled: ClassVar[bool] = True
     answers_goodbye: ClassVar[bool] = True
     takes_extensions: ClassVar[bool] = True

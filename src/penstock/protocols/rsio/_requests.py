@@ -105,7 +105,7 @@ class ActiveRequests:
     def received(self, type: int, body: bytes, now: float, /) -> None:  # noqa: A002  # the protocol's word
         """Ignore a message: ReactiveSocket has frames for requests."""
 
-    def _part_header(self, stream_id: int, size: int) -> bytes:
+    def _part_header(self, stream_id: int, size: int, _last: bool) -> bytes:  # noqa: FBT001  # as the sender calls it
         # The body is the same in every encoding; only what stands before it differs.
         encoded = encode_varint(stream_id)
         return self._header(MORE_DATA, len(encoded) + size) + encoded

@@ -29,7 +29,6 @@ from penstock.runtime.connection._requests import SendBatcher
 from penstock.runtime.service import (
     CannotOpen,
     FactoryFailed,
-    Forbidden,
     FoundStream,
     Handler,
     HandlerCall,
@@ -42,7 +41,14 @@ from penstock.runtime.service import (
     UnfitPayload,
     UnfitPosition,
 )
-from penstock.session import DRAINING, HANDLED, REFUSED, SendingStream, Session
+from penstock.session import (
+    DRAINING,
+    HANDLED,
+    REFUSED,
+    SendingStream,
+    Session,
+    size_of_request,
+)
 from penstock.spi import PeerIdentity, Registry
 
 _NO_WAITS: Final[frozenset[trio.CancelScope]] = frozenset()
@@ -241,7 +247,7 @@ class IncomingRequests:
 
     def _fire_if_authorized(self, authorizer: Authorizer, target: Any) -> None:
         # A place, for as long as the function decides: messages are counted as streams.
-        size = len(target.data)
+        size = size_of_request(target)
         self._places.keep(size)
 
         def then(reason: str) -> None:
@@ -262,7 +268,7 @@ class IncomingRequests:
             return
         if not isinstance(found, FoundStream):
             return  # a handler that was added meanwhile: only publishers wait for demand
-        size = len(stream.target.data) if isinstance(stream.target, Request) else 0
+        size = size_of_request(stream.target) if isinstance(stream.target, Request) else 0
         slot = StreamSlot(self._places, stream.when_over, size)
         slot.scope = Scope(
             self._runner,
@@ -283,16 +289,22 @@ class IncomingRequests:
         stream. Without a handler, drop it.
         """
         # Looked up for each message: a handler may be added while the service runs.
-        handler = self._service.listener()
-        if handler is None:
-            return
         try:
-            self._published.check_may_open(target, self.peer)
-        except Forbidden as error:
+            if target.name is None:
+                handler: Any = self._service.listener()
+                if handler is None:
+                    return
+                self._published.check_may_open(target, self.peer)
+            else:
+                # A name leads to the handler of its requests. Nobody waits for the answer.
+                handler = self._published.find(target, self.peer)
+        except CannotOpen as error:
             if self._events.access is not None:
                 self._events.access.write_dropped(target, self.peer, str(error))
             return
-        size = len(target.data)
+        if isinstance(handler, FoundStream):
+            return  # a publisher, and there is no subscriber
+        size = size_of_request(target)
         self._places.keep(size)
         on_drained = partial(self._places.free_kept, size)
         # The task may outlive the connection: a client that has sent its message need not stay.

@@ -50,12 +50,12 @@ class NamedHandler:
     __slots__ = (
         "_answer_type",
         "_known",
-        "_needs_payload",
         "_payload_type",
         "_serializer",
         "_takes_payload",
         "answer_place",
         "label",
+        "needs_payload",
         "route",
     )
 
@@ -86,7 +86,7 @@ class NamedHandler:
             open_parameters(function, where).get(PAYLOAD),
         )
         self._takes_payload = given is not None
-        self._needs_payload = given is not None and given.default is inspect.Parameter.empty
+        self.needs_payload: bool = given is not None and given.default is inspect.Parameter.empty
         # ``| None`` says that the payload may be left out.
         # It does not belong to the type that is sent.
         self._payload_type = without_none(annotations.of(PAYLOAD))
@@ -133,7 +133,7 @@ class NamedHandler:
         """
         # Told apart from a wrong name: the caller has found the request,
         # and must change what it sends.
-        if payload is None and self._needs_payload:
+        if payload is None and self.needs_payload:
             raise UnfitPayload(f"{self.route.pattern.text} needs a payload, and none was sent")
         # Refused, and not dropped: an answer would look as if the payload had been used.
         if payload is not None and not self._takes_payload:

@@ -56,7 +56,7 @@ class RequestHandlers:
         Raises Forbidden.
         """
         handler = self._handlers.get(_RESPONSE) if request.model is _RESPONSE else None
-        if handler is None:
+        if handler is None or request.name is not None:
             return None
         # Data that is a name belongs to its publisher. Most data is not, and cheap looks show that:
         # nothing is decoded.

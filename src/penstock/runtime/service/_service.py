@@ -406,9 +406,15 @@ class Service:
             return None
 
     def look_up(
-        self, name: str, peer: PeerIdentity, payload: bytes | None = None
+        self,
+        name: str,
+        peer: PeerIdentity,
+        payload: bytes | None = None,
+        *,
+        may_be_empty: bool = False,
     ) -> Publication | NamedCall:
-        """Return what `name` leads to for `peer`. Raises NoSuchPublisher, UnfitPayload,
+        """Return what `name` leads to for `peer`. With `may_be_empty` a payload that is None may
+        have been an empty one. Raises NoSuchPublisher, UnfitPayload,
         UnfitPosition, and the exceptions of the function.
         """
         try:
@@ -424,7 +430,10 @@ class Service:
         if known is not None and payload is None:
             return known
         if route in self.named:
-            return self.named[route].call(call, payload)
+            handler = self.named[route]
+            if may_be_empty and payload is None and handler.needs_payload:
+                payload = b""
+            return handler.call(call, payload)
         # Refused, and not dropped: an answer would look as if the payload had been used.
         if payload is not None:
             raise UnfitPayload(
@@ -473,6 +482,8 @@ class Service:
         """
         if isinstance(target, str):
             return canonical_name(target)
+        if target.name is not None:
+            return canonical_name(target.name) if len(target.name) <= LONGEST_NAME else target
         # `may_open` gets the name alone: with the payload after it, the name would be in no list of
         # names.
         parts = (
@@ -499,7 +510,9 @@ class Service:
         if it leads to none. For observers.
         """
         name = target
-        if isinstance(target, Request):
+        if isinstance(target, Request) and target.name is not None:
+            name = target.name
+        elif isinstance(target, Request):
             parts = decode_named_request(target.data) if target.data[:1] == FIRST_BYTE else None
             name = (
                 parts[0]
@@ -517,6 +530,11 @@ class Service:
 
         Raises NoSuchPublisher, UnfitPayload, and the exceptions of the user's function.
         """
+        if request.name is not None:
+            if len(request.name) > LONGEST_NAME:
+                raise NoSuchPublisher(f"the name has more than {LONGEST_NAME:,} characters")
+            # Such a protocol cannot tell an empty payload from none. A publisher takes neither.
+            return self.look_up(request.name, peer, request.data or None, may_be_empty=True)
         if self.named and request.model is Model.RESPONSE and request.data[:1] == FIRST_BYTE:
             parts = decode_named_request(request.data)
             # No handler of other data: it could not tell a misspelt name from other data.

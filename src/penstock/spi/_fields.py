@@ -1,11 +1,13 @@
-"""The parts of the bodies of penstock's own extensions: numbers, and bytes behind their length. The
-forms are those of compact RS.io.
+"""The parts of the bodies of penstock's own extensions: numbers, and bytes after their length; and
+credentials, which a dialect hands to the extension *auth*. The forms are those of compact RS.io.
 
 A number is an unsigned varint from 0 to 2^63-1, in at most nine bytes and in the shortest form. The
 body is the same in every encoding.
 """
 
 from typing import Final
+
+from penstock.api import Credentials
 
 BROKEN: Final = -1
 """The position after a part that cannot be read."""
@@ -54,3 +56,17 @@ def read_field(body: bytes, position: int) -> tuple[bytes, int]:
     if start == BROKEN or start + length > len(body):
         return b"", BROKEN
     return body[start : start + length], start + length
+
+
+def encode_credentials(credentials: Credentials) -> bytes:
+    """Return credentials in one piece: the body of a message of the extension *auth*, and the
+    introduction that a dialect hands to `ExtensionHost.meet`.
+    """
+    return encode_field(credentials.scheme.encode()) + encode_field(credentials.data)
+
+
+def decode_credentials(body: bytes) -> tuple[bytes, bytes] | None:
+    """Return the scheme and the data, or None for a body that cannot be read."""
+    scheme, position = read_field(body, 0)
+    data, end = read_field(body, position)
+    return (scheme, data) if end == len(body) else None

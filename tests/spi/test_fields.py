@@ -2,7 +2,7 @@
 
 import pytest
 
-from penstock.extensions._fields import BROKEN, encode_field, encode_number, read_field, read_number
+from penstock.spi import BROKEN, encode_field, encode_number, read_field, read_number
 
 
 @pytest.mark.parametrize("number", [0, 1, 127, 128, 300, 25_000, 2**63 - 1])

@@ -1,0 +1,907 @@
+"""RSocket 1.0 as a dialect.
+
+* The client's SETUP comes first and is examined; a server sends nothing before it. A client need
+  not wait. No frame says that a SETUP was accepted, so the client asks with a KEEPALIVE at once.
+* A frame that is out of place is ignored, for a token of the oddity budget. The connection ends
+  only for frames that cannot be delimited or understood, and for limits.
+* A name in penstock is a route in the metadata of a request, and a payload is its data. A request
+  without a route has the data of the program.
+* A code tells how a stream ended: REJECTED, that nothing was done.
+"""
+
+from collections.abc import Callable, Iterator, Mapping
+from functools import partial
+from typing import Any, ClassVar, Final
+
+from penstock.api import (
+    AuthRefused,
+    Credentials,
+    Model,
+    ProtocolError,
+    PublisherFailed,
+    Rejected,
+    Request,
+    Role,
+    UsageError,
+)
+from penstock.session import (
+    AUTH,
+    DRAINING,
+    ILLEGAL_DEMAND,
+    NO_SUCH,
+    REFUSED,
+    TOO_LONG,
+    ConnectionState,
+    DialectHost,
+    DialectSettings,
+    ExtensionHost,
+    Fault,
+    OutgoingData,
+    ReceivingStream,
+    RequestData,
+    connection_reason,
+    explain_connection_end,
+    explain_stream_end,
+    no_room_refusal,
+)
+from penstock.spi import decode_credentials, encode_credentials
+from penstock_rsocket import _codec as codec
+from penstock_rsocket import _frames as frames
+from penstock_rsocket import _metadata as metadata
+from penstock_rsocket._codec import (
+    RsocketDecoder,
+    frame_header,
+    join_metadata,
+    join_run,
+    payload_header,
+    split_metadata,
+)
+from penstock_rsocket._demand import CountedStream, CountedTable
+from penstock_rsocket._keepalive import KeepaliveWatch
+from penstock_rsocket._layout import (
+    COMPLETE,
+    FIRST_APPLICATION_CODE,
+    FOLLOWS,
+    FRAMED_HEADER_SIZE,
+    IGNORE,
+    LARGEST_NUMBER,
+    LARGEST_STREAM_ID,
+    LENGTH_SIZE,
+    MAJOR,
+    METADATA,
+    NEXT,
+    NUMBER,
+    RESPOND,
+    TYPE_SHIFT,
+    ErrorCode,
+    FrameType,
+)
+from penstock_rsocket._setup import MetadataForm, SetupData
+
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_OPEN: Final = ConnectionState.OPEN
+_EXAMINING: Final = ConnectionState.EXAMINING
+_RESPONSE: Final = Model.RESPONSE
+_LAST: Final = NEXT | COMPLETE
+
+DEFAULT: Final = DialectSettings()
+
+NO_PREAUTH_BOUND: Final = 1 << 62
+"""A client takes all that its server sends: the program has chosen the server."""
+
+PART_NUMBER: Final = 0
+"""Fragments of one stream are not mixed, so one number is enough for the element under way."""
+
+MILLISECONDS: Final = 1000
+
+_SETUP_WORDS: Final = (FrameType.SETUP, FrameType.RESUME)
+
+_MODELS: Final = {
+    FrameType.REQUEST_RESPONSE: Model.RESPONSE,
+    FrameType.REQUEST_FNF: Model.FIRE_AND_FORGET,
+    FrameType.REQUEST_STREAM: Model.STREAM,
+}
+_TYPES: Final = {model: kind for kind, model in _MODELS.items()}
+
+_UNTOUCHED: Final = frozenset({NO_SUCH, REFUSED, DRAINING, TOO_LONG})
+"""Refusals of this side that no function of the program has seen: REJECTED promises that."""
+
+_read_number: Final = NUMBER.unpack_from
+
+
+class ReceivedFrames:
+    """The sink of the decoder: passes each frame of the peer to the session.
+
+    Both sides share one space of ids, and the parity of an id tells who has opened it. A frame
+    about an id that is not open is ignored: it may have crossed the end.
+    """
+
+    def __init__(self, session: DialectHost, dialect: "RsocketDialect") -> None:
+        self._session = session
+        self._channel = session.channel
+        self._streams = session.streams
+        self._dialect = dialect
+        # Tables that are never replaced.
+        self._opened, self._single = session.streams.opened, dialect.single
+        self.has_setup: bool = session.channel.role is Role.CLIENT
+        """The client's SETUP has come; always true for a client."""
+        # For a client: the server has answered something.
+        self.is_accepted: bool = session.channel.role is Role.SERVER
+        self._introduction: bytes | None = None  # the data of the SETUP, until the service gets it
+        self.requests: RequestData = RequestData(session.channel, session.streams)
+        """The data of the peer's requests."""
+        self.form: MetadataForm = MetadataForm("")
+        """How the metadata of requests is read and written."""
+        # The parity of the ids of the peer.
+        self._peers = 0 if session.channel.role is Role.CLIENT else 1
+
+    # --- for the decoder
+
+    def receive_frame(self, kind: FrameType, flags: int, stream_id: int, body: bytes) -> None:
+        """Act on a frame."""
+        if self._channel.state is not _OPEN and not self._may_receive(kind, flags, stream_id):
+            return
+        self._receivers[kind](self, flags, stream_id, body)
+
+    def receive_unknown(self, _frame_type: int) -> None:
+        """Ignore a frame of an unknown type that may be ignored."""
+        self._check_setup()
+        self._channel.count_oddity()
+
+    def receive_too_long(
+        self, kind: FrameType | None, stream_id: int, refusal: ProtocolError
+    ) -> None:
+        """Act on a frame that is skipped: it ends the stream that it names, and nothing else."""
+        self._check_setup()
+        if self._channel.state.is_closing:
+            return
+        if not stream_id and kind is not None and kind is not FrameType.METADATA_PUSH:
+            raise refusal  # it is about the connection, and cannot be read
+        opened, serving = self._opened.get(stream_id), self._streams.serving.get(stream_id)
+        if kind in _MODELS and kind is not FrameType.REQUEST_FNF and self._may_begin(stream_id):
+            self._streams.receive_subscribe(stream_id, None, 1, TOO_LONG)
+        elif kind in (FrameType.PAYLOAD, FrameType.ERROR) and isinstance(opened, ReceivingStream):
+            text = (
+                f"stream {stream_id}: {refusal} (Limits.max_frame). Let the peer send elements in "
+                "fragments, or set a larger limit"
+            )
+            opened.fail_contract("", error=ProtocolError(text, reason=refusal.reason))
+        elif kind is FrameType.PAYLOAD and serving is not None:
+            serving.refuse(TOO_LONG)
+        else:
+            self._channel.count_oddity()
+
+    # --- the handshake
+
+    def on_admitted(self) -> None:
+        """Let the service examine the introduction: no extension holds the peer any more."""
+        introduction, self._introduction = self._introduction, None
+        # None while the extensions begin: others may still want to hold the peer.
+        if introduction is not None:
+            self._session.receive_introduction(introduction)
+
+    def accept_setup(self) -> None:
+        """Open a client's session: the server has sent something that it sends only to a client
+        that it has accepted.
+        """
+        if not self.is_accepted:
+            self.is_accepted = True
+            # If not, the connection is closing or over, and the late answer changes nothing.
+            if self._channel.state is ConnectionState.GREETING:
+                self._session.receive_hello()
+
+    def _may_receive(self, kind: FrameType, flags: int, stream_id: int) -> bool:
+        """Return whether a frame may be acted on in a connection that is not open."""
+        if kind in _SETUP_WORDS:
+            return True
+        self._check_setup()
+        if not (kind is FrameType.ERROR and not stream_id):
+            self.accept_setup()
+            return not self._channel.state.is_closing
+        return True
+
+    def _check_setup(self) -> None:
+        if not self.has_setup:
+            raise ProtocolError("the first frame was no SETUP", reason="protocol:setup")
+
+    def _setup(self, flags: int, stream_id: int, body: bytes) -> None:
+        if self.has_setup:
+            self._channel.count_oddity()  # a second SETUP, or one from a server
+            return
+        setup = codec.read_setup(flags, body)
+        if setup.major != MAJOR:
+            raise ProtocolError(
+                f"the client speaks RSocket {setup.major}.{setup.minor}, and this side 1.0",
+                reason=f"version {MAJOR}",
+            )
+        limits = self._channel.limits
+        # Checked here as well, because a SETUP may arrive in one chunk with the bytes after it.
+        if len(body) + FRAMED_HEADER_SIZE > limits.preauth_bytes:
+            raise ProtocolError(f"a SETUP of {len(body)} bytes", reason="limit:hello")
+        if stream_id or not setup.keepalive or not setup.lifetime:
+            raise ProtocolError(
+                "a SETUP on a stream, or without its times", reason="protocol:setup"
+            )
+        if setup.token is not None:
+            raise ProtocolError("this side resumes no connection", reason="protocol:resume")
+        self.form = MetadataForm(setup.metadata_type)
+        shown = self.form.credentials_of(setup.metadata)
+        credentials = None if shown is None else metadata.decode_credentials(shown)
+        self.has_setup = True
+        if self._channel.state.is_closing:  # this side may have closed meanwhile
+            return
+        self._session.hello_sent()
+        extensions = self._dialect.extensions
+        if not extensions.meet((), b"" if credentials is None else encode_credentials(credentials)):
+            return
+        self._dialect.on_setup(setup)
+        self._introduction = setup.data
+        if extensions.is_holding:
+            self._session.receive_introduction(setup.data, is_held=True)
+        else:
+            self.on_admitted()
+
+    def _resume(self, _flags: int, _stream_id: int, _body: bytes) -> None:
+        if self.has_setup:
+            self._channel.count_oddity()
+        else:
+            raise ProtocolError("this side resumes no connection", reason="protocol:resume")
+
+    # --- requests of the peer
+
+    def _may_begin(self, stream_id: int) -> bool:
+        """Return whether a request with this id may be served."""
+        streams = self._streams
+        if (
+            stream_id
+            and stream_id & 1 == self._peers
+            and stream_id not in streams.serving
+            and stream_id not in streams.opened
+        ):
+            return True
+        self._channel.count_oddity()
+        return False
+
+    def _request(
+        self, kind: FrameType, flags: int, stream_id: int, body: bytes, demand: int, start: int
+    ) -> None:
+        if not self._may_begin(stream_id):
+            return
+        content, data = split_metadata(flags, body, start)
+        model = _MODELS[kind]
+        if flags & FOLLOWS:
+            if not 0 < demand <= LARGEST_NUMBER:
+                self._streams.receive_subscribe(stream_id, None, 1, ILLEGAL_DEMAND)
+                return
+            self.requests.begin(stream_id, demand, partial(self._target_of, model))
+            self.requests.receive_fragment(stream_id, content, data, is_last=False)
+            return
+        refusal: str | None = None if 0 < demand <= LARGEST_NUMBER else ILLEGAL_DEMAND
+        target: Request | None = None
+        try:
+            target = self._target_of(model, content, data)
+        except ProtocolError as broken:
+            refusal = str(broken)
+        if model is Model.FIRE_AND_FORGET:
+            if refusal is None:
+                self._streams.receive_fire_and_forget(target)
+            else:
+                self._channel.count_oddity()
+            return
+        size = len(body)
+        if not self.requests.hold(stream_id, size):
+            refusal = REFUSED
+        if model is _RESPONSE:
+            # Before the request is served: it may be answered inside that call.
+            self._dialect.answering[stream_id] = False
+        self._streams.receive_subscribe(stream_id, target, demand, refusal)
+        if stream_id not in self._streams.serving:  # refused, or answered at once
+            self._dialect.forget_served(stream_id)
+
+    def _target_of(self, model: Model, content: bytes | None, data: bytes) -> Request:
+        """Return what the service is asked for."""
+        route = self.form.route_of(content)
+        return Request(model, data, content, route)
+
+    def _request_response(self, flags: int, stream_id: int, body: bytes) -> None:
+        self._request(FrameType.REQUEST_RESPONSE, flags, stream_id, body, 1, 0)
+
+    def _request_fnf(self, flags: int, stream_id: int, body: bytes) -> None:
+        self._request(FrameType.REQUEST_FNF, flags, stream_id, body, 1, 0)
+
+    def _request_stream(self, flags: int, stream_id: int, body: bytes) -> None:
+        self._request(FrameType.REQUEST_STREAM, flags, stream_id, body, _read_number(body)[0], 4)
+
+    def _request_channel(self, _flags: int, stream_id: int, _body: bytes) -> None:
+        if self._may_begin(stream_id):
+            self._streams.receive_subscribe(stream_id, None, 1, NO_SUCH)
+
+    def _request_n(self, _flags: int, stream_id: int, body: bytes) -> None:
+        (demand,) = _read_number(body)
+        if stream_id in self._dialect.answering:
+            self._channel.count_oddity()  # a request for one value has its demand in itself
+        else:
+            self._streams.receive_request(stream_id, demand if demand <= LARGEST_NUMBER else 0)
+
+    def _cancel(self, _flags: int, stream_id: int, _body: bytes) -> None:
+        self._dialect.forget_served(stream_id)
+        self._streams.receive_cancel(stream_id)
+
+    # --- answers to this side
+
+    def _payload(self, flags: int, stream_id: int, body: bytes) -> None:
+        stream = self._opened.get(stream_id)
+        # The path of most answers: one value and the end in one frame.
+        if flags == _LAST and stream_id in self._single and self._receive_answer(stream_id, body):
+            return
+        content, data = split_metadata(flags, body)
+        # The flag C ends a sequence of fragments (wire §Streams).
+        follows = bool(flags & FOLLOWS and not flags & COMPLETE)
+        if not isinstance(stream, ReceivingStream):
+            self._receive_other(flags, stream_id, content, data, follows=follows)
+            return
+        if stream.element_size < 0:
+            if self._streams.observers is not None:
+                self._streams.observers.on_accepted(stream_id, 0)
+                if self._channel.state.is_closing:
+                    return
+            # From now on the decoder hands whole elements straight to the stream.
+            stream.receive_accept(0)
+        is_end = bool(flags & COMPLETE or (stream_id in self._single and not follows))
+        if follows or stream.is_joining(PART_NUMBER):
+            self._receive_fragment(stream, content, data, follows=follows)
+        elif flags & NEXT:
+            stream.receive_element(data)
+            self._dialect.count(stream_id)
+        elif not flags & COMPLETE:
+            self._channel.count_oddity()  # neither an element nor the end
+            return
+        # If not, the subscriber has cancelled.
+        if is_end and stream_id in self._opened:
+            self._end(stream_id, None)
+
+    def _receive_answer(self, stream_id: int, data: bytes) -> bool:
+        """Deliver the only element of a request and its end. Return False, and do nothing, if it
+        needs another path.
+        """
+        stream: Any = self._opened.get(stream_id)  # this dialect keeps no CancelledStream
+        if stream is None or not stream.receive_answer(data):
+            return False
+        self._opened.pop(stream_id, None)  # unless the subscriber has ended everything
+        self._dialect.forget_opened(stream_id)
+        if not self._streams.use.is_noted:
+            self._streams.use.note(self._channel.now)
+        if self._streams.observers is not None:
+            self._streams.observers.on_ended(stream_id, is_served=False)
+        return True
+
+    def _receive_fragment(
+        self, stream: ReceivingStream, content: bytes | None, data: bytes, *, follows: bool
+    ) -> None:
+        # Metadata of elements is dropped, so a fragment of it alone adds nothing.
+        if data or content is None or not follows:
+            stream.receive_part(PART_NUMBER, data, not follows)
+        elif len(content) < self._channel.limits.tiny_part:
+            self._channel.count_oddity()
+        if not follows:
+            self._dialect.count(stream.id)
+
+    def _receive_other(
+        self, flags: int, stream_id: int, content: bytes | None, data: bytes, *, follows: bool
+    ) -> None:
+        """Take a fragment of a request, or what arrives for a stream that is over."""
+        if stream_id & 1 == self._peers:
+            if flags & (FOLLOWS | NEXT) or self.requests.has_unfinished(stream_id):
+                self.requests.receive_fragment(stream_id, content, data, is_last=not follows)
+            else:
+                self._channel.count_oddity()
+            return
+        cancelled = self._streams.cancelled
+        if flags & COMPLETE and not cancelled.count_end() and not data:
+            self._channel.count_oddity()
+        elif flags & NEXT or data:
+            cancelled.count_late(int(not follows), len(data))
+            # The same price as for a stream that is read: tiny fragments have no honest use.
+            if follows and len(data) < self._channel.limits.tiny_part:
+                self._channel.count_oddity()
+
+    def _error(self, _flags: int, stream_id: int, body: bytes) -> None:
+        (code,) = _read_number(body)
+        # Cut here: the decoder bounds frames by max_frame only.
+        text = body[4:].decode("utf-8", "replace")[: self._channel.limits.max_error_text]
+        if not stream_id:
+            early = None if self.is_accepted else setup_refusal(code, text)
+            self._session.receive_goodbye(text, early)
+            return
+        if isinstance(self._opened.get(stream_id), ReceivingStream):
+            self._end(stream_id, stream_error(code, text))
+        elif not self._streams.cancelled.count_end():  # it may have crossed a CANCEL
+            self._channel.count_oddity()
+
+    def _end(self, stream_id: int, error: Exception | None) -> None:
+        self._dialect.forget_opened(stream_id)
+        if stream_id in self._opened:
+            self._streams.receive_end(stream_id, error)
+
+    # --- frames about the connection
+
+    def _keepalive(self, flags: int, _stream_id: int, body: bytes) -> None:
+        if flags & RESPOND and self._channel.spend_control_token():
+            self._channel.answer(codec.keepalive(body[8:]))
+
+    def _lease(self, _flags: int, _stream_id: int, _body: bytes) -> None:
+        self._channel.spend_control_token()  # this side has asked for no leases
+
+    def _metadata_push(self, _flags: int, _stream_id: int, _body: bytes) -> None:
+        self._channel.spend_control_token()
+
+    def _resume_ok(self, _flags: int, _stream_id: int, _body: bytes) -> None:
+        self._channel.count_oddity()
+
+    def _ext(self, flags: int, _stream_id: int, body: bytes) -> None:
+        (extended_type,) = _read_number(body)
+        if not flags & IGNORE:
+            raise ProtocolError(
+                f"extended type {extended_type:#x} is not known here",
+                reason=f"protocol:extension {extended_type}",
+            )
+        self._channel.spend_control_token()
+
+    # Functions, and not the methods of one object: a table for each connection had 1 KB.
+    _receivers: ClassVar[
+        Mapping[FrameType, Callable[["ReceivedFrames", int, int, bytes], None]]
+    ] = {
+        FrameType.SETUP: _setup,
+        FrameType.LEASE: _lease,
+        FrameType.KEEPALIVE: _keepalive,
+        FrameType.REQUEST_RESPONSE: _request_response,
+        FrameType.REQUEST_FNF: _request_fnf,
+        FrameType.REQUEST_STREAM: _request_stream,
+        FrameType.REQUEST_CHANNEL: _request_channel,
+        FrameType.REQUEST_N: _request_n,
+        FrameType.CANCEL: _cancel,
+        FrameType.PAYLOAD: _payload,
+        FrameType.ERROR: _error,
+        FrameType.METADATA_PUSH: _metadata_push,
+        FrameType.RESUME: _resume,
+        FrameType.RESUME_OK: _resume_ok,
+        FrameType.EXT: _ext,
+    }
+
+
+class RsocketDialect:
+    """RSocket 1.0 on one connection."""
+
+    name: ClassVar[str] = "rsocket"
+    models: ClassVar[frozenset[Model]] = frozenset(_TYPES)
+    has_routes: ClassVar[bool] = True
+    splits_requests: ClassVar[bool] = True
+    # Every frame has its own length, so late elements need no memory of their stream.
+    delimits_cancelled: ClassVar[bool] = False
+    # RSocket has no frame for it. The end of the transport is the answer.
+    answers_goodbye: ClassVar[bool] = False
+    takes_extensions: ClassVar[bool] = False
+    default_extensions: ClassVar[frozenset[int]] = frozenset()
+    takes_encodings: ClassVar[bool] = False
+    examines_peers: ClassVar[bool] = True
+    has_credentials_apart: ClassVar[bool] = True
+    alpn: ClassVar[str] = "rsocket/1"
+
+    def __init__(self, session: DialectHost, settings: DialectSettings = DEFAULT) -> None:
+        self._session = session
+        self._channel = session.channel
+        self._streams = session.streams
+        self._setup = settings.setup
+        self._is_framed = settings.framed
+        self.max_unsplit: int = session.channel.limits.split_outbound_at
+        self.extensions: ExtensionHost = ExtensionHost(
+            session,
+            settings.extensions,
+            _no_message,
+            self._on_admitted,
+            has_introductions=True,
+        )
+        self._last_id = -1 if session.channel.role is Role.CLIENT else 0
+        self._has_wrapped = False
+        self.single: set[int] = set()
+        """Requests for one value that this side has sent. The first element ends such a request,
+        with the flag C or without it.
+        """
+        self.answering: dict[int, bool] = {}
+        """Requests for one value of the peer; True once the value was sent, with the end."""
+        # Streams of this side that the peer does not know yet: a request needs a demand.
+        self._unsent: dict[int, Any] = {}
+        # Streams of this side with a demand that no frame can carry; None without one.
+        self._counted: CountedTable | None = None
+        self._leaving = OutgoingData(session.channel, self._fragment_header)
+        self._received = ReceivedFrames(session, self)
+        self._decoder = RsocketDecoder(
+            self._received,
+            session.streams.opened,
+            framed=settings.framed,
+            max_frame=session.channel.limits.max_frame,
+        )
+
+    @property
+    def preauth_bytes(self) -> int:
+        """How many bytes may come before a SETUP is complete."""
+        # The bound changes during the handshake:
+        # a client need not wait, so its requests may follow the SETUP at once.
+        return NO_PREAUTH_BOUND if self._received.has_setup else self._channel.limits.preauth_bytes
+
+    # --- the handshake
+
+    def start(self, now: float) -> None:
+        """Send a client's SETUP. A server waits for it."""
+        KeepaliveWatch(self._session)
+        if self._channel.role is Role.SERVER:
+            return
+        self._session.hello_sent()
+        self._channel.send(codec.encode(self._client_setup()))
+        # A server answers it only if it has accepted the SETUP, and no other frame does so at once.
+        self._channel.send(codec.keepalive(b"", respond=True))
+
+    def _client_setup(self) -> frames.Setup:
+        given = self._setup
+        setup = given if isinstance(given, SetupData) else SetupData(given)
+        self._received.form = MetadataForm(setup.metadata_type)
+        limits, content = self._channel.limits, setup.metadata
+        found = decode_credentials(self.extensions.introduction() or b"\0\0")
+        if found is not None and found != (b"", b""):
+            credentials = metadata.encode_credentials(Credentials(found[0].decode(), found[1]))
+            content += metadata.encode_composite([(metadata.AUTHENTICATION, credentials)])
+        interval = int(limits.keepalive * MILLISECONDS)
+        lifetime = interval + int(limits.keepalive_timeout * MILLISECONDS)
+        return frames.Setup(
+            keepalive=min(max(interval, 1), LARGEST_NUMBER),
+            lifetime=min(max(lifetime, 1), LARGEST_NUMBER),
+            metadata_type=setup.metadata_type,
+            data_type=setup.data_type,
+            metadata=content or None,
+            data=bytes(setup),
+        )
+
+    def on_setup(self, setup: frames.Setup) -> None:
+        """Note what a client wants."""
+
+    def overdue(self) -> None:
+        """End the handshake. A server that has not refused by now has accepted; a client that
+        has sent no SETUP never will.
+        """
+        if self._channel.role is Role.CLIENT:
+            self._received.accept_setup()
+        else:
+            error = ProtocolError(
+                "no SETUP came, or it was not accepted, in time", reason="limit:handshake"
+            )
+            self._session.close_protocol_error(error)
+
+    def release(self) -> None:
+        """Drop what refers to this object: the session is over, or speaks another protocol."""
+        self.extensions.end()
+        self._counted = None
+        del (
+            self._decoder,
+            self._received,
+            self._leaving,
+            self._session,
+            self._channel,
+            self._streams,
+            self.extensions,
+        )
+
+    def _on_admitted(self) -> None:
+        self._received.on_admitted()
+
+    # --- sending requests
+
+    def next_id(self, target: Any) -> int:
+        """Return the id of a new request. Raises UsageError for one that cannot be sent."""
+        # Here, because a request that is refused must not take an id or a place.
+        if isinstance(target, str) or target.name is not None or target.metadata:
+            self._check_metadata(target)
+        self._last_id += 2
+        if self._last_id > LARGEST_STREAM_ID:
+            self._last_id, self._has_wrapped = 2 - self._last_id % 2, True
+        if self._has_wrapped:
+            while self._last_id in self._streams.opened or self._last_id in self._streams.serving:
+                self._last_id += 2
+        return self._last_id
+
+    def subscribe(self, stream_id: int, target: Any, demand: int) -> bytes:
+        """Encode a request. A text as `target` is a name."""
+        observers = self._streams.observers
+        if observers is not None:
+            target = observers.before_subscribe(stream_id, target)
+        if not demand:
+            # The first demand sends it: a request without demand does not exist.
+            self._unsent[stream_id] = target
+            return b""
+        if target.__class__ is Request and target.model is _RESPONSE:
+            # The only request whose end this side must know:
+            # its first element ends it, with or without the flag C.
+            self.single.add(stream_id)
+            return self._encode_request(FrameType.REQUEST_RESPONSE, stream_id, target, b"")
+        granted = demand if demand <= LARGEST_NUMBER else self._grant_large(stream_id, demand)
+        return self._encode_request(
+            FrameType.REQUEST_STREAM, stream_id, target, NUMBER.pack(granted)
+        )
+
+    def fire(self, stream_id: int, target: Any) -> bytes:
+        """Encode a request that has no answer."""
+        return self._encode_request(FrameType.REQUEST_FNF, stream_id, target, b"")
+
+    def request(self, stream_id: int, n: int) -> bytes:
+        """Encode more demand. A request for one value has its demand in itself."""
+        if stream_id in self._unsent:
+            return self.subscribe_with(stream_id, self._unsent.pop(stream_id), n)
+        if stream_id in self.single:
+            return b""
+        counted = self._counted
+        if n > LARGEST_NUMBER or (counted is not None and stream_id in counted):
+            n = self._grant_large(stream_id, n)
+        else:
+            stream: Any = self._streams.opened.get(stream_id)
+            # The sum may be more than a peer can count (wire §Demand).
+            if stream is not None and stream.outstanding > LARGEST_NUMBER:
+                n = self._grant_large(stream_id, n, before=stream.outstanding - n)
+        return codec.request_n(stream_id, n) if n else b""
+
+    def cancel(self, stream_id: int) -> bytes:
+        """Encode a cancel; nothing for a request that was not sent."""
+        was_unsent = self._unsent.pop(stream_id, None) is not None
+        self.forget_opened(stream_id)
+        return b"" if was_unsent else codec.cancel(stream_id)
+
+    def subscribe_with(self, stream_id: int, target: Any, demand: int) -> bytes:
+        """Encode a request whose first demand comes late."""
+        granted = demand if demand <= LARGEST_NUMBER else self._grant_large(stream_id, demand)
+        if target.__class__ is Request and target.model is _RESPONSE:
+            self.single.add(stream_id)
+            return self._encode_request(FrameType.REQUEST_RESPONSE, stream_id, target, b"")
+        return self._encode_request(
+            FrameType.REQUEST_STREAM, stream_id, target, NUMBER.pack(granted)
+        )
+
+    def _check_metadata(self, target: str | Request) -> None:
+        content = self._metadata_and_data(target)[0]
+        most = self.max_unsplit - 64  # the rest of a frame: its header, the demand, the lengths
+        if content is not None and len(content) > most:
+            raise UsageError(
+                f"the metadata of a request has {len(content)} bytes; {most} is the most here "
+                "(Limits.split_outbound_at)"
+            )
+
+    def _metadata_and_data(self, target: str | Request) -> tuple[bytes | None, bytes]:
+        form = self._received.form
+        if isinstance(target, str):
+            return form.with_route(target, None), b""
+        if target.name is None:
+            return target.metadata, target.data
+        return form.with_route(target.name, target.metadata), target.data
+
+    def _encode_request(
+        self, kind: FrameType, stream_id: int, target: str | Request, demand: bytes
+    ) -> bytes:
+        content, data = self._metadata_and_data(target)
+        flags = 0 if content is None else METADATA
+        size = len(demand) + len(data) + (0 if content is None else LENGTH_SIZE + len(content))
+        if size > self.max_unsplit:
+            # The rest goes in fragments, in turn with large elements.
+            room = self.max_unsplit - (size - len(data))
+            self._leaving.add(stream_id, data[room:])
+            data = data[:room]
+            flags |= FOLLOWS
+        body = demand + join_metadata(content, data)
+        return frame_header(kind, flags, stream_id, len(body)) + body
+
+    def _fragment_header(self, stream_id: int, size: int, last: bool) -> bytes:  # noqa: FBT001  # as the sender calls it
+        return payload_header(stream_id, size, NEXT if last else NEXT | FOLLOWS)
+
+    def _grant_large(self, stream_id: int, n: int, *, before: int = 0) -> int:
+        """Count the demand of a stream from now on. Return how much to grant now."""
+        if self._counted is None:
+            self._counted = CountedTable(self._streams.opened)
+            # From now on the decoder looks there first: only such streams pay for the count.
+            self._decoder.streams = self._counted
+        counted = self._counted.counted(stream_id)
+        if counted is None:
+            stream: Any = self._streams.opened[stream_id]
+            counted = CountedStream(stream, partial(self._grant, stream_id))
+            counted.demand.open = min(before, LARGEST_NUMBER)
+            self._counted[stream_id] = counted
+        return counted.demand.add(n)
+
+    def _grant(self, stream_id: int, n: int) -> None:
+        if stream_id in self._streams.opened:
+            self._channel.send(codec.request_n(stream_id, n))
+
+    def count(self, stream_id: int) -> None:
+        """Count an element that came past the table of the decoder."""
+        counted = None if self._counted is None else self._counted.counted(stream_id)
+        if counted is not None:
+            counted.count(1)
+
+    def forget_opened(self, stream_id: int) -> None:
+        """Forget a stream of this side: it is over."""
+        self.single.discard(stream_id)
+        if self._leaving.senders:
+            self._leaving.forget(stream_id)
+        counted = self._counted
+        if counted is not None and counted.pop(stream_id, None) is not None and not counted:
+            self._counted, self._decoder.streams = None, self._streams.opened
+
+    # --- sending answers
+
+    def begin(self, stream_id: int, element_size: int) -> bytes:
+        """Encode nothing: no frame accepts a stream, and every frame has its own length."""
+        observers = self._streams.observers
+        if observers is not None:
+            observers.before_accept(stream_id, element_size)
+        return b""
+
+    def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
+        """Encode elements, each in one frame."""
+        return join_run(stream_id, elements, NEXT | self._end_flag(stream_id))
+
+    def answer(self, stream_id: int, element: bytes) -> bytes:
+        """Encode the only element of a request for one value, with its end in the same frame."""
+        self.forget_served(stream_id)
+        observers = self._streams.observers
+        if observers is not None:
+            observers.before_accept(stream_id, 0)
+        return payload_header(stream_id, len(element), _LAST) + element
+
+    def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
+        """Write each element in one frame, or in several if it is large."""
+        view = memoryview(elements)
+        for start in range(0, len(elements), size):
+            for at in range(start, start + size, self.max_unsplit):
+                piece = view[at : min(at + self.max_unsplit, start + size)]
+                last = at + len(piece) == start + size
+                into += self.part(stream_id, PART_NUMBER, len(piece), at == start, last)
+                into += piece
+
+    def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
+        """Encode the header of a fragment."""
+        return payload_header(
+            stream_id, length, NEXT | self._end_flag(stream_id) if last else NEXT | FOLLOWS
+        )
+
+    def complete(self, stream_id: int) -> bytes:
+        """Encode a good end: nothing if a value was sent with its end."""
+        was_sent = self.answering.get(stream_id, False)
+        self.forget_served(stream_id)
+        return b"" if was_sent else payload_header(stream_id, 0, COMPLETE)
+
+    def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
+        """Encode an ERROR with the code for `fault`."""
+        self.forget_served(stream_id)
+        if fault is Fault.INVALID or text == ILLEGAL_DEMAND:
+            code = ErrorCode.INVALID
+        elif fault is Fault.REFUSED and text in _UNTOUCHED:
+            code = ErrorCode.REJECTED
+        else:
+            code = ErrorCode.APPLICATION_ERROR
+        return codec.error(stream_id, code, text.encode(errors="replace"))
+
+    def goodbye(self, reason: str) -> bytes:
+        """Encode the reason as an ERROR on stream 0, if there is one."""
+        if not reason:
+            return b""
+        is_refusal = self._channel.role is Role.SERVER and not self._channel.deadlines.is_open
+        return _goodbye(reason, is_refusal=is_refusal, framed=False)
+
+    def split(self, data: bytearray) -> Iterator[memoryview]:
+        """Cut between frames, and leave their lengths out: a framed transport knows them."""
+        view, start = memoryview(data), 0
+        while start < len(data):
+            begin = start + LENGTH_SIZE
+            start = begin + int.from_bytes(view[start:begin])
+            yield view[begin:start]
+
+    def forget_served(self, stream_id: int) -> None:
+        """Forget a stream of the peer: it is over."""
+        self.answering.pop(stream_id, None)
+        if self._received.requests.sizes:
+            self._received.requests.release(stream_id)
+
+    def _end_flag(self, stream_id: int) -> int:
+        """Return the flag of an element that ends its stream:
+        the only value of a request for one.
+        """
+        if self.answering and stream_id in self.answering:
+            self.answering[stream_id] = True
+            return COMPLETE
+        return 0
+
+    # --- clients that are not served
+
+    @staticmethod
+    def refusal(reason: str, *, framed: bool = False) -> bytes:
+        """Encode the refusal of a client that is not let in."""
+        return _goodbye(reason, is_refusal=True, framed=framed)
+
+    @staticmethod
+    def recognises(first: bytes, framed: bool) -> bool | None:  # noqa: FBT001  # as in the protocol
+        """Return whether a client begins with a SETUP or a RESUME."""
+        # The upper byte of the length of such a frame is 0 as well.
+        start = 0 if framed else LENGTH_SIZE
+        if any(first[:1] if not framed else b"") or any(first[start : start + 4]):
+            return False
+        if len(first) <= start + 4:
+            return None
+        return first[start + 4] >> (TYPE_SHIFT - 8) in _SETUP_WORDS
+
+    # --- receiving
+
+    def feed(self, data: bytes, most: int) -> bool:
+        """Decode bytes and act on their frames.
+        Frames after the SETUP wait until the service has examined it.
+        """
+        if data and self.extensions.hearing:
+            self.extensions.heard()
+        if self._channel.state is _EXAMINING:
+            self._decoder.feed(data, max_messages=0)
+            return False
+        if self._received.has_setup:
+            return self._decoder.feed(data, max_messages=most)
+        # One frame: if it is a SETUP, the requests after it must wait for the service's decision.
+        more = self._decoder.feed(data, max_messages=1)
+        is_open = self._channel.state is _OPEN
+        return more and is_open and self._decoder.feed(b"", max_messages=most)
+
+    def held(self) -> int:
+        """Return how many bytes of an incomplete frame wait."""
+        return self._decoder.held
+
+
+def _no_message(*_: object) -> bytes:
+    """Encode no message of an extension: RSocket has no extension that penstock negotiates."""
+    return b""
+
+
+def _goodbye(reason: str, *, is_refusal: bool, framed: bool) -> bytes:
+    text = reason.encode(errors="replace")
+    if not is_refusal:
+        known = connection_reason(reason)
+        is_good = known is not None and known.ends_accepted
+        code = ErrorCode.CONNECTION_CLOSE if is_good else ErrorCode.CONNECTION_ERROR
+    elif reason.startswith(("protocol:setup", "protocol:metadata", "version")):
+        code = ErrorCode.INVALID_SETUP
+    elif reason == "protocol:resume":
+        code = ErrorCode.REJECTED_RESUME
+    else:
+        code = ErrorCode.REJECTED_SETUP
+    return codec.error(0, code, text, framed=framed)
+
+
+def setup_refusal(code: int, text: str) -> Rejected | None:
+    """Return the error of an ERROR on stream 0 that comes before anything was answered; None for
+    a code that does not refuse the SETUP.
+    """
+    if not ErrorCode.INVALID_SETUP <= code <= ErrorCode.REJECTED_RESUME:
+        return None
+    if text == AUTH:
+        return AuthRefused(f"the server did not let this client in: {explain_connection_end(text)}")
+    # By its code nothing was done, also for requests that were sent after the SETUP.
+    return no_room_refusal(text, processed=False) or Rejected(
+        f"the server refused this client's setup ({ErrorCode(code).name}): "
+        f"{explain_connection_end(text)}",
+        processed=False,
+    )
+
+
+def stream_error(code: int, text: str) -> Exception:
+    """Return the error of a stream that the peer has ended with a code."""
+    shown = explain_stream_end(text)
+    if code == ErrorCode.REJECTED:
+        return Rejected(
+            f"the peer refused this stream: {shown}", processed=False, temporary=text == DRAINING
+        )
+    if code in (ErrorCode.CANCELED, ErrorCode.INVALID):
+        return Rejected(f"the peer refused this stream ({ErrorCode(code).name}): {shown}")
+    # A number of the application means something to its programs.
+    return PublisherFailed(
+        shown if code < FIRST_APPLICATION_CODE else f"{shown} (code {code:#x})", code=code
+    )

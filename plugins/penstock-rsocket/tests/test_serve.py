@@ -1,0 +1,410 @@
+"""Tests of a server, frame by frame."""
+
+from collections.abc import AsyncIterator
+from dataclasses import replace
+
+import attrs
+import penstock_rsocket as rsocket
+import pytest
+from _raw import SETUP, URL, raw_client, route
+from penstock_rsocket import (
+    Cancel,
+    Error,
+    ErrorCode,
+    Ext,
+    Keepalive,
+    Payload,
+    RequestChannel,
+    RequestFnf,
+    RequestN,
+    RequestResponse,
+    RequestStream,
+    encode,
+)
+from trio.testing import MockClock as Clock
+
+import penstock
+from penstock.api import Limits
+from penstock.spi import PeerIdentity
+
+
+def service_of() -> penstock.Service:
+    service = penstock.Service()
+
+    @service.publisher("count/{n}")
+    async def count(n: int) -> AsyncIterator[bytes]:
+        for number in range(n):
+            yield b"%d" % number
+
+    @service.publisher("large")
+    async def large() -> AsyncIterator[bytes]:
+        yield bytes(200_000)
+
+    @service.publisher("fails")
+    async def fails() -> AsyncIterator[bytes]:
+        yield b"one"
+        raise penstock.PublicError("out of numbers")
+
+    @service.request("reverse")
+    async def reverse(payload: bytes) -> bytes:
+        return payload[::-1]
+
+    @service.request("now")
+    async def now() -> bytes:
+        return b"12:00"
+
+    @service.request_response
+    async def raw(data: bytes) -> bytes:
+        return b"raw " + data
+
+    return service
+
+
+async def test_a_request_with_a_route_and_one_without(autojump_clock: Clock) -> None:
+    """A route is the name, the data its payload; without a route the data is for a handler of
+    data. Each answer has its end in the same frame.
+    """
+    async with raw_client(service_of()) as raw:
+        await raw.send(
+            RequestResponse(stream_id=1, metadata=route("reverse"), data=b"abc"),
+            RequestResponse(stream_id=3, metadata=route("reverse")),
+            RequestResponse(stream_id=5, metadata=route("now")),
+            RequestResponse(stream_id=7, data=b"abc"),
+            RequestResponse(stream_id=9, metadata=route("now"), data=b"too much"),
+            RequestResponse(stream_id=11, metadata=route("nothing")),
+        )
+        found = [await raw.next() for _ in range(6)]
+    assert {frame.stream_id: frame for frame in found} == {  # type: ignore[union-attr]  # all of them have an id
+        1: Payload(stream_id=1, data=b"cba", complete=True),
+        3: Payload(stream_id=3, data=b"", complete=True),
+        5: Payload(stream_id=5, data=b"12:00", complete=True),
+        7: Payload(stream_id=7, data=b"raw abc", complete=True),
+        9: Error(
+            stream_id=9,
+            code=ErrorCode.APPLICATION_ERROR,
+            data=b"now takes no payload, and one of 8 bytes was sent",
+        ),
+        11: Error(stream_id=11, code=ErrorCode.REJECTED, data=b"no such publisher"),
+    }
+
+
+async def test_a_stream_follows_its_demand(autojump_clock: Clock) -> None:
+    """Elements as demand comes, one by one and many; then the end."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(RequestStream(stream_id=1, demand=2, metadata=route("count/5")))
+        assert [await raw.next(), await raw.next()] == [
+            Payload(stream_id=1, data=b"0"),
+            Payload(stream_id=1, data=b"1"),
+        ]
+        await raw.send(RequestResponse(stream_id=3, metadata=route("now")))
+        assert await raw.next() == Payload(stream_id=3, data=b"12:00", complete=True)
+        await raw.send(RequestN(stream_id=1, demand=1))
+        assert await raw.next() == Payload(stream_id=1, data=b"2")
+        await raw.send(RequestN(stream_id=1, demand=2**31 - 1), RequestN(stream_id=1, demand=7))
+        assert [await raw.next() for _ in range(3)] == [
+            Payload(stream_id=1, data=b"3"),
+            Payload(stream_id=1, data=b"4"),
+            Payload(stream_id=1, complete=True, next=False),
+        ]
+
+
+async def test_the_first_element_of_a_publisher_is_the_answer_to_a_request(
+    autojump_clock: Clock,
+) -> None:
+    """Its end is in the same frame, and the rest is not read. A publisher without an element
+    answers with the end alone.
+    """
+    async with raw_client(service_of()) as raw:
+        await raw.send(
+            RequestResponse(stream_id=1, metadata=route("count/5")),
+            RequestResponse(stream_id=3, metadata=route("count/0")),
+        )
+        found = {frame.stream_id: frame for frame in [await raw.next(), await raw.next()]}  # type: ignore[union-attr]  # both are payloads
+        assert found == {
+            1: Payload(stream_id=1, data=b"0", complete=True),
+            3: Payload(stream_id=3, complete=True, next=False),
+        }
+
+
+async def test_a_long_element_goes_in_fragments(autojump_clock: Clock) -> None:
+    """Each but the last has the flag F, and all have N."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(RequestStream(stream_id=1, demand=2, metadata=route("large")))
+        sizes, follows = [], True
+        while follows:
+            part = await raw.next()
+            assert isinstance(part, Payload)
+            assert (part.stream_id, part.next, part.complete) == (1, True, False)
+            sizes.append(len(part.data))
+            follows = part.follows
+        assert sum(sizes) == 200_000
+        assert len(sizes) > 1
+        assert await raw.next() == Payload(stream_id=1, complete=True, next=False)
+
+
+@pytest.mark.parametrize("size", [1, 3, 50])
+async def test_a_request_may_come_in_fragments(autojump_clock: Clock, size: int) -> None:
+    """Metadata first, in pieces of its own, then the data; mixed with other requests."""
+    content, data = route("reverse"), bytes(range(150)) * 10
+    pieces: list[tuple[bytes | None, bytes]] = [
+        (content[at : at + size * 10], b"") for at in range(0, len(content), size * 10)
+    ]
+    pieces += [(None, data[at : at + size * 100]) for at in range(0, len(data), size * 100)]
+    frames: list[rsocket.Frame] = [
+        RequestResponse(stream_id=1, metadata=pieces[0][0], data=b"", follows=True)
+    ]
+    for number, (meta, part) in enumerate(pieces[1:], 2):
+        frames.append(Payload(stream_id=1, metadata=meta, data=part, follows=number < len(pieces)))
+    frames.insert(2, RequestResponse(stream_id=3, metadata=route("now")))
+    async with raw_client(service_of()) as raw:
+        await raw.send(*frames)
+        found = [await raw.next(), await raw.next()]
+    assert {frame.stream_id: frame for frame in found} == {  # type: ignore[union-attr]  # payloads
+        3: Payload(stream_id=3, data=b"12:00", complete=True),
+        1: Payload(stream_id=1, data=data[::-1], complete=True),
+    }
+
+
+async def test_a_message_without_an_answer_may_come_in_fragments(autojump_clock: Clock) -> None:
+    """Its route leads to a request of that name; without one it is for `fire_and_forget`."""
+    service, got = penstock.Service(), list[tuple[str, bytes]]()
+
+    @service.request("log/{level}")
+    async def log(level: str, payload: bytes) -> bytes:
+        got.append((level, payload))
+        return b"nobody gets this"
+
+    @service.fire_and_forget
+    async def other(data: bytes) -> None:
+        got.append(("", data))
+
+    @service.request("done")
+    async def done() -> bytes:
+        return b""
+
+    async with raw_client(service) as raw:
+        await raw.send(
+            RequestFnf(stream_id=1, metadata=route("log/info"), data=b"a"),
+            RequestFnf(stream_id=3, metadata=route("log/debug"), data=b"b" * 100, follows=True),
+            Payload(stream_id=3, data=b"c" * 100),
+            RequestFnf(stream_id=5, data=b"d"),
+            RequestFnf(stream_id=7, metadata=route("log"), data=b"dropped"),
+            RequestResponse(stream_id=9, metadata=route("done")),
+        )
+        assert await raw.next() == Payload(stream_id=9, complete=True)
+    assert got == [("info", b"a"), ("debug", b"b" * 100 + b"c" * 100), ("", b"d")]
+
+
+async def test_fragments_beyond_the_bound_end_their_request(autojump_clock: Clock) -> None:
+    """What still arrives of it is no fault."""
+    limits = replace(Limits(), max_element=10_000)
+    async with raw_client(service_of(), limits=limits) as raw:
+        await raw.send(RequestResponse(stream_id=1, metadata=route("reverse"), follows=True))
+        await raw.send(
+            *(Payload(stream_id=1, data=bytes(4_000), follows=True) for _ in range(4)),
+            Payload(stream_id=1, data=b"x" * 100),
+            RequestResponse(stream_id=3, metadata=route("now")),
+        )
+        refused = await raw.next()
+        assert isinstance(refused, Error)
+        assert refused.stream_id == 1
+        assert b"which is the most here" in refused.data
+        assert await raw.next() == Payload(stream_id=3, data=b"12:00", complete=True)
+
+
+async def test_a_cancel_ends_a_request_that_is_not_whole(autojump_clock: Clock) -> None:
+    """And its place is free."""
+    async with raw_client(service_of(), limits=replace(Limits(), max_subscriptions=1)) as raw:
+        await raw.send(
+            RequestResponse(stream_id=1, metadata=route("reverse"), follows=True),
+            Cancel(stream_id=1),
+            RequestResponse(stream_id=3, metadata=route("now")),
+        )
+        assert await raw.next() == Payload(stream_id=3, data=b"12:00", complete=True)
+
+
+async def test_an_error_has_the_code_of_its_cause(autojump_clock: Clock) -> None:
+    """The text of a PublicError crosses; a demand of 0 is INVALID."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(RequestStream(stream_id=1, demand=9, metadata=route("fails")))
+        assert await raw.next() == Payload(stream_id=1, data=b"one")
+        assert await raw.next() == Error(
+            stream_id=1, code=ErrorCode.APPLICATION_ERROR, data=b"out of numbers"
+        )
+        stream = RequestStream(stream_id=3, demand=1, metadata=route("count/9"))
+        no_demand = bytearray(encode(stream))
+        no_demand[9:13] = bytes(4)
+        await raw.send_bytes(bytes(no_demand))
+        assert await raw.next() == Error(
+            stream_id=3, code=ErrorCode.INVALID, data=b"illegal demand"
+        )
+
+
+async def test_metadata_that_cannot_be_read_ends_its_request_alone(autojump_clock: Clock) -> None:
+    """The connection goes on."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(
+            RequestResponse(stream_id=1, metadata=b"\xfe\0"),
+            RequestResponse(stream_id=3, metadata=route("now")),
+        )
+        refused = await raw.next()
+        assert isinstance(refused, Error)
+        assert refused.data.startswith(b"the metadata of a request: ")
+        assert await raw.next() == Payload(stream_id=3, data=b"12:00", complete=True)
+
+
+async def test_frames_that_make_no_sense_are_ignored(autojump_clock: Clock) -> None:
+    """An id in use, an id of the other side, unknown ids, a second SETUP, frames of a server."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(
+            RequestStream(stream_id=1, demand=1, metadata=route("count/1000")),
+            RequestStream(stream_id=1, demand=1, metadata=route("count/1000")),
+            RequestResponse(stream_id=2, metadata=route("now")),
+            RequestResponse(stream_id=0, metadata=route("now")),
+            Cancel(stream_id=77),
+            Cancel(stream_id=0),
+            RequestN(stream_id=77, demand=1),
+            Error(stream_id=77, code=0x201),
+            Payload(stream_id=77, complete=True, next=False),
+            SETUP,
+            rsocket.ResumeOk(received=0),
+            rsocket.Lease(ttl=1, requests=1),
+            rsocket.MetadataPush(metadata=b"m"),
+            Ext(extended_type=1, ignore=True),
+        )
+        await raw.send_bytes(bytes.fromhex("000006 00000000 3e00"))
+        await raw.send(RequestResponse(stream_id=3, metadata=route("now")))
+        assert await raw.next() == Payload(stream_id=1, data=b"0")
+        assert await raw.next() == Payload(stream_id=3, data=b"12:00", complete=True)
+
+
+async def test_a_keepalive_is_echoed(autojump_clock: Clock) -> None:
+    """With its data, and without the flag."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(Keepalive(respond=True, data=b"tick"), Keepalive(data=b"no answer"))
+        assert await raw.next(keepalives=True) == Keepalive(data=b"tick")
+        await raw.send(RequestResponse(stream_id=3, metadata=route("now")))
+        assert await raw.next(keepalives=True) == Payload(stream_id=3, data=b"12:00", complete=True)
+
+
+@pytest.mark.parametrize(
+    ("first", "code", "data"),
+    [
+        (attrs.evolve(SETUP, major=2), ErrorCode.INVALID_SETUP, b"version 1"),
+        (attrs.evolve(SETUP, token=b"t"), ErrorCode.REJECTED_RESUME, b"protocol:resume"),
+        (
+            rsocket.Resume(token=b"t", received=0, first_kept=0),
+            ErrorCode.REJECTED_RESUME,
+            b"protocol:resume",
+        ),
+        (
+            attrs.evolve(SETUP, metadata=b"\xfe\0"),
+            ErrorCode.INVALID_SETUP,
+            b"protocol:metadata",
+        ),
+    ],
+)
+async def test_a_client_that_is_not_let_in_gets_the_reason(
+    autojump_clock: Clock, first: rsocket.Frame, code: int, data: bytes
+) -> None:
+    """As an ERROR on stream 0, and then the end."""
+    async with raw_client(service_of(), first) as raw:
+        assert await raw.all() == [Error(stream_id=0, code=code, data=data)]
+
+
+@pytest.mark.parametrize(
+    ("frame", "reason"),
+    [
+        (Ext(extended_type=5), b"protocol:extension 5"),
+        (bytes.fromhex("000006 00000001 3c00"), b"protocol:type 0x0f"),
+        (bytes.fromhex("000009 00000001 1100 ffffff"), b"protocol:metadata"),
+        (bytes.fromhex("000005 00000001 11"), b"protocol:length 5"),
+    ],
+)
+async def test_a_frame_that_cannot_be_read_ends_the_connection(
+    autojump_clock: Clock, frame: rsocket.Frame | bytes, reason: bytes
+) -> None:
+    """With CONNECTION_ERROR."""
+    async with raw_client(service_of()) as raw:
+        await raw.send_bytes(frame if isinstance(frame, bytes) else encode(frame))
+        last = (await raw.all())[-1]
+        assert last == Error(stream_id=0, code=ErrorCode.CONNECTION_ERROR, data=reason)
+
+
+async def test_a_channel_is_refused(autojump_clock: Clock) -> None:
+    """It is not served yet."""
+    async with raw_client(service_of()) as raw:
+        await raw.send(RequestChannel(stream_id=1, demand=1, metadata=route("count/3")))
+        refused = await raw.next()
+        assert isinstance(refused, Error)
+        assert refused.code == ErrorCode.REJECTED
+
+
+async def test_a_frame_above_the_limit_ends_its_stream_alone(autojump_clock: Clock) -> None:
+    """A request is refused, and the connection goes on."""
+    async with raw_client(service_of(), limits=replace(Limits(), max_frame=10_000)) as raw:
+        await raw.send(
+            RequestResponse(stream_id=1, metadata=route("reverse"), data=bytes(20_000)),
+            RequestResponse(stream_id=3, metadata=route("now")),
+        )
+        assert await raw.next() == Error(stream_id=1, code=ErrorCode.REJECTED, data=b"too long")
+        assert await raw.next() == Payload(stream_id=3, data=b"12:00", complete=True)
+
+
+async def test_credentials_are_examined(autojump_clock: Clock) -> None:
+    """They come in the metadata of the SETUP."""
+
+    def authenticate(scheme: str, data: bytes, peer: PeerIdentity) -> str | None:
+        return "alice" if (scheme, data) == ("basic", b"alice:pw") else None
+
+    service = penstock.Service(authenticate=authenticate)
+
+    @service.request("who")
+    async def who(peer: PeerIdentity) -> str:
+        return str(peer.principal)
+
+    simple = rsocket.encode_credentials(penstock.Credentials.basic("alice", "pw"))
+    content = rsocket.encode_composite([(rsocket.AUTHENTICATION, simple)])
+    async with raw_client(service, attrs.evolve(SETUP, metadata=content)) as raw:
+        await raw.send(RequestResponse(stream_id=1, metadata=route("who")))
+        assert await raw.next() == Payload(stream_id=1, data=b"alice", complete=True)
+    async with raw_client(service, SETUP) as raw:
+        assert await raw.all() == [Error(stream_id=0, code=ErrorCode.REJECTED_SETUP, data=b"auth")]
+
+
+async def test_setup_data_is_examined(autojump_clock: Clock) -> None:
+    """By `Service(setup=…)`."""
+
+    def check(data: bytes) -> bool:
+        return data == b"hi"
+
+    service = penstock.Service(setup=check)
+
+    @service.request("now")
+    async def now() -> bytes:
+        return b"12:00"
+
+    async with raw_client(service, attrs.evolve(SETUP, data=b"hi")) as raw:
+        await raw.send(RequestResponse(stream_id=1, metadata=route("now")))
+        assert await raw.next() == Payload(stream_id=1, data=b"12:00", complete=True)
+    async with raw_client(service, SETUP) as raw:
+        refused = await raw.all()
+        assert refused == [Error(stream_id=0, code=ErrorCode.REJECTED_SETUP, data=b"refused")]
+
+
+async def test_a_silent_client_is_asked_and_then_left(autojump_clock: Clock) -> None:
+    """After `Limits.keepalive` and `Limits.keepalive_timeout`."""
+    limits = replace(Limits(), keepalive=20.0, keepalive_timeout=20.0)
+    async with raw_client(service_of(), limits=limits) as raw:
+        assert await raw.next(keepalives=True) == Keepalive(respond=True)
+        last = await raw.next()
+        assert last == Error(stream_id=0, code=ErrorCode.CONNECTION_CLOSE, data=b"keepalive")
+        assert await raw.next() is None
+
+
+async def test_a_port_for_all_protocols_finds_it(autojump_clock: Clock) -> None:
+    """By the first bytes of the client."""
+    async with penstock.serve(service_of(), "memory://tests"):
+        for url in (URL, "memory://tests", "reactivesocket+memory://tests"):
+            async with penstock.connect(url) as peer:
+                assert await peer.request("now") == b"12:00"
