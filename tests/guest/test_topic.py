@@ -78,3 +78,58 @@ def test_what_cannot_be_published_is_refused() -> None:
             await topic.publish(1)
 
     run(main())
+
+
+def test_another_thread_is_refused() -> None:
+    """Each call says what to write, nothing reaches the subscriber, and what it says works."""
+
+    async def main() -> None:
+        topic: aio.Topic[int] = aio.Topic()
+        service = aio.Service()
+        service.publish("topic", topic, type=int)
+        loop = asyncio.get_running_loop()
+
+        async def publish() -> None:
+            await topic.publish(1)
+
+        async def publish_many() -> None:
+            await topic.publish_many([1, 2])
+
+        def elsewhere() -> None:
+            for call in (publish, publish_many):
+                with pytest.raises(UsageError, match=r"asyncio\.run_coroutine_threadsafe"):
+                    asyncio.run(call())
+            with pytest.raises(UsageError, match=r"loop\.call_soon_threadsafe\(topic\.complete\)"):
+                topic.complete()
+            with pytest.raises(UsageError, match=r"loop\.call_soon_threadsafe\(topic\.fail, error"):
+                topic.fail(ValueError())
+            asyncio.run_coroutine_threadsafe(topic.publish(7), loop).result()
+            loop.call_soon_threadsafe(topic.complete)
+
+        async with serving(service) as (_, peer), peer.subscribe("topic", type=int) as stream:
+            await topic.wait_subscribers()
+            await asyncio.to_thread(elsewhere)
+            assert [number async for number in stream] == [7]
+
+    run(main())
+
+
+def test_a_second_loop_cannot_subscribe() -> None:
+    """While the first one serves subscribers; afterwards it may."""
+
+    async def read() -> list[int]:
+        async with aio.subscribe(topic) as stream:
+            asyncio.get_running_loop().call_soon(topic.complete)
+            return [number async for number in stream]
+
+    topic: aio.Topic[int] = aio.Topic(retain=1)
+
+    async def main() -> None:
+        await topic.publish(5)
+        async with aio.subscribe(topic) as stream:
+            assert await anext(stream) == 5
+            with pytest.raises(UsageError, match="Make a topic for each loop"):
+                await asyncio.to_thread(asyncio.run, read())
+
+    run(main())
+    assert asyncio.run(read()) == [5]

@@ -12,6 +12,7 @@ import trio.testing
 from _site_in_memory import Answer, service
 from _web_server import Lifespan, WebServer, ask, elements, subscribe
 from penstock_http import AsgiApp
+from penstock_http._asgi import TEXTS
 from penstock_http._asgi_answer import path_of
 
 import penstock
@@ -178,6 +179,16 @@ async def test_a_service_for_the_other_loop_is_refused(caplog: pytest.LogCapture
             pass
     (sent,) = await Lifespan("startup").run(AsgiApp(aio.Service()))
     assert "Make a penstock.Service()" in sent["message"]
+
+
+async def test_the_texts_of_failures_are_bounded(caplog: pytest.LogCaptureFixture) -> None:
+    """Each is logged once, also if it differs at each start; the oldest ones are forgotten."""
+    app = AsgiApp(service())
+    for number in range(1_000):
+        for _ in range(2):
+            app._log_once(UsageError(f"start {number} failed"))
+    assert len(caplog.messages) == 1_000
+    assert len(app._logged) == TEXTS
 
 
 async def test_wrong_arguments_are_refused() -> None:

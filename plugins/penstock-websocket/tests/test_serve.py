@@ -186,3 +186,28 @@ async def test_strangers_hold_little(serving: Any, raw: Any, frame: Frame, annou
             f"{server.addresses[0]}/numbers/2", serializer="json"
         ) as stream:
             assert [number async for number in stream] == [0, 1]
+
+
+async def test_connect_takes_the_path_of_a_mount() -> None:
+    """With and without the '#'. A name is told apart by a '#', and the error at another path says
+    where to write the path.
+    """
+    service = penstock.Service()
+    service.publish("numbers", [b"1"])
+    async with penstock.serve(service, "ws://127.0.0.1:0/streams/#") as server:
+        (address,) = server.addresses
+        base = f"ws://127.0.0.1:{address.port}"
+        for url in (f"{base}/streams/", f"{base}/streams/#", f"reactivesocket+{base}/streams/"):
+            async with penstock.connect(url) as peer, peer.subscribe("numbers") as stream:
+                assert [element async for element in stream] == [b"1"]
+        with pytest.raises(penstock.UsageError, match=r"names a publisher \('numbers'\)"):
+            penstock.connect(f"{base}/streams/#numbers")
+        for url, advice in (
+            (f"{base}/streams/numbers", r"before a '#': ws://host/streams/#name"),
+            (f"{base}/streams#numbers", "ends with a slash: /streams/"),
+        ):
+            with pytest.raises(penstock.ConnectionLost, match=f"404.*{advice}"):
+                async with penstock.subscribe(url) as stream:
+                    await anext(stream)
+        with pytest.raises(penstock.UsageError, match="names a publisher"):
+            penstock.connect(f"tcp://127.0.0.1:{address.port}/streams/")

@@ -9,6 +9,7 @@ from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
 from penstock.client import (
     AnswerBuffer,
+    ClientBlock,
     ClientPeer,
     EndpointSettings,
     SerializerOrName,
@@ -143,7 +144,7 @@ class Peer(ClientPeer):
         return opening.value(data)
 
 
-class AsyncioBlock(AbstractAsyncContextManager[Peer]):
+class AsyncioBlock(ClientBlock, AbstractAsyncContextManager[Peer]):
     """The block around a connection."""
 
     _keeper: AsyncioKeeper
@@ -153,6 +154,7 @@ class AsyncioBlock(AbstractAsyncContextManager[Peer]):
         self._open_connection = open_connection
 
     async def __aenter__(self) -> Peer:
+        self._enter()
         self._keeper = AsyncioKeeper(self._settings, self._open_connection)
         await self._keeper.start()
         return Peer(self._keeper)

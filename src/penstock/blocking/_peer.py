@@ -13,6 +13,7 @@ from penstock.blocking._keeper import BlockingKeeper, deadline_of
 from penstock.blocking._stream import RunStream, Stream, read_batches
 from penstock.client import (
     AnswerBuffer,
+    ClientBlock,
     ClientPeer,
     EndpointSettings,
     RequestOpening,
@@ -296,7 +297,7 @@ class Peer(ClientPeer):
             return found
 
 
-class BlockingBlock(AbstractContextManager[Peer]):
+class BlockingBlock(ClientBlock, AbstractContextManager[Peer]):
     """The block around a connection."""
 
     def __init__(self, settings: EndpointSettings) -> None:
@@ -304,6 +305,7 @@ class BlockingBlock(AbstractContextManager[Peer]):
         self._keeper: BlockingKeeper | None = None
 
     def __enter__(self) -> Peer:
+        self._enter()
         self._keeper = BlockingKeeper(self._settings)
         return Peer(self._keeper)
 

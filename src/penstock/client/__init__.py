@@ -10,7 +10,7 @@ them, attrs and the standard library. It imports no trio, and neither sockets no
 """
 
 from penstock.client._answer import AnswerBuffer, AwaitedAnswer
-from penstock.client._client_peer import ClientPeer, ConnectionKeeper, PeerEndpoint
+from penstock.client._client_peer import ClientBlock, ClientPeer, ConnectionKeeper, PeerEndpoint
 from penstock.client._client_stream import ClientStream
 from penstock.client._dialects import (
     check_resume,
@@ -77,6 +77,7 @@ __all__ = [
     "AnswerBuffer",
     "Authenticate",
     "AwaitedAnswer",
+    "ClientBlock",
     "ClientPeer",
     "ClientSettings",
     "ClientStream",

@@ -13,7 +13,7 @@ Rules of this file:
 from collections.abc import Callable
 from typing import Any, Generic, Protocol, TypeVar
 
-from penstock.api import ByteWindow, ConnectionLost, Subscriber
+from penstock.api import ByteWindow, ConnectionLost, Subscriber, UsageError
 from penstock.client._failures import raise_refusal
 from penstock.client._reconnector import GiveUp, Reconnector, TryAfter
 from penstock.client._settings import EndpointSettings
@@ -128,6 +128,20 @@ class ConnectionKeeper(Generic[C]):
         """
         if self._was_ending:
             raise_refusal(self.endpoint.reason, self.settings)
+
+
+class ClientBlock:
+    """The block around the connection of a client."""
+
+    _is_entered: bool = False
+
+    def _enter(self) -> None:
+        """Begin the block. Raises UsageError for a second time: it has one connection."""
+        if self._is_entered:
+            raise UsageError(
+                "this block of connect() was entered before; call connect() again for another one"
+            )
+        self._is_entered = True
 
 
 class ClientPeer:

@@ -20,7 +20,6 @@ from penstock.api import ByteWindow, Rejected, Subscriber, UsageError
 from penstock.client import (
     AioOptions,
     EndpointSettings,
-    check_whole,
     client_settings,
     refuse_unknown,
     registry_of,
@@ -29,7 +28,7 @@ from penstock.client import (
 from penstock.guest._blocks import TrioBlock
 from penstock.guest._guest_run import GuestRun
 from penstock.guest._service import Service
-from penstock.runtime import ConnectionTask, OpenConnection, check_reachable, statistics_of
+from penstock.runtime import ConnectionTask, OpenConnection, connectable, statistics_of
 from penstock.runtime import Peer as TrioPeer
 from penstock.session import Session, ignore, own_copy
 from penstock.spi import (
@@ -58,9 +57,8 @@ def connecting_over_trio(
     refuse_unknown("connect()", options, {"publishers", "service", *AioOptions.__annotations__})
     parsed = parse_url(url)
     check_permitted(parsed, options.get("transports"))
-    check_whole(parsed, str(url))
     options["registry"] = registry = registry_of(options.get("registry"), build_registry)
-    check_reachable(registry, parsed)
+    parsed = connectable(registry, url, parsed)
     if service is None:
         offered = Service()
     elif publishers is not None:

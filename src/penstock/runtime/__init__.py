@@ -7,8 +7,8 @@ above it. Inside, client and server are built on connection, and connection on s
 
 from penstock.runtime.client import (
     OpenConnection,
-    check_reachable,
     connect,
+    connectable,
     remote,
     request,
     subscribe,
@@ -60,8 +60,8 @@ __all__ = [
     "Slot",
     "StaleElementsWarning",
     "StopSignals",
-    "check_reachable",
     "connect",
+    "connectable",
     "describe_streams",
     "is_out_of_files",
     "raise_open_files",

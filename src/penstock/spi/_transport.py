@@ -293,6 +293,12 @@ class Transport(ABC):
     command line asks for the certificate.
     """
 
+    has_mounts: ClassVar[bool] = False
+    """Whether its servers may be mounted at a path of their host. `connect` leads to a whole
+    connection, so it takes the path of ``ws://host/streams/`` for that of a mount. Elsewhere the
+    path is the name of a publisher, unless a '#' follows it.
+    """
+
     def is_exposed(self, url: Url, /) -> bool:
         """Return whether the bytes of a listener at `url` cross a network in the clear. `serve`
         then asks for authentication.

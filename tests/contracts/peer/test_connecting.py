@@ -328,6 +328,31 @@ async def test_nothing_is_left_of_a_block(shell: Shell, served: Served) -> None:
         await peer.request("echo")
 
 
+@over_each_shell
+async def test_a_block_is_entered_once(shell: Shell, served: Served) -> None:
+    """A second time is refused at once, inside of the block and after it, and the connection of the
+    first one is as before.
+    """
+    block = shell.connect_now(served.url)
+
+    async def enter() -> Any:
+        return block.__enter__() if hasattr(block, "__enter__") else await block.__aenter__()
+
+    async def leave() -> None:
+        if hasattr(block, "__exit__"):
+            block.__exit__(None, None, None)
+        else:
+            await block.__aexit__(None, None, None)
+
+    peer = await enter()
+    with pytest.raises(UsageError, match=r"entered before; call connect\(\) again"):
+        await enter()
+    assert peer.is_connected
+    await leave()
+    with pytest.raises(UsageError, match="entered before"):
+        await enter()
+
+
 def _only_reads(sock: socket.socket) -> None:
     while sock.recv(4096):
         pass

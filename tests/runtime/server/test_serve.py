@@ -105,6 +105,22 @@ class OneGuest(Listener):
         await self._listener.aclose()
 
 
+async def test_a_block_is_entered_once() -> None:
+    """A second time is refused at once, inside of the block and after it, and the server of the
+    first one serves on.
+    """
+    service = Service()
+    service.publish("numbers", [b"1"])
+    block = serve(service, "memory://once")
+    async with block as server:
+        with pytest.raises(UsageError, match=r"entered before; call serve\(\) again"):
+            await block.__aenter__()
+        assert await collect(remote("memory://once#numbers")) == [b"1"]
+        assert server.addresses
+    with pytest.raises(UsageError, match="entered before"):
+        await block.__aenter__()
+
+
 async def test_wait_over_returns_when_no_client_is_left_and_none_can_come(
     autojump_clock: trio.testing.MockClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:

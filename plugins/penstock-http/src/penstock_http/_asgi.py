@@ -8,6 +8,7 @@ Rules of this file:
 """
 
 import logging
+from collections import deque
 from collections.abc import AsyncIterator, Callable, Sequence
 from contextlib import asynccontextmanager, suppress
 from functools import partial
@@ -54,6 +55,11 @@ from penstock_http._site import Site
 from penstock_http._websocket import is_installed
 
 Principal = Callable[[Scope], Any]
+
+TEXTS: Final = 16
+"""Texts of failures that an application remembers, so that each is logged once. A text may differ
+at each start, and what was logged last is what the next requests meet.
+"""
 
 _LOG: Final = logging.getLogger("penstock.asgi")
 _OVER: Final = answer(503, ("Retry-After", "1"), text="the streams are not served any more")
@@ -123,7 +129,7 @@ class AsgiApp:
         }
         self._options = {name: value for name, value in given.items() if value is not None}
         self._run: _Run | None = None
-        self._logged = set[str]()
+        self._logged = deque[str](maxlen=TEXTS)
 
     @asynccontextmanager
     async def serving(self) -> AsyncIterator[Any]:
@@ -283,7 +289,7 @@ class AsgiApp:
     def _log_once(self, error: Exception) -> None:
         text = str(error)
         if text not in self._logged:
-            self._logged.add(text)
+            self._logged.append(text)
             is_known = isinstance(error, UsageError)
             _LOG.error("%s", text, exc_info=None if is_known else error)
 

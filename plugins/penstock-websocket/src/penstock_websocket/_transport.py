@@ -40,11 +40,12 @@ class WebSocketTransport(Transport):
     and ``ws.ping``.
 
     A path before the ``#`` of the URL is asked for by a client and required by a server:
-    ``ws://host:port/streams#name``.
+    ``ws://host:port/streams#name``. `connect` takes ``ws://host:port/streams`` as well.
     """
 
     schemes: ClassVar[tuple[str, ...]] = ("ws", "wss")
     needs_certificate: ClassVar[tuple[str, ...]] = ("wss",)
+    has_mounts: ClassVar[bool] = True
 
     async def connect(
         self, url: Url, *, options: TransportOptions, nursery: trio.Nursery

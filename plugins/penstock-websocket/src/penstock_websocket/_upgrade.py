@@ -90,10 +90,23 @@ async def ask_for_upgrade(
         raise ConnectionLost(
             "the server does not speak HTTP/1.1; is it a server of another transport (tcp://)?"
         ) from None
-    verdict = judge_response(cast("h11.Response", response), key, subprotocols)
+    answer = cast("h11.Response", response)
+    verdict = judge_response(answer, key, subprotocols)
     if not isinstance(verdict, Accepted):
-        raise ConnectionLost(f"the server opens no WebSocket: {verdict}")
+        raise ConnectionLost(f"the server opens no WebSocket: {verdict}{_hint(answer, target)}")
     return Agreed(verdict.subprotocol, bytes(http.trailing_data[0]))
+
+
+def _hint(response: h11.Response, target: str) -> str:
+    """Return what to try if no WebSocket is served at `target`."""
+    if response.status_code not in (403, 404):
+        return ""
+    if target == "/":
+        return (
+            ". If the streams are mounted at a path, write the path before a '#': "
+            "ws://host/streams/#name"
+        )
+    return "" if target.endswith("/") else f". Perhaps the path ends with a slash: {target}/"
 
 
 async def read_out(below: ByteConnection, most: int) -> None:

@@ -4,9 +4,9 @@ May import `penstock.runtime.connection` and `penstock.runtime.service`,
 and what `penstock.runtime` may.
 """
 
-from penstock.runtime.client._connect import check_reachable, connect
+from penstock.runtime.client._connect import connect, connectable
 from penstock.runtime.client._open_connection import OpenConnection
 from penstock.runtime.client._remote_source import remote, subscribe
 from penstock.runtime.client._request_url import request
 
-__all__ = ["OpenConnection", "check_reachable", "connect", "remote", "request", "subscribe"]
+__all__ = ["OpenConnection", "connect", "connectable", "remote", "request", "subscribe"]

@@ -54,12 +54,11 @@ def connect(
     parsed = parse_url(url)
     # Checked first: the registry may import many plugins.
     check_permitted(parsed, options.get("transports"))
-    check_whole(parsed, str(url))
     service = options.pop("service", None)
     options["registry"] = registry = registry_of(options.get("registry"), build_registry)
     options.setdefault("on_violation", log_violation)
     _check_service(service, registry)
-    check_reachable(registry, parsed)
+    parsed = connectable(registry, url, parsed)
     settings = client_settings(parsed, **cast("TrioClientOptions", options))
     block = OpenConnection if settings.reconnect is None else ReconnectingConnection
     # An empty service, and not None: the peer's subscribe gets the answer to a name
@@ -67,10 +66,22 @@ def connect(
     return block(settings, service or Service())
 
 
-def check_reachable(registry: Registry, url: Url) -> None:
-    """Raise UsageError if no installed transport connects to `url`."""
+def connectable(registry: Registry, given: str | Url, url: Url) -> Url:
+    """Return `url`, which was parsed of `given`, as that of a whole connection. Raises UsageError
+    if it names a publisher, and if no installed transport connects to it.
+    """
     check_connectable(registry, url)
     check_transport(registry, url)
+    if (
+        isinstance(given, str)
+        and "#" not in given
+        and url.publisher is not None
+        and registry.transport(url.transport).has_mounts
+    ):
+        # No publisher can be meant, so it is the place of the server at its host.
+        return parse_url(f"{given}#")
+    check_whole(url, str(url))
+    return url
 
 
 def _check_service(service: object, registry: Registry) -> None:

@@ -19,7 +19,7 @@ import attrs
 import trio
 
 from penstock.api import ConnectionLost, PenstockError, PluginError, Role, shown
-from penstock.client import ClientSettings, late, raise_refusal, with_extensions
+from penstock.client import ClientBlock, ClientSettings, late, raise_refusal, with_extensions
 from penstock.core import check_in_trio
 from penstock.runtime.client._redial import (
     ClientHandover,
@@ -43,7 +43,7 @@ from penstock.session import Resume, Resuming
 from penstock.spi import Connection, Events
 
 
-class OpenConnection(AbstractAsyncContextManager[Peer]):
+class OpenConnection(ClientBlock, AbstractAsyncContextManager[Peer]):
     """The block around a connection that this side opens."""
 
     def __init__(self, client: ClientSettings, service: Service) -> None:
@@ -62,6 +62,7 @@ class OpenConnection(AbstractAsyncContextManager[Peer]):
 
     async def __aenter__(self) -> Peer:
         check_in_trio("connect()")
+        self._enter()
         # First, so that entering checkpoints also if everything below is refused at once.
         await trio.lowlevel.checkpoint()
         # Strict groups: `exit_nursery` relies on a group,

@@ -381,6 +381,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         most = settings.limits.max_connections
         self._streams = HostedStreams(settings, most if share is None else share.part_of(most))
         self._listeners: list[Listener] = []
+        self._is_entered = False
         self._accepting = trio.CancelScope()
         self._listeners_done = trio.Event()
         """No listener can give another connection."""
@@ -475,6 +476,11 @@ class Server(AbstractAsyncContextManager["Server"]):
     async def __aenter__(self) -> Self:
         check_in_trio("serve()")
         await trio.lowlevel.checkpoint()
+        if self._is_entered:
+            raise UsageError(
+                "this block of serve() was entered before; call serve() again for another one"
+            )
+        self._is_entered = True
         self._nursery_manager = trio.open_nursery(strict_exception_groups=True)
         self._nursery = await self._nursery_manager.__aenter__()
         self._streams.start(self._nursery)
