@@ -20,7 +20,7 @@ from penstock.runtime.connection._inline_tasks import (
     HELPER,
     READER,
     InlineTaskRunner,
-    _continue_coroutine,
+    _Continued,
 )
 
 LAST = 99
@@ -485,7 +485,7 @@ async def test_a_call_whose_task_is_dropped_is_closed() -> None:
 
     running = work()
     trap = running.send(None)
-    going_on = _continue_coroutine(running, copy_context(), trap)
+    going_on = _Continued(running, copy_context(), trap)
 
     async def wait() -> None:
         await going_on

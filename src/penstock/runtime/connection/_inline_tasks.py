@@ -31,7 +31,6 @@ from collections.abc import Awaitable, Callable, Coroutine, Generator
 from contextvars import Context, copy_context
 from functools import partial
 from time import monotonic
-from types import coroutine
 from typing import Any, Final, Protocol
 
 import trio
@@ -330,10 +329,10 @@ class InlineTaskRunner:
                 self._helper_tasks >>= 1
             else:
                 self._promote_to_own_task(call)
-                await _continue_coroutine(running, context, trap)
+                await _Continued(running, context, trap)
                 return False
             finally:
-                # False from here on: a call of _continue_coroutine that starts another call must
+                # False from here on: a call of _Continued that starts another call must
                 # not queue it after a reader that waits.
                 self.is_running_inline = False
             if queue and monotonic() >= turns.ends:
@@ -410,7 +409,7 @@ class InlineTaskRunner:
             trap = context.run(running.send, None)
         except StopIteration:
             return None
-        return _continue_coroutine(running, context, trap)
+        return _Continued(running, context, trap)
 
     def _start_queued(self) -> None:
         """Start what is queued in tasks: the reader ends. A call that was accepted must run, if
@@ -446,36 +445,46 @@ def _always() -> bool:
     return True
 
 
-@coroutine
-def _continue_coroutine(
-    running: Coroutine[Any, Any, None], context: Context, trap: Any
-) -> Generator[Any, Any, None]:
-    """Drive `running` to its end from inside the current task, in `context`.
-    `trap` is what it yielded when it blocked.
+class _Continued(Generator[Any, Any, None]):
+    """Drives `running` to its end from inside the current task, in `context`. `trap` is what it
+    yielded when it blocked.
 
     trio sees the traps of `running` as if this task had yielded them. So `await` works in the call
     as usual: checkpoints, cancellation and `wait_task_rescheduled` all refer to this task. The
     result or the exception of each trap is passed back in with `send` or `throw`.
+
+    An object and no generator, which would have 170 bytes more in each call that waits.
     """
-    while True:
+
+    __slots__ = ("_context", "_running", "_trap")
+
+    def __init__(self, running: Coroutine[Any, Any, None], context: Context, trap: Any) -> None:
+        self._running = running
+        self._context = context
+        self._trap = trap
+
+    def __await__(self) -> "_Continued":
+        return self
+
+    def __next__(self) -> Any:
+        trap, self._trap = self._trap, None
+        return trap
+
+    def send(self, value: Any) -> Any:
         try:
-            sent = yield trap
-        except GeneratorExit:
-            running.close()
-            raise
-        except BaseException as thrown:
-            # trio's answer to the trap (Cancelled, or an error of the operation):
-            # it belongs to `running`.
-            resume: Callable[[Any], Any] = running.throw
-            value: Any = thrown
-        else:
-            resume, value = running.send, sent
-        try:
-            trap = context.run(resume, value)
-        except StopIteration:
-            return
+            return self._context.run(self._running.send, value)
         finally:
-            # A Cancelled exception refers to this frame through its traceback. Without this line
-            # the frame, and all that the call held, would live until the next run of the garbage
-            # collector.
-            sent = value = None
+            # trio's answer may have a Cancelled, which refers to this frame through its traceback.
+            # Without this line the frame, and all that the call held, would live until the next run
+            # of the garbage collector.
+            del value
+
+    def throw(self, thrown: Any, value: Any = None, traceback: Any = None, /) -> Any:
+        # An error of the operation: it belongs to `running`.
+        try:
+            return self._context.run(self._running.throw, thrown)
+        finally:
+            del thrown  # as in `send`
+
+    def close(self) -> None:
+        self._running.close()
