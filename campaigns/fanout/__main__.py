@@ -108,7 +108,7 @@ def measure_crowd(scheme: str, subscribers: int, elements: int) -> bool:
     each = (after["resident"] - before["resident"]) / subscribers
     write(
         f"{scheme:<19}{subscribers:>6,} subscribers joined, got {elements} elements each and left "
-        f"in {took:.1f} s; {crowd.lost} lost, {each:.1f} KiB each (at most {KIB_EACH:g}), "
+        f"in {took:.1f} s; {crowd.lost} lost, {crowd.pings:,} pings answered, {each:.1f} KiB each (at most {KIB_EACH:g}), "
         f"{seconds / elements / subscribers * 1e6:.1f} us a delivery"
     )
     return not crowd.lost and each <= KIB_EACH

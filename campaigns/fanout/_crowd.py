@@ -1,7 +1,7 @@
 """Many subscribers in one process, as cheap as can be: each is a socket and some counts.
 
 A subscriber requests `demand` elements, and half of it again whenever it has got half: as the
-clients of penstock do.
+clients of penstock do. Over RS.io it has the keepalive and answers pings.
 """
 
 import selectors
@@ -20,6 +20,14 @@ ADDRESSES: Final = 100
 
 CHUNK: Final = 1 << 18
 
+KEEPALIVE: Final = 1
+"""The id of the extension."""
+
+PING_BODY: Final = 8
+PING: Final = rsio.encode(rsio.ExtensionMessage(type=0x40, body=bytes(PING_BODY)))
+PING_HEAD: Final = PING[:-PING_BODY]
+PONG_HEAD: Final = rsio.encode(rsio.ExtensionMessage(type=0x41, body=bytes(PING_BODY)))[:-PING_BODY]
+
 
 class Protocol:
     """What the subscribers of one protocol send, and how long its messages are."""
@@ -35,9 +43,9 @@ class Protocol:
             self.prefix: int = 0
             head = len(reactivesocket.response_header(2, size))
         else:
-            self.begin = rsio.encode(rsio.ClientHello(version=0, extensions=())) + rsio.encode(
-                rsio.Subscribe(publisher="topic", subscriber=0, demand=demand)
-            )
+            self.begin = rsio.encode(
+                rsio.ClientHello(version=0, extensions=(KEEPALIVE,))
+            ) + rsio.encode(rsio.Subscribe(publisher="topic", subscriber=0, demand=demand))
             self.more = rsio.encode(rsio.Request(subscriber=0, demand=demand // 2))
             self.prefix = len(rsio.encode(rsio.ServerHello(version=0, extensions=()))) + len(
                 rsio.encode(rsio.OnSubscribe(subscriber=0, element_size=0))
@@ -60,6 +68,9 @@ class Subscriber:
         self.received: int = -protocol.prefix
         """Bytes of elements."""
         self._renewed = 0
+        self._rest = b""  # the beginning of a ping
+        self.pings: int = 0
+        """Pings that were answered."""
         self.is_lost: bool = False
 
     @property
@@ -71,11 +82,38 @@ class Subscriber:
         """Read what has come, and request as much again."""
         data = self.socket.recv(CHUNK)
         self.is_lost = self.is_lost or not data
-        self.received += len(data)
+        self._count(data)
         due = self.elements // self._protocol.half - self._renewed
         if due > 0:
             self._renewed += due
             self.socket.send(self._protocol.more * due)
+
+    def _count(self, data: bytes) -> None:
+        """Count the bytes of elements, and answer the pings between them."""
+        if self.received == -self._protocol.prefix and self._protocol.prefix:
+            self.received -= data[2]  # the extensions in the hello of the server, a byte each
+        data, self._rest, begin = self._rest + data, b"", 0
+        found = data.find(PING_HEAD)
+        while found >= 0:
+            end = found + len(PING)
+            if self.received < 0 or (self.received + found - begin) % self._protocol.stride:
+                end = found + 1  # inside of an element
+            elif end <= len(data):
+                self.socket.send(PONG_HEAD + data[found + len(PING_HEAD) : end])
+                self.received += found - begin
+                self.pings += 1
+                begin = end
+            else:
+                break
+            found = data.find(PING_HEAD, end)
+        else:
+            last = len(data) - 1
+            is_at_head = data[last:] == PING_HEAD[:1] and self.received >= 0
+            if is_at_head and not (self.received + last - begin) % self._protocol.stride:
+                found = last
+        if found >= 0:
+            data, self._rest = data[:found], data[found:]
+        self.received += len(data) - begin
 
 
 class Crowd:
@@ -102,6 +140,11 @@ class Crowd:
     def lost(self) -> int:
         """How many the server has cut."""
         return sum(subscriber.is_lost for subscriber in self.subscribers)
+
+    @property
+    def pings(self) -> int:
+        """How many pings were answered."""
+        return sum(subscriber.pings for subscriber in self.subscribers)
 
     def read_all(self, elements: int) -> None:
         """Read until each subscriber has got `elements` more, or is lost."""

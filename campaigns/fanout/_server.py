@@ -72,8 +72,12 @@ async def serve(scheme: str) -> None:
     topic, service = Topic[bytes](), penstock.Service()
     service.publish("topic", topic)
     # All subscribers of this campaign come at once, from few addresses.
+    # A short keepalive, so that subscribers that wait are pinged within the campaign.
     limits = Limits(
-        max_connections=20_000, max_connections_per_address=20_000, max_pending_handshakes=2_000
+        max_connections=20_000,
+        max_connections_per_address=20_000,
+        max_pending_handshakes=2_000,
+        keepalive=2.0,
     )
     async with penstock.serve(service, f"{scheme}://127.0.0.1:0", limits=limits) as server:
         tune_collector()  # as penstock.run and `penstock serve` do

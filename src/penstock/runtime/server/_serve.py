@@ -731,7 +731,20 @@ class Server(AbstractAsyncContextManager["Server"]):
             except (ConnectionLost, trio.TooSlowError):
                 self._refusals.add(HANDSHAKE, place.peer, place.address)
                 return  # the fault of the client alone: nothing to report
-            await self._run_session(connection, place, door, began, nursery)
+            # Its frame is the last one of this side: each one more is 250 bytes of a connection.
+            task = self._new_task(connection, place, door, began)
+            try:
+                await task.run(nursery)
+            finally:
+                self._connections.remove(task)
+                if task.refusal is not None:
+                    self._refusals.add(task.refusal, place.peer, place.address)
+            # Asked of the task, which has forgotten it if the connection was one as any other: a
+            # name here would keep it for the whole time.
+            if isinstance(task.handover, ServerHandover):
+                if task.handover.connection is not None:
+                    self._admission.remove(place)  # the connection that was lost has kept its own
+                await task.handover.run()
             # Tasks of the transport may still wait in this nursery.
             nursery.cancel_scope.cancel()
 
@@ -749,14 +762,9 @@ class Server(AbstractAsyncContextManager["Server"]):
             statistics=self.statistics,
         )
 
-    async def _run_session(
-        self,
-        connection: Connection,
-        place: Slot,
-        door: ListeningAddress,
-        began: float,
-        nursery: trio.Nursery,
-    ) -> None:
+    def _new_task(
+        self, connection: Connection, place: Slot, door: ListeningAddress, began: float
+    ) -> ConnectionTask:
         task = _new_task(
             self._settings,
             self._extensions,
@@ -774,18 +782,7 @@ class Server(AbstractAsyncContextManager["Server"]):
         peer = Peer(task, self._settings.registry)
         task.introduce(peer)
         self._connections.add(task, peer)
-        try:
-            await task.run(nursery)
-        finally:
-            self._connections.remove(task)
-            if task.refusal is not None:
-                self._refusals.add(task.refusal, place.peer, place.address)
-        # Asked of the task, which has forgotten it if the connection was one as any other: a name
-        # here would keep it for the whole time.
-        if isinstance(task.handover, ServerHandover):
-            if task.handover.connection is not None:
-                self._admission.remove(place)  # the connection that was lost has kept its own
-            await task.handover.run()
+        return task
 
     def _on_hello(self, task: ConnectionTask, place: Slot) -> None:
         self._admission.on_hello(place)
