@@ -47,6 +47,9 @@ OVERHEAD: Final = 16
 """Bytes of framing that a body may have for each byte of content, beside `MAX_HEAD`. A chunk of one
 byte has six."""
 
+TICKETS_SECONDS: Final = 0.001
+"""Seconds for which records of TLS that have come are read before a request."""
+
 _GONE: Final = (trio.BrokenResourceError, trio.ClosedResourceError)
 _PORTS: Final = {"http": 80, "https": 443}
 
@@ -150,7 +153,7 @@ class ClientConnection:
             method=method, target=target, headers=[("Host", self._host), *length, *headers]
         )
         data = (self._parser.send(request) or b"") + (self._parser.send(h11.EndOfMessage()) or b"")
-        self._check_unrequested()
+        await self._check_unrequested()
         self._received = 0
         try:
             await self._connection.send(data)
@@ -211,17 +214,37 @@ class ClientConnection:
         """Close at once."""
         await self._connection.abort()
 
-    def _check_unrequested(self) -> None:
+    async def _check_unrequested(self) -> None:
         """Raise ProtocolError for bytes after the last answer."""
         stream = self._connection.stream
-        if self._parser.trailing_data[0] or (
-            isinstance(stream, trio.SocketStream) and _has_come(stream)
-        ):
+        has_come = bool(self._parser.trailing_data[0])
+        if isinstance(stream, trio.SocketStream):
+            has_come = has_come or _has_come(stream)
+        elif not has_come and isinstance(stream, trio.SSLStream):
+            has_come = await self._has_come_in_tls(stream)
+        if has_come:
             raise ProtocolError(
                 "the server has sent an answer that no request had asked for. The author of the "
                 "server must act",
                 reason="protocol:http",
             )
+
+    async def _has_come_in_tls(self, stream: "trio.SSLStream[trio.SocketStream]") -> bool:
+        """Return whether bytes of the server wait. Records that have come may have none: those of a
+        session ticket. Raises ConnectionLost if the server has ended the connection.
+        """
+        if not (stream.pending() or _has_come(stream.transport_stream)):
+            return False
+        data: bytes | bytearray | None = b""
+        try:
+            # They are here, so this waits only if they were tickets.
+            with trio.move_on_after(TICKETS_SECONDS):
+                data = await self._connection.receive()
+        except _GONE as error:
+            raise ConnectionLost(f"the request could not be sent: {error}") from None
+        if data is None:
+            raise ConnectionLost("the server has ended the connection")
+        return bool(data)
 
     async def _next(self) -> object:
         while True:
@@ -246,7 +269,7 @@ class ClientConnection:
 
 
 def _has_come(stream: trio.SocketStream) -> bool:
-    """Return whether bytes wait in a socket. Below TLS they may be part of it, and of no answer."""
+    """Return whether bytes wait in a socket. Below TLS they may be those of a ticket."""
     # A copy, which is closed here: trio's socket has no look without a wait.
     try:
         with socket.socket(fileno=stream.socket.dup().detach()) as copy:
