@@ -7,6 +7,7 @@ from contextlib import asynccontextmanager, nullcontext
 from pathlib import Path
 from typing import Any
 
+import attrs
 import pytest
 import trio
 import trio.testing
@@ -362,6 +363,39 @@ async def test_the_digests_of_elements_come_with_the_positions(kind: Any, tmp_pa
             assert one["p1"]["latest"] == 20
 
 
+@attrs.define
+class Trade:
+    price: int
+
+
+async def test_a_typed_log_tells_what_its_elements_are(autojump_clock: MockClock) -> None:
+    """Its bytes are sent unchanged, and a subscriber may still ask for bytes. The positions are
+    JSON for each type, and no element.
+    """
+    log = RingLog(retention=Retention(max_count=100))
+    await log.append([b'{"price":1}', b'{"price":2}'])
+    service = Service(describe=True)
+    service.publish("trades", log, type=Trade)
+    service.publish("told", log, serializer="text")
+    async with peer_of(service) as peer:
+        async with peer.subscribe("trades", type=Trade, stop="latest") as stream:
+            assert [each async for each in stream] == [Trade(1), Trade(2)]
+        async with peer.subscribe("trades?stop=1", serializer="bytes") as stream:
+            assert [each async for each in stream] == [b'{"price":1}']
+        async with peer.subscribe("trades?stop=1") as stream:
+            assert [each async for each in stream] == [{"price": 1}]
+        async with peer.subscribe("penstock/describe", serializer="json") as stream:
+            entries = {entry["name"]: entry async for entry in stream}
+        assert entries["trades"]["elements"] == "Trade"
+        assert entries["trades"]["serializer"] == "json"
+        assert entries["trades"]["positions"] is True
+        assert entries["trades"]["summary"] == ""
+        assert (await peer.request("told?positions", type=dict))["0"]["latest"] == 2
+        with pytest.raises(Rejected, match="told"):
+            async with peer.subscribe("told", serializer="json") as stream:
+                assert [each async for each in stream] == []
+
+
 async def test_a_log_is_read_in_the_process_in_the_same_way(autojump_clock: MockClock) -> None:
     """`subscribe(log, start=)` takes the same places, and its stream has the same position."""
     log = await filled(partitions=("east", "west"))
@@ -410,8 +444,8 @@ def test_what_a_publisher_with_a_log_cannot_have() -> None:
         service.publisher("a", log=log)(streams)
     with pytest.raises(UsageError, match="'start' belongs to the log"):
         service.publisher("a", log=log)(start_of)
-    with pytest.raises(UsageError, match="leave type, serializer"):
-        service.publish("a", log, serializer="json")
+    with pytest.raises(UsageError, match="leave element_size"):
+        service.publish("a", log, element_size=8)
     assert service.names() == []
 
 

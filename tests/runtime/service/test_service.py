@@ -3,6 +3,7 @@
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from functools import partial
+from typing import Any
 
 import pytest
 import trio
@@ -357,3 +358,26 @@ def test_other_sources_are_published_without_a_warning() -> None:
     service.publish("buffered", penstock.Topic[int]().latest().buffer(2), serializer="json")
     service.publish("topic", penstock.Topic[int](), serializer="json")
     service.publish("debounced", penstock.Topic[int]().debounce(1), serializer="json")
+
+
+@pytest.mark.parametrize(
+    ("option", "function", "given"),
+    [
+        ("authenticate", lambda scheme, data: "alice", "the scheme, the credentials as bytes"),
+        ("authenticate", lambda: "alice", "3 arguments"),
+        ("authorize", lambda principal, name, peer: True, "2 arguments, the principal, the name"),
+        ("may_open", lambda name: True, "2 arguments, the name, a PeerIdentity"),
+    ],
+)
+def test_a_guard_with_other_parameters_is_refused(option: str, function: Any, given: str) -> None:
+    """It would lock everybody out, and nobody would learn why. One with defaults, or with some of
+    its arguments set, is taken.
+    """
+    with pytest.raises(UsageError, match=rf"^{option}=.* would be called with .*{given}"):
+        Service(**{option: function})
+
+    def guard(first: Any, second: Any, third: Any = None, **more: Any) -> bool:
+        return True
+
+    Service(authenticate=guard, authorize=guard, may_open=guard)
+    Service(authorize=partial(guard, third=1), may_open=partial(guard, third=1))

@@ -35,6 +35,9 @@ DESCRIPTION: Final = "penstock/describe"
 """The name under which a service describes itself."""
 
 
+ANSWERS: Final = frozenset({"positions", "acknowledge"})
+"""The words of a log whose answer is no element of it."""
+
 _QUALIFIER: Final = re.compile(r"(?:[\w<>]+\.)+(?=\w)")
 
 
@@ -72,8 +75,11 @@ def content_of(service: Described, target: str | Request) -> tuple[str, str] | N
             return None
         target = target.data.decode(errors="replace")
     try:
-        route = service.router.find(target)[0]
+        route, _, query = service.router.find(target)
     except NoMatch:
+        return None
+    # The answer about a log, which is JSON, is none of its elements.
+    if query and route in service.logs and query.keys() & ANSWERS:
         return None
     # Once for each route: each stream of it is announced in the same words.
     # Without this, and the same on the other side, a stream of one element took 946 thousand
@@ -133,10 +139,10 @@ def entry_of(service: Described, route: Route) -> dict[str, Any]:
         }
         for name, each in open_to_peers.items()
     ]
-    if handler is None and route in service.logs:
-        entry |= {"serializer": "bytes", "elements": "bytes", "positions": True}
-    elif handler is None:
-        serializer, _, kind, _ = service.options[route]
+    if route in service.logs:
+        entry["positions"] = True
+    if handler is None:
+        serializer, _, kind, _ = service.options.get(route, (None, 0, None, ""))
         entry["serializer"] = name = serializer_name(serializer, kind)
         # Without a type the name of the format is all that is known.
         entry["elements"] = _type_text(

@@ -9,7 +9,7 @@ Rules of this file:
 import collections.abc
 import inspect
 import typing
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any, Final, get_args, get_origin, get_type_hints
 
@@ -65,6 +65,20 @@ def check_function(function: Any, what: str) -> Any:
             f"{what}: {function!r} is a class; give a function that makes the object and returns it"
         )
     return called_function(function)
+
+
+def check_takes(function: Any, what: str, given: Sequence[str]) -> None:
+    """Raise UsageError if `function` cannot be called with these arguments."""
+    try:
+        inspect.signature(function).bind(*given)
+    except TypeError as error:
+        raise UsageError(
+            f"{what}={function!r} would be called with {len(given)} arguments, {', '.join(given)}, "
+            f"and cannot be: {error}"
+        ) from None
+    # A function of C may not tell its parameters.
+    except ValueError:
+        pass
 
 
 def open_parameters(function: Callable[..., Any], what: str) -> dict[str, inspect.Parameter]:

@@ -85,8 +85,8 @@ class LogPublication:
         """
         if any(others):
             raise UsageError(
-                f"{name!r}: the elements of a log are bytes, sent as they are; leave type, "
-                "serializer, element_size and batches out"
+                f"{name!r}: the elements of a log are sent unchanged; leave element_size and "
+                "batches out"
             )
         if not isinstance(log, Log) and log is not True:
             raise UsageError(

@@ -11,7 +11,7 @@ import inspect
 import warnings
 from collections.abc import Callable, Iterable
 from functools import partial
-from typing import Any, ClassVar, TypeVar
+from typing import Any, ClassVar, Final, TypeVar
 
 import attrs
 
@@ -22,6 +22,7 @@ from penstock.runtime.service._description import LONGEST_NAME, offer_descriptio
 from penstock.runtime.service._function_annotations import (
     called_function,
     check_function,
+    check_takes,
     element_type_of,
 )
 from penstock.runtime.service._handler import Handler
@@ -38,6 +39,13 @@ from penstock.spi import (
 from penstock.streams import Source, Streamable, as_source, from_batches
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+GIVEN: Final = {
+    "authenticate": ("the scheme", "the credentials as bytes", "a PeerIdentity"),
+    "authorize": ("the principal", "the name"),
+    "may_open": ("the name", "a PeerIdentity"),
+}
+"""What the functions that guard a service are called with."""
 
 
 @attrs.frozen
@@ -141,6 +149,7 @@ class Service:
         for function, what in ((authenticate, "authenticate"), (authorize, "authorize")):
             if function is not None:
                 check_function(function, what)
+                check_takes(function, what, GIVEN[what])
         self.authenticate: Callable[[str, bytes, PeerIdentity], Any] | None = (
             None if authenticate is None else self.called(authenticate)
         )
@@ -156,6 +165,8 @@ class Service:
                 f"may_open={may_open!r}: give a plain function of a name and a PeerIdentity that "
                 "returns True or False"
             )
+        if may_open is not None:
+            check_takes(may_open, "may_open", GIVEN["may_open"])
         self.may_open: MayOpen | None = may_open
         """Decides what a peer may open; None for everything."""
         self.handlers: dict[Model, Handler] = {}
@@ -206,7 +217,8 @@ class Service:
         `penstock.from_batches`.
         With `log` the elements are those of a log, and each subscriber chooses where it starts and
         stops. The function then returns None, the name of a partition, or with ``log=True`` a
-        `Log`. `addresses` are the URLs of the log in the answer to ``?positions``.
+        `Log`. Its bytes are sent unchanged; `type` and `serializer` tell subscribers what they are.
+        `addresses` are the URLs of the log in the answer to ``?positions``.
         Raises UsageError for a name that is taken or malformed, and for a parameter
         that no text can become.
         """
@@ -216,9 +228,7 @@ class Service:
         _check_element_size(name, element_size, batches=batches)
         check_serializer_argument(serializer)
         published = (
-            None
-            if log is None
-            else LogPublication(name, log, addresses, [type, serializer, element_size, batches])
+            None if log is None else LogPublication(name, log, addresses, [element_size, batches])
         )
 
         def add(function: F) -> F:
@@ -227,6 +237,9 @@ class Service:
                 published.check(pattern, function)
                 self.router.add(route)
                 self.logs[route] = published
+                # The log has bytes: this only tells peers what they are.
+                if type is not None or serializer is not None:
+                    self.options[route] = serializer, 0, type, f"the type= of {name!r}"
                 return function
             # Checked here: otherwise the first subscription of a peer would find out.
             if inspect.iscoroutinefunction(called_function(function)):
@@ -269,7 +282,8 @@ class Service:
         """Offer `source` itself under `name` to every subscriber:
         a topic, a pipe, a log, or a publisher of your own.
 
-        Without `type` and `serializer` its elements are bytes.
+        Without `type` and `serializer` its elements are bytes. Those of a log are bytes also with
+        them: they tell subscribers what the program has appended.
         Warns with `StaleElementsWarning` of a source that keeps the newest element only: its
         subscribers hold older ones by default.
         """
@@ -614,7 +628,8 @@ class Service:
 
 
 def _no_partition() -> None:
-    """Be the function of a publisher whose subscribers choose the partition of its log."""
+    # Without a docstring: that of a publisher's function is shown to peers.
+    return None
 
 
 def _check_element_size(name: str, size: object, *, batches: bool) -> None:
