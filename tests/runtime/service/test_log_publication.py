@@ -391,7 +391,7 @@ async def test_a_typed_log_tells_what_its_elements_are(autojump_clock: MockClock
         assert entries["trades"]["positions"] is True
         assert entries["trades"]["summary"] == ""
         assert (await peer.request("told?positions", type=dict))["0"]["latest"] == 2
-        with pytest.raises(Rejected, match="told"):
+        with pytest.raises(UsageError, match="the publisher announces 'text'"):
             async with peer.subscribe("told", serializer="json") as stream:
                 assert [each async for each in stream] == []
 
