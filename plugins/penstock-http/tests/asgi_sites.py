@@ -15,6 +15,7 @@ import penstock
 from penstock import Limits, aio
 from penstock.spi import TransportOptions
 
+LOST = os.environ.get("PENSTOCK_ASGI_LOST", "keep")
 ON_TRIO = os.environ.get("PENSTOCK_ASGI_LOOP") == "trio"
 
 
@@ -43,7 +44,9 @@ def new_app(**options: Any) -> AsgiApp:
     return AsgiApp(
         service,
         limits=Limits(drain=5),
-        options=TransportOptions(extra={"http.idle": 30, "http.hold": 4}),
+        options=TransportOptions(
+            extra={"http.idle": 30, "http.hold": 4, "http.lost": LOST},
+        ),
         principal=lambda _scope: "a visitor",
         resume=True,
         **options,

@@ -81,6 +81,61 @@ async def test_a_client_that_goes_loses_nothing_of_what_it_waits_for(autojump_cl
             assert (elements(again)[0], again.headers["x-rsio-position"]) == (b"0", "0")
 
 
+async def test_a_client_that_goes_ends_its_stream_if_that_is_wanted(autojump_clock: Clock) -> None:
+    """With ``http.lost=end``: events and a streamed batch end it at once, and a poll does not. A
+    client that has asked again over another connection has not gone.
+    """
+    ended: list[int] = []
+    noting = Service()
+
+    @noting.publisher("slow", serializer="json")
+    async def slow() -> AsyncIterator[int]:
+        try:
+            for number in range(1_000):
+                yield number
+                await trio.sleep(10)
+        finally:
+            ended.append(number)
+
+    app = AsgiApp(noting, options=TransportOptions(extra={"http.lost": "end"}))
+
+    def leaving(path: str, kind: str) -> WebServer:
+        if kind == "events":
+            return WebServer(f"{path}/events?text=1", method="GET")
+        headers = (("x-rsio-delivery", "stream"),) if kind == "streamed" else ()
+        return WebServer(path, *headers)
+
+    async with app.serving(), trio.open_nursery() as nursery:
+        for kind in ("events", "streamed", "poll"):
+            path = await subscribe(app, "slow", 500)
+            client = leaving(path, kind)
+            if kind == "poll":
+                await ask(app, path)  # the first element is there at once
+            nursery.start_soon(client.run, app)
+            await trio.sleep(5)
+            client.disconnects.set()
+            await trio.testing.wait_all_tasks_blocked()
+            assert len(ended) == (0 if kind == "poll" else 1)
+            later = await ask(app, path)
+            assert (later.status, b"http.lost=end" in later.body) == (
+                (200, False) if kind == "poll" else (404, True)
+            )
+            ended.clear()
+        path = await subscribe(app, "slow", 500)
+        first, second = leaving(path, "events"), leaving(path, "events")
+        nursery.start_soon(first.run, app)
+        await trio.sleep(5)
+        nursery.start_soon(second.run, app)
+        await trio.sleep(1)
+        first.disconnects.set()
+        await trio.sleep(20)
+        assert not ended
+        assert b"data: 2" in second.raw
+        second.disconnects.set()
+        await trio.testing.wait_all_tasks_blocked()
+        assert len(ended) == 1
+
+
 async def test_a_shutdown_answers_what_waits(autojump_clock: Clock) -> None:
     """Polls get 503. Then nothing is served any more."""
     async with trio.open_nursery() as nursery:

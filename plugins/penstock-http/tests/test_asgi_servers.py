@@ -14,6 +14,7 @@ from typing import Any
 import pytest
 import trio
 from _free_port import free_port
+from _relay import relaying
 
 import penstock
 
@@ -80,19 +81,19 @@ class Program:
             self._more.set()
             self._more = trio.Event()
 
-    async def said(self, text: str) -> None:
-        """Wait until it has printed `text`."""
-        while text not in self.text:
+    async def said(self, text: str, *, times: int = 1) -> None:
+        """Wait until it has printed `text`, so many times."""
+        while self.text.count(text) < times:
             await self._more.wait()
 
-    async def ask(self, line: str) -> "Response":
+    async def ask(self, line: str, header: str = "") -> "Response":
         """Send a request, and return the response whose head has come."""
         stream = await trio.open_tcp_stream("127.0.0.1", self.port)
         self.streams.append(stream)
         method, path = line.split(" ")
         url = path if path.startswith("http://") else self.base + path
         target = url.partition(at(self.port))[2]
-        head = f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n"
+        head = f"{method} {target} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n{header}"
         await stream.send_all(f"{head}Content-Length: 0\r\n\r\n".encode())
         response = Response(stream)
         await response.read_until(b"\r\n\r\n")
@@ -158,6 +159,7 @@ async def started(
     program: str = "asgi_sites:site",
     cwd: Path = HERE,
     serves: bool = True,
+    lost: str = "keep",
 ) -> AsyncIterator[Program]:
     """Start a web server that has `site` of `asgi_sites`, or another `program`."""
     command = server(port := free_port())
@@ -168,6 +170,7 @@ async def started(
         **os.environ,
         "PENSTOCK_ASGI_LOOP": loop or ("trio" if "trio" in server.__name__ else "asyncio"),
         "PENSTOCK_ASGI_SITE": site,
+        "PENSTOCK_ASGI_LOST": lost,
         "PYTHONUNBUFFERED": "1",
     }
     with trio.fail_after(HANGS_AFTER):
@@ -231,6 +234,48 @@ async def test_the_streams_are_served(server: Any) -> None:
         await program.said("endless has ended")
         assert await interrupted(program) in (0, -signal.SIGINT, 128 + signal.SIGINT, 1)
     assert "Traceback" not in program.text
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.__name__)
+async def test_a_websocket_that_is_cut_is_resumed(server: Any) -> None:
+    """With `resume` on both sides all elements come, each once, over three connections."""
+    async with started(server, "starlette") as program, relaying(program.port) as relay:
+        got = []
+        async with (
+            penstock.connect(f"ws://{at(relay.port)}/streams/", resume=True) as peer,
+            peer.subscribe("numbers/2500", serializer="json", demand=16) as stream,
+        ):
+            async for number in stream:
+                got.append(number)
+                if number in (500, 1500):
+                    relay.cut()
+        assert got == list(range(2500))
+        assert relay.connections == 3
+        await interrupted(program)
+    assert "Traceback" not in program.text
+
+
+@pytest.mark.parametrize("server", SERVERS, ids=lambda server: server.__name__)
+async def test_a_closed_tab_ends_its_stream(server: Any) -> None:
+    """With ``http.lost=end``, without a beacon: the web server tells that the page has gone, and the
+    generator ends at once. So it does for a streamed batch. A later request is told why.
+    """
+    async with started(server, "starlette", lost="end") as program:
+        for number, (method, action, header) in enumerate(
+            (
+                ("GET", "/events?text=1", ""),
+                ("PUT", "", "X-Rsio-Delivery: stream\r\n"),
+            ),
+            1,
+        ):
+            path = await program.subscribe("endless", 5)
+            tab = await program.ask(f"{method} {path}{action}", header)
+            await program.said("endless waits", times=number)
+            await tab.stream.aclose()
+            await program.said("endless has ended", times=number)
+            later = await program.ask(f"PUT {path}")
+            assert b"http.lost=end" in await later.read_all()
+        await interrupted(program)
 
 
 @pytest.mark.parametrize(

@@ -205,6 +205,8 @@ class Answering:
         finally:  # after a cancel too
             if not outlet.is_written:
                 stream.on_lost()
+                if self._site.settings.ends_lost:
+                    stream.end()
         if wait.is_gone:
             wait.check()
         return stream.head.status

@@ -26,7 +26,7 @@ from penstock_http._messages import (
     refusal,
 )
 from penstock_http._settings import Settings
-from penstock_http._subscription import COMPLETED, ClientSubscription, Delivery
+from penstock_http._subscription import COMPLETED, LOST, ClientSubscription, Delivery
 
 HEARTBEAT: Final = 15.0
 """Seconds between two comments in a stream of events, so that no proxy takes it for dead."""
@@ -236,6 +236,13 @@ class _Streaming(_Exchange, ABC):
         """The answer was written to its end."""
         if self.delivery is not None:
             self.delivery.on_written()
+
+    def end(self) -> None:
+        """End the subscription: its client has gone, and is not waited for. A client that has asked
+        again over another connection has not gone.
+        """
+        if self.is_current and self._subscription.ended is None:
+            self._subscription.cancel(LOST)
 
 
 class StreamedBatch(_Streaming):

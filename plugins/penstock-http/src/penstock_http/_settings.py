@@ -14,11 +14,13 @@ from penstock_http._proxies import WAYS, X_FORWARDED_FOR, Network, Proxies, read
 
 KNOWN: Final = (
     "http.origins", "http.hosts", "http.public", "http.hold", "http.idle", "http.trusted",
-    "http.forwarded", "http.metrics", "http.cookie", "http.proxy",
+    "http.forwarded", "http.metrics", "http.cookie", "http.proxy", "http.lost",
 )  # fmt: skip
 HOLD: Final = 25.0
 """Seconds. Proxies often give up after 60 s; RFC 6202 advises 30 s."""
 IDLE: Final = 60.0
+KEEP: Final = "keep"
+END: Final = "end"
 
 
 @attrs.frozen(kw_only=True)
@@ -53,6 +55,11 @@ class Settings:
     idle: float = IDLE
     """Seconds without a request after which a subscription ends, and for
     which it answers after its end.
+    """
+
+    ends_lost: bool = False
+    """Whether a subscription ends with the connection that its events or its streamed batch were
+    sent over.
     """
 
     max_elements: int = 1024
@@ -104,7 +111,18 @@ def settings_of(options: TransportOptions) -> Settings:
         metrics=read_networks(texts_of(extra, "http.metrics"), "http.metrics"),
         hold=seconds_of(extra, "http.hold", HOLD),
         idle=seconds_of(extra, "http.idle", IDLE),
+        ends_lost=_ends_lost(extra),
     )
+
+
+def _ends_lost(extra: Mapping[str, object]) -> bool:
+    lost = extra.get("http.lost", KEEP)
+    if lost not in (KEEP, END):
+        raise UsageError(
+            f"http.lost={lost!r}; give {KEEP!r}, and clients may go on over another connection, or "
+            f"{END!r}, which ends a stream with the connection of its events"
+        )
+    return lost == END
 
 
 def _cookie(extra: Mapping[str, object]) -> str:

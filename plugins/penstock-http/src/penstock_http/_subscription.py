@@ -63,6 +63,7 @@ class Ended:
 
 COMPLETED: Final = Ended(410)
 CANCELLED: Final = Ended(404, "this subscription was cancelled")
+LOST: Final = Ended(404, "this subscription ended with the connection of its client: http.lost=end")
 
 
 class Delivery:
