@@ -14,7 +14,6 @@ from penstock_rsocket import (
     Ext,
     Keepalive,
     Payload,
-    RequestChannel,
     RequestFnf,
     RequestN,
     RequestResponse,
@@ -329,15 +328,6 @@ async def test_a_frame_that_cannot_be_read_ends_the_connection(
         await raw.send_bytes(frame if isinstance(frame, bytes) else encode(frame))
         last = (await raw.all())[-1]
         assert last == Error(stream_id=0, code=ErrorCode.CONNECTION_ERROR, data=reason)
-
-
-async def test_a_channel_is_refused(autojump_clock: Clock) -> None:
-    """It is not served yet."""
-    async with raw_client(service_of()) as raw:
-        await raw.send(RequestChannel(stream_id=1, demand=1, metadata=route("count/3")))
-        refused = await raw.next()
-        assert isinstance(refused, Error)
-        assert refused.code == ErrorCode.REJECTED
 
 
 async def test_a_frame_above_the_limit_ends_its_stream_alone(autojump_clock: Clock) -> None:

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 from enum import Enum
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from penstock.api._named_request import decode_named_request
 
@@ -15,6 +15,7 @@ class Model(Enum):
     FIRE_AND_FORGET = "fire and forget"
     STREAM = "request for a stream"
     SUBSCRIPTION = "request for a subscription"
+    CHANNEL = "request for a channel"
 
     # Enum hashes the name with a Python function, and each request looks its model up in three
     # tables.
@@ -39,6 +40,8 @@ class Request:
     """The name that the request asks for, in a protocol that carries names beside the data. None:
     `data` is the name, has one in it (`encode_named_request`), or has a meaning of its own.
     """
+    elements: Any = None
+    """Of a channel: the source of the elements that its requester sends."""
 
     def __str__(self) -> str:
         if self.name is not None:

@@ -13,6 +13,7 @@ from penstock.session._cancelled_streams import CancelledStream
 from penstock.session._channel import Channel, ignore
 from penstock.session._deadlines import Deadlines, Watcher
 from penstock.session._dialect import (
+    ChannelElements,
     Dialect,
     DialectFactory,
     DialectHost,
@@ -100,6 +101,7 @@ __all__ = [
     "ActiveResume",
     "CancelledStream",
     "Channel",
+    "ChannelElements",
     "ChooseDialect",
     "ConnectionState",
     "Deadlines",

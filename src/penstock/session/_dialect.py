@@ -36,6 +36,18 @@ class Fault(Enum):
     """The peer has broken the stream's contract."""
 
 
+@attrs.frozen
+class ChannelElements:
+    """The target of a subscribe to the elements that the peer sends on a channel that it has
+    opened. Its id is that of the channel: `Dialect.next_id` returns it.
+    """
+
+    stream_id: int
+
+    def __str__(self) -> str:
+        return f"elements of channel {self.stream_id}"
+
+
 class Dialect(Protocol):
     """One protocol on one connection.
     A property here may be an attribute of the class or of the object.

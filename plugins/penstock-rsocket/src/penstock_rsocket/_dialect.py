@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, ClassVar, Final
 
 from penstock.api import (
+    AlreadySubscribed,
     AuthRefused,
     Credentials,
     Model,
@@ -31,6 +32,7 @@ from penstock.session import (
     NO_SUCH,
     REFUSED,
     TOO_LONG,
+    ChannelElements,
     ConnectionState,
     DialectHost,
     DialectSettings,
@@ -48,6 +50,7 @@ from penstock.spi import decode_credentials, encode_credentials
 from penstock_rsocket import _codec as codec
 from penstock_rsocket import _frames as frames
 from penstock_rsocket import _metadata as metadata
+from penstock_rsocket._channels import Arriving, Channels, Opening
 from penstock_rsocket._codec import (
     RsocketDecoder,
     frame_header,
@@ -101,7 +104,7 @@ _MODELS: Final = {
     FrameType.REQUEST_FNF: Model.FIRE_AND_FORGET,
     FrameType.REQUEST_STREAM: Model.STREAM,
 }
-_TYPES: Final = {model: kind for kind, model in _MODELS.items()}
+_SENT: Final = frozenset(_MODELS.values()) | {Model.CHANNEL}
 
 _UNTOUCHED: Final = frozenset({NO_SUCH, REFUSED, DRAINING, TOO_LONG})
 """Refusals of this side that no function of the program has seen: REJECTED promises that."""
@@ -257,6 +260,7 @@ class ReceivedFrames:
             and stream_id & 1 == self._peers
             and stream_id not in streams.serving
             and stream_id not in streams.opened
+            and stream_id not in self._dialect.channels.arriving
         ):
             return True
         self._channel.count_oddity()
@@ -312,9 +316,36 @@ class ReceivedFrames:
     def _request_stream(self, flags: int, stream_id: int, body: bytes) -> None:
         self._request(FrameType.REQUEST_STREAM, flags, stream_id, body, _read_number(body)[0], 4)
 
-    def _request_channel(self, _flags: int, stream_id: int, _body: bytes) -> None:
-        if self._may_begin(stream_id):
-            self._streams.receive_subscribe(stream_id, None, 1, NO_SUCH)
+    def _request_channel(self, flags: int, stream_id: int, body: bytes) -> None:
+        if not self._may_begin(stream_id):
+            return
+        (demand,) = _read_number(body)
+        content, data = split_metadata(flags, body, 4)
+        is_legal = 0 < demand <= LARGEST_NUMBER
+        follows = bool(flags & FOLLOWS and not flags & COMPLETE)
+        if follows and is_legal:
+            self.requests.begin(stream_id, demand, partial(self._channel_of, stream_id))
+            self.requests.receive_fragment(stream_id, content, data, is_last=False)
+            return
+        target: Request | None = None
+        refusal = None if is_legal else ILLEGAL_DEMAND
+        if not self.requests.hold(stream_id, len(body)):
+            refusal = REFUSED
+        try:
+            target = self._channel_of(stream_id, content, data)
+        except ProtocolError as broken:
+            refusal = str(broken)
+        else:
+            self._dialect.channels.arriving[stream_id].is_complete = bool(flags & COMPLETE)
+        self._streams.receive_subscribe(stream_id, target, demand, refusal)
+        if stream_id not in self._streams.serving:  # refused, or ended at once
+            self._dialect.forget_served(stream_id)
+
+    def _channel_of(self, stream_id: int, content: bytes | None, data: bytes) -> Request:
+        """Return what the service is asked for, and keep the first element of a channel."""
+        route = self.form.route_of(content)
+        self._dialect.channels.arriving[stream_id] = Arriving(data)
+        return Request(Model.CHANNEL, b"", content, route)
 
     def _request_n(self, _flags: int, stream_id: int, body: bytes) -> None:
         (demand,) = _read_number(body)
@@ -324,6 +355,12 @@ class ReceivedFrames:
             self._streams.receive_request(stream_id, demand if demand <= LARGEST_NUMBER else 0)
 
     def _cancel(self, _flags: int, stream_id: int, _body: bytes) -> None:
+        channels = self._dialect.channels
+        if stream_id in channels.arriving:
+            # From the requester: both directions.
+            channels.forget(stream_id)
+            if stream_id in self._opened:
+                self._end(stream_id, PublisherFailed("the peer has cancelled this channel"))
         self._dialect.forget_served(stream_id)
         self._streams.receive_cancel(stream_id)
 
@@ -390,6 +427,14 @@ class ReceivedFrames:
         self, flags: int, stream_id: int, content: bytes | None, data: bytes, *, follows: bool
     ) -> None:
         """Take a fragment of a request, or what arrives for a stream that is over."""
+        arriving = self._dialect.channels.arriving.get(stream_id)
+        if arriving is not None and not self.requests.has_unfinished(stream_id):
+            # The service has not subscribed: only the end may come.
+            if flags & COMPLETE and not flags & NEXT and not arriving.is_complete:
+                arriving.is_complete = True
+            else:
+                self._channel.count_oddity()
+            return
         if stream_id & 1 == self._peers:
             if flags & (FOLLOWS | NEXT) or self.requests.has_unfinished(stream_id):
                 self.requests.receive_fragment(stream_id, content, data, is_last=not follows)
@@ -413,13 +458,19 @@ class ReceivedFrames:
             early = None if self.is_accepted else setup_refusal(code, text)
             self._session.receive_goodbye(text, early)
             return
+        channels = self._dialect.channels
+        if channels.knows(stream_id):
+            channels.forget(stream_id)
+            if stream_id in self._streams.serving:
+                self._dialect.forget_served(stream_id)
+                self._streams.receive_cancel(stream_id)
         if isinstance(self._opened.get(stream_id), ReceivingStream):
             self._end(stream_id, stream_error(code, text))
         elif not self._streams.cancelled.count_end():  # it may have crossed a CANCEL
             self._channel.count_oddity()
 
     def _end(self, stream_id: int, error: Exception | None) -> None:
-        self._dialect.forget_opened(stream_id)
+        self._dialect.end_arriving(stream_id)
         if stream_id in self._opened:
             self._streams.receive_end(stream_id, error)
 
@@ -473,7 +524,7 @@ class RsocketDialect:
     """RSocket 1.0 on one connection."""
 
     name: ClassVar[str] = "rsocket"
-    models: ClassVar[frozenset[Model]] = frozenset(_TYPES)
+    models: ClassVar[frozenset[Model]] = _SENT
     has_routes: ClassVar[bool] = True
     splits_requests: ClassVar[bool] = True
     # Every frame has its own length, so late elements need no memory of their stream.
@@ -513,6 +564,7 @@ class RsocketDialect:
         self._unsent: dict[int, Any] = {}
         # Streams of this side with a demand that no frame can carry; None without one.
         self._counted: CountedTable | None = None
+        self.channels: Channels = Channels()
         self._leaving = OutgoingData(session.channel, self._fragment_header)
         self._received = ReceivedFrames(session, self)
         self._decoder = RsocketDecoder(
@@ -597,8 +649,12 @@ class RsocketDialect:
 
     def next_id(self, target: Any) -> int:
         """Return the id of a new request. Raises UsageError for one that cannot be sent."""
+        if target.__class__ is ChannelElements:
+            joined = self.channels.join(target)
+            if joined is not None:
+                return joined
         # Here, because a request that is refused must not take an id or a place.
-        if isinstance(target, str) or target.name is not None or target.metadata:
+        elif isinstance(target, str) or target.name is not None or target.metadata:
             self._check_metadata(target)
         self._last_id += 2
         if self._last_id > LARGEST_STREAM_ID:
@@ -610,9 +666,17 @@ class RsocketDialect:
 
     def subscribe(self, stream_id: int, target: Any, demand: int) -> bytes:
         """Encode a request. A text as `target` is a name."""
+        if target.__class__ is ChannelElements:
+            return self._join(stream_id, demand)
         observers = self._streams.observers
         if observers is not None:
             target = observers.before_subscribe(stream_id, target)
+        if target.__class__ is Request and target.model is Model.CHANNEL:
+            # The first element of this side sends it.
+            self.channels.opening[stream_id] = Opening(target, demand)
+            self.channels.own.add(stream_id)
+            self._streams.receive_subscribe(stream_id, target, 1)
+            return b""
         if not demand:
             # The first demand sends it: a request without demand does not exist.
             self._unsent[stream_id] = target
@@ -637,6 +701,15 @@ class RsocketDialect:
             return self.subscribe_with(stream_id, self._unsent.pop(stream_id), n)
         if stream_id in self.single:
             return b""
+        if self.channels.opening and stream_id in self.channels.opening:
+            self.channels.opening[stream_id].demand += n
+            return b""
+        arriving = self.channels.arriving.get(stream_id) if self.channels.arriving else None
+        if arriving is not None and arriving.first is not None:
+            return self._begin_arriving(stream_id, arriving, n)
+        return self._encode_demand(stream_id, n)
+
+    def _encode_demand(self, stream_id: int, n: int) -> bytes:
         counted = self._counted
         if n > LARGEST_NUMBER or (counted is not None and stream_id in counted):
             n = self._grant_large(stream_id, n)
@@ -650,8 +723,93 @@ class RsocketDialect:
     def cancel(self, stream_id: int) -> bytes:
         """Encode a cancel; nothing for a request that was not sent."""
         was_unsent = self._unsent.pop(stream_id, None) is not None
-        self.forget_opened(stream_id)
+        if stream_id in self.channels.own:
+            # Both directions: the elements of this side end as well.
+            was_unsent = stream_id in self.channels.opening
+            self.channels.forget(stream_id)
+            if stream_id in self._streams.serving:
+                self._streams.receive_cancel(stream_id)
+        self.end_arriving(stream_id)
         return b"" if was_unsent else codec.cancel(stream_id)
+
+    # --- channels
+
+    def _join(self, stream_id: int, demand: int) -> bytes:
+        """Let the elements of a channel of the peer arrive: the service has subscribed to them."""
+        arriving = self.channels.arriving.get(stream_id)
+        if arriving is None or not arriving.is_open:
+            self._streams.receive_end(
+                stream_id,
+                AlreadySubscribed(
+                    "the elements of this channel are gone: they had a subscriber, or the peer "
+                    "has ended the channel"
+                ),
+            )
+            return b""
+        self._streams.receive_accept(stream_id, 0)
+        return self._begin_arriving(stream_id, arriving, demand) if demand else b""
+
+    def _begin_arriving(self, stream_id: int, arriving: Arriving, demand: int) -> bytes:
+        """Deliver the first element of a channel of the peer, and request the others."""
+        first, arriving.first = arriving.first, None
+        stream: Any = self._streams.opened[stream_id]
+        stream.receive_element(first)
+        if arriving.is_complete:
+            if stream_id in self._streams.opened:
+                self.end_arriving(stream_id)
+                self._streams.receive_end(stream_id, None)
+            return b""
+        # The service may have cancelled when it got the element.
+        is_wanted = demand > 1 and stream_id in self._streams.opened
+        return self._encode_demand(stream_id, demand - 1) if is_wanted else b""
+
+    def end_arriving(self, stream_id: int) -> None:
+        """Forget the direction towards this side: it is over."""
+        self.forget_opened(stream_id)
+        arriving = self.channels.arriving.get(stream_id)
+        if arriving is not None:
+            arriving.is_open, arriving.first = False, None
+            if stream_id not in self._streams.serving:
+                self.channels.forget(stream_id)
+
+    def _end_leaving(self, stream_id: int) -> bytes:
+        """Forget the direction away from this side, which is complete. Return what tells the peer
+        that nobody takes its elements.
+        """
+        arriving = self.channels.arriving.get(stream_id)
+        if arriving is None:
+            return b""
+        if arriving.is_taken and arriving.is_open:
+            return b""  # the service goes on reading
+        is_unread = arriving.is_open and not arriving.is_complete
+        self.channels.forget(stream_id)
+        return codec.cancel(stream_id) if is_unread else b""
+
+    def _fail_channel(self, stream_id: int, text: str) -> bool:
+        """End the direction towards this side, because the other one has failed. Return whether
+        the peer knows the channel.
+        """
+        was_sent = stream_id not in self.channels.opening
+        self.channels.forget(stream_id)
+        if stream_id in self._streams.opened:
+            self.forget_opened(stream_id)
+            self._streams.receive_end(
+                stream_id, PublisherFailed(f"the elements of this side failed: {text}")
+            )
+        return was_sent
+
+    def _open_channel(self, stream_id: int, first: int, flags: int) -> bytes:
+        """Encode what stands before the first element of a channel of this side, or before the
+        first part of it, which has `first` bytes.
+        """
+        opening = self.channels.opening.pop(stream_id)
+        demand = max(opening.demand, 1)
+        if demand > LARGEST_NUMBER:
+            demand = self._grant_large(stream_id, demand)
+        content, _ = self._metadata_and_data(opening.request)
+        head = NUMBER.pack(demand) + join_metadata(content, b"")
+        flags |= 0 if content is None else METADATA
+        return frame_header(FrameType.REQUEST_CHANNEL, flags, stream_id, len(head) + first) + head
 
     def subscribe_with(self, stream_id: int, target: Any, demand: int) -> bytes:
         """Encode a request whose first demand comes late."""
@@ -730,6 +888,9 @@ class RsocketDialect:
         counted = self._counted
         if counted is not None and counted.pop(stream_id, None) is not None and not counted:
             self._counted, self._decoder.streams = None, self._streams.opened
+        own = self.channels.own
+        if own and stream_id in own and stream_id not in self._streams.serving:
+            self.channels.forget(stream_id)
 
     # --- sending answers
 
@@ -742,6 +903,10 @@ class RsocketDialect:
 
     def join_run(self, stream_id: int, elements: list[bytes]) -> bytearray:
         """Encode elements, each in one frame."""
+        if self.channels.opening and stream_id in self.channels.opening:
+            # One element: a channel that was not sent has a demand of 1.
+            [first] = elements
+            return bytearray(self._open_channel(stream_id, len(first), 0)) + first
         return join_run(stream_id, elements, NEXT | self._end_flag(stream_id))
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
@@ -764,6 +929,8 @@ class RsocketDialect:
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
         """Encode the header of a fragment."""
+        if first and self.channels.opening and stream_id in self.channels.opening:
+            return self._open_channel(stream_id, length, 0 if last else FOLLOWS)
         return payload_header(
             stream_id, length, NEXT | self._end_flag(stream_id) if last else NEXT | FOLLOWS
         )
@@ -771,12 +938,23 @@ class RsocketDialect:
     def complete(self, stream_id: int) -> bytes:
         """Encode a good end: nothing if a value was sent with its end."""
         was_sent = self.answering.get(stream_id, False)
+        if self.channels.knows(stream_id):
+            if stream_id in self.channels.opening:
+                # Not one element: the peer never hears of the channel.
+                self.channels.forget(stream_id)
+                if stream_id in self._streams.opened:
+                    self._streams.receive_end(stream_id, None)
+                return b""
+            self.forget_served(stream_id)
+            return payload_header(stream_id, 0, COMPLETE) + self._end_leaving(stream_id)
         self.forget_served(stream_id)
         return b"" if was_sent else payload_header(stream_id, 0, COMPLETE)
 
     def error(self, stream_id: int, text: str, fault: Fault) -> bytes:
         """Encode an ERROR with the code for `fault`."""
         self.forget_served(stream_id)
+        if self.channels.knows(stream_id) and not self._fail_channel(stream_id, text):
+            return b""
         if fault is Fault.INVALID or text == ILLEGAL_DEMAND:
             code = ErrorCode.INVALID
         elif fault is Fault.REFUSED and text in _UNTOUCHED:
@@ -803,6 +981,9 @@ class RsocketDialect:
     def forget_served(self, stream_id: int) -> None:
         """Forget a stream of the peer: it is over."""
         self.answering.pop(stream_id, None)
+        own = self.channels.own
+        if own and stream_id in own and stream_id not in self._streams.opened:
+            self.channels.forget(stream_id)
         if self._received.requests.sizes:
             self._received.requests.release(stream_id)
 

@@ -179,6 +179,7 @@ class ConnectionTask:
             self.session,
             runner,
             batcher,
+            subscribe=self.requests.subscribe,
             events=events,
             publishers=settings.publishers,
             on_violation=settings.on_violation,

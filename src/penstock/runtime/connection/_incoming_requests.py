@@ -18,10 +18,15 @@ from typing import Any, Final
 import attrs
 import trio
 
-from penstock.api import NO_SUCH, NotAvailable, PublicError, Rejected, Request, text_of
+from penstock.api import NO_SUCH, Model, NotAvailable, PublicError, Rejected, Request, text_of
 from penstock.core import CLEANUP_SECONDS, Report, Scope, SourceMemory, report
 from penstock.runtime.connection._access_log import failure_reason
 from penstock.runtime.connection._authorize import Authorizer
+from penstock.runtime.connection._channel_elements import (
+    ArrivingElements,
+    OwnElements,
+    SubscribeToPeer,
+)
 from penstock.runtime.connection._event_reporting import ConnectionEvents
 from penstock.runtime.connection._inline_tasks import InlineTaskRunner
 from penstock.runtime.connection._publisher_counts import PublisherTable
@@ -101,17 +106,20 @@ class IncomingRequests:
         runner: InlineTaskRunner,
         batcher: SendBatcher,
         *,
+        subscribe: SubscribeToPeer,
         events: ConnectionEvents,
         publishers: PublisherTable | None,
         on_violation: Report,
         note_bytes: Callable[[int], None] | None,
     ) -> None:
-        """`publishers` counts the streams of each publisher; None if no plugin reads that.
+        """`subscribe` opens a stream to the peer. `publishers` counts the streams of each
+        publisher; None if no plugin reads that.
         `note_bytes` tells the memory budget of bytes that sources have read.
         """
         places = SessionSlots(session, batcher)
         self._service = service
         self._session = session
+        self._subscribe = subscribe
         self._runner = runner
         self._events = events
         self._publishers = publishers
@@ -188,7 +196,7 @@ class IncomingRequests:
             if isinstance(target, Request):
                 found, data = self._published.handlers.find(target, self.peer), target.data
             if found is None:
-                found = self._published.find(target, self.peer)
+                found = self._look_up(stream)
         except CannotOpen as error:
             stream.refuse(_refusal(error), _reason(error))
             return
@@ -223,12 +231,28 @@ class IncomingRequests:
         # Without room the publisher is attached later, and looked up again.
         self._found.pop(stream, None)
 
+    def _look_up(self, stream: SendingStream) -> Handler | FoundStream:
+        target = stream.target
+        if isinstance(target, Request) and target.model is Model.CHANNEL:
+            if isinstance(target.elements, OwnElements):
+                return target.elements.found
+            if target.elements is None:
+                target.elements = ArrivingElements(
+                    self._subscribe, stream.id, self._session.channel.limits
+                )
+        return self._published.find(target, self.peer)
+
     def source_of(self, stream: SendingStream) -> Any:
         """Return the source that was found for a stream that is being accepted, or None."""
         found = self._found.get(stream)
         return None if found is None else found.publication.source
 
     def _serve_if_authorized(self, authorizer: Authorizer, stream: SendingStream) -> None:
+        target = stream.target
+        if isinstance(target, Request) and isinstance(target.elements, OwnElements):
+            self.serve(stream)  # this side sends them, and has asked for the channel
+            return
+
         def then(reason: str) -> None:
             # The peer may have cancelled, or the connection may have ended,
             # while the function decided.
@@ -262,7 +286,7 @@ class IncomingRequests:
     def attach(self, stream: SendingStream) -> None:
         """Attach the publisher of a stream that was accepted."""
         try:
-            found = self._found.pop(stream, None) or self._published.find(stream.target, self.peer)
+            found = self._found.pop(stream, None) or self._look_up(stream)
         except CannotOpen as error:
             stream.refuse(_refusal(error), _reason(error))
             return

@@ -21,10 +21,12 @@ from penstock.api import (
 from penstock.client import SerializerOrName, StreamOptions, check_name, checked_stream
 from penstock.core import Scope, Stream, check_in_trio
 from penstock.reader import DEFAULT_DEMAND
+from penstock.runtime.connection._channel_elements import OwnElements
 from penstock.runtime.connection._connection import ConnectionTask, statistics_of
 from penstock.runtime.connection._decoder import AnnouncedSerializer, AwaitingSerializer
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._requests import AnswerSubscriber
+from penstock.runtime.service import FoundStream, Publication
 from penstock.session import DEMAND_SIZE, check_length, own_copy, target_of, why_unsupported
 from penstock.spi import (
     PeerIdentity,
@@ -35,7 +37,7 @@ from penstock.spi import (
     load_answer,
     resolve_serializer,
 )
-from penstock.streams import Source
+from penstock.streams import Source, Streamable, as_source
 
 T = TypeVar("T")
 
@@ -328,6 +330,38 @@ class Peer:
             self._requesting(Model.STREAM, data, self._loader(serializer, type)), demand
         )
 
+    def request_channel(
+        self,
+        elements: Streamable[Any],
+        *,
+        name: str | None = None,
+        type: Any = None,
+        demand: int = DEFAULT_DEMAND,
+        serializer: SerializerOrName = None,
+    ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
+        """Send `elements` as the peer requests them, and get a stream back, for the length of an
+        ``async with`` block, as `subscribe` does. Each direction has its own demand.
+
+        `name` is what the peer offers under it; without one the peer decides. `type` and
+        `serializer` are those of both directions; without them the elements that are sent are
+        bytes. The first element opens the channel: without one nothing is sent, and the stream
+        ends as `elements` do. Leaving the block cancels both directions, unless the stream has
+        ended. Raises UsageError if the connection has no channels: RSocket has them.
+        """
+        channel = self._connection.session.channel
+        if Model.CHANNEL not in channel.dialect.models:
+            raise UsageError(why_unsupported(channel.dialect.name, Model.CHANNEL))
+        if name is not None:
+            check_name(name, channel.limits)
+        sent = Publication(
+            as_source(elements), serializer, 0, type, "the elements of request_channel()"
+        )
+        found = FoundStream(sent, sent.find_serializer(self._registry), is_single=False)
+        request = Request(Model.CHANNEL, b"", name=name, elements=OwnElements(found))
+        return ChannelOpening(
+            RemoteSource(self._connection, request, self._loader(serializer, type)), demand, self
+        )
+
     @overload
     def request_subscription(
         self,
@@ -499,3 +533,19 @@ class RemoteOpening:
         # A loop over short streams would otherwise pay one more scheduler pass for each of them.
         if not self._stream.has_just_waited:
             await trio.lowlevel.cancel_shielded_checkpoint()
+
+
+class ChannelOpening(RemoteOpening):
+    """The block around the stream of a channel. It is entered when the connection is open: before,
+    no task can make the elements of this side.
+    """
+
+    __slots__ = ("_peer",)
+
+    def __init__(self, source: RemoteSource, demand: int, peer: Peer) -> None:
+        super().__init__(source, demand)
+        self._peer = peer
+
+    async def __aenter__(self) -> RemoteStream[Any]:
+        await self._peer.wait_accepted()
+        return await super().__aenter__()

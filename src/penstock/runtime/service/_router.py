@@ -17,7 +17,7 @@ import re
 from bisect import insort
 from collections.abc import Callable, Collection
 from functools import partial
-from typing import Any, Final
+from typing import Any, Final, get_args, get_origin
 from urllib.parse import parse_qsl, unquote, urlencode
 
 import attrs
@@ -34,6 +34,7 @@ from penstock.runtime.service._text_parameters import (
     why_never_from_text,
     without_none,
 )
+from penstock.streams import Source
 
 _PARAMETER: Final = re.compile(r"\{([A-Za-z_][A-Za-z0-9_]*)\}")
 
@@ -115,6 +116,7 @@ class Route:
         "_required",
         "_takes_peer",
         "content",
+        "elements",
         "function",
         "is_generator",
         "pattern",
@@ -149,10 +151,16 @@ class Route:
         hints = {name: annotations.of(name, str) for name in parameters}
         check_peer_annotations(hints, f"{pattern.text!r}")
         self._takes_peer = [name for name, hint in hints.items() if without_none(hint) is peer_type]
+        self.elements: list[str] = [
+            name
+            for name, hint in hints.items()
+            if takes_elements(hint, f"{pattern.text!r}: the parameter {name!r}")
+        ]
+        """The parameters that get the elements of a channel."""
         named = {
             name: each
             for name, each in parameters.items()
-            if name not in self._takes_peer and name != payload
+            if name not in self._takes_peer and name not in self.elements and name != payload
         }
         self._readers = {
             name: texts_reader(hints[name], f"{pattern.text!r}: the parameter {name!r}")
@@ -351,6 +359,21 @@ def _reason(error: Exception) -> str:
         if type(error) is ValueError
         else f"its class raised {type(error).__name__}"
     )
+
+
+def takes_elements(hint: Any, where: str) -> bool:
+    """Return whether a parameter with this annotation gets the elements of a channel.
+    Raises UsageError for elements of another type than bytes.
+    """
+    if (get_origin(hint) or hint) is not Source:
+        return False
+    kinds = get_args(hint) or (bytes,)
+    if kinds[0] not in (bytes, Any):
+        raise UsageError(
+            f"{where} is annotated {shown(hint)}, and the elements that a peer sends on a channel "
+            "are bytes: annotate it with Source[bytes], and convert them"
+        )
+    return True
 
 
 def check_peer_annotations(hints: dict[str, Any], where: str) -> None:

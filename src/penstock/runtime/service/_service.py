@@ -36,7 +36,7 @@ from penstock.spi import (
     check_serializer_argument,
     resolve_serializer,
 )
-from penstock.streams import Source, Streamable, as_source, from_batches
+from penstock.streams import Source, Streamable, as_source, empty, from_batches
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -366,6 +366,17 @@ class Service:
         """
         return self._handle_streaming(Model.STREAM, function)
 
+    def request_channel(self, function: F) -> F:
+        """Answer requests for a channel with the stream that the decorated function returns; it
+        gets the elements of the peer as a `Source[bytes]`.
+
+        It gets the channels that have no name. One with a name belongs to the publisher of that
+        name, which gets the elements in a parameter annotated ``Source[bytes]``. A parameter
+        annotated `penstock.spi.PeerIdentity` gets the identity of the peer. Raises UsageError for
+        a second handler.
+        """
+        return self._handle_streaming(Model.CHANNEL, function)
+
     def request_subscription(self, function: F) -> F:
         """Do as `request_stream` for subscriptions, which are streams that never complete.
         Raises UsageError for a second handler.
@@ -426,20 +437,30 @@ class Service:
         payload: bytes | None = None,
         *,
         may_be_empty: bool = False,
+        elements: Source[bytes] | None = None,
     ) -> Publication | NamedCall:
         """Return what `name` leads to for `peer`. With `may_be_empty` a payload that is None may
-        have been an empty one. Raises NoSuchPublisher, UnfitPayload,
-        UnfitPosition, and the exceptions of the function.
+        have been an empty one. `elements` are those of the peer on a channel.
+
+        Raises NoSuchPublisher, UnfitPayload, UnfitPosition, and the exceptions of the function.
         """
         try:
             route, given, query = self.router.find(name)
             published = self.logs.get(route) if self.logs else None
             words = {} if published is None else published.take_words(query)
             call = route.bind(given, query, peer)
+            if route.elements:
+                # Without a channel none come.
+                call = partial(call, **dict.fromkeys(route.elements, elements or empty()))
         except NoMatch as none:
             raise NoSuchPublisher(str(none)) from None
         # `bind` returns the function itself if nothing was given:
         # then the publication is the one made beforehand.
+        if elements is not None and not route.elements:
+            raise UnfitPayload(
+                f"{route.pattern.text} takes no elements, and a channel was asked for: it would "
+                "drop them"
+            )
         known = self._plain.get(route) if call is route.function else None
         if known is not None and payload is None:
             return known
@@ -548,7 +569,13 @@ class Service:
             if len(request.name) > LONGEST_NAME:
                 raise NoSuchPublisher(f"the name has more than {LONGEST_NAME:,} characters")
             # Such a protocol cannot tell an empty payload from none. A publisher takes neither.
-            return self.look_up(request.name, peer, request.data or None, may_be_empty=True)
+            return self.look_up(
+                request.name,
+                peer,
+                request.data or None,
+                may_be_empty=True,
+                elements=request.elements,
+            )
         if self.named and request.model is Model.RESPONSE and request.data[:1] == FIRST_BYTE:
             parts = decode_named_request(request.data)
             # No handler of other data: it could not tell a misspelt name from other data.
@@ -567,7 +594,8 @@ class Service:
             # A source around it would cost each request two more objects.
             return handler
         # Bound here, so that the stream is a source like any other from now on.
-        call = partial(handler, request.data, peer)
+        given: Any = request.data if request.model is not Model.CHANNEL else request.elements
+        call = partial(handler, given, peer)
         return Publication(self.source_of(call if handler.is_generator else call()), None, 0)
 
     def listener(self) -> Callable[[bytes, PeerIdentity], Any] | None:
