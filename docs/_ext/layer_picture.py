@@ -44,12 +44,22 @@ def imports_of(package: str) -> set[str]:
 
 
 def _imported(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    # What is imported for type checkers alone does not run.
+    checked = [node for node in ast.walk(tree) if isinstance(node, ast.If) and _is_checked(node)]
+    skipped = {id(below) for node in checked for part in node.body for below in ast.walk(part)}
+    for node in ast.walk(tree):
+        if id(node) in skipped:
+            continue
         names = [node.module or ""] if isinstance(node, ast.ImportFrom) else []
         names += [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
         for parts in (name.split(".") for name in names):
             if parts[0] == "penstock" and len(parts) > 1:
                 yield parts[1]
+
+
+def _is_checked(node: ast.If) -> bool:
+    return "TYPE_CHECKING" in ast.unparse(node.test)
 
 
 def arrows(imports: dict[str, set[str]]) -> list[tuple[str, str]]:

@@ -40,7 +40,9 @@ from penstock.spi import (
     parse_url,
 )
 
-Open = Callable[[EndpointSettings], Awaitable["GuestConnection"]]
+_Block = TrioBlock[TrioPeer, GuestRun]
+
+Open = Callable[[EndpointSettings], Awaitable["DialledConnection"]]
 """Opens a connection. Raises ConnectionLost if no server answers in time."""
 
 
@@ -81,27 +83,20 @@ def connecting_over_trio(
     return settings, partial(_open, offered)
 
 
-async def _open(service: Service, settings: EndpointSettings) -> "GuestConnection":
-    connection = GuestConnection(settings, service)
-    await connection.open()
-    return connection
+async def _open(service: Service, settings: EndpointSettings) -> "DialledConnection":
+    made = _GuestBlock(settings, service)
+    block = TrioBlock(made, lambda _, run: run)
+    run = await block.__aenter__()
+    return DialledConnection(made.endpoint, run, block)
 
 
 class GuestConnection:
-    """A connection of trio, for a client on asyncio."""
+    """A connection of trio, for a peer on asyncio."""
 
-    endpoint: "GuestEndpoint"
-    """Made when the transport is there."""
-
-    def __init__(self, settings: EndpointSettings, service: Service) -> None:
-        self._made = _GuestBlock(settings, service)
-        self._block = TrioBlock(self._made, lambda _, run: run)
-        self._run: GuestRun
-
-    async def open(self) -> None:
-        """Connect. Raises ConnectionLost if no server answers in time."""
-        self._run = await self._block.__aenter__()
-        self.endpoint = self._made.endpoint
+    def __init__(self, endpoint: "GuestEndpoint", run: GuestRun) -> None:
+        self.endpoint: GuestEndpoint = endpoint
+        """Its session."""
+        self._run = run
 
     def flush(self) -> None:
         """Do nothing: trio sends what is queued."""
@@ -117,13 +112,21 @@ class GuestConnection:
 
     async def wait_over(self) -> None:
         """Wait until the connection is over."""
-        await self._run.begin(self.endpoint.over.wait).result()
+        await self._run.begin(self.endpoint.task.over.wait).result()
 
     def statistics(self) -> PeerStatistics:
         """Return the counts of the connection, and the bytes that it holds now."""
         endpoint = self.endpoint
         # When it is over, trio may have ended, and its clock with it.
         return endpoint.last_statistics or statistics_of(endpoint.task)
+
+
+class DialledConnection(GuestConnection):
+    """A connection that this side has opened."""
+
+    def __init__(self, endpoint: "GuestEndpoint", run: GuestRun, block: _Block) -> None:
+        super().__init__(endpoint, run)
+        self._block = block
 
     async def leave(self) -> None:
         """Say goodbye, close, and end all publishers."""
@@ -145,8 +148,6 @@ class GuestEndpoint:
         """Called when both sides have said hello."""
         self.opened_at: float | None = None
         """When both sides had said hello, on the clock of asyncio, if they have."""
-        self.over: trio.Event = trio.Event()
-        """Set when the connection is over."""
         self.last_statistics: PeerStatistics | None = None
         """Its counts once it is over."""
 
@@ -215,4 +216,3 @@ class _GuestBlock(OpenConnection):
             await super()._run(nursery)
         finally:
             self.endpoint.last_statistics = statistics_of(self.endpoint.task)
-            self.endpoint.over.set()

@@ -5,10 +5,12 @@ from contextlib import AbstractAsyncContextManager
 from os import PathLike
 from typing import Unpack
 
+from penstock.aio import Peer
 from penstock.api import Credentials, Extension, Limits, UsageError
 from penstock.client import NoOptions
 from penstock.core import Report, log_violation
 from penstock.guest._blocks import TrioBlock
+from penstock.guest._clients import ClientPeers
 from penstock.guest._guest_run import GuestRun
 from penstock.guest._service import Service
 from penstock.recording import Recorder
@@ -69,6 +71,7 @@ class Server:
     def __init__(self, server: TrioServer, run: GuestRun) -> None:
         self._server = server
         self._run = run
+        self._clients = ClientPeers(run)
 
     @property
     def addresses(self) -> tuple[Url, ...]:
@@ -76,6 +79,14 @@ class Server:
         and `connect` takes it.
         """
         return self._server.addresses
+
+    @property
+    def peers(self) -> tuple[Peer, ...]:
+        """The peers that are connected and have said hello: subscribe to their publishers. A client
+        has the same peer each time.
+        """
+        address = self._server.addresses[0]
+        return tuple(self._clients.peer_of(client, address) for client in self._server.peers)
 
     @property
     def refused(self) -> Mapping[str, int]:

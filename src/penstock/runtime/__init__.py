@@ -18,6 +18,7 @@ from penstock.runtime.connection import (
     ConnectionTask,
     Peer,
     RemoteStream,
+    connection_of,
     statistics_of,
 )
 from penstock.runtime.server import (
@@ -62,6 +63,7 @@ __all__ = [
     "StopSignals",
     "connect",
     "connectable",
+    "connection_of",
     "describe_streams",
     "is_out_of_files",
     "raise_open_files",

@@ -20,7 +20,7 @@ from penstock.runtime.connection._goodbye import close
 from penstock.runtime.connection._link_switcher import ReplaceLink
 from penstock.runtime.connection._memory_budget import MemoryBudget
 from penstock.runtime.connection._new_connection import new_connection
-from penstock.runtime.connection._peer import Peer, RemoteOpening
+from penstock.runtime.connection._peer import Peer, RemoteOpening, connection_of
 from penstock.runtime.connection._publisher_counts import PublisherTable
 from penstock.runtime.connection._remote_stream import RemoteStream
 from penstock.runtime.connection._resumption import Handover, Resumption
@@ -46,6 +46,7 @@ __all__ = [
     "SharedMemory",
     "SharedWriter",
     "close",
+    "connection_of",
     "decoded",
     "drain_connection",
     "exit_nursery",

@@ -229,6 +229,11 @@ class ConnectionTask:
         """Set when both sides have said hello, or never will."""
         return self._parts.is_open
 
+    @property
+    def over(self) -> LazyEvent:
+        """Set when the connection is over."""
+        return self._parts.over
+
     async def run(self, nursery: trio.Nursery) -> None:
         """Run until the connection is over; cancelled, say goodbye first. Returns within its
         deadlines, also if the peer is mute.

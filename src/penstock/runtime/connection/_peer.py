@@ -428,6 +428,12 @@ class Peer:
         return f"<peer {self.identity}{'' if self.is_connected else ', gone'}>"
 
 
+def connection_of(peer: Peer) -> tuple[ConnectionTask, Registry]:
+    """Return the connection of a peer, and its registry, for a peer of another shell."""
+    # No attributes of the class: those of a peer are a promise to programs.
+    return peer._connection, peer._registry  # noqa: SLF001  # as above
+
+
 def _request_data(data: object) -> bytes:
     if isinstance(data, bytes | bytearray | memoryview):
         # A copy of a bytearray or memoryview: the message may wait while the program changes it.
