@@ -77,13 +77,14 @@ async def main() -> None:
     parser.add_argument("folder")
     parser.add_argument("--count", type=int, default=1000)
     parser.add_argument("--partitions", type=int, default=2)
+    parser.add_argument("--first", type=int, default=0)
     parser.add_argument("--kind", default="fixed")
     parser.add_argument("--port", type=int, default=0)
     parser.add_argument("--retains", type=int, default=100_000_000)
     parser.add_argument("--in-memory", action="store_true")
     parser.add_argument("--token", default="")
     options = parser.parse_args()
-    names = [str(number) for number in range(options.partitions)]
+    names = [str(options.first + number) for number in range(options.partitions)]
     retention = Retention(max_count=options.retains)
     async with contextlib.AsyncExitStack() as stack:
         if options.in_memory:

@@ -47,6 +47,7 @@ class KnownPublisher:
         self.waits: list[float] = []
         self.after: Mapping[Key, int] | None = None
         self.described: tuple[str, ...] = ()
+        self.is_complete = True
         self.size = 10.0
 
     def facts(

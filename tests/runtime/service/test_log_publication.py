@@ -363,6 +363,21 @@ async def test_the_digests_of_elements_come_with_the_positions(kind: Any, tmp_pa
             assert one["p1"]["latest"] == 20
 
 
+async def test_each_partition_may_have_its_addresses(autojump_clock: MockClock) -> None:
+    """One that is not named has none: it is read where it was asked about."""
+    log, service = await filled(partitions=("east", "west")), Service()
+
+    @service.publisher("orders", log=log, addresses={"east": iter(["tcp://east:1"])})
+    def orders() -> None:
+        return None
+
+    async with peer_of(service) as peer:
+        for _ in range(2):
+            found = json.loads(await peer.request("orders?positions"))
+            assert found["east"]["addresses"] == ["tcp://east:1"]
+            assert found["west"]["addresses"] == []
+
+
 @attrs.define
 class Trade:
     price: int
@@ -440,6 +455,8 @@ def test_what_a_publisher_with_a_log_cannot_have() -> None:
         service.publisher("a", log=5)  # type: ignore[arg-type]  # the mistake that is tested
     with pytest.raises(UsageError, match="addresses="):
         service.publisher("a", log=log, addresses="tcp://one")
+    with pytest.raises(UsageError, match="addresses="):
+        service.publisher("a", log=log, addresses={"0": "tcp://one"})
     with pytest.raises(UsageError, match="yields nothing"):
         service.publisher("a", log=log)(streams)
     with pytest.raises(UsageError, match="'start' belongs to the log"):

@@ -18,7 +18,7 @@ import json
 from collections.abc import AsyncIterator, Callable, Iterable, Mapping
 from functools import partial
 from hashlib import sha256
-from typing import Any, Final
+from typing import Any, Final, TypeAlias
 
 from penstock.api import PlaceInStream, Positions, Subscriber, UsageError, shown
 from penstock.core import Scope
@@ -55,6 +55,9 @@ MOST_WAIT: Final = 3600.0
 
 Words = dict[str, list[str]]
 
+Addresses: TypeAlias = Iterable[str] | Mapping[str, Iterable[str]]
+"""URLs of a log, or of each of its partitions."""
+
 
 class PublishedLog(Source[bytes]):
     """A part of a log whose first position is decided. `penstock.api.HasPositions`."""
@@ -78,7 +81,7 @@ class LogPublication:
     __slots__ = ("_addresses", "_log", "_name")
 
     def __init__(
-        self, name: str, log: Any, addresses: Iterable[str], others: Iterable[object] = ()
+        self, name: str, log: Any, addresses: Addresses, others: Iterable[object] = ()
     ) -> None:
         """Raises UsageError for an object that is not a log, for addresses that are not texts, and
         if one of the options `others` is set.
@@ -93,15 +96,9 @@ class LogPublication:
                 f"{name!r}: log={shown(log)}; give a Log, or log=True if the function of the "
                 "publisher returns the log"
             )
-        # A text is an iterable of texts, each of one character.
-        if isinstance(addresses, str) or not all(isinstance(each, str) for each in addresses):
-            raise UsageError(
-                f"{name!r}: addresses={shown(addresses)}; give a list of URLs, as in "
-                "addresses=['tcp://10.0.0.5:7000']"
-            )
+        self._addresses = _urls(name, addresses)
         self._name = name
         self._log = log
-        self._addresses = tuple(addresses)
 
     def check(self, pattern: Pattern, function: Callable[..., Any]) -> None:
         """Raise UsageError for a function whose parameters the log takes, and for one
@@ -333,6 +330,23 @@ class LogPublication:
         return UnfitPosition(f"{self._name}: {text}")
 
 
+def _urls(name: str, addresses: Addresses) -> tuple[str, ...] | dict[str, tuple[str, ...]]:
+    """Return the addresses of a log, or of each of its partitions. Raises UsageError."""
+    if isinstance(addresses, Mapping):
+        # A list for each partition, and none of them a table again.
+        return {each: tuple(_urls(name, [*urls])) for each, urls in addresses.items()}
+    # A text is an iterable of texts, each of one character.
+    found: tuple[Any, ...] | None = None if isinstance(addresses, str) else tuple(addresses)
+    # The letters of a text that was given for a partition are no URLs.
+    if found is None or not all(isinstance(url, str) and len(url) > 1 for url in found):
+        raise UsageError(
+            f"{name!r}: addresses={shown(addresses)}; give a list of URLs, as in "
+            "addresses=['tcp://10.0.0.5:7000'], or such a list for each partition, as in "
+            "addresses={'0': ['tcp://10.0.0.5:7000']}"
+        )
+    return found
+
+
 async def _read_positions(
     log: Log,
     after: dict[str, int] | None,
@@ -352,7 +366,7 @@ async def _read_positions(
 def _positions_of(
     log: Log,
     names: tuple[str, ...],
-    addresses: tuple[str, ...],
+    addresses: tuple[str, ...] | dict[str, tuple[str, ...]],
     reader: NamedReader | None,
     digests: Iterable[str],
     elements: Mapping[str, bytes | None],
@@ -362,7 +376,11 @@ def _positions_of(
     """
     earliest, latest = log.earliest(), log.latest()
     found: dict[str, dict[str, object]] = {
-        name: {"earliest": earliest[name], "latest": latest[name], "addresses": addresses}
+        name: {
+            "earliest": earliest[name],
+            "latest": latest[name],
+            "addresses": addresses.get(name, ()) if isinstance(addresses, dict) else addresses,
+        }
         for name in names
     }
     if reader is not None:

@@ -9,7 +9,7 @@ Rules of this file:
 
 import inspect
 import warnings
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from functools import partial
 from typing import Any, ClassVar, Final, TypeVar
 
@@ -26,7 +26,7 @@ from penstock.runtime.service._function_annotations import (
     element_type_of,
 )
 from penstock.runtime.service._handler import Handler
-from penstock.runtime.service._log_publication import LogPublication
+from penstock.runtime.service._log_publication import Addresses, LogPublication
 from penstock.runtime.service._named_requests import NamedCall, NamedHandler
 from penstock.runtime.service._router import NoMatch, Pattern, Route, Router, canonical_name
 from penstock.spi import (
@@ -197,7 +197,7 @@ class Service:
         element_size: int = 0,
         batches: bool = False,
         log: Log | bool | None = None,
-        addresses: Iterable[str] = (),
+        addresses: Addresses = (),
     ) -> Callable[[F], F]:
         """Offer the decorated function under `name`.
 
@@ -218,7 +218,8 @@ class Service:
         With `log` the elements are those of a log, and each subscriber chooses where it starts and
         stops. The function then returns None, the name of a partition, or with ``log=True`` a
         `Log`. Its bytes are sent unchanged; `type` and `serializer` tell subscribers what they are.
-        `addresses` are the URLs of the log in the answer to ``?positions``.
+        `addresses` are the URLs of the log in the answer to ``?positions``, or a dict with the URLs
+        of each partition.
         Raises UsageError for a name that is taken or malformed, and for a parameter
         that no text can become.
         """

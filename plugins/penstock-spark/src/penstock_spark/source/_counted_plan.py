@@ -24,7 +24,7 @@ class CountedPlan:
     def __init__(self, settings: SourceSettings, publisher: QueryServer | None = None) -> None:
         self._settings = settings
         self._publisher = (
-            QueryServer(settings.uri, settings.client) if publisher is None else publisher
+            QueryServer(settings.uris[0], settings.client) if publisher is None else publisher
         )
         self._is_checked = False
         self._most = max(1, (settings.max_elements or 1) // len(settings.streams))
@@ -63,7 +63,7 @@ class CountedPlan:
         _refuse_positions(end)
         self._refuse_logs()
         return [
-            (Range(*key, start.positions.get(key, stop - self._most), stop), (self._settings.uri,))
+            (Range(*key, start.positions.get(key, stop - self._most), stop), self._settings.uris)
             for key, stop in end.positions.items()
         ]
 

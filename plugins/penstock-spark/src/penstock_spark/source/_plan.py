@@ -28,7 +28,7 @@ from penstock_spark.source._offsets import (
     share,
     share_bytes,
 )
-from penstock_spark.source._publisher import QueryServer
+from penstock_spark.source._servers import QueryServers
 from penstock_spark.source._settings import EARLIEST, LATEST, SourceSettings
 
 _log: Final = logging.getLogger("penstock.spark")
@@ -42,15 +42,11 @@ class Plan:
     def __init__(
         self,
         settings: SourceSettings,
-        publisher: QueryServer | None = None,
+        publisher: QueryServers | None = None,
         clock: Callable[[], float] = monotonic,
     ) -> None:
         self._settings = settings
-        self._publisher = (
-            QueryServer(settings.uri, settings.client, settings.subscription)
-            if publisher is None
-            else publisher
-        )
+        self._publisher = QueryServers(settings) if publisher is None else publisher
         self._clock = clock
         self._facts: dict[Key, Facts] = {}
         self._target: Mapping[Key, int] | None = None
@@ -100,7 +96,9 @@ class Plan:
         if not is_moved and (not counts or self._holds_back):
             return start
         self._last_batch_at = self._clock()
-        positions = {key: begins[key] + counts.get(key, 0) for key in begins}
+        # Partitions of a server that is left out stay where they are.
+        positions = dict(start.positions) if not self._publisher.is_complete else {}
+        positions |= {key: begins[key] + counts.get(key, 0) for key in begins}
         digests = self._publisher.digests({key: positions[key] for key in counts}) | {
             key: digest
             for key, digest in start.digests.items()
@@ -251,7 +249,8 @@ class Plan:
     def _check_selected(self, start: Offset) -> None:
         if not self._facts:
             self._ask()
-        if gone := sorted(start.positions.keys() - self._facts.keys()):
+        gone = sorted(start.positions.keys() - self._facts.keys())
+        if gone and self._publisher.is_complete:
             self._lose(
                 f"the checkpoint has {_shown(gone[0])}, and the publisher, or the options of this "
                 "query, have it no more. Give a query over other streams a checkpointLocation of "
@@ -269,6 +268,9 @@ class Plan:
 
     def _kept(self, key: Key, position: int, facts: Facts, what: str) -> int:
         if facts.earliest <= position <= facts.latest:
+            return position
+        # The server that had it is away, and the one that answers has less.
+        if position > facts.latest and not self._publisher.is_complete:
             return position
         reason = (
             "were dropped"
@@ -370,6 +372,8 @@ class Plan:
         """
         key = part.key
         facts = self._facts.get(key)
+        if not self._publisher.is_complete and (facts is None or part.stop > facts.latest):
+            return False  # its server is away, and the task may find it
         if facts is None:
             reason = "the publisher has it no more"
         elif part.start < facts.earliest and self._settings.fail_on_loss:
@@ -399,11 +403,14 @@ class Plan:
         return True
 
     def _with_addresses(self, parts: Sequence[Range]) -> list[tuple[Range, tuple[str, ...]]]:
-        addresses = {key: facts.addresses for key, facts in self._facts.items()}
-        return [
-            (each, addresses.get((each.stream, each.partition)) or (self._settings.uri,))
-            for each in parts
-        ]
+        return [(each, self._addresses(each)) for each in parts]
+
+    def _addresses(self, part: Range) -> tuple[str, ...]:
+        facts = self._facts.get(part.key)
+        # The server that has its end may be away.
+        if facts is None or part.stop > facts.latest:
+            return self._settings.uris
+        return facts.addresses or self._settings.uris
 
 
 def _shown(key: Key) -> str:

@@ -15,6 +15,7 @@ import hashlib
 import json
 import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from typing import Any, Final, TypeVar
 
 from penstock.api import (
@@ -109,6 +110,18 @@ class QueryServer:
             name = positions_name(stream, own, wait, self._subscription)
             return found | self._facts_of(stream, name, wait)
         return found or self._facts_of_all(streams)
+
+    def facts_of_some(self, streams: Sequence[str]) -> dict[Key, Facts]:
+        """Return what the server keeps of those of `streams` that it has."""
+        found: dict[Key, Facts] = {}
+        with suppress(NoPositions):
+            return self._facts_of_all(streams)
+        for stream in streams:
+            with suppress(NoPositions):
+                found |= self._facts_of(
+                    stream, positions_name(stream, subscription=self._subscription)
+                )
+        return found
 
     def has_positions(self, stream: str) -> bool:
         """True if the publisher is a log. False if it does not exist; the task that reads it
@@ -225,9 +238,21 @@ class QueryServer:
         return call(self._connection.peer(self._uri))
 
 
-def no_positions(stream: str, uri: str, refused: Exception) -> UsageError:
-    """Return the error about a publisher that keeps no elements, or does not exist."""
+def no_positions_anywhere(stream: str, uris: Sequence[str]) -> UsageError:
+    """Return the error about a publisher that no server has."""
     return UsageError(
+        f"none of the servers {', '.join(uris)} gives positions of {shown(stream)}: none has a "
+        "publisher of this name that you may read and that keeps its elements"
+    )
+
+
+class NoPositions(UsageError):
+    """A publisher keeps no elements, or does not exist."""
+
+
+def no_positions(stream: str, uri: str, refused: Exception) -> NoPositions:
+    """Return the error about a publisher that keeps no elements, or does not exist."""
+    return NoPositions(
         f"{uri} gives no positions of {shown(stream)}: {refused}. Either it has no publisher of "
         "this name that you may read, or that "
         "publisher keeps no elements, so a batch could not be read again. Let penstock.Spool "

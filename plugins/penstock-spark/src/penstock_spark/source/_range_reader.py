@@ -36,9 +36,10 @@ from penstock_spark.source._columns import required_of
 from penstock_spark.source._decode import Decoded, decoder_of
 from penstock_spark.source._names import range_name
 from penstock_spark.source._offsets import Range
-from penstock_spark.source._publisher import QueryServer, digest_of
+from penstock_spark.source._publisher import digest_of
 from penstock_spark.source._record_rows import RecordDecoder
 from penstock_spark.source._runs import Runs
+from penstock_spark.source._servers import QueryServers
 from penstock_spark.source._settings import SourceSettings
 
 _log: Final = logging.getLogger("penstock.spark")
@@ -202,9 +203,23 @@ class RangeReader(NamedTuple):
                 yield from self._read_from(address, batches)
             except ConnectionLost:
                 failures = failures + 1 if batches.position == before else 1
-                if failures == MOST_FAILURES:
+                if failures < MOST_FAILURES:
+                    continue
+                if self.settings.fail_on_loss or len(self.settings.uris) == 1:
                     raise
-                continue
+                _log.warning(
+                    (
+                        "none of %s answers: leaving the elements %s up to, and not with, %s of %s "
+                        "out, because failOnDataLoss=false"
+                    ),
+                    ", ".join(self.addresses),
+                    f"{batches.position:,}",
+                    f"{self.part.stop:,}",
+                    self.part.key,
+                )
+                if (rest := batches.take()) is not None:
+                    yield rest
+                batches.position = self.part.stop
             except (Rejected, PublisherFailed, StreamTimeout) as refused:
                 # A log that has begun anew may have the start of the range,
                 # and then waits for elements up to its stop.
@@ -299,7 +314,7 @@ class RangeReader(NamedTuple):
         """Return where the range goes on. Since the batch was planned the publisher may have
         dropped elements, or have begun anew.
         """
-        publisher = QueryServer(self.settings.uri, self.settings.client, self.settings.subscription)
+        publisher = QueryServers(self.settings)
         try:
             facts = publisher.facts([self.part.stream]).get((self.part.stream, self.part.partition))
         finally:

@@ -61,7 +61,12 @@ def _pattern(given: str) -> str:
 
 
 SOURCE_OPTIONS: Final = (
-    Option("uri", text, None, "the server, such as tcp://10.0.0.5:7000; or load(uri)"),
+    Option(
+        "uri",
+        names,
+        None,
+        "the server, such as tcp://10.0.0.5:7000, or several with commas; or load(uri)",
+    ),
     Option("stream", text, None, "the name of one publisher"),
     Option("streams", names, None, "several names, with commas"),
     Option(
@@ -171,7 +176,7 @@ OWN_WORDS: Final = frozenset(
 class SourceSettings(NamedTuple):
     """The options of a query, checked. Spark pickles this object to the executors."""
 
-    uri: str
+    uris: tuple[str, ...]
     streams: tuple[str, ...]
     pattern: str | None
     assigned: Mapping[str, tuple[str, ...]] | None
@@ -211,7 +216,7 @@ class SourceSettings(NamedTuple):
                 ".load('tcp://10.0.0.5:7000')"
             )
         settings = cls(
-            uri=values["uri"],
+            uris=values["uri"],
             streams=values["streams"]
             or ((values["stream"],) if chosen == "stream" else tuple(values["assign"] or ())),
             pattern=values["streamPattern"],
@@ -238,6 +243,11 @@ class SourceSettings(NamedTuple):
         )
         settings._check()
         return settings
+
+    @property
+    def uri(self) -> str:
+        """The servers, as the user has given them."""
+        return ",".join(self.uris)
 
     @property
     def row_schema(self) -> str:
@@ -283,7 +293,8 @@ class SourceSettings(NamedTuple):
     def _check(self) -> None:
         self._check_columns()
         self._check_names()
-        self.client.check_uri(self.uri)
+        for uri in self.uris:
+            self.client.check_uri(uri)
         self._check_at_most_once()
         low, high = self.min_elements, self.max_elements
         if low is not None and high is not None and low > high:
