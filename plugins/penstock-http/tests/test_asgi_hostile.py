@@ -82,7 +82,7 @@ async def attack(app: AsgiApp, kind: str, nursery: trio.Nursery) -> None:
 @pytest.mark.parametrize(
     ("kind", "held", "made"),
     [
-        ("events", 640 * KIB, 6),
+        ("events", 800 * KIB, 6),
         ("streamed", 320 * KIB, 2),
         ("poll", 256 * KIB, 2),
         ("websocket", 320 * KIB, 3),
@@ -114,8 +114,9 @@ async def test_clients_that_read_nothing(
         tracemalloc.stop()
         counted = (server.statistics().buffered_bytes - before) / (CLIENTS - 1)
         assert each < held
-        # The memory budget sees it: what is left are the objects of a request, and its text.
-        assert counted > each / 2
+        # The memory budget sees the elements. The rest is the part that is being written, as its
+        # web server has it, and the objects of the request.
+        assert counted > each / 4
         assert blobs.made <= made * (CLIENTS - 1)
         assert [len(each) for each in elements(await ask(app, honest))] == [ELEMENT]
         await trio.sleep(2 * STALL)
