@@ -82,7 +82,7 @@ async def attack(app: AsgiApp, kind: str, nursery: trio.Nursery) -> None:
 @pytest.mark.parametrize(
     ("kind", "held", "made"),
     [
-        ("events", 800 * KIB, 6),
+        ("events", 1536 * KIB, 11),
         ("streamed", 320 * KIB, 2),
         ("poll", 256 * KIB, 2),
         ("websocket", 320 * KIB, 3),
