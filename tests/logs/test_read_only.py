@@ -271,3 +271,19 @@ async def test_the_files_of_a_copy_are_enough(tmp_path: Path) -> None:
 async def _read(path: Path) -> list[bytes]:
     async with DiskLog(path, read_only=True) as log:
         return await collect(log.source(stop="latest"))
+
+
+async def test_a_stream_may_begin_at_a_position_that_was_just_committed(tmp_path: Path) -> None:
+    """Its reader has come from another process, which has seen more: the log looks at the file."""
+    path = tmp_path / "a.log"
+    async with (
+        DiskLog(path, retention=PLENTY) as writing,
+        DiskLog(path, read_only=True) as log,
+    ):
+        await writing.append([b"%d" % number for number in range(10)])
+        # Nothing has waited since: the thread that follows the writer has seen none of them.
+        assert await collect(log.source(start=10, stop="latest")) == []
+        await writing.append([b"more"])
+        assert log.latest() == {"0": 11}
+        with pytest.raises(PositionNotRetained, match="does not exist yet"):
+            await collect(log.source(start=12))

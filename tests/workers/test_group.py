@@ -21,6 +21,7 @@ from penstock.workers._messages import (
     Adopted,
     Closed,
     Cut,
+    EndTurn,
     Handed,
     Kept,
     Lead,
@@ -33,6 +34,7 @@ from penstock.workers._messages import (
     Untaken,
     Wrong,
 )
+from penstock.workers._this_worker import Turn, set_worker, this_worker
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="it has no such sockets")
 
@@ -225,6 +227,45 @@ async def test_one_function_at_a_time_has_the_turn() -> None:
         turn.end_for_good()
         await trio.sleep_forever()
     assert scope.cancelled_caught
+
+
+async def test_the_turn_ends_when_the_next_version_serves() -> None:
+    """What runs alone is cancelled, and its caller waits: the streams of this worker go on."""
+    clients = Clients()
+    set_worker(0, 2, clients.group.turn)
+    ran: list[str] = []
+
+    async def alone() -> None:
+        ran.append("begins")
+        await trio.sleep_forever()
+
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(this_worker().run_alone, alone)
+        await trio.testing.wait_all_tasks_blocked()
+        assert clients.sent == [Lead()]
+        clients.group.act(Lead(), None)
+        await trio.testing.wait_all_tasks_blocked()
+        assert ran == ["begins"]
+        clients.group.act(EndTurn(), None)
+        await trio.testing.wait_all_tasks_blocked()
+        assert clients.sent == [Lead(), LeadOver()]
+        assert len(nursery.child_tasks) == 1
+        nursery.cancel_scope.cancel()
+    set_worker(0, 1, Turn(is_own=True))
+
+
+async def test_a_program_in_one_process_runs_alone_at_once() -> None:
+    """One function after another, and each of them to its end."""
+    ran: list[int] = []
+
+    async def alone() -> None:
+        ran.append(len(ran))
+        await trio.lowlevel.checkpoint()
+
+    async with trio.open_nursery() as nursery:
+        for _ in range(3):
+            nursery.start_soon(this_worker().run_alone, alone)
+    assert ran == [0, 1, 2]
 
 
 async def test_a_turn_that_is_waited_for_in_vain_is_given_back() -> None:

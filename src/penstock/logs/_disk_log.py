@@ -12,7 +12,7 @@ from typing import Final, Literal, NamedTuple, Self, overload
 
 import trio
 
-from penstock.api import InternalError, LogDamaged, PositionNotRetained, UsageError
+from penstock.api import InternalError, LogDamaged, LogError, PositionNotRetained, UsageError
 from penstock.core import check_in_trio
 from penstock.logs._backup import back_up
 from penstock.logs._disk_errors import FAULTS, explain
@@ -303,6 +303,16 @@ class DiskLog(LogBase):
                 f"{self!r} is open for reading only: leave read_only=True out, and give retention, "
                 "to append to it"
             )
+
+    def _look(self) -> None:
+        # In the run loop: a client that comes from another worker begins behind what the thread has
+        # seen, and must not be refused.
+        if isinstance(self._opened, ReadOnlyFiles):
+            # Damage is told to the streams that read it.
+            with suppress(LogError, *FAULTS):
+                states = self._opened.look()
+                if states != self._states:
+                    self._update(states)
 
     def is_published(self, transaction_id: str) -> bool:
         self._check_writable()

@@ -144,6 +144,9 @@ class LogBase(Log):
         """Raise if the log cannot be changed now."""
         self._check_open()
 
+    def _look(self) -> None:
+        """Take over what another process has appended. Only a log on disk has one."""
+
     def _update(
         self, states: Sequence[PartitionState], readers: Sequence[ReaderState] = ()
     ) -> None:
@@ -225,6 +228,7 @@ class LogBase(Log):
                 "latest(timeout=...) waits for elements only with after=, the positions to wait "
                 "behind"
             )
+        self._look()
         return {name: state.latest for name, state in zip(self._names, self._states, strict=True)}
 
     def source(
@@ -498,6 +502,8 @@ class LogBase(Log):
         Raises PositionNotRetained.
         """
         self._check_open()
+        if not isinstance(start, str) and start > self._states[index].latest:
+            self._look()
         state = self._states[index]
         words = {"earliest": state.earliest, "latest": state.latest}
         first = words[start] if isinstance(start, str) else start

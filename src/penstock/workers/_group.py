@@ -36,6 +36,7 @@ from penstock.workers._messages import (
     Adopted,
     Closed,
     Cut,
+    EndTurn,
     Handed,
     Kept,
     Known,
@@ -95,6 +96,11 @@ class Group(GivenListeners, WorkerGroup):
             )
         self._host, self._admission = host, admission
 
+    @property
+    def room(self) -> int:
+        """The connections that this process may have open."""
+        return 0 if self._admission is None else self._admission.max_open
+
     def act(self, message: ToWorker, sock: socket.socket | None) -> None:
         """Do what the parent says."""
         match message:
@@ -113,6 +119,8 @@ class Group(GivenListeners, WorkerGroup):
                 self.on_wrong(keys)
             case Lead():
                 self.turn.give()
+            case EndTurn():
+                self.turn.end_for_good()
             case Ping():
                 self._channel.send(Pong())
             case Kept(pages=pages, replaces=replaces):

@@ -81,6 +81,10 @@ class Lead(msgspec.Struct, tag=True, frozen=True):
     """To the parent: this worker waits for its turn to run alone. From it: it has its turn."""
 
 
+class EndTurn(msgspec.Struct, tag=True, frozen=True):
+    """The next version serves, and the turn to run alone is for that one from now on."""
+
+
 class LeadOver(msgspec.Struct, tag=True, frozen=True):
     """The worker runs alone no longer."""
 
@@ -163,7 +167,9 @@ class Pong(msgspec.Struct, tag=True, frozen=True):
     """A sign of life."""
 
 
-ToWorker: TypeAlias = Start | Handed | Cut | Leave | Members | Relay | Wrong | Lead | Ping | Kept
+ToWorker: TypeAlias = (
+    Start | Handed | Cut | Leave | Members | Relay | Wrong | Lead | EndTurn | Ping | Kept
+)
 ToParent: TypeAlias = (
     Ready
     | NotStarted

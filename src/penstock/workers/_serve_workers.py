@@ -43,8 +43,9 @@ def serve_workers(  # noqa: PLR0913  # the options of a server, each with a defa
     `service` is ``module:name``, as on the command line: each worker imports it, and this process
     does not. `workers` is their number; by default one for each processor that this process may
     use. `main` is ``module:function``: an async function of the program that runs in each worker
-    beside its server, with that as its argument. `this_worker` tells it which worker it is in. When
-    it returns, the worker goes on.
+    beside its server, with that as its argument. `this_worker` tells it which worker it is in. If
+    it takes `task_status`, as a function for ``trio.Nursery.start``, the worker gets no clients
+    before ``task_status.started()``. When it returns, the worker goes on.
 
     The bounds for connections in `limits` hold for all workers together, and each worker has its
     part of `Limits.memory_budget`. Signals are those of `run`. SIGHUP starts the next version of

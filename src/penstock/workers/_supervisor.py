@@ -49,6 +49,7 @@ from penstock.workers._messages import (
     Adopted,
     Closed,
     Cut,
+    EndTurn,
     Handed,
     Kept,
     Known,
@@ -88,8 +89,10 @@ STUCK_SECONDS: Final = 1.0
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 10.0
-LIVED_SECONDS: Final = 10.0
-"""A worker that has lived for this time is replaced after the first pause."""
+LIVED_SECONDS: Final = 2.0
+"""A worker that has lived for this time has not died at once, and is replaced after the first
+pause.
+"""
 
 SETTLE_SECONDS: Final = 2.0
 """Seconds that the clients which the old version has accepted have for their hello, before it is
@@ -176,6 +179,8 @@ class Supervisor:
         self._kept: list[bytes] = []
         self._lead: WorkerProcess | None = None
         self._wants_lead: list[WorkerProcess] = []
+        self._may_lead = first is None
+        self._follower: socket | None = None
         self._stop = trio.Event()
         self._stop_signal: signal.Signals | None = None
         self._starting: list[Version] = []
@@ -232,7 +237,7 @@ class Supervisor:
             self._nursery.start_soon(self._file.run, listeners, self._on_followed, self._say)
         if self._first is not None:
             self._first.tell_serving()
-            self._first.close()
+            self._nursery.start_soon(self._wait_for_turn, self._first)
         for number, listener in enumerate(self._listeners):
             self._nursery.start_soon(self._accept, number, listener)
         self._nursery.start_soon(self._watch)
@@ -277,6 +282,7 @@ class Supervisor:
             self._first.close()
         if self._file is not None:
             self._file.close()
+        self._may_lead = False
         self._version.retired.set()
         number = self._stop_signal or signal.SIGINT
         running = [each for each in self._workers.values() if each.state is not WorkerState.OVER]
@@ -316,9 +322,24 @@ class Supervisor:
             worker.kill()
         os._exit(status)
 
-    def _on_followed(self) -> None:
+    async def _wait_for_turn(self, first: FirstParent) -> None:
+        """Let no worker run alone while one of the other parent does."""
+        await first.wait_free()
+        first.close()
+        self._may_lead = True
+        self._choose_lead()
+
+    def _on_followed(self, connection: socket) -> None:
         self._say("the other start serves; this one drains")
+        self._follower, self._may_lead = connection, False
+        self._end_turns(self._version)
         self._nursery.start_soon(self._follow)
+
+    def _end_turns(self, version: Version) -> None:
+        for worker in version.workers.values():
+            if worker.state is WorkerState.SERVING:
+                worker.channel.send(EndTurn())
+        self._choose_lead()
 
     async def _follow(self) -> None:
         """End: another parent has the listening sockets, and accepts."""
@@ -383,6 +404,7 @@ class Supervisor:
         self._version = version
         self._hand_waiting()
         self._say("the next version serves; the old one drains")
+        self._end_turns(old)
         self._nursery.start_soon(self._retire, old)
 
     async def _retire(self, version: Version) -> None:
@@ -649,7 +671,11 @@ class Supervisor:
             self._tell_all(kept)
 
     def _choose_lead(self) -> None:
-        if self._lead is None and self._wants_lead:
+        if self._lead is None and self._follower is not None:
+            # The other parent may give the turn now.
+            self._follower.close()
+            self._follower = None
+        if self._lead is None and self._wants_lead and self._may_lead:
             # Those of the version that serves first: the others are about to end.
             own = [each for each in self._wants_lead if each in self._version.workers.values()]
             self._lead = (own or self._wants_lead)[0]

@@ -9,6 +9,8 @@ Rules of this file:
 * If the second parent ends before it serves, the first one goes on, and tells the operator.
 * Only the user who runs the first parent may ask: the file has the mode 0600, and the user of the
   other process is looked at where the system tells it.
+* What may run in one worker alone runs in one of both parents: the first one closes the connection
+  when its own has ended.
 * The file belongs to the parent that serves. The second one makes its own in the place of it.
 """
 
@@ -79,6 +81,11 @@ class FirstParent(GivenListeners):
         """Let the first parent drain: this one serves. It may have ended meanwhile."""
         with suppress(OSError):
             self._connection.sendall(_SERVING)
+
+    async def wait_free(self) -> None:
+        """Wait until nothing runs alone in a worker of the first parent. Checkpoints."""
+        self._connection.setblocking(False)  # noqa: FBT003 (the parameter has no name)
+        await trio.lowlevel.wait_readable(self._connection)
 
     def close(self) -> None:
         """Let the first parent be. If it was not told otherwise, it goes on."""
@@ -182,11 +189,11 @@ class HandoverFile:
     async def run(
         self,
         listeners: Sequence[tuple[str, SocketListener]],
-        on_followed: Callable[[], object],
+        on_followed: Callable[[socket.socket], object],
         say: Callable[[str], object],
     ) -> None:
         """Answer parents that want to follow, one after the other, until one of them serves. Then
-        call `on_followed`. Checkpoints.
+        call `on_followed` with the connection to it. Checkpoints.
         """
         while True:
             await trio.lowlevel.wait_readable(self._socket)
@@ -194,19 +201,26 @@ class HandoverFile:
                 connection, _ = self._socket.accept()
             except OSError:
                 continue
-            with trio.socket.from_stdlib_socket(connection) as asking:
-                if not _is_own(asking):
-                    continue
-                say("another start of the program takes over when it serves")
-                try:
-                    await self._send(connection, listeners)
-                    told = await asking.recv(len(_SERVING))
-                except OSError:
-                    told = b""
-                if told == _SERVING:
-                    on_followed()
-                    return
-                say("the other start has ended before it served; this one goes on")
+            if not _is_own(connection):
+                connection.close()
+                continue
+            connection.setblocking(False)  # noqa: FBT003 (the parameter has no name)
+            say("another start of the program takes over when it serves")
+            if await self._is_followed(connection, listeners):
+                on_followed(connection)
+                return
+            connection.close()
+            say("the other start has ended before it served; this one goes on")
+
+    async def _is_followed(
+        self, connection: socket.socket, listeners: Sequence[tuple[str, SocketListener]]
+    ) -> bool:
+        try:
+            await self._send(connection, listeners)
+            await trio.lowlevel.wait_readable(connection)
+            return connection.recv(len(_SERVING)) == _SERVING
+        except OSError:
+            return False
 
     def close(self) -> None:
         """Let nobody follow any more. The file is removed, unless it is another parent's by now."""

@@ -24,10 +24,10 @@ class Worker:
 
         It waits until no other worker runs one. When the function returns, this returns too, and
         the turn goes to another worker that waits. If a worker dies, another one has its turn at
-        once. If the worker drains, for the next version or because the service ends, the function
-        is cancelled, and this returns: the next version goes on. What only one process may do
-        belongs into the function: write a `DiskLog`, read from a queue, publish the ticks of a
-        clock. A server in one process runs the function at once.
+        once. When the next version of the program serves, or this worker drains, the function is
+        cancelled, and this waits until it is cancelled too: the next version goes on. What only one
+        process may do belongs into the function: write a `DiskLog`, read from a queue, publish the
+        ticks of a clock. A server in one process runs the function at once.
         """
         turn = self._turn
         await turn.wait()
@@ -36,6 +36,10 @@ class Worker:
                 await function()
         finally:
             turn.end()
+        if turn.has_ended:
+            # The streams of this worker may go on for some time, and need what stands around this
+            # call.
+            await trio.sleep_forever()
 
     def __repr__(self) -> str:
         return f"<worker {self.number} of {self.count}>"
@@ -61,12 +65,13 @@ class Turn:
         self._lock = trio.Lock()
         self._given = trio.Event()
         self._running: trio.CancelScope | None = None
-        self._has_ended = False
+        self.has_ended: bool = False
+        """No function runs in this process any more."""
 
     async def wait(self) -> None:
         """Wait for the turn. Checkpoints."""
         await self._lock.acquire()
-        if self._is_own or self._has_ended:
+        if self._is_own or self.has_ended:
             return
         self._given = trio.Event()
         self._ask()
@@ -85,7 +90,7 @@ class Turn:
     def scope(self) -> trio.CancelScope:
         """Return the scope of the function that runs."""
         self._running = trio.CancelScope()
-        if self._has_ended:
+        if self.has_ended:
             self._running.cancel()
         return self._running
 
@@ -98,7 +103,7 @@ class Turn:
 
     def end_for_good(self) -> None:
         """End the function: the worker drains, and the turn is for another one."""
-        self._has_ended = True
+        self.has_ended = True
         self._given.set()
         if self._running is not None:
             self._running.cancel()

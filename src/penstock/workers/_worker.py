@@ -7,6 +7,7 @@ Rules of this file:
   be blocked, or not have begun. The process is ended at once if that takes too long.
 """
 
+import inspect
 import logging
 import os
 import select
@@ -18,7 +19,7 @@ import time
 from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import replace
 from functools import partial
-from typing import Any, Final
+from typing import Final
 
 import trio
 
@@ -30,14 +31,12 @@ from penstock.runtime import (
     Server,
     Service,
     Share,
-    SharedAdmission,
     describe_streams,
     raise_open_files,
     serve_share,
     serve_until_signal,
     tune_collector,
 )
-from penstock.spi import ConnectionHost
 from penstock.workers._channel import Channel, receive_first, send_last
 from penstock.workers._group import Group
 from penstock.workers._load import load, load_function
@@ -82,9 +81,15 @@ def run_worker(number: int) -> int:
         pass  # the parent has gone, or the operator wants no worker any more
     except BaseException as error:
         # boundary: the program; its traceback goes to standard error, as that of any program.
-        _fail(sock, f"{type(error).__name__}: {error}")
+        _fail(sock, _text_of(error))
         raise
     return _FAILED
+
+
+def _text_of(error: BaseException) -> str:
+    while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
+        (error,) = error.exceptions  # the nursery of `main` has made it
+    return f"{type(error).__name__}: {error}"
 
 
 def _later(attempts: AttemptsShare) -> Callable[[Sequence[bytes]], object]:
@@ -117,14 +122,14 @@ def _run(channel: Channel[ToWorker], start: Start, settings: WorkerSettings) -> 
     attempts = AttemptsShare(start.secret, lambda keys: channel.send(Wrong(list(keys))))
     group.on_wrong = _later(attempts)
 
-    def begin(host: ConnectionHost, admission: SharedAdmission) -> None:
-        group.begin(host, admission)
-        channel.send(Ready(VERSION, admission.max_open, _offered(service)))
+    share = Share(group=group, parts=start.count, door=group, attempts=attempts, begin=group.begin)
 
-    share = Share(group=group, parts=start.count, door=group, attempts=attempts, begin=begin)
+    def tell_ready() -> None:
+        channel.send(Ready(VERSION, group.room, _offered(service)))
+
     raise_open_files()
     status: int = trio.run(
-        partial(_serve, channel, group, share, service, settings, main or None),
+        partial(_serve, channel, group, share, service, settings, main or None, tell_ready),
         strict_exception_groups=True,
     )
     return status
@@ -137,10 +142,27 @@ async def _serve(
     service: Service,
     settings: WorkerSettings,
     main: Callable[[Server], Awaitable[object]] | None,
+    tell_ready: Callable[[], object],
 ) -> int:
-    failure: BaseException | None = None
+    failures: list[BaseException] = []
     status = _FAILED
     async with trio.open_nursery() as nursery:
+
+        async def run_main(server: Server) -> None:
+            try:
+                await _run_main(main, tell_ready, server)
+            except Exception as error:
+                # boundary: the program. The server must not go on without it; the error is raised
+                # once the peers have their goodbye.
+                failures.append(error)
+                signal.raise_signal(signal.SIGINT)
+
+        def begin(server: Server) -> None:
+            tune_collector()
+            # Not as the `main` of the server, which ends before the goodbyes: a log that the
+            # function has opened would be closed under its readers.
+            nursery.start_soon(run_main, server)
+
         nursery.start_soon(channel.run_reader, group.act)
         nursery.start_soon(channel.run_writer)
         serving = serve_share(
@@ -161,8 +183,7 @@ async def _serve(
             status = await serve_until_signal(
                 serving,
                 drain=settings.limits.drain,
-                main=None if main is None else partial(_run_main, main),
-                on_serving=lambda _server: tune_collector(),
+                on_serving=begin,
                 on_signal=lambda _number: group.turn.end_for_good(),
                 on_waiting=lambda streams, seconds: _log.info(
                     "worker %s is waiting for %s, at most %.0f s",
@@ -173,19 +194,34 @@ async def _serve(
             )
         except Exception as error:
             # boundary: the program. Raised outside of the nursery, which would make a group of it.
-            failure = error
+            failures.append(error)
         with trio.move_on_after(FLUSH_SECONDS, shield=True):
             await channel.flush()
         nursery.cancel_scope.cancel()
-    if failure is not None:
-        raise failure
+    if failures:
+        raise failures[0]
     return status
 
 
-async def _run_main(main: Callable[[Any], Awaitable[object]], server: Server) -> None:
+async def _run_main(
+    main: Callable[..., Awaitable[object]] | None,
+    tell_ready: Callable[[], object],
+    server: Server,
+) -> None:
+    """Run the function of the program. The worker gets clients from its start on, or, if the
+    function takes `task_status`, from ``task_status.started()`` on.
+    """
+    if main is None:
+        tell_ready()
+    elif "task_status" in inspect.signature(main).parameters:
+        async with trio.open_nursery() as nursery:
+            await nursery.start(main, server)
+            tell_ready()
+    else:
+        tell_ready()
+        await main(server)
     # A server in one process ends with its `main`. A worker whose `main` returns would be replaced
     # at once, again and again.
-    await main(server)
     await trio.sleep_forever()
 
 
