@@ -215,6 +215,17 @@ async def test_elements_that_fail_or_do_not_exist(autojump_clock: Clock) -> None
                 await anext(stream)
 
 
+async def test_a_client_that_reconnects_has_channels(autojump_clock: Clock) -> None:
+    """And messages with names."""
+    async with (
+        penstock.serve(service_of(), URL),
+        penstock.connect(URL, reconnect=penstock.Reconnect()) as peer,
+    ):
+        await peer.fire_and_forget(b"dropped", name="nobody")
+        async with peer.request_channel(numbers(3), name="twice/1") as stream:
+            assert [element async for element in stream] == [b"00", b"11", b"22"]
+
+
 async def test_both_sides_are_penstock(autojump_clock: Clock) -> None:
     """Elements of many lengths, with small and unequal demand; nothing is left over."""
     sizes = [0, 1, 70_000, 3, 200_000, 5] * 5

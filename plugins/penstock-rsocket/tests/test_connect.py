@@ -231,3 +231,17 @@ async def test_both_sides_are_penstock(autojump_clock: Clock) -> None:
         with pytest.raises(penstock.Rejected) as caught:
             await peer.request("missing")
         assert not caught.value.processed
+
+
+async def test_a_message_may_have_a_name(autojump_clock: Clock) -> None:
+    """As a route. On a connection without routes it is refused."""
+    async with raw_server() as (peer, raw):
+        await peer.fire_and_forget(b"data", name="log")
+        assert await raw.next() == RequestFnf(stream_id=1, metadata=route("log"), data=b"data")
+    service = penstock.Service()
+    async with (
+        penstock.serve(service, "memory://tests"),
+        penstock.connect("reactivesocket+memory://tests") as peer,
+    ):
+        with pytest.raises(penstock.UsageError, match="have data and no name"):
+            await peer.fire_and_forget(b"data", name="log")

@@ -94,10 +94,10 @@ class ReconnectingPeer(Peer):
         """Ask as `Peer.request_response` does, once the connection is there."""
         return await self._ask(super().request_response, *arguments, **options)
 
-    async def fire_and_forget(self, data: bytes | str) -> None:
+    async def fire_and_forget(self, data: bytes | str, *, name: str | None = None) -> None:
         """Send as `Peer.fire_and_forget` does, once the connection is there."""
         await self.wait_connected()
-        await super().fire_and_forget(data)
+        await super().fire_and_forget(data, name=name)
 
     def source(self, *arguments: Any, **options: Any) -> Source[Any]:
         """Return a source that uses the connection of the time at which it is attached."""
@@ -114,6 +114,13 @@ class ReconnectingPeer(Peer):
         """Open a stream as `Peer.request_stream` does, once the connection is there."""
         make = super().request_stream
         return self._opening(lambda: make(*arguments, **options))
+
+    def request_channel(self, *arguments: Any, **options: Any) -> Block:
+        """Open a channel as `Peer.request_channel` does, once the connection is there."""
+        make = super().request_channel
+        make(*arguments, **options)  # a mistake in the arguments is raised here
+        # Not opened anew after a drain: its elements may be those of an iterator.
+        return _WaitingOpening(self, lambda: make(*arguments, **options), moves=False)
 
     def request_subscription(self, *arguments: Any, **options: Any) -> Block:
         """Open a stream as `Peer.request_subscription` does, once the connection is there."""
@@ -143,24 +150,29 @@ class ReconnectingPeer(Peer):
 class _WaitingOpening(AbstractAsyncContextManager[RemoteStream[Any]]):
     """The block around a stream that begins when the connection is there."""
 
-    __slots__ = ("_block", "_make", "_peer")
+    __slots__ = ("_block", "_make", "_moves", "_peer")
 
     _block: Block
 
-    def __init__(self, peer: ReconnectingPeer, make: Callable[[], Block]) -> None:
+    def __init__(
+        self, peer: ReconnectingPeer, make: Callable[[], Block], *, moves: bool = True
+    ) -> None:
+        """With `moves`, a stream that a draining peer refuses is opened anew."""
         self._peer = peer
         self._make = make
+        self._moves = moves
 
     async def __aenter__(self) -> RemoteStream[Any]:
         await self._peer.wait_connected()
         # Made after the wait: made earlier it would belong to the connection that was lost,
         # and fail at once.
         self._block = block = self._make()
-        # The object behind the block is known: `Peer` has made it.
-        opening = cast("RemoteOpening", block)
-        opening.source = ReopenAfterDrain(
-            self._peer, lambda: cast("RemoteOpening", self._make()).source
-        )
+        if self._moves:
+            # The object of the block is known: `Peer` has made it.
+            opening = cast("RemoteOpening", block)
+            opening.source = ReopenAfterDrain(
+                self._peer, lambda: cast("RemoteOpening", self._make()).source
+            )
         return await self._block.__aenter__()
 
     async def __aexit__(

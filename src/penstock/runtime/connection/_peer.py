@@ -278,13 +278,25 @@ class Peer:
         RemoteSource(self._connection, request, loader).attach(answer)
         return await answer.receive()
 
-    async def fire_and_forget(self, data: bytes | str) -> None:
+    async def fire_and_forget(self, data: bytes | str, *, name: str | None = None) -> None:
         """Send a message that has no answer; the peer may drop it.
         Returns when the message is queued.
+
+        `name` is what the peer offers under it, and `data` its payload. Only RSocket has it.
 
         Raises as `request_response` does. Checkpoints.
         """
         request = self._request(Model.FIRE_AND_FORGET, data)
+        if name is not None:
+            channel = self._connection.session.channel
+            check_name(name, channel.limits)
+            if not channel.dialect.has_routes:
+                raise UsageError(
+                    f"fire_and_forget(name={name!r}): this connection speaks "
+                    f"{channel.dialect.name}, whose messages have data and no name; connect with "
+                    "rsocket+…://, or send the name in the data"
+                )
+            request.name = name
         # A loop that sends messages without an answer must let the writer run:
         # nothing else would make it wait.
         try:

@@ -1,0 +1,207 @@
+"""rsocket-py as a server and as a client: ``_python_peer.py server``, ``_python_peer.py client PORT``.
+
+A server prints its port. A client prints a line for each row: its name, and ``ok`` or what went
+wrong. The rows and the routes are those of `__main__.py`.
+"""
+
+import asyncio
+import sys
+from collections.abc import AsyncIterator, Awaitable, Callable
+from datetime import timedelta
+from typing import Any
+
+from reactivestreams.publisher import DefaultPublisher
+from reactivestreams.subscriber import DefaultSubscriber
+from reactivestreams.subscription import DefaultSubscription
+from rsocket.awaitable.awaitable_rsocket import AwaitableRSocket
+from rsocket.extensions.composite_metadata import CompositeMetadata
+from rsocket.extensions.helpers import authenticate_bearer, composite, require_route, route
+from rsocket.extensions.mimetypes import WellKnownMimeTypes
+from rsocket.helpers import create_future, single_transport_provider
+from rsocket.payload import Payload
+from rsocket.request_handler import BaseRequestHandler
+from rsocket.rsocket_client import RSocketClient
+from rsocket.rsocket_server import RSocketServer
+from rsocket.streams.stream_from_async_generator import StreamFromAsyncGenerator
+from rsocket.transports.tcp import TransportTCP
+
+
+def route_of(payload: Payload) -> str:
+    metadata = CompositeMetadata()
+    metadata.parse(payload.metadata)
+    return require_route(metadata)
+
+
+class Doubling(DefaultPublisher, DefaultSubscriber, DefaultSubscription):
+    """The answer of the route ``double``: each element twice, as demand comes."""
+
+    def __init__(self, first: bytes) -> None:
+        self._waiting = [first * 2]
+        self._demand = 0
+        self._is_complete = False
+        self._target: Any = None
+        self._source: Any = None
+
+    def subscribe(self, subscriber: Any) -> None:
+        self._target = subscriber
+        subscriber.on_subscribe(self)
+
+    def on_subscribe(self, subscription: Any) -> None:
+        self._source = subscription
+        subscription.request(4)
+
+    def on_next(self, value: Payload, is_complete: bool = False) -> None:
+        self._waiting.append(bytes(value.data) * 2)
+        self._is_complete = self._is_complete or is_complete
+        self._send()
+        if not is_complete:
+            self._source.request(1)
+
+    def on_complete(self) -> None:
+        self._is_complete = True
+        self._send()
+
+    def on_error(self, exception: Exception) -> None:
+        self._target.on_error(exception)
+
+    def request(self, n: int) -> None:
+        self._demand += n
+        self._send()
+
+    def cancel(self) -> None:
+        if self._source is not None:
+            self._source.cancel()
+
+    def _send(self) -> None:
+        while self._waiting and self._demand:
+            self._demand -= 1
+            self._target.on_next(Payload(self._waiting.pop(0)))
+        if self._is_complete and not self._waiting:
+            self._is_complete = False
+            self._target.on_complete()
+
+
+class Handler(BaseRequestHandler):
+    """The routes that a peer of penstock has."""
+
+    seen: bytes = b"nothing"
+
+    async def on_setup(
+        self, data_encoding: bytes, metadata_encoding: bytes, payload: Payload
+    ) -> None:
+        self.data_type = bytes(data_encoding)
+
+    async def request_response(self, payload: Payload) -> Awaitable[Payload]:
+        name = route_of(payload)
+        if name == "fail":
+            raise RuntimeError("boom")
+        if name == "seen":
+            return create_future(Payload(self.seen))
+        if name == "type":
+            return create_future(Payload(self.data_type))
+        return create_future(Payload(bytes(payload.data or b"")))
+
+    async def request_fire_and_forget(self, payload: Payload) -> None:
+        type(self).seen = b"%d" % len(payload.data or b"")
+
+    async def request_stream(self, payload: Payload) -> Any:
+        name = route_of(payload)
+        count = int(name.rpartition(".")[2])
+
+        async def numbers() -> AsyncIterator[tuple[Payload, bool]]:
+            for number in range(count):
+                yield Payload(b"%d" % number), number == count - 1
+
+        return StreamFromAsyncGenerator(numbers)
+
+    async def request_channel(self, payload: Payload) -> Any:
+        doubling = Doubling(bytes(payload.data))
+        return doubling, doubling
+
+
+async def serve() -> None:
+    def session(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        RSocketServer(TransportTCP(reader, writer), handler_factory=Handler)
+
+    server = await asyncio.start_server(session, "127.0.0.1", 0)
+    print(server.sockets[0].getsockname()[1], flush=True)
+    async with server:
+        await server.serve_forever()
+
+
+def named(name: str, data: bytes = b"") -> Payload:
+    return Payload(data, composite(route(name)))
+
+
+class Checks:
+    """The checks of a server, one for each row."""
+
+    def __init__(self, peer: AwaitableRSocket) -> None:
+        self.peer = peer
+
+    async def echo(self) -> bool:
+        return bytes((await self.peer.request_response(named("echo", b"x"))).data) == b"x"
+
+    async def fragments(self) -> bool:
+        data = bytes(range(256)) * 1000
+        return bytes((await self.peer.request_response(named("echo", data))).data) == data
+
+    async def error(self) -> bool:
+        try:
+            await self.peer.request_response(named("fail"))
+        except Exception as failed:  # boundary: what the library raises
+            return "boom" in str(failed)
+        return False
+
+    async def message(self) -> bool:
+        await self.peer.fire_and_forget(named("note", bytes(10_000)))
+        for _ in range(100):
+            if bytes((await self.peer.request_response(named("seen"))).data) == b"10000":
+                return True
+        return False
+
+    async def stream(self) -> bool:
+        got = await self.peer.request_stream(named("count/2000"), limit_rate=7)
+        return [bytes(each.data) for each in got] == [b"%d" % n for n in range(2000)]
+
+    async def channel(self) -> bool:
+        async def numbers() -> AsyncIterator[tuple[Payload, bool]]:
+            for number in range(1, 50):
+                yield Payload(b"%d" % number), number == 49
+
+        got = await self.peer.request_channel(
+            named("double", b"0"), StreamFromAsyncGenerator(numbers), limit_rate=5
+        )
+        return [bytes(each.data) for each in got] == [b"%d" % n * 2 for n in range(50)]
+
+
+async def ask(port: int) -> None:
+    connection = await asyncio.open_connection("127.0.0.1", port)
+    setup = Payload(b"hi", composite(authenticate_bearer("token")))
+    async with RSocketClient(
+        single_transport_provider(TransportTCP(*connection)),
+        metadata_encoding=WellKnownMimeTypes.MESSAGE_RSOCKET_COMPOSITE_METADATA,
+        data_encoding=WellKnownMimeTypes.APPLICATION_OCTET_STREAM,
+        setup_payload=setup,
+        keep_alive_period=timedelta(seconds=2),
+        fragment_size_bytes=4096,
+    ) as client:
+        checks = Checks(AwaitableRSocket(client))
+        rows: dict[str, Callable[[], Awaitable[bool]]] = {
+            "request-response": checks.echo,
+            "fragments": checks.fragments,
+            "error": checks.error,
+            "fire-and-forget": checks.message,
+            "stream": checks.stream,
+            "channel": checks.channel,
+        }
+        for name, row in rows.items():
+            try:
+                good = await asyncio.wait_for(row(), 20)
+                print(f"{name}\t{'ok' if good else 'wrong answer'}", flush=True)
+            except Exception as failed:  # boundary: a row that fails must not hide the others
+                print(f"{name}\t{failed!r}", flush=True)
+
+
+if __name__ == "__main__":
+    asyncio.run(serve() if sys.argv[1] == "server" else ask(int(sys.argv[2])))

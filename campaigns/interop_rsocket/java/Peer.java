@@ -1,0 +1,217 @@
+import io.netty.buffer.ByteBuf;
+import io.netty.buffer.ByteBufAllocator;
+import io.netty.buffer.CompositeByteBuf;
+import io.rsocket.ConnectionSetupPayload;
+import io.rsocket.Payload;
+import io.rsocket.RSocket;
+import io.rsocket.SocketAcceptor;
+import io.rsocket.core.RSocketConnector;
+import io.rsocket.core.RSocketServer;
+import io.rsocket.metadata.AuthMetadataCodec;
+import io.rsocket.metadata.CompositeMetadata;
+import io.rsocket.metadata.CompositeMetadataCodec;
+import io.rsocket.metadata.RoutingMetadata;
+import io.rsocket.metadata.TaggingMetadataCodec;
+import io.rsocket.metadata.WellKnownMimeType;
+import io.rsocket.transport.ClientTransport;
+import io.rsocket.transport.ServerTransport;
+import io.rsocket.transport.netty.client.TcpClientTransport;
+import io.rsocket.transport.netty.client.WebsocketClientTransport;
+import io.rsocket.transport.netty.server.CloseableChannel;
+import io.rsocket.transport.netty.server.TcpServerTransport;
+import io.rsocket.transport.netty.server.WebsocketServerTransport;
+import io.rsocket.util.DefaultPayload;
+import java.time.Duration;
+import java.util.Arrays;
+import java.util.List;
+import java.util.concurrent.Callable;
+import java.util.stream.Collectors;
+import java.util.stream.IntStream;
+import org.reactivestreams.Publisher;
+import reactor.core.publisher.Flux;
+import reactor.core.publisher.Mono;
+
+/** rsocket-java as a server and as a client: {@code server SCHEME}, {@code client SCHEME PORT}. */
+public class Peer {
+  static final String COMPOSITE = "message/x.rsocket.composite-metadata.v0";
+  static volatile String seen = "nothing";
+
+  static byte[] bytes(ByteBuf buffer) {
+    byte[] found = new byte[buffer.readableBytes()];
+    buffer.readBytes(found);
+    return found;
+  }
+
+  static String route(Payload payload) {
+    for (CompositeMetadata.Entry entry : new CompositeMetadata(payload.sliceMetadata(), false)) {
+      if (WellKnownMimeType.MESSAGE_RSOCKET_ROUTING.getString().equals(entry.getMimeType())) {
+        return new RoutingMetadata(entry.getContent()).iterator().next();
+      }
+    }
+    return "";
+  }
+
+  static Payload named(String name, byte[] data) {
+    CompositeByteBuf metadata = ByteBufAllocator.DEFAULT.compositeBuffer();
+    CompositeMetadataCodec.encodeAndAddMetadata(
+        metadata,
+        ByteBufAllocator.DEFAULT,
+        WellKnownMimeType.MESSAGE_RSOCKET_ROUTING,
+        TaggingMetadataCodec.createRoutingMetadata(ByteBufAllocator.DEFAULT, List.of(name))
+            .getContent());
+    byte[] encoded = bytes(metadata);
+    metadata.release();
+    return DefaultPayload.create(data, encoded);
+  }
+
+  /** The routes that a peer of penstock has. */
+  static class Handler implements RSocket {
+    final String type;
+
+    Handler(String type) {
+      this.type = type;
+    }
+
+    @Override
+    public Mono<Payload> requestResponse(Payload payload) {
+      switch (route(payload)) {
+        case "fail":
+          return Mono.error(new RuntimeException("boom"));
+        case "seen":
+          return Mono.just(DefaultPayload.create(seen));
+        case "type":
+          return Mono.just(DefaultPayload.create(type));
+        default:
+          return Mono.just(DefaultPayload.create(bytes(payload.sliceData())));
+      }
+    }
+
+    @Override
+    public Mono<Void> fireAndForget(Payload payload) {
+      seen = "" + payload.sliceData().readableBytes();
+      return Mono.empty();
+    }
+
+    @Override
+    public Flux<Payload> requestStream(Payload payload) {
+      String name = route(payload);
+      int count = Integer.parseInt(name.substring(name.lastIndexOf('.') + 1));
+      return Flux.range(0, count).map(number -> DefaultPayload.create("" + number));
+    }
+
+    @Override
+    public Flux<Payload> requestChannel(Publisher<Payload> payloads) {
+      return Flux.from(payloads)
+          .limitRate(4)
+          .map(each -> DefaultPayload.create(each.getDataUtf8() + each.getDataUtf8()));
+    }
+  }
+
+  static void serve(String scheme) throws Exception {
+    SocketAcceptor acceptor =
+        (ConnectionSetupPayload setup, RSocket sending) ->
+            Mono.just(new Handler(setup.dataMimeType()));
+    ServerTransport<CloseableChannel> transport =
+        scheme.equals("ws")
+            ? WebsocketServerTransport.create("127.0.0.1", 0)
+            : TcpServerTransport.create("127.0.0.1", 0);
+    CloseableChannel server = RSocketServer.create(acceptor).fragment(4096).bind(transport).block();
+    System.out.println(server.address().getPort());
+    server.onClose().block();
+  }
+
+  static void row(String name, Callable<Boolean> check) {
+    try {
+      System.out.println(name + "\t" + (check.call() ? "ok" : "wrong answer"));
+    } catch (Throwable failed) {
+      System.out.println(name + "\t" + failed.toString().replace('\n', ' '));
+    }
+  }
+
+  static List<String> texts(Flux<Payload> payloads) {
+    return payloads.map(Payload::getDataUtf8).collectList().block(Duration.ofSeconds(20));
+  }
+
+  static void ask(String scheme, int port) {
+    ClientTransport transport =
+        scheme.equals("ws")
+            ? WebsocketClientTransport.create("127.0.0.1", port)
+            : TcpClientTransport.create("127.0.0.1", port);
+    CompositeByteBuf metadata = ByteBufAllocator.DEFAULT.compositeBuffer();
+    CompositeMetadataCodec.encodeAndAddMetadata(
+        metadata,
+        ByteBufAllocator.DEFAULT,
+        WellKnownMimeType.MESSAGE_RSOCKET_AUTHENTICATION,
+        AuthMetadataCodec.encodeBearerMetadata(ByteBufAllocator.DEFAULT, "token".toCharArray()));
+    RSocket peer =
+        RSocketConnector.create()
+            .metadataMimeType(COMPOSITE)
+            .dataMimeType("application/octet-stream")
+            .setupPayload(DefaultPayload.create("hi".getBytes(), bytes(metadata)))
+            .fragment(4096)
+            .connect(transport)
+            .block();
+    Duration most = Duration.ofSeconds(20);
+    byte[] none = new byte[0];
+    row(
+        "request-response",
+        () -> peer.requestResponse(named("echo", "x".getBytes())).block(most).getDataUtf8().equals("x"));
+    row(
+        "fragments",
+        () -> {
+          byte[] data = new byte[256_000];
+          for (int at = 0; at < data.length; at++) data[at] = (byte) at;
+          return Arrays.equals(
+              bytes(peer.requestResponse(named("echo", data)).block(most).sliceData()), data);
+        });
+    row(
+        "error",
+        () -> {
+          try {
+            peer.requestResponse(named("fail", none)).block(most);
+            return false;
+          } catch (RuntimeException failed) {
+            return ("" + failed.getMessage()).contains("boom");
+          }
+        });
+    row(
+        "fire-and-forget",
+        () -> {
+          peer.fireAndForget(named("note", new byte[10_000])).block(most);
+          for (int tries = 0; tries < 100; tries++) {
+            String found = peer.requestResponse(named("seen", none)).block(most).getDataUtf8();
+            if (found.equals("10000")) return true;
+          }
+          return false;
+        });
+    row(
+        "stream",
+        () ->
+            texts(peer.requestStream(named("count/2000", none)).limitRate(7))
+                .equals(IntStream.range(0, 2000).mapToObj(n -> "" + n).collect(Collectors.toList())));
+    row(
+        "cancel",
+        () ->
+            texts(peer.requestStream(named("count/100000", none)).limitRate(16).take(5)).size() == 5
+                && peer.requestResponse(named("echo", "x".getBytes()))
+                    .block(most)
+                    .getDataUtf8()
+                    .equals("x"));
+    row(
+        "channel",
+        () ->
+            texts(
+                    peer.requestChannel(
+                            Flux.range(0, 50).map(n -> named("double", ("" + n).getBytes())))
+                        .limitRate(5))
+                .equals(
+                    IntStream.range(0, 50).mapToObj(n -> "" + n + n).collect(Collectors.toList())));
+    peer.dispose();
+  }
+
+  public static void main(String[] arguments) throws Exception {
+    if (arguments[0].equals("server")) serve(arguments[1]);
+    else ask(arguments[1], Integer.parseInt(arguments[2]));
+    System.exit(0);
+  }
+}
