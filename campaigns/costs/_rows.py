@@ -18,6 +18,9 @@ MIB: Final = 1024 * KIB
 STREAMS: Final = 1024
 """`Limits.max_subscriptions`."""
 
+ROWS_AT_ONCE: Final = 8
+"""The first demand of a stage."""
+
 CONNECTION: Final = 128 * KIB
 """Bytes that a hostile connection may cost, its streams and elements aside."""
 
@@ -99,11 +102,31 @@ def _polls(answers: bytes) -> bytes:
     return _requests(*[f"/{path.decode()}" for path in found], header="Prefer: wait=0\r\n")
 
 
+def _stages(into: str, count: int) -> bytes:
+    names = (
+        f"{into}/stage?query=q&batch=0&run=r&partition={number}&attempt=a"
+        for number in range(count)
+    )
+    return _hello(*(rsio.subscribe(name, stream, 1) for stream, name in enumerate(names)))
+
+
+def _rows(answers: bytes) -> bytes:
+    """Return as many rows of one byte as the receiver asks for at once, of each stage."""
+    # Its streams have the ids 0, 1, 2, ... The last row and the end never come.
+    count = answers.count(b"rows")
+    each = (
+        rsio.on_subscribe(number) + rsio.on_next(number, b"x") * ROWS_AT_ONCE
+        for number in range(count)
+    )
+    return b"".join(each)
+
+
 def _nothing(_answers: bytes) -> bytes:
     return b""
 
 
 TASKS: Final = CONNECTION + STREAMS * 6 * KIB
+BUSY: Final = CONNECTION + STREAMS * 8 * KIB
 IDLE: Final = CONNECTION + STREAMS * 512
 UNREAD: Final = 4 * CONNECTION + STREAMS * KIB
 BUDGET: Final = CONNECTION + 85 * MIB
@@ -171,6 +194,34 @@ ROWS: Final = (
         _asked(b"1048576"),
         UNREAD + 2 * MIB,
         "1 KiB a request, two answers",
+    ),
+    Row(
+        "1,024 waits for the end of a log, with a named reader",
+        lambda: _streams("log?positions&reader=nightly&after=99999", UNBOUNDED),
+        BUSY,
+        "8 KiB a task that waits in a log",
+    ),
+    Row(
+        "1,024 acknowledgements of a named reader",
+        lambda: _streams("log?reader=nightly&acknowledge=4000", UNBOUNDED),
+        TASKS,
+        "6 KiB a task",
+    ),
+    Row(
+        "1,024 stages of `receive` whose rows never come",
+        lambda: _stages("orders", STREAMS),
+        BUSY,
+        "8 KiB a stage",
+    ),
+    *(
+        Row(
+            f"1,024 stages of `receive` in {place}, of 8 rows of a byte each, unfinished",
+            lambda into=into: _stages(into, STREAMS),  # type: ignore[misc]  # mypy infers no type
+            BUSY,
+            "8 KiB a stage",
+            then=_rows,
+        )
+        for place, into in (("a file", "orders"), ("memory", "kept"))
     ),
     Row(
         "half a ping of 1 MiB",

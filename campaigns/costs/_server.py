@@ -17,8 +17,8 @@ from typing import Any
 
 import trio
 
-from penstock.logs import DiskLog, Retention
-from penstock.runtime import Server, Service, serve
+from penstock.logs import DiskLog, Retention, RingLog
+from penstock.runtime import Server, Service, receive, serve
 from penstock.spi import TransportOptions
 
 KIB = 1024
@@ -91,13 +91,18 @@ async def _obey(server: Server) -> None:
 
 @asynccontextmanager
 async def filled_log(service: Service) -> AsyncIterator[None]:
-    """Publish a log on disk that has four groups of 1,000 elements of 1,000 bytes."""
+    """Publish a log on disk that has four groups of 1,000 elements of 1,000 bytes and a named
+    reader. It receives batches, as another log in memory does.
+    """
     with TemporaryDirectory() as folder:
         log = DiskLog(Path(folder, "a.log"), retention=Retention(max_count=100_000))
         async with log:
             for _ in range(4):
                 await log.append([bytes(1_000)] * 1_000)
+            await log.add_reader("nightly")
             service.publisher("log", log=log)(lambda: None)
+            receive(service, "orders", log)
+            receive(service, "kept", RingLog(retention=Retention(max_count=100_000)))
             yield
 
 
