@@ -8,7 +8,14 @@ from typing import Any
 import pytest
 import trio
 
-from penstock.api import Credentials, LogError, PenstockError, PublisherFailed, UsageError
+from penstock.api import (
+    Credentials,
+    LogError,
+    PenstockError,
+    PublicError,
+    PublisherFailed,
+    UsageError,
+)
 from penstock.logs import DiskLog, Log, Retention, RingLog
 from penstock.runtime import Peer, Received, Service, connect, receive, serve
 from penstock.runtime.service._staged_rows import pieces
@@ -387,6 +394,34 @@ async def test_a_failing_function_fails_the_writer(autojump_clock: object) -> No
         with pytest.raises(PublisherFailed):
             await writer.stage(b"1")
         assert await writer.commit((0, "a", 1)) == {"is_first": True}
+
+
+async def take_all(_: Received) -> None:
+    """A function that receives."""
+
+
+@pytest.mark.parametrize("target", [ring(), take_all], ids=["log", "function"])
+async def test_a_writer_learns_what_is_wrong_with_its_rows(
+    autojump_clock: object, target: Any
+) -> None:
+    """It publishes none, or they fail."""
+    stage = "orders/stage?query=q&run=r&batch=0&partition=0&attempt=a"
+    failing = Service()
+
+    @failing.publisher("rows")
+    async def rows() -> AsyncIterator[bytes]:
+        yield b"1"
+        raise PublicError("the disk is gone")
+
+    async with Meeting(target):
+        for service, text in (
+            (None, "for its publisher 'rows', and it refused: .*no such publisher.*on the conn"),
+            (Service(), "with a publisher 'rows'"),
+            (failing, "the publisher 'rows' of the writer failed: the disk is gone"),
+        ):
+            async with connect("memory://shop", service=service) as peer:
+                with pytest.raises(PublisherFailed, match=text):
+                    await peer.request(stage)
 
 
 async def test_a_full_log_fails_the_commit_with_its_text(autojump_clock: object) -> None:

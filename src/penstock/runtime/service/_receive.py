@@ -14,13 +14,23 @@ A writer connects, publishes its elements as ``rows``, and asks with three reque
 
 import inspect
 import logging
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
 from typing import Any, Final, Literal, Protocol, TypeAlias, cast
 
 import attrs
 import trio
 
-from penstock.api import LimitExceeded, LogError, PublicError, UsageError, shown
+from penstock.api import (
+    LimitExceeded,
+    LogError,
+    ProtocolError,
+    PublicError,
+    PublisherFailed,
+    Rejected,
+    UsageError,
+    shown,
+)
 from penstock.core import LOG, limited_log
 from penstock.logs import Log
 from penstock.runtime.service._function_annotations import called_function
@@ -240,11 +250,8 @@ class LogReceiver:
         try:
             if not routed:
                 task.add(())
-            # With demand, so that the receiver sets the pace of the writer.
-            async with peer.connected().subscribe(
-                ROWS, serializer="bytes", demand=DEMAND
-            ) as stream:
-                async for elements in stream.batches():
+            async with aclosing(_rows_of(peer)) as batches:
+                async for elements in batches:
                     if routed:
                         task.add_records(_unpacked(elements))
                     else:
@@ -372,8 +379,8 @@ class FunctionReceiver:
         _check_ids(query, batch, run, attempt)
         count = 0
         # Here too a function that does not return holds the writer up.
-        async with peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND) as stream:
-            async for elements in stream.batches():
+        async with aclosing(_rows_of(peer)) as batches:
+            async for elements in batches:
                 records = _unpacked(elements) if routed else []
                 values = [each.value for each in records] if routed else elements
                 await self._function(Received(query, batch, partition, count, values, records))
@@ -391,6 +398,31 @@ class FunctionReceiver:
         _check_ids(payload.query, payload.batch)
         await trio.lowlevel.checkpoint()
         return {}
+
+
+async def _rows_of(peer: PeerIdentity) -> AsyncGenerator[list[bytes], None]:
+    """Yield what a writer publishes. Raises PublicError if that ends with a failure: the writer
+    has to know what is wrong with its rows.
+    """
+    rows = peer.connected().subscribe(ROWS, serializer="bytes", demand=DEMAND)
+    # With demand, so that the receiver sets the pace of the writer.
+    async with rows as stream:
+        batches = stream.batches()
+        while True:
+            try:
+                elements = await anext(batches)
+            except StopAsyncIteration:
+                return
+            except Rejected as error:
+                raise PublicError(
+                    f"the receiver asked the writer for its publisher {ROWS!r}, and it refused: "
+                    f"{error}. The program that writes publishes its rows on the connection that "
+                    f"asks: connect(url, service=service), with a publisher {ROWS!r}"
+                ) from error
+            except (PublisherFailed, ProtocolError) as error:
+                what = f"the publisher {ROWS!r} of the writer failed: {error}"
+                raise PublicError(what) from error
+            yield elements
 
 
 def _unpacked(elements: Sequence[bytes]) -> list[Record]:
