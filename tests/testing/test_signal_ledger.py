@@ -62,15 +62,20 @@ def test_too_many_illegal_signals_stop_the_publisher() -> None:
     assert not issubclass(RunawaySignals, Exception)
 
 
-def test_too_many_signals_stop_the_publisher() -> None:
-    """An endless publisher that obeys demand is stopped too."""
+@pytest.mark.parametrize("rule", ["3.4", "1.8"])
+def test_too_many_signals_stop_the_publisher(rule: str) -> None:
+    """An endless publisher that obeys demand is stopped too. After a cancel its fault is that it
+    goes on.
+    """
     ledger = subscribed_ledger(signal_cap=50)
     ledger.add_requested(UNBOUNDED)
+    if rule == "1.8":
+        ledger.move(Signal.CANCEL)
     for _ in range(49):
         ledger.receive_signal(Signal.NEXT, "x")
     with pytest.raises(RunawaySignals):
         ledger.receive_signal(Signal.NEXT, "x")
-    assert rules(ledger) == ["3.4"]
+    assert rules(ledger) == [rule]
 
 
 def test_recursion_beyond_the_declared_bound_is_a_breach() -> None:
