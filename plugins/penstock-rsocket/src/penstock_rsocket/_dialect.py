@@ -345,7 +345,8 @@ class ReceivedFrames:
         """Return what the service is asked for, and keep the first element of a channel."""
         route = self.form.route_of(content)
         self._dialect.channels.arriving[stream_id] = Arriving(data)
-        return Request(Model.CHANNEL, b"", content, route)
+        # With the first element as its data, so that its bytes count as those of any request.
+        return Request(Model.CHANNEL, data, content, route)
 
     def _request_n(self, _flags: int, stream_id: int, body: bytes) -> None:
         (demand,) = _read_number(body)

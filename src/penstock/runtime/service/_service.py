@@ -570,10 +570,12 @@ class Service:
             if len(request.name) > LONGEST_NAME:
                 raise NoSuchPublisher(f"the name has more than {LONGEST_NAME:,} characters")
             # Such a protocol cannot tell an empty payload from none. A publisher takes neither.
+            # The data of a channel is its first element.
+            is_channel = request.model is Model.CHANNEL
             return self.look_up(
                 request.name,
                 peer,
-                request.data or None,
+                None if is_channel else request.data or None,
                 may_be_empty=True,
                 elements=request.elements,
             )
