@@ -36,3 +36,19 @@ def test_write_stream_prints_what_the_page_shows(
     """Each line once, although the query runs twice."""
     trio.run(main_of("write_stream"), spark, tmp_path)
     assert capsys.readouterr().out == (EXAMPLES / "write_stream.out").read_text()
+
+
+def test_dead_letters_prints_what_the_page_shows(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """Good rows and bad ones, each in their log."""
+    trio.run(main_of("dead_letters"), spark, tmp_path)
+    assert capsys.readouterr().out == (EXAMPLES / "dead_letters.out").read_text()
+
+
+def test_supervised_query_prints_what_the_page_shows(
+    spark: Any, capsys: pytest.CaptureFixture[str], tmp_path: Path
+) -> None:
+    """One failure, because nobody serves; then all rows, once."""
+    main_of("supervised_query")(spark, tmp_path)
+    assert capsys.readouterr().out == (EXAMPLES / "supervised_query.out").read_text()
