@@ -158,10 +158,26 @@ class ReadyElements(Protocol[T_co]):
         """
 
 
+class PullsAhead(ReadyElements[T_co], Protocol):
+    """An iterator that something else pulls, which computes what is requested before the pump looks
+    for it.
+    """
+
+    parked: ParkedTask
+    """Where the task of the pump waits, for demand and for elements. Woken when there are some."""
+
+    def pull_ahead(self, n: int, /) -> bool:
+        """Compute `n` elements more. Return False if the pump has to be woken for them."""
+
+    async def wait_ready(self) -> bool:
+        """Wait until there may be elements. Return False at the end; raises its failure."""
+
+
 class Pump(Subscription, Generic[T]):
     """The subscription to a stream that comes out of an iterator."""
 
     __slots__ = (
+        "_ahead",
         "_batch",
         "_budget",
         "_cancel_scope",
@@ -215,6 +231,7 @@ class Pump(Subscription, Generic[T]):
         self._parked: ParkedTask | None = None
         # inside a burst: the iterator or the subscriber runs, or the iterator waits.
         self._is_pulling = False
+        self._ahead: PullsAhead[T] | None = None  # the iterator, if it is one
         self._batch: SharedBatch = NO_BATCH  # the open batch of a subscriber that lends one
         self._is_stopped = False
 
@@ -228,6 +245,8 @@ class Pump(Subscription, Generic[T]):
         self._demand += n
         if self._cancel_scope is None:
             self._start()
+        elif self._ahead is not None and self._ahead.pull_ahead(n):
+            pass  # a pass of the loop is saved: it wakes the task when it has elements
         elif self._parked is not None:
             self._parked.wake()
 
@@ -373,8 +392,10 @@ class Pump(Subscription, Generic[T]):
         """
         if hasattr(iterator, "take_ready"):
             on_next_many = on_next_many_of(subscriber)
-            if on_next_many is None and hasattr(iterator, "pulls_ahead"):
-                on_next_many = partial(self._signal_each, subscriber.on_next)
+            if hasattr(iterator, "pull_ahead"):
+                ahead = self._ahead = cast("PullsAhead[T]", iterator)
+                self._parked = ahead.parked
+                on_next_many = on_next_many or partial(self._signal_each, subscriber.on_next)
             if on_next_many is not None:
                 return self._signal_ready, on_next_many
         # One method name decides. isinstance() with a runtime-checkable protocol takes 7 µs on
@@ -414,8 +435,13 @@ class Pump(Subscription, Generic[T]):
         that takes them in one call.
         """
         at_hand: ReadyElements[T] = iterator
+        ahead = self._ahead
         while self._budget > 0:
             elements = at_hand.take_ready(self._budget)
+            if not elements and ahead is not None:
+                if not await ahead.wait_ready():
+                    return False
+                continue
             if len(elements) > 1:
                 legal = before_none(elements)
                 self._budget -= len(legal)

@@ -4,7 +4,9 @@ Rules of this file:
 
 * One task of asyncio opens, pulls and closes the iterable, and does nothing else. It has a copy of
   the context variables of the stream that is pulled.
-* It pulls what the pump has demand for, and no more: `take_ready` tells how much that is.
+* It pulls what the pump has demand for, and no more: `take_ready` and `pull_ahead` tell how much.
+* While it waits for demand, a call of the pump makes its next step at once (`Stepped`): a generator
+  that need not wait costs no pass of either loop.
 * After `TURN_SECONDS` other tasks get a turn, also if the iterable never waits.
 * A stream that ends cancels the task once. That ends the iterable where it waits; one that is
   suspended at a `yield` is closed there, because the task waits for demand then. The pump waits for
@@ -22,6 +24,7 @@ import trio
 from penstock.api import PublisherFailed, Subscriber, UsageError
 from penstock.core import ParkedTask, Scope, SourceMemory
 from penstock.guest._calls import explained, is_ending, runs_on
+from penstock.guest._stepped import Stepped, next_step
 from penstock.reader import TURN_SECONDS
 from penstock.streams import PulledSource, Source, Streamable, Wrap, as_source
 
@@ -81,7 +84,6 @@ class TaskIterator(AsyncIterator[T]):
     """Iterates, in a task of trio, over what a task of asyncio pulls."""
 
     __slots__ = (
-        "_asked",
         "_cleanup_timeout",
         "_error",
         "_has_ended_with_loop",
@@ -92,13 +94,10 @@ class TaskIterator(AsyncIterator[T]):
         "_memory",
         "_most",
         "_open",
-        "_parked",
         "_ready",
         "_task",
+        "parked",
     )
-
-    pulls_ahead = True
-    """It computes what was requested while the next element is awaited."""
 
     def __init__(
         self,
@@ -122,13 +121,13 @@ class TaskIterator(AsyncIterator[T]):
         self._memory = memory
         self._ready: list[T] = []
         self._most = 0  # elements that may be ready; 0 at the end too
-        self._asked: asyncio.Future[None] | None = None  # the task waits for demand
-        self._parked = ParkedTask()  # the task of trio waits for an element, or for the end
+        self.parked: ParkedTask = ParkedTask()
+        """Where the task of trio waits: for demand, for an element, or for the end."""
         self._is_closing = False
         self._is_over = False
         self._error: Exception | None = None
         self._has_ended_with_loop = False  # all tasks were cancelled at once
-        self._task: asyncio.Task[None] | None = None
+        self._task: Stepped | None = None
 
     # --- for the pump, in a task of trio
 
@@ -139,29 +138,44 @@ class TaskIterator(AsyncIterator[T]):
         self._most = most - len(taken)
         return taken
 
+    def pull_ahead(self, n: int, /) -> bool:
+        """Pull `n` elements more, in a step of the task of asyncio. Return False if the pump
+        has to be woken: elements wait already, or there is no such task.
+        """
+        if self._task is None or self._ready or self._is_over or self._is_closing:
+            return False
+        self._most += n
+        self._task.step()
+        return True
+
     async def __anext__(self) -> T:
+        while not self._ready:
+            if not await self.wait_ready():
+                raise StopAsyncIteration
+        return self._ready.pop(0)
+
+    async def wait_ready(self) -> bool:
+        """Wait until there may be elements. Return False at the end; raises its failure."""
         if not self._ready and not self._is_over:
             self._most = max(1, self._most)
             if self._task is None:
-                self._task = self._loop.create_task(
-                    self._pull_all(), name=f"penstock publisher {self._label}"
-                )
-                self._task.add_done_callback(self._on_done)
+                self._task = Stepped(self._pull_all(), f"penstock publisher {self._label}")
+                self._task.task.add_done_callback(self._on_done)
                 if self._memory is not None:
                     self._memory.change(TASK_BYTES)
             else:
-                self._wake_task()
-            while not self._ready and not self._is_over:
-                await self._parked.park()
-        if self._ready:
-            return self._ready.pop(0)
+                self._task.step()
+            if not self._ready and not self._is_over:
+                await self.parked.park()
+        if self._ready or not self._is_over:
+            return True
         error, self._error = self._error, None
         if error is not None:
             if self._has_ended_with_loop:
                 # The server is about to be cancelled as well: the stream ends with it.
                 await trio.sleep(self._cleanup_timeout)
             raise error
-        raise StopAsyncIteration
+        return False
 
     async def aclose(self) -> None:
         """End the task, and return when it has ended. Raises what its cleanup raises, and
@@ -174,22 +188,17 @@ class TaskIterator(AsyncIterator[T]):
         self._ready.clear()
         self._most = 0
         # Where it waits for demand, it closes the iterable; where the iterable waits, that ends.
-        task.cancel()
+        task.task.cancel()
         # Shielded: nothing that this stream has begun may run on after it.
         with trio.move_on_after(self._cleanup_timeout, shield=True) as scope:
             while not self._is_over:
-                await self._parked.park()
+                await self.parked.park()
         if scope.cancelled_caught:
             self._is_over = True  # for this stream
-            task.cancel()
+            task.task.cancel()
             raise runs_on(self._label, self._cleanup_timeout)
         if self._error is not None:
             raise self._error
-
-    def _wake_task(self) -> None:
-        asked, self._asked = self._asked, None
-        if asked is not None and not asked.done():
-            asked.set_result(None)
 
     # --- the task of asyncio
 
@@ -203,7 +212,7 @@ class TaskIterator(AsyncIterator[T]):
                 await _closed(aclose)
 
     async def _pull(self, iterator: AsyncIterator[T]) -> None:
-        ready, parked, ends = self._ready, self._parked, monotonic() + TURN_SECONDS
+        ready, parked, ends = self._ready, self.parked, monotonic() + TURN_SECONDS
         # The path of each element.
         async for element in iterator:
             ready.append(element)
@@ -224,9 +233,8 @@ class TaskIterator(AsyncIterator[T]):
     async def _wait_for_demand(self, iterator: AsyncIterator[T]) -> None:
         """Wait at a `yield` of the iterable. Raises StopAsyncIteration if it ends there."""
         while len(self._ready) >= self._most and not self._is_closing:
-            self._asked = self._loop.create_future()
             try:
-                await self._asked
+                await next_step()
             except asyncio.CancelledError as cancelled:
                 athrow: Any = getattr(iterator, "athrow", None)
                 if athrow is None or self._has_closed():
@@ -251,7 +259,7 @@ class TaskIterator(AsyncIterator[T]):
                 self._has_ended_with_loop = is_ending(self._loop)
         elif (error := task.exception()) is not None:
             self._error = explained(error, self._label)
-        self._parked.wake()
+        self.parked.wake()
 
 
 async def _closed(aclose: Callable[[], Awaitable[None]]) -> None:

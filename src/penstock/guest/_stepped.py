@@ -1,0 +1,121 @@
+"""A task of asyncio whose steps a plain call can make, while it waits for one.
+
+Why: a task that waits for demand would go on in the next pass of its loop, and what it has made
+would be signalled in the next pass of trio. Both together cost as much as some fifty elements.
+
+Rules of this file:
+
+* A step is made with the task as the current one of asyncio, and in its context. The functions for
+  that are those that asyncio documents for foreign kinds of tasks.
+* A step that ends at another wait is handed to the task, which goes on from there by itself.
+"""
+
+import asyncio
+from collections.abc import Coroutine, Generator
+from contextvars import Context, copy_context
+from typing import Any
+
+from sniffio import thread_local
+
+from penstock.guest._inside_trio import can_step_out, step_in, step_out
+
+
+class Stepped(Coroutine[Any, Any, None]):
+    """Runs a coroutine as a task, which waits for `step` with ``await next_step()``."""
+
+    __slots__ = (
+        "_context",
+        "_coroutine",
+        "_end",
+        "_is_ahead",
+        "_loop",
+        "_trap",
+        "_waiting",
+        "task",
+    )
+
+    task: "asyncio.Task[None]"
+    """The task."""
+
+    def __init__(self, coroutine: Coroutine[Any, Any, None], name: str) -> None:
+        self._coroutine = coroutine
+        self._loop = asyncio.get_running_loop()
+        self._context: Context = copy_context()
+        self._waiting: asyncio.Future[None] | None = None  # while the task waits for a step
+        self._is_ahead = False  # a step was made that the task does not know yet
+        self._trap: Any = None  # what that step waits for
+        self._end: BaseException | None = None  # with what it has ended
+        self.task = self._loop.create_task(self, name=name, context=self._context)
+
+    def step(self) -> None:
+        """Make the next step if the task waits for one, now or in the next pass of the loop."""
+        waiting, self._waiting = self._waiting, None
+        if waiting is None or waiting.done():
+            return  # it runs, waits for something else, or is about to be cancelled
+        if not can_step_out() or asyncio.current_task(self._loop) is not None:
+            waiting.set_result(None)
+            return
+        # Libraries for several loops look here for the loop that they run in.
+        library, thread_local.name = thread_local.name, "asyncio"
+        task_of_trio = step_out()
+        asyncio.tasks._enter_task(self._loop, self.task)  # noqa: SLF001  # documented, for kinds of tasks
+        try:
+            self._trap = self._context.run(self._coroutine.send, None)
+        except BaseException as end:  # raised again in the step of the task
+            self._end, self._is_ahead = end, True
+        else:
+            self._is_ahead = self._trap is not _PARKED
+        finally:
+            asyncio.tasks._leave_task(self._loop, self.task)  # noqa: SLF001  # as above
+            step_in(task_of_trio)
+            thread_local.name = library
+        if not self._is_ahead:
+            self._waiting = waiting
+        elif not waiting.done():  # the step may have cancelled its own task
+            waiting.set_result(None)
+
+    # --- for the task
+
+    def send(self, value: None, /) -> Any:
+        if self._is_ahead:
+            self._is_ahead = False
+            if self._end is not None:
+                raise self._end
+            return self._trap
+        return self._wait(self._coroutine.send(value))
+
+    def throw(self, *error: Any) -> Any:
+        self._waiting = None
+        if self._is_ahead:
+            self._is_ahead = False
+            if self._end is not None:
+                raise self._end
+        return self._wait(self._coroutine.throw(*error))
+
+    def close(self) -> None:
+        self._coroutine.close()
+
+    def __await__(self) -> Any:
+        return self._coroutine.__await__()
+
+    def _wait(self, trap: Any) -> Any:
+        if trap is not _PARKED:
+            return trap
+        waiting = self._waiting = self._loop.create_future()
+        # What a task waits for, as ``await waiting`` tells it.
+        return next(waiting.__await__())
+
+
+class _Parked:
+    """What a coroutine yields to wait for the next step."""
+
+    def __await__(self) -> Generator["_Parked", None, None]:
+        yield self
+
+
+_PARKED = _Parked()
+
+
+async def next_step() -> None:
+    """Wait for the next `Stepped.step`, in the coroutine that it runs."""
+    await _PARKED
