@@ -243,5 +243,35 @@ async def test_a_message_may_have_a_name(autojump_clock: Clock) -> None:
         penstock.serve(service, "memory://tests"),
         penstock.connect("reactivesocket+memory://tests") as peer,
     ):
-        with pytest.raises(penstock.UsageError, match="have data and no name"):
+        with pytest.raises(penstock.UsageError, match="has data and no name"):
             await peer.fire_and_forget(b"data", name="log")
+
+
+async def test_metadata_about_the_connection_crosses(autojump_clock: Clock) -> None:
+    """In both directions, on stream 0, and without an id of its own."""
+    service, got = penstock.Service(), list[bytes]()
+
+    @service.metadata_push
+    async def pushed(metadata: bytes) -> None:
+        got.append(metadata)
+
+    @service.request("done")
+    async def done() -> bytes:
+        return b""
+
+    async with raw_server(service=service) as (peer, raw):
+        await peer.metadata_push(b"about us")
+        assert await raw.next() == rsocket.MetadataPush(metadata=b"about us")
+        async with peer.request_stream(b"data", name="quotes", demand=3):
+            assert await raw.next() == RequestStream(
+                stream_id=1, demand=3, metadata=route("quotes"), data=b"data"
+            )
+        assert await raw.next() == Cancel(stream_id=1)
+        await raw.send(
+            rsocket.MetadataPush(metadata=b"about you"),
+            RequestResponse(stream_id=2, metadata=route("done")),
+        )
+        assert await raw.next() == Payload(stream_id=2, complete=True)
+    assert got == [b"about you"]
+    with pytest.raises(penstock.UsageError, match="make it an `async def`"):
+        service.metadata_push(lambda _: None)

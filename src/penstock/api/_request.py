@@ -16,6 +16,7 @@ class Model(Enum):
     STREAM = "request for a stream"
     SUBSCRIPTION = "request for a subscription"
     CHANNEL = "request for a channel"
+    METADATA_PUSH = "metadata push"
 
     # Enum hashes the name with a Python function, and each request looks its model up in three
     # tables.

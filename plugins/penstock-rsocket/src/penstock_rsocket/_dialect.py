@@ -104,7 +104,7 @@ _MODELS: Final = {
     FrameType.REQUEST_FNF: Model.FIRE_AND_FORGET,
     FrameType.REQUEST_STREAM: Model.STREAM,
 }
-_SENT: Final = frozenset(_MODELS.values()) | {Model.CHANNEL}
+_SENT: Final = frozenset(_MODELS.values()) | {Model.CHANNEL, Model.METADATA_PUSH}
 
 _UNTOUCHED: Final = frozenset({NO_SUCH, REFUSED, DRAINING, TOO_LONG})
 """Refusals of this side that no function of the program has seen: REJECTED promises that."""
@@ -484,8 +484,11 @@ class ReceivedFrames:
     def _lease(self, _flags: int, _stream_id: int, _body: bytes) -> None:
         self._channel.spend_control_token()  # this side has asked for no leases
 
-    def _metadata_push(self, _flags: int, _stream_id: int, _body: bytes) -> None:
-        self._channel.spend_control_token()
+    def _metadata_push(self, _flags: int, stream_id: int, body: bytes) -> None:
+        if stream_id:
+            self._channel.count_oddity()
+        elif self._channel.spend_control_token():
+            self._streams.receive_fire_and_forget(Request(Model.METADATA_PUSH, body))
 
     def _resume_ok(self, _flags: int, _stream_id: int, _body: bytes) -> None:
         self._channel.count_oddity()
@@ -654,6 +657,8 @@ class RsocketDialect:
             joined = self.channels.join(target)
             if joined is not None:
                 return joined
+        elif target.__class__ is Request and target.model is Model.METADATA_PUSH:
+            return 0
         # Here, because a request that is refused must not take an id or a place.
         elif isinstance(target, str) or target.name is not None or target.metadata:
             self._check_metadata(target)
@@ -693,7 +698,9 @@ class RsocketDialect:
         )
 
     def fire(self, stream_id: int, target: Any) -> bytes:
-        """Encode a request that has no answer."""
+        """Encode a request that has no answer, or metadata about the connection."""
+        if not stream_id:
+            return codec.encode(frames.MetadataPush(metadata=target.data))
         return self._encode_request(FrameType.REQUEST_FNF, stream_id, target, b"")
 
     def request(self, stream_id: int, n: int) -> bytes:

@@ -99,6 +99,11 @@ class ReconnectingPeer(Peer):
         await self.wait_connected()
         await super().fire_and_forget(data, name=name)
 
+    async def metadata_push(self, metadata: bytes) -> None:
+        """Send as `Peer.metadata_push` does, once the connection is there."""
+        await self.wait_connected()
+        await super().metadata_push(metadata)
+
     def source(self, *arguments: Any, **options: Any) -> Source[Any]:
         """Return a source that uses the connection of the time at which it is attached."""
         make = super().source

@@ -315,7 +315,7 @@ class IncomingRequests:
         # Looked up for each message: a handler may be added while the service runs.
         try:
             if target.name is None:
-                handler: Any = self._service.listener()
+                handler: Any = self._service.listener(target.model)
                 if handler is None:
                     return
                 self._published.check_may_open(target, self.peer)

@@ -286,17 +286,7 @@ class Peer:
 
         Raises as `request_response` does. Checkpoints.
         """
-        request = self._request(Model.FIRE_AND_FORGET, data)
-        if name is not None:
-            channel = self._connection.session.channel
-            check_name(name, channel.limits)
-            if not channel.dialect.has_routes:
-                raise UsageError(
-                    f"fire_and_forget(name={name!r}): this connection speaks "
-                    f"{channel.dialect.name}, whose messages have data and no name; connect with "
-                    "rsocket+…://, or send the name in the data"
-                )
-            request.name = name
+        request = self._request(Model.FIRE_AND_FORGET, data, name)
         # A loop that sends messages without an answer must let the writer run:
         # nothing else would make it wait.
         try:
@@ -308,12 +298,25 @@ class Peer:
         await self._connection.requests.wait_for_room()
         self._connection.session.streams.fire(request)
 
+    async def metadata_push(self, metadata: bytes) -> None:
+        """Send metadata about the connection, which has no answer; the peer may drop it.
+        Returns when it is queued.
+
+        Raises UsageError if the connection has no such messages: RSocket has them. Checkpoints.
+        """
+        request = self._request(Model.METADATA_PUSH, metadata)
+        await trio.lowlevel.checkpoint()
+        # The room in the outbox is the only bound, as for `fire_and_forget`.
+        await self._connection.requests.wait_for_room()
+        self._connection.session.streams.fire(request)
+
     @overload
     def request_stream(
         self,
         data: bytes | str,
         *,
         type: type[T],
+        name: str | None = ...,
         demand: int = ...,
         serializer: SerializerOrName = ...,
     ) -> AbstractAsyncContextManager[RemoteStream[T]]: ...
@@ -323,6 +326,7 @@ class Peer:
         data: bytes | str,
         *,
         type: object = ...,
+        name: str | None = ...,
         demand: int = ...,
         serializer: SerializerOrName = ...,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]: ...
@@ -331,16 +335,18 @@ class Peer:
         data: bytes | str,
         *,
         type: Any = None,
+        name: str | None = None,
         demand: int = DEFAULT_DEMAND,
         serializer: SerializerOrName = None,
     ) -> AbstractAsyncContextManager[RemoteStream[Any]]:
         """Ask for a stream, for the length of an ``async with`` block, as `subscribe` does.
 
-        `data` and the exceptions are those of `request_response`.
+        `data` and the exceptions are those of `request_response`. `name` is what the peer offers
+        under it, and `data` its payload; only RSocket has it.
         """
-        return RemoteOpening(
-            self._requesting(Model.STREAM, data, self._loader(serializer, type)), demand
-        )
+        request = self._request(Model.STREAM, data, name)
+        loader = self._loader(serializer, type)
+        return RemoteOpening(RemoteSource(self._connection, request, loader), demand)
 
     def request_channel(
         self,
@@ -418,7 +424,7 @@ class Peer:
     ) -> "RemoteSource":
         return RemoteSource(self._connection, self._request(model, data), loader)
 
-    def _request(self, model: Model, data: bytes | str) -> Request:
+    def _request(self, model: Model, data: bytes | str, name: str | None = None) -> Request:
         channel = self._connection.session.channel
         # Here, and not in the dialect: a request that cannot be sent must not use up a stream id.
         if model not in channel.dialect.models:
@@ -427,7 +433,15 @@ class Peer:
         # Most data is far below the limit: the exact one is looked up for the rest.
         if len(encoded) > channel.limits.max_frame - DEMAND_SIZE:
             check_length(channel, model, len(encoded))
-        return Request(model, encoded)
+        if name is not None:
+            check_name(name, channel.limits)
+            if not channel.dialect.has_routes:
+                raise UsageError(
+                    f"name={name!r}: this connection speaks {channel.dialect.name}, where a "
+                    f"{model.value} has data and no name; connect with rsocket+…://, or put the "
+                    "name into the data"
+                )
+        return Request(model, encoded, name=name)
 
     def _loader(self, serializer: SerializerOrName, kind: Any) -> Serializer | None:
         if serializer is kind is None:

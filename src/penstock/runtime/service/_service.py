@@ -357,6 +357,17 @@ class Service:
             )
         return self._handle(Model.FIRE_AND_FORGET, function)
 
+    def metadata_push(self, function: F) -> F:
+        """Receive metadata about a connection with the decorated
+        ``async def function(metadata: bytes) -> None``. RSocket has such messages.
+
+        A parameter annotated `penstock.spi.PeerIdentity` gets the identity of the peer. Raises as
+        `request_response` does.
+        """
+        if not inspect.iscoroutinefunction(check_function(function, "metadata_push")):
+            raise UsageError(f"{function!r} receives metadata: make it an `async def`")
+        return self._handle(Model.METADATA_PUSH, function)
+
     def request_stream(self, function: F) -> F:
         """Answer requests for a stream with the stream that the decorated function returns; most
         are async generator functions.
@@ -601,9 +612,11 @@ class Service:
         call = partial(handler, given, peer)
         return Publication(self.source_of(call if handler.is_generator else call()), None, 0)
 
-    def listener(self) -> Callable[[bytes, PeerIdentity], Any] | None:
+    def listener(
+        self, model: Model = Model.FIRE_AND_FORGET
+    ) -> Callable[[bytes, PeerIdentity], Any] | None:
         """Return the handler of messages without an answer, or None."""
-        return self.handlers.get(Model.FIRE_AND_FORGET)
+        return self.handlers.get(model)
 
     @property
     def is_empty(self) -> bool:
