@@ -227,7 +227,8 @@ def kill(server: Server, kills: int, chance: random.Random) -> tuple[int, int]:
     with crowd(server.url, refused) as visitors:
         for number in range(1, kills + 1):
             wait_until(lambda: len(server.workers()) == 2, lambda: server.log)
-            sleep(chance.uniform(0, 1))
+            # Some of them have just begun, and die before they serve.
+            sleep(chance.uniform(0.2, 2.5))
             os.kill(chance.choice(server.workers()), signal.SIGKILL)
             server.wait_for("was ended by SIGKILL", number)
     return sum(visitor.visits for visitor in visitors), len(refused)
