@@ -11,7 +11,7 @@ import subprocess
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from time import monotonic, sleep
+from time import monotonic, process_time, sleep
 from typing import Final
 
 from penstock.protocols import rsio
@@ -34,8 +34,11 @@ async def compute():
 MARK: Final = b"the-answer"
 COMPUTES: Final = 0.000_200
 CONNECTIONS: Final = 8
-IN_FLIGHT: Final = 4
+IN_FLIGHT: Final = 16
 """Requests of each connection."""
+
+AT_ONCE: Final = 8
+"""Requests that are sent together: the client should cost little."""
 
 WARM_UP: Final = 1.0
 SECONDS: Final = 4.0
@@ -51,6 +54,7 @@ class Client:
         self.socket.sendall(rsio.encode(rsio.ClientHello()))
         self._next = 0
         self._rest = b""
+        self._answered = 0
         self.ask(IN_FLIGHT)
 
     def ask(self, count: int) -> None:
@@ -70,13 +74,27 @@ class Client:
         count = data.count(MARK)
         # A mark may be cut; a whole one must not count twice.
         self._rest = data[data.rfind(MARK) + 1 :][1 - len(MARK) :] if count else data[-9:]
-        if count:
-            self.ask(count)
+        self._answered += count
+        if self._answered >= AT_ONCE:
+            self.ask(self._answered)
+            self._answered = 0
         return count
 
 
-def answered(folder: Path, workers: int) -> float:
-    """Return the requests that a server with so many workers answers in a second."""
+def processor_of(process: int) -> float:
+    """Return the seconds of the processor that the children of a process have used."""
+    ticks = 0
+    for file in Path(f"/proc/{process}/task").glob("*/children"):
+        for child in file.read_text().split():
+            fields = Path(f"/proc/{child}/stat").read_text().rpartition(")")[2].split()
+            ticks += int(fields[11]) + int(fields[12])
+    return ticks / os.sysconf("SC_CLK_TCK")
+
+
+def answered(folder: Path, workers: int) -> tuple[float, float, float]:
+    """Return the requests that a server with so many workers answers in a second, and the seconds
+    of the processor that a request takes of the workers, and of the client.
+    """
     path = folder / "speed.sock"
     (folder / "speed.py").write_text(SERVICE.format(seconds=COMPUTES, mark=MARK.decode()))
     server = subprocess.Popen(
@@ -98,7 +116,13 @@ def answered(folder: Path, workers: int) -> float:
         for number in clients:
             poll.register(number, select.EPOLLIN)
         _count(poll, clients, WARM_UP)
-        return _count(poll, clients, SECONDS) / SECONDS
+        own, theirs = process_time(), processor_of(server.pid)
+        count = _count(poll, clients, SECONDS)
+        return (
+            count / SECONDS,
+            (processor_of(server.pid) - theirs) / count,
+            (process_time() - own) / count,
+        )
     finally:
         server.kill()
         server.wait()
@@ -117,9 +141,14 @@ def main() -> None:
     """Measure, and print the table."""
     with TemporaryDirectory() as folder:
         for _ in range(ROUNDS):
-            one, two = (answered(Path(folder), workers) for workers in (1, 2))
+            (one, cost, client), (two, _, _) = (
+                answered(Path(folder), workers) for workers in (1, 2)
+            )
             print(
-                f"one worker {one:,.0f}/s, two workers {two:,.0f}/s: {two / one:.2f} x", flush=True
+                f"one worker {one:,.0f}/s, two workers {two:,.0f}/s: {two / one:.2f} x; a request "
+                f"takes {cost * 1e6:.0f} us of a worker and {client * 1e6:.0f} us of the client: "
+                f"on two processors without other work {2 * cost / (cost + client):.2f} x",
+                flush=True,
             )
 
 

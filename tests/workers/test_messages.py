@@ -15,6 +15,7 @@ SAMPLES: dict[Any, Any] = {
     bool: True,
     str | None: None,
     int | None: 7,
+    dict[str, int]: {"places:address": 3},
 }
 
 

@@ -1,6 +1,7 @@
 """A service in several processes: who gets which client, and what happens when a process ends."""
 
 import os
+import re
 import signal
 import socket
 import subprocess
@@ -197,7 +198,9 @@ def test_silent_clients_hold_up_nobody(tmp_path: Path) -> None:
         assert ask(running.address) in running.workers()
 
 
-def of_a_program(folder: Path, source: str, limits: str = "") -> AbstractContextManager[Program]:
+def of_a_program(
+    folder: Path, source: str, limits: str = "", main: str = "None"
+) -> AbstractContextManager[Program]:
     """Run a program that calls `serve_workers`, with some limits."""
     (folder / "served.py").write_text(source)
     (folder / "program.py").write_text(f"""
@@ -207,7 +210,9 @@ import penstock
 
 logging.basicConfig(level=logging.INFO)
 limits = dataclasses.replace(penstock.Limits(), {limits})
-status = penstock.serve_workers("served:service", "tcp://127.0.0.1:0", workers=2, limits=limits)
+status = penstock.serve_workers(
+    "served:service", "tcp://127.0.0.1:0", workers=2, limits=limits, main={main}
+)
 print("status", status, flush=True)
 """)
     return started(folder, [sys.executable, "program.py"])
@@ -231,6 +236,49 @@ def test_the_bounds_hold_for_all_workers_together(tmp_path: Path) -> None:
         stack.close()
         assert running.end() == 0
         assert "status 0" in running.log
+
+
+COUNTING = (
+    SERVICE
+    + """
+
+async def main(server):
+    import trio
+
+    while True:
+        print(f"<{penstock.this_worker().number} {sum(server.refused.values())}>", flush=True)
+        await trio.sleep(0.1)
+"""
+)
+
+
+def refused_by(log: str) -> int:
+    """The clients that both workers have counted."""
+    counts = [re.findall(rf"<{number} ([0-9]+)>", log) for number in range(2)]
+    return sum(int(each[-1]) for each in counts if each)
+
+
+def test_each_client_of_a_flood_is_counted(tmp_path: Path) -> None:
+    """Some of them are told why; the parent closes the others by itself, and tells their number."""
+    limits = "max_connections_per_address=1"
+    with (
+        of_a_program(tmp_path, COUNTING, limits, main='"served:main"') as running,
+        ExitStack() as stack,
+    ):
+        address = running.address
+        peer = stack.enter_context(penstock.blocking.connect(address))
+        assert int(peer.request("who")) in running.workers()
+        host, port = address.removeprefix("tcp://").split(":")
+        for _ in range(300):
+            stack.enter_context(socket.create_connection((host, int(port))))
+        ends = time.monotonic() + HANGS_AFTER
+        while refused_by(running.log) < 300:
+            assert time.monotonic() < ends, refused_by(running.log)
+            time.sleep(0.05)
+        assert refused_by(running.log) == 300
+        assert int(peer.request("who")) in running.workers()
+        stack.close()
+        assert running.end() == 0
 
 
 def wait_until_accepted(address: str) -> None:

@@ -47,6 +47,7 @@ from penstock.workers._messages import (
     Opened,
     Ping,
     Pong,
+    Refused,
     Relay,
     Suspended,
     Taken,
@@ -104,13 +105,8 @@ class Group(GivenListeners, WorkerGroup):
     def act(self, message: ToWorker, sock: socket.socket | None) -> None:
         """Do what the parent says."""
         match message:
-            case Handed():
-                self._on_handed(message, sock)
-            case Cut(number=number, reason=reason):
-                self._cut(number, reason)
-            case Leave(number=number, reason=reason):
-                if self._admission is not None:
-                    self._admission.leave(number, reason)
+            case Handed() | Cut() | Leave() | Refused():
+                self._act_on_clients(message, sock)
             case Members(names=names):
                 self._others = tuple(str(name) for name in names if str(name) != self._name)
             case Relay():
@@ -123,12 +119,32 @@ class Group(GivenListeners, WorkerGroup):
                 self.turn.end_for_good()
             case Ping():
                 self._channel.send(Pong())
-            case Kept(pages=pages, replaces=replaces):
-                self._kept[:replaces] = pages[:1] if replaces else []
-                self._kept += pages if not replaces else []
-                del self._kept[:-MOST_KEPT]  # as the parent does
+            case Kept():
+                self._on_kept(message)
             case _:
                 raise AssertionError(f"{message!r} comes first, and once")
+
+    def _act_on_clients(
+        self, message: Handed | Cut | Leave | Refused, sock: socket.socket | None
+    ) -> None:
+        admission = self._admission
+        match message:
+            case Handed():
+                self._on_handed(message, sock)
+            case Cut(number=number, reason=reason):
+                self._cut(number, reason)
+            case Leave(number=number, reason=reason) if admission is not None:
+                admission.leave(number, reason)
+            case Refused(counts=counts) if admission is not None:
+                for reason, count in counts.items():
+                    admission.on_refused_elsewhere(reason, count)
+
+    def _on_kept(self, kept: Kept) -> None:
+        if kept.replaces:
+            self._kept[: kept.replaces] = kept.pages
+        else:
+            self._kept += kept.pages
+            del self._kept[:-MOST_KEPT]  # as the parent does
 
     # --- listeners
 

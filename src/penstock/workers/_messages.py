@@ -58,6 +58,12 @@ class Leave(msgspec.Struct, tag=True, frozen=True):
     reason: str
 
 
+class Refused(msgspec.Struct, tag=True, frozen=True):
+    """The parent has refused so many clients by itself, by reason: a flood gets no answers."""
+
+    counts: dict[str, int]
+
+
 class Members(msgspec.Struct, tag=True, frozen=True):
     """The workers that run."""
 
@@ -168,7 +174,7 @@ class Pong(msgspec.Struct, tag=True, frozen=True):
 
 
 ToWorker: TypeAlias = (
-    Start | Handed | Cut | Leave | Members | Relay | Wrong | Lead | EndTurn | Ping | Kept
+    Start | Handed | Cut | Leave | Members | Relay | Wrong | Lead | EndTurn | Ping | Refused | Kept
 )
 ToParent: TypeAlias = (
     Ready

@@ -19,7 +19,7 @@ import os
 import secrets
 import signal
 import threading
-from collections import deque
+from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
@@ -34,6 +34,7 @@ import trio
 from penstock.api import UsageError
 from penstock.core import log_violation
 from penstock.runtime import AcceptFailures, Admission, Slot, StopSignals
+from penstock.session import TokenBucket
 from penstock.spi import (
     Listener,
     PeerIdentity,
@@ -62,6 +63,7 @@ from penstock.workers._messages import (
     Ping,
     Pong,
     Ready,
+    Refused,
     Relay,
     Start,
     Suspended,
@@ -110,6 +112,12 @@ LAST_WORDS: Final = 0.5
 
 SLOW_START: Final = 10.0
 """Seconds between two lines about workers that have not started yet."""
+
+ANSWERED: Final = 16
+ANSWERED_RATE: Final = 20
+"""Refused clients that a worker answers at once, and in a second, as in a server of one process.
+Further ones are closed here: to hand them over would cost ten times as much.
+"""
 
 MOST_RELAYS: Final = 64
 """Messages that wait for a worker which reads none. Further streams to it end at once."""
@@ -181,6 +189,8 @@ class Supervisor:
         self._wants_lead: list[WorkerProcess] = []
         self._may_lead = first is None
         self._follower: socket | None = None
+        self._answers = TokenBucket(ANSWERED * count, ANSWERED_RATE * count)
+        self._refused: Counter[str] = Counter()  # bounded by the reasons of an admission
         self._stop = trio.Event()
         self._stop_signal: signal.Signals | None = None
         self._starting: list[Version] = []
@@ -533,6 +543,9 @@ class Supervisor:
         while True:
             await trio.sleep(PING_SECONDS)
             now = trio.current_time()
+            if self._refused and (worker := self._choose()) is not None:
+                worker.channel.send(Refused(dict(self._refused)))
+                self._refused.clear()
             for worker in self._workers.values():
                 if worker.state is not WorkerState.SERVING:
                     continue
@@ -729,6 +742,10 @@ class Supervisor:
         if connection is None:
             return 0.0
         place = self._admission.admit(connection.peer, "")
+        if isinstance(place, str) and not self._answers.spend(1, trio.current_time()):
+            sock.close()
+            self._refused[place] += 1
+            return 0.0
         self._last_number += 1
         client = Client(
             self._last_number,

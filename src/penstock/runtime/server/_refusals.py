@@ -100,6 +100,20 @@ class Refusals:
         if self._lines.has_left_out:
             self._is_behind.set()
 
+    def count_elsewhere(self, reason: str, count: int) -> None:
+        """Count clients that the parent of this worker has refused by itself, in a flood."""
+        token, meaning = _explain(reason)
+        self._counts[token] += count
+        self._lines.write(
+            logging.WARNING,
+            # Beside the lines for each client, which are left out in a flood.
+            f"{token} at once",
+            "refused %d clients at once: %s: %s",
+            count,
+            token,
+            meaning,
+        )
+
     def flush(self) -> None:
         """Write how many lines were left out."""
         self._lines.flush()

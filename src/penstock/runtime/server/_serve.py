@@ -390,6 +390,8 @@ class Server(AbstractAsyncContextManager["Server"]):
         admission.on_cut = lambda place, reason: self._refusals.add(
             reason, place.peer, place.address
         )
+        if isinstance(admission, SharedAdmission):
+            admission.on_refused_elsewhere = self._refusals.count_elsewhere
         self._streams.on_refused = self._refusals.add
         self._failures = AcceptFailures(settings.on_violation)
         self._refused_clients = RefusedClients(settings.on_violation, settings.registry)

@@ -69,6 +69,8 @@ class SharedAdmission(Admission):
         self._door = door
         self._numbers: dict[Slot, int] = {}  # bounded as the places are
         self._by_number: dict[int, Slot] = {}
+        self.on_refused_elsewhere: Callable[[str, int], None] = lambda _reason, _count: None
+        """Called with a reason and a number of clients that the parent has refused by itself."""
 
     def admit(self, peer: PeerIdentity, address: str) -> Slot | str:
         handed = self._door.take()
