@@ -71,10 +71,14 @@ async def test_a_missing_folder_is_named(tmp_path: Path) -> None:
         await _open(tmp_path / "nowhere/orders.log")
 
 
-async def test_an_empty_file_becomes_a_log(tmp_path: Path) -> None:
-    """A program that was killed while it made the file leaves an empty one."""
+@pytest.mark.parametrize("has_file", [True, False])
+async def test_a_log_that_was_not_made_is_begun(tmp_path: Path, has_file: bool) -> None:
+    """A program that was killed while it made the file leaves an empty one, or the lock alone; so
+    does a full disk.
+    """
     path = tmp_path / "orders.log"
-    path.touch()
+    if has_file:
+        path.touch()
     beside(path, "-lock").touch()
     await _open(path)
 

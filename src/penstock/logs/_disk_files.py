@@ -4,11 +4,10 @@ Rules of this file:
 
 * The lock is taken first and let go last. It is an exclusive transaction of SQLite on PATH-lock, so
   the system ends it with the process.
-* PATH-lock stays when a log is closed.
-  So a missing PATH beside a PATH-lock was lost, and is not begun anew.
+* PATH-lock stays when a log is closed, and is marked once the log has been made. So a missing or an
+  empty PATH beside a marked PATH-lock was lost, and is not begun anew. Without the mark a program
+  has ended, or the disk was full, before the log had an element.
 * A file that is no log is refused before the lock is made, and nothing is left beside it.
-* PATH-lock is marked once the log has been made. So an empty PATH was emptied, and not left by a
-  program that ended while it made the file.
 """
 
 import os
@@ -109,11 +108,11 @@ def _use_wal(connection: sqlite3.Connection, path: Path) -> None:
         )
 
 
-def check_presence(path: Path, *, had_lock: bool, had_log: bool) -> None:
+def check_presence(path: Path, *, had_log: bool) -> None:
     """Raise if the main file is missing or empty although the log existed."""
     wal = beside(path, "-wal").exists()
     is_missing = not path.exists()
-    if (is_missing and (wal or had_lock)) or (had_log and path.stat().st_size == 0):
+    if (is_missing and (wal or had_log)) or (had_log and path.stat().st_size == 0):
         rest = path.name + ("-wal" if wal else "-lock")
         what = "missing" if is_missing else "empty"
         raise LogDamaged(

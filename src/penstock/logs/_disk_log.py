@@ -17,7 +17,6 @@ from penstock.core import check_in_trio
 from penstock.logs._backup import back_up
 from penstock.logs._disk_errors import FAULTS, explain
 from penstock.logs._disk_files import (
-    beside,
     check_kind,
     check_presence,
     mark_made,
@@ -257,11 +256,9 @@ class DiskLog(LogBase):
             raise explain(error, self._path) from error
 
     def _open_to_write(self, reserve: Reserve) -> _Opened:
-        # Asked first: `take_lock` makes the file.
-        had_lock = beside(self._path, "-lock").exists()
         lock = take_lock(self._path)
         try:
-            check_presence(self._path, had_lock=had_lock, had_log=was_made(lock))
+            check_presence(self._path, had_log=was_made(lock))
             connection = open_file(self._path, accept_loss=self._accept_loss)
             try:
                 store = DiskStore(connection, self._path, self._retention, self._clock)
