@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from penstock_rsocket import RsocketDialect, encode
 
 from penstock.api import Limits, Model, Role, Subscriber, Subscription
-from penstock.session import ChannelElements, SendingStream, Session
+from penstock.session import ChannelElements, DialectSettings, SendingStream, Session
 
 LIMITS = Limits(max_subscriptions=5, max_element=2_000, partial_bytes=4_000)
 ids = st.integers(0, 8)
@@ -119,7 +119,7 @@ class Delegate:
         return lambda *_: None
 
 
-def server() -> tuple[Session, Delegate]:
+def server(*, leases: bool = False) -> tuple[Session, Delegate]:
     delegate = Delegate()
     session = delegate.session = Session(
         delegate, RsocketDialect, role=Role.SERVER, limits=LIMITS, random=lambda: 0.5
@@ -128,6 +128,7 @@ def server() -> tuple[Session, Delegate]:
     setup = rsocket.Setup(
         keepalive=1000,
         lifetime=1000,
+        leases=leases,
         metadata_type=rsocket.COMPOSITE,
         data_type="a/b",
     )
@@ -135,10 +136,15 @@ def server() -> tuple[Session, Delegate]:
     return session, delegate
 
 
-def client() -> tuple[Session, Delegate]:
+def client(*, leases: bool = False) -> tuple[Session, Delegate]:
     delegate = Delegate()
+    given = DialectSettings(setup=rsocket.SetupData(leases=leases))
     session = delegate.session = Session(
-        delegate, RsocketDialect, role=Role.CLIENT, limits=LIMITS, random=lambda: 0.5
+        delegate,
+        lambda session: RsocketDialect(session, given),
+        role=Role.CLIENT,
+        limits=LIMITS,
+        random=lambda: 0.5,
     )
     session.start(0.0)
     session.receive(encode(rsocket.Keepalive()), 0.0)
@@ -148,12 +154,15 @@ def client() -> tuple[Session, Delegate]:
 
 
 @settings(max_examples=300, deadline=None)
-@given(st.sampled_from([server, client]), st.lists(FRAMES, max_size=40), st.integers(1, 60))
-def test_any_frames_leave_nothing_behind(make: Any, frames: list[rsocket.Frame], cut: int) -> None:
+@given(st.sampled_from([server, client]), flag, st.lists(FRAMES, max_size=40), st.integers(1, 60))
+def test_any_frames_leave_nothing_behind(
+    make: Any, leases: bool, frames: list[rsocket.Frame], cut: int
+) -> None:
     """What is held stays within the limits, each frame that is sent is legal, and the tables are
     empty at the end.
     """
-    session, delegate = make()
+    session, delegate = make(leases=leases)
+    session.tick(0.0)
     wire = b"".join(map(encode, frames))
     for start in range(0, len(wire), cut * 10):
         session.receive(wire[start : start + cut * 10], 0.0)
@@ -177,6 +186,7 @@ def test_any_frames_leave_nothing_behind(make: Any, frames: list[rsocket.Frame],
         assert not channels.own
         assert not {**dialect.answering, **dialect._unsent}
         assert not dialect.single
+        assert dialect.leases is None or not dialect.leases._waiting
         assert not dialect._received.requests.sizes
         assert session.channel.request_bytes == 0
         assert session.channel.budgets.partials.bytes == 0

@@ -13,6 +13,8 @@ from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, ClassVar, Final
 
+import attrs
+
 from penstock.api import (
     AlreadySubscribed,
     AuthRefused,
@@ -79,6 +81,7 @@ from penstock_rsocket._layout import (
     ErrorCode,
     FrameType,
 )
+from penstock_rsocket._leases import Leases
 from penstock_rsocket._setup import MetadataForm, SetupData
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
@@ -106,10 +109,21 @@ _MODELS: Final = {
 }
 _SENT: Final = frozenset(_MODELS.values()) | {Model.CHANNEL, Model.METADATA_PUSH}
 
-_UNTOUCHED: Final = frozenset({NO_SUCH, REFUSED, DRAINING, TOO_LONG})
+NO_LEASE: Final = "no lease"
+"""Refuses a request that the peer's lease does not permit."""
+
+_UNTOUCHED: Final = frozenset({NO_SUCH, REFUSED, DRAINING, TOO_LONG, NO_LEASE})
 """Refusals of this side that no function of the program has seen: REJECTED promises that."""
 
 _read_number: Final = NUMBER.unpack_from
+
+
+@attrs.define
+class Unsent:
+    """A request of this side that waits for its first demand, or for a lease."""
+
+    target: Any
+    demand: int
 
 
 class ReceivedFrames:
@@ -272,8 +286,11 @@ class ReceivedFrames:
         if not self._may_begin(stream_id):
             return
         content, data = split_metadata(flags, body, start)
-        model = _MODELS[kind]
+        model, is_leased = _MODELS[kind], self._is_leased()
         if flags & FOLLOWS:
+            if not is_leased:
+                self._streams.receive_subscribe(stream_id, None, 1, NO_LEASE)
+                return
             if not 0 < demand <= LARGEST_NUMBER:
                 self._streams.receive_subscribe(stream_id, None, 1, ILLEGAL_DEMAND)
                 return
@@ -281,6 +298,8 @@ class ReceivedFrames:
             self.requests.receive_fragment(stream_id, content, data, is_last=False)
             return
         refusal: str | None = None if 0 < demand <= LARGEST_NUMBER else ILLEGAL_DEMAND
+        if not is_leased:
+            refusal = NO_LEASE
         target: Request | None = None
         try:
             target = self._target_of(model, content, data)
@@ -302,6 +321,11 @@ class ReceivedFrames:
         if stream_id not in self._streams.serving:  # refused, or answered at once
             self._dialect.forget_served(stream_id)
 
+    def _is_leased(self) -> bool:
+        """Count a request of the peer. Return False for one above its lease."""
+        leases = self._dialect.leases
+        return leases is None or leases.admit()
+
     def _target_of(self, model: Model, content: bytes | None, data: bytes) -> Request:
         """Return what the service is asked for."""
         route = self.form.route_of(content)
@@ -321,6 +345,9 @@ class ReceivedFrames:
             return
         (demand,) = _read_number(body)
         content, data = split_metadata(flags, body, 4)
+        if not self._is_leased():
+            self._streams.receive_subscribe(stream_id, None, 1, NO_LEASE)
+            return
         is_legal = 0 < demand <= LARGEST_NUMBER
         follows = bool(flags & FOLLOWS and not flags & COMPLETE)
         if follows and is_legal:
@@ -481,8 +508,12 @@ class ReceivedFrames:
         if flags & RESPOND and self._channel.spend_control_token():
             self._channel.answer(codec.keepalive(body[8:]))
 
-    def _lease(self, _flags: int, _stream_id: int, _body: bytes) -> None:
-        self._channel.spend_control_token()  # this side has asked for no leases
+    def _lease(self, _flags: int, _stream_id: int, body: bytes) -> None:
+        ttl, requests = _read_number(body)[0], _read_number(body, 4)[0]
+        leases = self._dialect.leases
+        # Without the flag L in the SETUP nobody waits for it.
+        if self._channel.spend_control_token() and leases is not None:
+            leases.receive(ttl, requests)
 
     def _metadata_push(self, _flags: int, stream_id: int, body: bytes) -> None:
         if stream_id:
@@ -565,7 +596,9 @@ class RsocketDialect:
         self.answering: dict[int, bool] = {}
         """Requests for one value of the peer; True once the value was sent, with the end."""
         # Streams of this side that the peer does not know yet: a request needs a demand.
-        self._unsent: dict[int, Any] = {}
+        self._unsent: dict[int, Unsent] = {}
+        self.leases: Leases | None = None
+        """None on a connection without leases."""
         # Streams of this side with a demand that no frame can carry; None without one.
         self._counted: CountedTable | None = None
         self.channels: Channels = Channels()
@@ -601,6 +634,8 @@ class RsocketDialect:
         given = self._setup
         setup = given if isinstance(given, SetupData) else SetupData(given)
         self._received.form = MetadataForm(setup.metadata_type)
+        if setup.leases:
+            self.leases = Leases(self._session, self._send_leased)
         limits, content = self._channel.limits, setup.metadata
         found = decode_credentials(self.extensions.introduction() or b"\0\0")
         if found is not None and found != (b"", b""):
@@ -611,6 +646,7 @@ class RsocketDialect:
         return frames.Setup(
             keepalive=min(max(interval, 1), LARGEST_NUMBER),
             lifetime=min(max(lifetime, 1), LARGEST_NUMBER),
+            leases=setup.leases,
             metadata_type=setup.metadata_type,
             data_type=setup.data_type,
             metadata=content or None,
@@ -619,6 +655,8 @@ class RsocketDialect:
 
     def on_setup(self, setup: frames.Setup) -> None:
         """Note what a client wants."""
+        if setup.leases:
+            self.leases = Leases(self._session, self._send_leased)
 
     def overdue(self) -> None:
         """End the handshake. A server that has not refused by now has accepted; a client that
@@ -635,7 +673,7 @@ class RsocketDialect:
     def release(self) -> None:
         """Drop what refers to this object: the session is over, or speaks another protocol."""
         self.extensions.end()
-        self._counted = None
+        self._counted = self.leases = None
         del (
             self._decoder,
             self._received,
@@ -677,21 +715,41 @@ class RsocketDialect:
         observers = self._streams.observers
         if observers is not None:
             target = observers.before_subscribe(stream_id, target)
-        if target.__class__ is Request and target.model is Model.CHANNEL:
-            # The first element of this side sends it.
-            self.channels.opening[stream_id] = Opening(target, demand)
-            self.channels.own.add(stream_id)
-            self._streams.receive_subscribe(stream_id, target, 1)
+        if not demand or not self._has_lease(stream_id):
+            # Without demand it waits for the first one: a request without demand does not exist.
+            self._unsent[stream_id] = Unsent(target, demand)
             return b""
-        if not demand:
-            # The first demand sends it: a request without demand does not exist.
-            self._unsent[stream_id] = target
-            return b""
-        if target.__class__ is Request and target.model is _RESPONSE:
-            # The only request whose end this side must know:
-            # its first element ends it, with or without the flag C.
-            self.single.add(stream_id)
-            return self._encode_request(FrameType.REQUEST_RESPONSE, stream_id, target, b"")
+        return self._send_request(stream_id, target, demand)
+
+    def _has_lease(self, stream_id: int) -> bool:
+        """Return whether a request may be sent now; if not, it waits for its lease."""
+        leases = self.leases
+        if leases is None or leases.take():
+            return True
+        leases.wait(stream_id)
+        return False
+
+    def _send_leased(self, stream_id: int) -> None:
+        """Send a request that has waited for a lease."""
+        unsent = self._unsent.pop(stream_id, None)
+        if unsent is not None:
+            self._channel.send(self._send_request(stream_id, unsent.target, unsent.demand))
+
+    def _send_request(self, stream_id: int, target: Any, demand: int) -> bytes:
+        if target.__class__ is Request:
+            if target.model is Model.CHANNEL:
+                # The first element of this side sends it.
+                self.channels.opening[stream_id] = Opening(target, demand)
+                self.channels.own.add(stream_id)
+                self._streams.receive_subscribe(stream_id, target, 1)
+                return b""
+            if target.model is Model.FIRE_AND_FORGET:
+                return self._encode_request(FrameType.REQUEST_FNF, stream_id, target, b"")
+            if target.model is _RESPONSE:
+                # The only request whose end this side must know:
+                # its first element ends it, with or without the flag C.
+                self.single.add(stream_id)
+                return self._encode_request(FrameType.REQUEST_RESPONSE, stream_id, target, b"")
         granted = demand if demand <= LARGEST_NUMBER else self._grant_large(stream_id, demand)
         return self._encode_request(
             FrameType.REQUEST_STREAM, stream_id, target, NUMBER.pack(granted)
@@ -701,12 +759,20 @@ class RsocketDialect:
         """Encode a request that has no answer, or metadata about the connection."""
         if not stream_id:
             return codec.encode(frames.MetadataPush(metadata=target.data))
-        return self._encode_request(FrameType.REQUEST_FNF, stream_id, target, b"")
+        if not self._has_lease(stream_id):
+            self._unsent[stream_id] = Unsent(target, 0)
+            return b""
+        return self._send_request(stream_id, target, 0)
 
     def request(self, stream_id: int, n: int) -> bytes:
         """Encode more demand. A request for one value has its demand in itself."""
-        if stream_id in self._unsent:
-            return self.subscribe_with(stream_id, self._unsent.pop(stream_id), n)
+        unsent = self._unsent.get(stream_id) if self._unsent else None
+        if unsent is not None:
+            had_demand, unsent.demand = unsent.demand, unsent.demand + n
+            if had_demand or not self._has_lease(stream_id):
+                return b""  # it waits for its lease
+            del self._unsent[stream_id]
+            return self._send_request(stream_id, unsent.target, unsent.demand)
         if stream_id in self.single:
             return b""
         if self.channels.opening and stream_id in self.channels.opening:
@@ -730,7 +796,7 @@ class RsocketDialect:
 
     def cancel(self, stream_id: int) -> bytes:
         """Encode a cancel; nothing for a request that was not sent."""
-        was_unsent = self._unsent.pop(stream_id, None) is not None
+        was_unsent = stream_id in self._unsent
         if stream_id in self.channels.own:
             # Both directions: the elements of this side end as well.
             was_unsent = stream_id in self.channels.opening
@@ -819,16 +885,6 @@ class RsocketDialect:
         flags |= 0 if content is None else METADATA
         return frame_header(FrameType.REQUEST_CHANNEL, flags, stream_id, len(head) + first) + head
 
-    def subscribe_with(self, stream_id: int, target: Any, demand: int) -> bytes:
-        """Encode a request whose first demand comes late."""
-        granted = demand if demand <= LARGEST_NUMBER else self._grant_large(stream_id, demand)
-        if target.__class__ is Request and target.model is _RESPONSE:
-            self.single.add(stream_id)
-            return self._encode_request(FrameType.REQUEST_RESPONSE, stream_id, target, b"")
-        return self._encode_request(
-            FrameType.REQUEST_STREAM, stream_id, target, NUMBER.pack(granted)
-        )
-
     def _check_metadata(self, target: str | Request) -> None:
         content = self._metadata_and_data(target)[0]
         most = self.max_unsplit - 64  # the rest of a frame: its header, the demand, the lengths
@@ -891,6 +947,9 @@ class RsocketDialect:
     def forget_opened(self, stream_id: int) -> None:
         """Forget a stream of this side: it is over."""
         self.single.discard(stream_id)
+        unsent = self._unsent
+        if unsent and unsent.pop(stream_id, None) is not None and self.leases is not None:
+            self.leases.forget(stream_id)
         if self._leaving.senders:
             self._leaving.forget(stream_id)
         counted = self._counted

@@ -24,7 +24,8 @@ class SetupData(bytes):
 
     `data_type` is the MIME type of the data of all requests and answers, and `metadata_type` that
     of their metadata. `metadata` are further entries of composite metadata for the SETUP, as
-    `encode_composite` returns them.
+    `encode_composite` returns them. With `leases` each side sends no request without a lease of the
+    other one.
     """
 
     # Bytes: the data is all that most protocols know, and the connection hands it to its dialect
@@ -32,6 +33,7 @@ class SetupData(bytes):
     data_type: str
     metadata_type: str
     metadata: bytes
+    leases: bool
 
     def __new__(
         cls,
@@ -40,6 +42,7 @@ class SetupData(bytes):
         data_type: str = OCTETS,
         metadata_type: str = COMPOSITE,
         metadata: bytes = b"",
+        leases: bool = False,
     ) -> Self:
         """Make the data. Raises UsageError for a MIME type that a SETUP cannot carry."""
         for name, value in (("data_type", data_type), ("metadata_type", metadata_type)):
@@ -47,6 +50,7 @@ class SetupData(bytes):
                 raise UsageError(f"{name}={value[:200]!a}; a MIME type has 1 to 255 ASCII letters")
         made = super().__new__(cls, data)
         made.data_type, made.metadata_type, made.metadata = data_type, metadata_type, metadata
+        made.leases = leases
         return made
 
     def __repr__(self) -> str:
