@@ -7,7 +7,7 @@ One session serves every protocol; what belongs to one protocol alone is in its 
 
 # Names for dialects, plugins and the runtime.
 # The watchers, the outbox and the tables of moves stay private.
-from penstock.api import NO_SUCH
+from penstock.api import NO_SUCH as NO_SUCH  # without an entry here: it belongs to the errors
 from penstock.session._budgets import HANDLED, OBJECT_BYTES, STREAM_BYTES, TASK_BYTES, TokenBucket
 from penstock.session._cancelled_streams import CancelledStream
 from penstock.session._channel import Channel, ignore
@@ -88,7 +88,6 @@ __all__ = [
     "ILLEGAL_DEMAND",
     "KEEPALIVE",
     "NOT_RESUMED",
-    "NO_SUCH",
     "OBJECT_BYTES",
     "PER_ADDRESS",
     "REFUSED",
