@@ -5,13 +5,15 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import ExitStack
+from contextlib import AsyncExitStack, ExitStack
 from pathlib import Path
 
 import pytest
 import trio
 
-from penstock import subscribe
+from campaigns.resume._kills import tls_options
+from penstock import connect, subscribe
+from penstock.spi import TransportOptions
 from tests._real_time import HANGS_AFTER
 from tests.workers._program import Program, program
 
@@ -233,3 +235,34 @@ def test_a_wrong_worker_in_a_secret_finds_nothing(shared: Program) -> None:
         for wrong in (path[:-1] + "9", "/s/" + "a" * 32 + path[35:], path + "1", "/s/abc"):
             assert second.ask("PUT", f"{wrong}?request=1").status == 404
             second.http.close()
+
+
+def processes_of(url: str, options: TransportOptions | None = None) -> list[int]:
+    """The processes that serve four connections which are open at the same time."""
+
+    async def ask() -> list[int]:
+        with trio.fail_after(HANGS_AFTER):
+            async with AsyncExitStack() as stack:
+                peers = [
+                    await stack.enter_async_context(connect(url, options=options)) for _ in range(4)
+                ]
+                return sorted({int(await peer.request("who")) for peer in peers})
+
+    return trio.run(ask)
+
+
+@pytest.mark.parametrize("scheme", ["ws", "h2", "http", "rsio+tcp", "reactivesocket+tcp"])
+def test_clients_of_each_transport_are_divided(tmp_path: Path, scheme: str) -> None:
+    """At the port of HTTP clients of WebSocket are too."""
+    with program(tmp_path, source=SOURCE, url=f"{scheme}://127.0.0.1:0") as running:
+        port = running.address.rpartition(":")[2]
+        url = f"{'ws' if scheme == 'http' else scheme}://127.0.0.1:{port}"
+        assert processes_of(url) == running.workers()
+
+
+def test_clients_of_tls_are_divided(tmp_path: Path) -> None:
+    """The handshake is that of the worker, which has read the certificate."""
+    options = tls_options(tmp_path)
+    arguments = ("--tls-cert", str(tmp_path / "server.pem"))
+    with program(tmp_path, *arguments, source=SOURCE, url="tls://127.0.0.1:0") as running:
+        assert processes_of(running.address, options) == running.workers()
