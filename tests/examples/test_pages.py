@@ -201,6 +201,8 @@ def test_each_command_runs_or_has_a_reason() -> None:
         "penstock audit ",
         "penstock serve examples.browser.service:service ",
         "penstock serve examples.live_service:service http://",
+        # With --workers: tests/workers and tests/distributions/test_http_workers.py.
+        "penstock serve exchange:service ",
     )
     assert all(
         command.startswith(tried_elsewhere)
