@@ -60,7 +60,7 @@ NOT_RUN = {
     "runs "
     "it; on two, what "
     "tests/browser and plugins/penstock-http/tests run; on one, a record and its audit: "
-    "tests/cli/test_record.py and plugins/penstock-spark/tests",
+    "tests/cli/test_record.py and plugins/penstock-spark/tests; on one, workers: tests/workers",
     "mvn": "downloads the JVM's kit",
     "javap": "reads the kit that `mvn` has downloaded",
     "pytest": "tck/README.md: all checks of the kit; tck/tests runs them",
