@@ -44,10 +44,12 @@ from penstock_rsocket._layout import (
     LARGEST_NUMBER,
     LARGEST_POSITION,
     LARGEST_STREAM_ID,
+    LAST_PAYLOAD,
     LEASE,
     LENGTH_SIZE,
     METADATA,
     NEXT,
+    PLAIN_REQUEST,
     RESPOND,
     RESUME_ENABLED,
     SHORTEST_BODY,
@@ -59,6 +61,11 @@ from penstock_rsocket._layout import (
 _pack_header: Final = layout.HEADER.pack  # bound methods: no look-up for each frame
 _read_header: Final = layout.HEADER.unpack_from
 _read_number: Final = layout.NUMBER.unpack_from
+
+# On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
+_PAYLOAD: Final = FrameType.PAYLOAD
+_REQUEST: Final = FrameType.REQUEST_RESPONSE
+_LAST: Final = NEXT | COMPLETE
 
 _AnyRequest: TypeAlias = (
     frames.RequestResponse | frames.RequestFnf | frames.RequestStream | frames.RequestChannel
@@ -604,7 +611,17 @@ class RsocketDecoder(BufferedDecoder):
                     if stream is not None and stream.takes_whole:
                         position = self._deliver(data, position, after, stream)
                         continue
-                self._dispatch(word, stream_id, data[position + HEADER_SIZE : after])
+                # The next two need no check of the type: most requests and most answers.
+                if word == LAST_PAYLOAD and stream_id <= LARGEST_STREAM_ID:
+                    self._sink.receive_frame(
+                        _PAYLOAD, _LAST, stream_id, data[position + HEADER_SIZE : after]
+                    )
+                elif word == PLAIN_REQUEST and stream_id <= LARGEST_STREAM_ID:
+                    self._sink.receive_frame(
+                        _REQUEST, 0, stream_id, data[position + HEADER_SIZE : after]
+                    )
+                else:
+                    self._dispatch(word, stream_id, data[position + HEADER_SIZE : after])
                 position = after
         finally:
             # It is also set if the sink raises.

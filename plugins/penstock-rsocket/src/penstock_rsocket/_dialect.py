@@ -88,6 +88,8 @@ from penstock_rsocket._setup import MetadataForm, SetupData
 _OPEN: Final = ConnectionState.OPEN
 _EXAMINING: Final = ConnectionState.EXAMINING
 _RESPONSE: Final = Model.RESPONSE
+_PAYLOAD: Final = FrameType.PAYLOAD
+_REQUEST: Final = FrameType.REQUEST_RESPONSE
 _LAST: Final = NEXT | COMPLETE
 
 DEFAULT: Final = DialectSettings()
@@ -99,6 +101,11 @@ PART_NUMBER: Final = 0
 """Fragments of one stream are not mixed, so one number is enough for the element under way."""
 
 MILLISECONDS: Final = 1000
+
+SMALL: Final = 4096
+"""Bytes of a request that `Limits.max_subscriptions` alone bounds. The data of longer ones counts
+together, against `Limits.partial_bytes`.
+"""
 
 _SETUP_WORDS: Final = (FrameType.SETUP, FrameType.RESUME)
 
@@ -332,6 +339,24 @@ class ReceivedFrames:
         return Request(model, data, content, route)
 
     def _request_response(self, flags: int, stream_id: int, body: bytes) -> None:
+        dialect, serving = self._dialect, self._streams.serving
+        # The usual request in fewer calls: small, whole, and without metadata and leases.
+        if (
+            not flags
+            and len(body) <= SMALL
+            and dialect.leases is None
+            and stream_id & 1 == self._peers
+            and stream_id
+            and stream_id not in serving
+            and stream_id not in self._opened
+            and stream_id not in dialect.channels.arriving
+        ):
+            # Before the request is served: it may be answered inside that call.
+            dialect.answering[stream_id] = False
+            self._streams.receive_subscribe(stream_id, Request(_RESPONSE, body), 1)
+            if stream_id not in serving:  # refused, or answered at once
+                dialect.answering.pop(stream_id, None)
+            return
         self._request(FrameType.REQUEST_RESPONSE, flags, stream_id, body, 1, 0)
 
     def _request_fnf(self, flags: int, stream_id: int, body: bytes) -> None:
@@ -715,6 +740,18 @@ class RsocketDialect:
         observers = self._streams.observers
         if observers is not None:
             target = observers.before_subscribe(stream_id, target)
+        # The usual request in fewer calls: what `_send_request` would return.
+        elif (
+            self.leases is None
+            and demand
+            and target.__class__ is Request
+            and target.model is _RESPONSE
+            and target.name is None
+            and target.metadata is None
+            and len(target.data) <= self.max_unsplit
+        ):
+            self.single.add(stream_id)
+            return frame_header(_REQUEST, 0, stream_id, len(target.data)) + target.data
         if not demand or not self._has_lease(stream_id):
             # Without demand it waits for the first one: a request without demand does not exist.
             self._unsent[stream_id] = Unsent(target, demand)
@@ -978,11 +1015,14 @@ class RsocketDialect:
 
     def answer(self, stream_id: int, element: bytes) -> bytes:
         """Encode the only element of a request for one value, with its end in the same frame."""
-        self.forget_served(stream_id)
+        # As `forget_served` does, for an id that is no channel.
+        self.answering.pop(stream_id, None)
+        if self._received.requests.sizes:
+            self._received.requests.release(stream_id)
         observers = self._streams.observers
         if observers is not None:
             observers.before_accept(stream_id, 0)
-        return payload_header(stream_id, len(element), _LAST) + element
+        return frame_header(_PAYLOAD, _LAST, stream_id, len(element)) + element
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""

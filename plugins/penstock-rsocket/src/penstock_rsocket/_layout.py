@@ -96,6 +96,12 @@ WHOLE_PAYLOAD: Final = FrameType.PAYLOAD << TYPE_SHIFT | NEXT
 """The word of the most frequent frame: an element, whole, without metadata and without the end."""
 
 
+LAST_PAYLOAD: Final = FrameType.PAYLOAD << TYPE_SHIFT | NEXT | COMPLETE
+"""The word of the answer to most requests: an element with the end."""
+PLAIN_REQUEST: Final = FrameType.REQUEST_RESPONSE << TYPE_SHIFT
+"""The word of a request for one value, whole and without metadata."""
+
+
 class ErrorCode(IntEnum):
     """The codes of ERROR. Those from `APPLICATION` on belong to applications."""
 
