@@ -69,7 +69,7 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
         assert {ask(running.address), ask(running.address)} == {first, second}
         os.kill(first, signal.SIGKILL)
         found = wait_until_served(running, {first, second})
-        assert "was ended by SIGKILL; another one starts in 0.2 s" in running.log
+        assert "was ended by SIGKILL; another one starts in 0." in running.log
         assert running.workers() == sorted([second, found])
         assert running.end() == 0
 
