@@ -33,7 +33,7 @@ def _sqlite_error(code: int) -> sqlite3.Error:
         (
             _sqlite_error(sqlite3.SQLITE_BUSY),
             LogLocked,
-            "close it there, or give this log another path. `fuser",
+            r"or let it wait: DiskLog\(path, wait=30\)\. `fuser",
         ),
         (
             _sqlite_error(sqlite3.SQLITE_CORRUPT_VTAB),

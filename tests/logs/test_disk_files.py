@@ -6,8 +6,9 @@ import sys
 from pathlib import Path
 
 import pytest
+import trio
 
-from penstock.api import LogDamaged, LogError, LogLocked
+from penstock.api import LogDamaged, LogError, LogLocked, UsageError
 from penstock.logs import DiskLog
 from penstock.logs._disk_files import beside, mark_made, take_lock, was_made
 from tests._real_time import HANGS_AFTER
@@ -43,6 +44,29 @@ async def test_a_second_writer_is_refused(tmp_path: Path) -> None:
         assert await log.append([b"x"]) == range(1)
     assert _open_in_another_process(path) == ""
     await _open(path)
+
+
+async def test_the_next_writer_waits_for_the_one_before(
+    tmp_path: Path, nursery: trio.Nursery
+) -> None:
+    """It opens the log when that one has closed it, and is refused when its time is over."""
+    path, opened = tmp_path / "orders.log", trio.Event()
+
+    async def follow() -> None:
+        async with DiskLog(path, retention=PLENTY, wait=HANGS_AFTER) as log:
+            assert await log.append([b"y"]) == range(1, 2)
+            opened.set()
+
+    async with DiskLog(path, retention=PLENTY) as log:
+        await log.append([b"x"])
+        nursery.start_soon(follow)
+        with pytest.raises(LogLocked, match=r"wait=30"):
+            async with DiskLog(path, retention=PLENTY, wait=0.3):
+                raise AssertionError
+        assert not opened.is_set()
+    await opened.wait()
+    with pytest.raises(UsageError, match="wait"):
+        DiskLog(path, retention=PLENTY, wait=-1)
 
 
 def _open_in_another_process(path: Path) -> str:

@@ -90,5 +90,6 @@ def locked(path: Path) -> LogLocked:
     """Return the error about a second writer."""
     return LogLocked(
         f"the log {path} is open for writing already, and a log has one writer: close it there, "
-        f"or give this log another path. `fuser {path}-lock` names the process"
+        f"give this log another path, or let it wait: DiskLog(path, wait=30). `fuser {path}-lock` "
+        "names the process"
     )

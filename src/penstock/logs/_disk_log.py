@@ -12,8 +12,15 @@ from typing import Final, Literal, NamedTuple, Self, overload
 
 import trio
 
-from penstock.api import InternalError, LogDamaged, LogError, PositionNotRetained, UsageError
-from penstock.core import check_in_trio
+from penstock.api import (
+    InternalError,
+    LogDamaged,
+    LogError,
+    LogLocked,
+    PositionNotRetained,
+    UsageError,
+)
+from penstock.core import check_in_trio, check_seconds
 from penstock.logs._backup import back_up
 from penstock.logs._disk_errors import FAULTS, explain
 from penstock.logs._disk_files import (
@@ -45,6 +52,9 @@ from penstock.logs._work import (
     Work,
     loads_of,
 )
+
+LOOKS_FOR_LOCK: Final = 0.1
+"""Seconds between two looks whether another writer has closed the log."""
 
 MOST_AHEAD: Final = 8_192
 """Elements that a stream may hold ready. Fewer make the change to a thread and back the larger part
@@ -99,6 +109,8 @@ class DiskLog(LogBase):
     `clock` returns the seconds that ages are counted in;
     it must go on while the program does not run.
     ``accept_loss=True`` opens a log whose PATH-wal is missing, without the elements in it.
+    `wait` is how many seconds opening waits for another writer to close the log: a rolling restart
+    starts the next program before the old one has ended.
 
     ``DiskLog(path, read_only=True)`` opens a log for reading, and writes nothing: also on a full
     disk, on a read-only file system, and in many processes beside the one that writes. It has the
@@ -120,6 +132,7 @@ class DiskLog(LogBase):
         partitions: Iterable[str] = ...,
         clock: Callable[[], float] = ...,
         accept_loss: bool = ...,
+        wait: float = ...,
     ) -> None: ...
 
     @overload
@@ -140,6 +153,7 @@ class DiskLog(LogBase):
         clock: Callable[[], float] = time.time,
         accept_loss: bool = False,
         read_only: bool = False,
+        wait: float = 0.0,
     ) -> None:
         if read_only and retention is not None:
             raise UsageError(
@@ -151,6 +165,7 @@ class DiskLog(LogBase):
         self._clock = clock
         self._accept_loss = accept_loss
         self._read_only = read_only
+        self._wait = check_seconds(wait, "wait", zero=True)
         self._thread: DiskWriter | Follower | None = None
         self._opened: _Opened | ReadOnlyFiles | None = None
         # The ids whose commit has come back.
@@ -170,8 +185,7 @@ class DiskLog(LogBase):
             raise UsageError(
                 f"{self!r} is open already; open it once, and give the open log to all tasks"
             )
-        # In a thread: loading goes through the rows of all groups, and waits for the disk.
-        opened = self._opened = await trio.to_thread.run_sync(self._open)
+        opened = self._opened = await self._open_in_turn()
         # The file may have more partitions than the arguments name, so all
         # that goes by partition is made anew.
         self._name_all(tuple(opened.names))
@@ -187,6 +201,18 @@ class DiskLog(LogBase):
             self.staged.opened(opened.store.attempts, opened.store.last_attempt)
         self._thread.start()
         return self
+
+    async def _open_in_turn(self) -> _Opened | ReadOnlyFiles:
+        """Open the files, and wait for their writer. Raises as the class says."""
+        deadline = trio.current_time() + self._wait
+        while True:
+            try:
+                # In a thread: loading goes through the rows of all groups, and waits for the disk.
+                return await trio.to_thread.run_sync(self._open)
+            except LogLocked:
+                if trio.current_time() >= deadline:
+                    raise
+            await trio.sleep(LOOKS_FOR_LOCK)
 
     async def __aexit__(
         self,
