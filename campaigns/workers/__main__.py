@@ -23,6 +23,7 @@ from time import monotonic, sleep
 import trio
 
 import penstock.blocking
+from campaigns.workers._signals import with_signals
 from penstock import Peer, Reconnect
 
 GIVE_UP = 120.0
@@ -43,13 +44,15 @@ class Server:
         environment = {**os.environ, "CAMPAIGN_LOG": str(self._folder / "numbers.log")}
         with self._log.open("ab") as file:
             return subprocess.Popen(
-                [
-                    sys.executable,
-                    "-m",
-                    "campaigns.workers._program",
-                    self.url,
-                    str(self._folder / "handover"),
-                ],
+                with_signals(
+                    [
+                        sys.executable,
+                        "-m",
+                        "campaigns.workers._program",
+                        self.url,
+                        str(self._folder / "handover"),
+                    ]
+                ),
                 stderr=file,
                 env=environment,
             )

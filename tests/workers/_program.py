@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from campaigns.workers._signals import with_signals
 from tests._real_time import HANGS_AFTER
 
 SERVICE = """
@@ -129,7 +130,7 @@ def started(folder: Path, command: list[str]) -> Iterator[Program]:
     environment = {**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))}
     with log.open("w") as file:
         process = subprocess.Popen(
-            command, cwd=folder, stderr=file, stdout=file, text=True, env=environment
+            with_signals(command), cwd=folder, stderr=file, stdout=file, text=True, env=environment
         )
     running = Program(process, log)
     children: list[int] = []
