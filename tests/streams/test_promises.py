@@ -109,6 +109,8 @@ async def _request() -> None:
         with assert_checkpoints():
             await peer.fire_and_forget("one")
         with assert_checkpoints():
+            await peer.metadata_push(b"1")
+        with assert_checkpoints():
             assert await peer.request("one") == b"1"
         with assert_checkpoints():
             assert await penstock.request("memory://checkpoints/one") == b"1"
@@ -155,6 +157,8 @@ async def _log() -> None:
     log = penstock.RingLog(retention=penstock.Retention(max_count=10, acknowledged=True))
     with assert_checkpoints():
         await log.append([b"1"])
+    with assert_checkpoints():
+        await log.elements_at({"0": 0})
     with assert_checkpoints():
         await log.acknowledge({"0": 1})
     with assert_checkpoints():
@@ -204,6 +208,7 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Peer.wait_accepted": _wait_accepted,
     "Peer.request_response": _request,
     "Peer.fire_and_forget": _request,
+    "Peer.metadata_push": _request,
     "Peer.request": _request,
     "request": _request,
     "Server.wait_over": _wait_over,
@@ -222,8 +227,12 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Log.append": _log,
     "Log.acknowledge": _log,
     "Log.add_reader": _log,
+    "Log.elements_at": _log,
     "Spool.run": _spool,
     "Server.drain": _drain,
+    "Worker.run_alone": lambda: _checked(
+        lambda: penstock.this_worker().run_alone(trio.lowlevel.checkpoint)
+    ),
     "DiskLog.__aenter__": _disk_log,
     "DiskLog.__aexit__": _disk_log,
     "DiskLog.aclose": _disk_log,

@@ -114,7 +114,7 @@ def program(
         "penstock",
         "serve",
         "served:service",
-        url,
+        *url.split(),
         "--workers",
         str(workers),
         *arguments,

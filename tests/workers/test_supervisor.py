@@ -62,6 +62,20 @@ def test_clients_over_a_unix_socket_are_divided(tmp_path: Path) -> None:
     assert not path.exists()
 
 
+def test_all_addresses_are_served(tmp_path: Path) -> None:
+    """Two ports and a Unix socket: clients at each of them are divided."""
+    urls = f"tcp://127.0.0.1:0 tcp://127.0.0.1:0 unix://{tmp_path}/s.sock"
+    with program(tmp_path, url=urls) as running, ExitStack() as stack:
+        running.wait_for(" at ", 3)
+        addresses = [line.rpartition(" at ")[2] for line in running.log.splitlines()]
+        for address in addresses:
+            peers = [stack.enter_context(penstock.blocking.connect(address)) for _ in range(2)]
+            assert len({peer.request("who") for peer in peers}) == 2
+        stack.close()
+        assert running.end() == 0
+    assert "Traceback" not in running.log
+
+
 def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
     """The operator reads which one, how it ended, and when the next one starts."""
     with program(tmp_path) as running:

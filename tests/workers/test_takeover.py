@@ -99,6 +99,28 @@ def test_sighup_starts_the_next_version_without_a_refused_client(tmp_path: Path)
     assert "Traceback" not in running.log
 
 
+def test_a_next_version_that_hangs_is_given_up_by_the_next_signal(tmp_path: Path) -> None:
+    """It hangs while it is imported. The operator mends the module, and sends SIGHUP again."""
+    version(tmp_path, 1)
+    with program(tmp_path) as running:
+        address, before = running.address, running.workers()
+        (tmp_path / "served.py").write_text(
+            "import time\nprint('hangs', flush=True)\ntime.sleep(1e6)\n"
+        )
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_for("hangs", 2)
+        version(tmp_path, 2)
+        running.process.send_signal(signal.SIGHUP)
+        running.wait_for("SIGHUP came again")
+        running.wait_for("the next version serves; the old one drains")
+        with penstock.blocking.connect(address) as peer:
+            assert peer.request("who") == b"2"
+        wait_gone(*before)
+        assert len(running.workers()) == 2
+        assert running.end() == 0
+    assert "Traceback" not in running.log
+
+
 def test_a_next_version_that_does_not_start_leaves_the_old_one(tmp_path: Path) -> None:
     """And the operator reads why."""
     version(tmp_path, 1)

@@ -248,8 +248,7 @@ class Supervisor:
         if self._first is not None:
             self._first.tell_serving()
             self._nursery.start_soon(self._wait_for_turn, self._first)
-        for number, listener in enumerate(self._listeners):
-            self._nursery.start_soon(self._accept, number, listener)
+        self._nursery.start_soon(self._accept_all)
         self._nursery.start_soon(self._watch)
         # `nohup` ignores it for its program. That stays so. Other threads cannot handle signals.
         is_main = threading.current_thread() is threading.main_thread()
@@ -390,9 +389,21 @@ class Supervisor:
         return True
 
     async def _renew_on_signal(self) -> None:
+        turn = trio.Lock()
+
+        async def renew_in_turn() -> None:
+            async with turn:
+                if not self._stop.is_set():
+                    await self.renew()
+
         with trio.open_signal_receiver(signal.SIGHUP) as signals:
-            async for _ in signals:
-                await self.renew()
+            async with trio.open_nursery() as nursery:
+                async for _ in signals:
+                    # A version may hang while it is imported: the operator has mended it.
+                    for version in self._starting:
+                        version.failure = "SIGHUP came again"
+                        version.note()
+                    nursery.start_soon(renew_in_turn)
 
     async def renew(self) -> None:
         """Start the next version, and let the old one drain once it serves. If it cannot start,
@@ -703,23 +714,28 @@ class Supervisor:
 
     # --- clients
 
-    async def _accept(self, number: int, listener: SocketListener) -> None:
+    async def _accept_all(self) -> None:
         with self._accepting:
-            while True:
-                try:
-                    while self._choose() is None or self._waiting:
-                        await self._free.park()
-                    pause = self._accept_some(number, listener)
-                    if pause is None:
-                        await listener.wait_readable()
-                    else:
-                        await trio.sleep(pause)
-                except trio.ClosedResourceError:
-                    return
-                except OSError as error:
-                    # This process has no file left. The worker has its own.
-                    self._failures.add(error, trio.current_time())
-                    await trio.sleep(PAUSE)
+            async with trio.open_nursery() as nursery:
+                for number, listener in enumerate(self._listeners):
+                    nursery.start_soon(self._accept, number, listener)
+
+    async def _accept(self, number: int, listener: SocketListener) -> None:
+        while True:
+            try:
+                while self._choose() is None or self._waiting:
+                    await self._free.park()
+                pause = self._accept_some(number, listener)
+                if pause is None:
+                    await listener.wait_readable()
+                else:
+                    await trio.sleep(pause)
+            except trio.ClosedResourceError:
+                return
+            except OSError as error:
+                # This process has no file left. The worker has its own.
+                self._failures.add(error, trio.current_time())
+                await trio.sleep(PAUSE)
 
     def _accept_some(self, number: int, listener: SocketListener) -> float | None:
         """Hand over the clients that wait. Return the seconds to wait before the next one; None

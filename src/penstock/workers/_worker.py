@@ -119,6 +119,8 @@ def _run(channel: Channel[ToWorker], start: Start, settings: WorkerSettings) -> 
         if settings.main is None
         else load_function(settings.main, safe_path=settings.safe_path)
     )
+    # The module is here: from now on an interrupt is one of `run`, or of the program.
+    signal.signal(signal.SIGINT, signal.default_int_handler)
     attempts = AttemptsShare(start.secret, lambda keys: channel.send(Wrong(list(keys))))
     group.on_wrong = _later(attempts)
 
