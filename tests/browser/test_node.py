@@ -14,7 +14,7 @@ from tests.browser._programs import CLIENT, node_websocket, npm_package, run_nod
 from tests.browser._servers import SERVERS, serve_websocket
 from tests.browser._service import service
 
-OFFLINE = ("vectors", "streams", "requests", "connection", "reconnect", "http")
+OFFLINE = ("vectors", "streams", "keys", "requests", "connection", "reconnect", "http")
 LIVE = str(CLIENT / "tests/live.test.js")
 CUTS = str(CLIENT / "tests/cuts.test.js")
 

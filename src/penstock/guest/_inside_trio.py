@@ -39,8 +39,10 @@ def has_events(make_pass: Any) -> bool:
 
 
 def can_step_out() -> bool:
-    """Return whether `step_out` works here: a task of trio runs."""
-    return hasattr(_CONTEXT, "task")
+    """Return whether `step_out` works here: a task of trio runs, in a run that is the guest of a
+    loop. Where trio hosts the loop, as trio-asyncio does, its tasks are not inside of the loop.
+    """
+    return hasattr(_CONTEXT, "task") and getattr(_CONTEXT.runner, "is_guest", False)
 
 
 def step_out() -> Any:
