@@ -71,6 +71,8 @@ class Http2Connection:
         )
         self._written: dict[int, Outcome] = {}
         """The elements of the last `MAX_STREAMS` answers, by stream."""
+        self._written_late: set[int] = set()
+        """Those that were written after the client had ended its side. Bounded by its requests."""
         self._nursery: trio.Nursery
         self.site: Site = site
         self.bodies: trio.Semaphore = trio.Semaphore(MAX_BODIES)
@@ -86,9 +88,11 @@ class Http2Connection:
                 await self._attendance.run(first)
                 nursery.cancel_scope.cancel()
         finally:
-            if not self.mux.ended_well and not self._connection.acknowledged():
-                for stream_id in tuple(self._written):
-                    self._lose(stream_id)
+            if not self.mux.ended_well:
+                late = self._written_late if self._connection.acknowledged_at_end else self._written
+                if late and not self._connection.acknowledged():
+                    for stream_id in tuple(late):
+                        self._lose(stream_id)
 
     def acknowledged(self) -> bool | None:
         """Return whether the client's system has acknowledged all that was sent to it."""
@@ -97,6 +101,8 @@ class Http2Connection:
     def note_written(self, stream: Http2Stream, outcome: Outcome) -> None:
         """Remember the elements of an answer."""
         self._written[stream.id] = outcome
+        if self._connection.acknowledged_at_end is not None:
+            self._written_late.add(stream.id)
         if len(self._written) > MAX_STREAMS:
             del self._written[next(iter(self._written))]
 

@@ -15,6 +15,7 @@ from penstock.spi import (
     PeerIdentity,
     TransportOptions,
 )
+from penstock_http._outlet import GONE
 from penstock_http._proxies import behind
 from penstock_http._proxy_protocol import receive_header
 from penstock_http._site import Site
@@ -62,6 +63,10 @@ class SiteConnection(Connection):
         self.site: Site = site
         self.is_loopback: bool = is_loopback
         """The client has reached an address of this machine that no other machine can reach."""
+        self.acknowledged_at_end: bool | None = None
+        """Whether all bytes that had been sent were acknowledged when the client ended the
+        connection; None before that.
+        """
 
     def unread(self, data: bytes | bytearray) -> None:
         """Let the next `receive` return `data`."""
@@ -105,7 +110,14 @@ class SiteConnection(Connection):
             await trio.lowlevel.checkpoint()
             first, self._first = self._first, None
             return first
-        return await self.below.receive()
+        try:
+            data = await self.below.receive()
+        except GONE:
+            self._note_end()
+            raise
+        if data is None:
+            self._note_end()
+        return data
 
     async def send_eof(self) -> None:
         await self.below.send_eof()
@@ -121,6 +133,11 @@ class SiteConnection(Connection):
 
     def held(self) -> int:
         return len(self._first or b"")
+
+    def _note_end(self) -> None:
+        # Before this side writes its goodbye, which nobody will acknowledge.
+        if self.acknowledged_at_end is None:
+            self.acknowledged_at_end = bool(self.acknowledged())
 
     def acknowledged(self) -> bool | None:
         """Return whether the client's system has acknowledged all bytes that were sent, also after
