@@ -88,6 +88,35 @@ def test_a_worker_that_dies_is_replaced(tmp_path: Path) -> None:
         assert running.end() == 0
 
 
+SHIELDED = """
+import penstock
+import trio
+
+service = penstock.Service()
+
+
+@service.publisher("held")
+async def held():
+    try:
+        yield b"1"
+        await trio.sleep_forever()
+    finally:
+        with trio.CancelScope(shield=True):
+            await trio.sleep_forever()
+"""
+
+
+def test_a_worker_that_does_not_end_is_killed_and_the_status_says_it(tmp_path: Path) -> None:
+    """A supervisor must not take that for an end in good order: 143, as with one process."""
+    with of_a_program(tmp_path, SHIELDED, "drain=0.2") as running:
+        with penstock.blocking.connect(running.address) as peer:
+            stream = iter(peer.batches("held"))
+            next(stream)
+            running.end()
+        assert "does not end, and is killed" in running.log
+        assert "status 143" in running.log
+
+
 def test_workers_end_with_their_parent(tmp_path: Path) -> None:
     """Also if it is killed, and if the run loop of one of them is blocked: then after
     `Limits.drain`.

@@ -183,7 +183,7 @@ async def _run_workers(
                 )
             )
 
-    number = await supervise(
+    ended = await supervise(
         settings,
         options.workers,
         say=say,
@@ -191,7 +191,8 @@ async def _run_workers(
         announce=announce,
         handover=options.handover,
     )
-    return 128 + signal.SIGINT if number is signal.SIGINT else 0
+    number = ended.stop_signal
+    return 128 + number if number and (ended.was_cut or number is signal.SIGINT) else 0
 
 
 def _offered(service: Service) -> list[str]:

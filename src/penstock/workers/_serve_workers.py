@@ -2,7 +2,6 @@
 
 import logging
 import os
-import signal
 import sys
 from collections.abc import Callable
 from functools import partial
@@ -73,7 +72,7 @@ def serve_workers(  # noqa: PLR0913  # the options of a server, each with a defa
             _log.info("serving at %s", address)
 
     # Both signals end a program in good order.
-    trio.run(
+    ended = trio.run(
         partial(
             supervise,
             settings,
@@ -86,7 +85,7 @@ def serve_workers(  # noqa: PLR0913  # the options of a server, each with a defa
         strict_exception_groups=True,
     )
     _log.info("stopped")
-    return 0
+    return 128 + ended.stop_signal if ended.was_cut and ended.stop_signal else 0
 
 
 async def supervise(
@@ -97,8 +96,8 @@ async def supervise(
     warn: Say,
     announce: Callable[[Supervisor], Any],
     handover: Path | None = None,
-) -> signal.Signals | None:
-    """Do as `serve_workers` in a program that runs trio, and return the signal that has come."""
+) -> Supervisor:
+    """Do as `serve_workers` in a program that runs trio, and return what has served."""
     raise_open_files()
     # In a thread: it waits for the other process.
     first = None if handover is None else await trio.to_thread.run_sync(find_first_parent, handover)
@@ -111,7 +110,8 @@ async def supervise(
         first=first,
         handover=handover,
     )
-    return await supervisor.run()
+    await supervisor.run()
+    return supervisor
 
 
 def usual_number() -> int:

@@ -192,7 +192,10 @@ class Supervisor:
         self._answers = TokenBucket(ANSWERED * count, ANSWERED_RATE * count)
         self._refused: Counter[str] = Counter()  # bounded by the reasons of an admission
         self._stop = trio.Event()
-        self._stop_signal: signal.Signals | None = None
+        self.stop_signal: signal.Signals | None = None
+        """The signal that has ended it; None if another parent has taken over."""
+        self.was_cut: bool = False
+        """A worker took too long to end, and was killed."""
         self._starting: list[Version] = []
         self._accepting = trio.CancelScope()
         self._nursery: trio.Nursery
@@ -209,9 +212,9 @@ class Supervisor:
 
     # --- the whole life
 
-    async def run(self) -> signal.Signals | None:
-        """Serve until a signal comes, and return it. None: another parent has taken over. Raises
-        UsageError if it cannot begin.
+    async def run(self) -> None:
+        """Serve until a signal comes, or another parent has taken over. Raises UsageError if it
+        cannot begin.
         """
         failure: UsageError | None = None
         stop = StopSignals(self._on_signal, drain=self._limits.drain + END_SECONDS, end=self._end)
@@ -228,7 +231,6 @@ class Supervisor:
                 nursery.cancel_scope.cancel()
         if failure is not None:
             raise failure
-        return self._stop_signal
 
     async def _serve(self) -> None:
         await self._listen()
@@ -293,7 +295,7 @@ class Supervisor:
             self._file.close()
         self._may_lead = False
         self._version.retired.set()
-        number = self._stop_signal or signal.SIGINT
+        number = self.stop_signal or signal.SIGINT
         running = [each for each in self._workers.values() if each.state is not WorkerState.OVER]
         for worker in running:
             # One that starts has nobody to say goodbye to.
@@ -301,12 +303,15 @@ class Supervisor:
                 worker.kill()
             elif worker.state is WorkerState.SERVING or number is not signal.SIGTERM:
                 worker.tell(number)
-        await self._wait_over(running)
+        self.was_cut = not await self._wait_over(running)
         for client in self._waiting:
             if client.sock is not None:
                 client.sock.close()
 
-    async def _wait_over(self, workers: Sequence[WorkerProcess]) -> None:
+    async def _wait_over(self, workers: Sequence[WorkerProcess]) -> bool:
+        """Wait for the end of workers, and kill those that take too long. Return whether all ended
+        by themselves.
+        """
         with trio.move_on_after(self._limits.drain + END_SECONDS / 2) as scope:
             for worker in workers:
                 await worker.over.wait()
@@ -317,9 +322,10 @@ class Supervisor:
                     worker.kill()
             for worker in workers:
                 await worker.over.wait()
+        return not scope.cancelled_caught
 
     def _on_signal(self, number: signal.Signals) -> None:
-        self._stop_signal = number
+        self.stop_signal = number
         self._say(f"{number.name}: shutting down")
         self._stop.set()
         for version in self._starting:
@@ -354,7 +360,7 @@ class Supervisor:
         """End: another parent has the listening sockets, and accepts."""
         await self.close_listeners(are_given=True)
         await self.settle()
-        self._stop_signal = self._stop_signal or signal.SIGTERM
+        self.stop_signal = self.stop_signal or signal.SIGTERM
         self._stop.set()
 
     # --- versions
