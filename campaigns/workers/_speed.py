@@ -63,7 +63,7 @@ class Client:
         self._next += count
         self.socket.sendall(
             b"".join(
-                rsio.encode(rsio.Subscribe(publisher="compute", subscriber=each, demand=1))
+                rsio.encode(rsio.Subscribe(publisher="compute", subscriber=each, demand=2))
                 for each in numbers
             )
         )
