@@ -78,6 +78,7 @@ class Http2Connection:
         self.bodies: trio.Semaphore = trio.Semaphore(MAX_BODIES)
         self.stall: float = host.limits.write_stall
         self.mux = self._attendance.mux
+        connection.holds_output = lambda: self.mux.outgoing.left
 
     async def run(self, first: bytes) -> None:
         """Serve requests until the connection ends; `first` begins with the preface."""

@@ -2,6 +2,7 @@
 
 import struct
 import sys
+from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -63,6 +64,8 @@ class SiteConnection(Connection):
         self.site: Site = site
         self.is_loopback: bool = is_loopback
         """The client has reached an address of this machine that no other machine can reach."""
+        self.holds_output: Callable[[], object] = bool
+        """Whether bytes wait above this connection, of which the system knows nothing."""
         self.acknowledged_at_end: bool | None = None
         """Whether all bytes that had been sent were acknowledged when the client ended the
         connection; None before that.
@@ -137,7 +140,7 @@ class SiteConnection(Connection):
     def _note_end(self) -> None:
         # Before this side writes its goodbye, which nobody will acknowledge.
         if self.acknowledged_at_end is None:
-            self.acknowledged_at_end = bool(self.acknowledged())
+            self.acknowledged_at_end = bool(self.acknowledged()) and not self.holds_output()
 
     def acknowledged(self) -> bool | None:
         """Return whether the client's system has acknowledged all bytes that were sent, also after
