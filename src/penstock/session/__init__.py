@@ -23,6 +23,7 @@ from penstock.session._dialect import (
 )
 from penstock.session._extensions import DRAIN, FALSE_START, KEEPALIVE, ExtensionHost
 from penstock.session._handshake import ChooseDialect, protocol_detector, refusal_for
+from penstock.session._introduction import IntroductionHandshake
 from penstock.session._outbox import Outbox
 from penstock.session._reasons import (
     ATTEMPTS,
@@ -111,6 +112,7 @@ __all__ = [
     "EncodingOffer",
     "ExtensionHost",
     "Fault",
+    "IntroductionHandshake",
     "Outbox",
     "OutgoingData",
     "Reason",

@@ -103,9 +103,7 @@ class CancelledStreams:
         # so each costs only an entry of the table.
         cancelled = self._by_size.get(element_size)
         if cancelled is None:
-            cancelled = self._by_size[element_size] = CancelledStream(
-                self, self._channel, element_size
-            )
+            cancelled = self._by_size[element_size] = CancelledStream(self, element_size)
         self._opened[stream_id] = cancelled
 
     def count_late(self, count: int, size: int) -> None:
@@ -133,6 +131,15 @@ class CancelledStreams:
                     reason=LATE,
                 )
             )
+
+    def count_part(self, size: int, *, last: bool) -> None:
+        """Count a late element, or a part of one. The last part of an element is what demand was
+        for.
+        """
+        self.count_late(int(last), size)
+        # The same price as for a stream that is read: tiny fragments have no honest use.
+        if not last and size < self._channel.limits.tiny_part:
+            self._channel.count_oddity()
 
     def count_end(self) -> bool:
         """Count an end that found no stream. Return whether it may have crossed a cancel."""
@@ -164,11 +171,10 @@ class CancelledStream:
     and the peer has not ended (rule 2.8).
     """
 
-    __slots__ = ("_cancelled", "_channel", "element_size")
+    __slots__ = ("_cancelled", "element_size")
 
-    def __init__(self, cancelled: CancelledStreams, channel: Channel, element_size: int) -> None:
+    def __init__(self, cancelled: CancelledStreams, element_size: int) -> None:
         self._cancelled = cancelled
-        self._channel = channel
         self.element_size: int = element_size
 
     @property
@@ -190,10 +196,8 @@ class CancelledStream:
         self._cancelled.count_late(count, len(elements))
 
     def receive_part(self, number: int, part: bytes, last: bool, /) -> None:  # noqa: FBT001  # as the decoder calls it
-        """Drop a part. The last part of an element is what demand was for."""
-        self._cancelled.count_late(int(last), len(part))
-        if not last and len(part) < self._channel.limits.tiny_part:
-            self._channel.count_oddity()
+        """Drop a part."""
+        self._cancelled.count_part(len(part), last=last)
 
 
 OpenedStreams: TypeAlias = dict[int, ReceivingStream | CancelledStream]

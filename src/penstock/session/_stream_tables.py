@@ -544,6 +544,20 @@ class StreamTables:
                 f"stream {stream_id} was accepted twice", reason=f"protocol:stream {stream_id}"
             )
 
+    def receive_answer(self, stream_id: int, data: bytes) -> bool:
+        """Deliver the only element of a request, with its end. Return False, and do nothing, if
+        it needs another path. For a dialect that keeps no place of a cancelled stream.
+        """
+        stream: Any = self.opened.get(stream_id)
+        if stream is None or not stream.receive_answer(data):
+            return False
+        self.opened.pop(stream_id, None)  # unless the subscriber has ended everything
+        if not self.use.is_noted:
+            self.use.note(self._channel.now)
+        if self.observers is not None:
+            self.observers.on_ended(stream_id, is_served=False)
+        return True
+
     def receive_end(self, stream_id: int, error: Exception | None) -> None:
         """End a stream that this side has opened: well, or with `error`."""
         stream = self._known(stream_id)

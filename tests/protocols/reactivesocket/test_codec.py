@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from penstock.api import ProtocolError, UsageError
 from penstock.protocols import reactivesocket as rs
-from penstock.protocols.reactivesocket import ReactiveSocketSink, WireStream
+from penstock.protocols.reactivesocket import ReactiveSocketSink
 from penstock.testing import FrameList
+from penstock.wire import WireStream
 from penstock.wire import _element_runs as element_runs
 from tests.protocols.reactivesocket._golden_bytes import FRAMED, GOLDEN, OTHER_VERSION
 

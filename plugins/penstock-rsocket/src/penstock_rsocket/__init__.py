@@ -1,6 +1,6 @@
 """RSocket 1.0 for Penstock: the frames, the metadata, and the decoder of a connection."""
 
-from penstock_rsocket._codec import RsocketDecoder, RsocketSink, WireStream, decode, encode
+from penstock_rsocket._codec import RsocketDecoder, RsocketSink, decode, encode
 from penstock_rsocket._dialect import RsocketDialect
 from penstock_rsocket._frames import (
     Cancel,
@@ -76,7 +76,6 @@ __all__ = [
     "SetupData",
     "Trace",
     "Unknown",
-    "WireStream",
     "decode",
     "decode_credentials",
     "decode_route",

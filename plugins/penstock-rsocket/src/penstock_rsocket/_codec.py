@@ -18,18 +18,22 @@ Rules of the decoder:
 * A fault of the peer raises ProtocolError, and nothing else.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Final, Protocol, TypeAlias
 
 from penstock.api import ProtocolError, UsageError
 from penstock.wire import (
     LONGEST_RUN,
-    BufferedDecoder,
+    FrameDecoder,
+    WireStream,
     deliver_run,
     has_equal_headers,
     join_each,
     join_same,
     length_of_all,
+    shown_number,
+    too_long,
+    too_short,
 )
 from penstock_rsocket import _frames as frames
 from penstock_rsocket import _layout as layout
@@ -272,25 +276,27 @@ def _frame(kind: int, flags: int, stream_id: int, body: bytes, *, framed: bool) 
 def _does_not_fit(stream_id: int, length: int) -> UsageError:
     if length > LARGEST_LENGTH:
         return UsageError(f"a frame of {length} bytes; {LARGEST_LENGTH} is the most of RSocket")
-    return UsageError(f"stream_id={_shown(stream_id)}; a stream's id is 0 to 2^31-1")
+    return UsageError(f"stream_id={shown_number(stream_id)}; a stream's id is 0 to 2^31-1")
 
 
 def _number(name: str, number: int, least: int) -> bytes:
     if not least <= number <= LARGEST_NUMBER:
-        raise UsageError(f"{name}={_shown(number)}; {least} to 2^31-1 may be sent here")
+        raise UsageError(f"{name}={shown_number(number)}; {least} to 2^31-1 may be sent here")
     return layout.NUMBER.pack(number)
 
 
 def _position(position: int) -> bytes:
     if not 0 <= position <= LARGEST_POSITION:
-        raise UsageError(f"a position of {_shown(position)}; it is 0 to 2^63-1")
+        raise UsageError(f"a position of {shown_number(position)}; it is 0 to 2^63-1")
     return layout.POSITION.pack(position)
 
 
 def _version(major: int, minor: int) -> bytes:
     # Any version, and not 1.0 alone: tools test a peer with one that it does not have.
     if not (0 <= major <= 0xFFFF and 0 <= minor <= 0xFFFF):
-        raise UsageError(f"version {_shown(major)}.{_shown(minor)}; each number is 0 to 65535")
+        raise UsageError(
+            f"version {shown_number(major)}.{shown_number(minor)}; each number is 0 to 65535"
+        )
     return layout.VERSION.pack(major, minor)
 
 
@@ -306,19 +312,13 @@ def _ascii(text: str) -> bytes:
     return text.encode()
 
 
-def _shown(number: int) -> str:
-    # Python refuses to print integers of more than 4,300 digits:
-    # the ValueError would hide the UsageError.
-    return str(number) if number.bit_length() <= 64 else f"an integer of {number.bit_length()} bits"
-
-
 # --- a frame to a record
 
 
 def decode(data: bytes) -> frames.Frame:
     """Return one frame, given without its length. Raises ProtocolError."""
     if len(data) < FRAMED_HEADER_SIZE:
-        raise _too_short(len(data), FRAMED_HEADER_SIZE)
+        raise too_short(len(data), FRAMED_HEADER_SIZE)
     stream_id, word = layout.FRAMED_HEADER.unpack_from(data)
     kind = check_header(word, stream_id, len(data) - FRAMED_HEADER_SIZE)
     if kind is None:
@@ -345,7 +345,7 @@ def check_header(word: int, stream_id: int, size: int) -> FrameType | None:
         )
     least = SHORTEST_BODY[kind]
     if size < least:
-        raise _too_short(FRAMED_HEADER_SIZE + size, FRAMED_HEADER_SIZE + least)
+        raise too_short(FRAMED_HEADER_SIZE + size, FRAMED_HEADER_SIZE + least)
     return kind
 
 
@@ -518,26 +518,6 @@ def _mime_type(name: bytes) -> str:
 # --- received bytes to frames
 
 
-class WireStream(Protocol):
-    """The part of a stream that the decoder uses, for streams that this side has opened. An
-    exception from any method ends the decoding.
-    """
-
-    # Without the flag F a payload is a whole element, unless an element of its stream is open in
-    # parts. The decoder keeps no state for each stream, so it asks the stream.
-    @property
-    def takes_whole(self) -> bool:
-        """Whether the decoder may deliver whole elements to this stream. While it is false, the
-        sink gets all payloads of the stream.
-        """
-
-    def receive_element(self, element: bytes, /) -> None:
-        """Take an element."""
-
-    def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
-        """Take two or more elements that were received one directly after the other."""
-
-
 class RsocketSink(Protocol):
     """Receives all other frames, in the order of arrival, and judges them.
     An exception from any method ends the decoding.
@@ -557,14 +537,14 @@ class RsocketSink(Protocol):
         """
 
 
-class RsocketDecoder(BufferedDecoder):
+class RsocketDecoder(FrameDecoder):
     """Cuts received bytes into frames, and calls `sink` with each.
 
     `streams` is the table of the streams that this side has opened, by id. Whole elements without
     metadata are delivered to them without the sink.
     """
 
-    __slots__ = ("_framed", "_max_body", "_sink", "_to_skip", "streams")
+    __slots__ = ("_sink",)
 
     def __init__(
         self,
@@ -577,19 +557,12 @@ class RsocketDecoder(BufferedDecoder):
         """Decode for `sink`. `framed` means that the transport delivers messages, one frame each,
         without a length. `max_frame` is the largest number of bytes after a header.
         """
-        super().__init__(need=0 if framed else LENGTH_SIZE)
-        self.streams: Mapping[int, WireStream] = streams
+        super().__init__(streams, LENGTH_SIZE, framed=framed, max_frame=max_frame)
         self._sink = sink
-        self._framed = framed
-        self._max_body = max_frame
-        self._to_skip = 0  # bytes of a frame that is being skipped and that have not arrived
 
     def _decode(self, max_messages: int) -> bool:
         if self._framed:
-            data, self._data = self._data, b""
-            if data:  # without data, `feed` was called to go on, and there is nothing left
-                self._decode_message(data)
-            return False
+            return self._decode_waiting_frame()
         data, end, longest = self._data, len(self._data), self._max_body + FRAMED_HEADER_SIZE
         position = self._drop_skipped() if self._to_skip else self._position
         try:
@@ -654,10 +627,10 @@ class RsocketDecoder(BufferedDecoder):
             stream.receive_run(elements, after - start - len(elements) * HEADER_SIZE)
         return after
 
-    def _decode_message(self, data: bytes) -> None:
+    def _decode_frame(self, data: bytes) -> None:
         size = len(data) - FRAMED_HEADER_SIZE
         if size < 0:
-            raise _too_short(len(data), FRAMED_HEADER_SIZE)
+            raise too_short(len(data), FRAMED_HEADER_SIZE)
         stream_id, word = layout.FRAMED_HEADER.unpack_from(data)
         if size > self._max_body:
             self._announce_skipped(word, stream_id, size)
@@ -682,9 +655,7 @@ class RsocketDecoder(BufferedDecoder):
         data, position = self._data, self._position
         left = len(data) - position
         if not left:
-            self._data, self._position = b"", 0  # an idle connection must not keep its last chunk
-            # Bytes to skip are dropped at once, in any number.
-            self._need = 0 if self._to_skip else LENGTH_SIZE
+            self._note_all_decoded(LENGTH_SIZE)
             return False
         if not max_messages:
             self._need = 0  # `feed(b"")` must call _decode: complete frames may be there
@@ -699,7 +670,7 @@ class RsocketDecoder(BufferedDecoder):
         if left >= LENGTH_SIZE:
             length = int.from_bytes(data[position : position + LENGTH_SIZE])
             if length < FRAMED_HEADER_SIZE:
-                raise _too_short(length, FRAMED_HEADER_SIZE)
+                raise too_short(length, FRAMED_HEADER_SIZE)
             self._need = HEADER_SIZE
         return False
 
@@ -708,29 +679,10 @@ class RsocketDecoder(BufferedDecoder):
         Return where the decoder goes on in `_data`.
         """
         if length < FRAMED_HEADER_SIZE:
-            raise _too_short(length, FRAMED_HEADER_SIZE)
+            raise too_short(length, FRAMED_HEADER_SIZE)
         self._announce_skipped(word, stream_id, length - FRAMED_HEADER_SIZE)
-        self._position, self._to_skip = position, LENGTH_SIZE + length
-        return self._drop_skipped()
-
-    def _drop_skipped(self) -> int:
-        """Drop the bytes of a skipped frame that are there. Return the position after them."""
-        position = min(self._position + self._to_skip, len(self._data))
-        self._to_skip -= position - self._position
-        return position
+        return self._skip(position, LENGTH_SIZE + length)
 
     def _announce_skipped(self, word: int, stream_id: int, size: int) -> None:
         kind = check_header(word, stream_id, size)
-        refusal = ProtocolError(
-            f"the peer announced a frame of {size} bytes after its header; the limit of this side "
-            f"is {self._max_body}",
-            reason=f"limit:frame {size} > {self._max_body}",
-        )
-        self._sink.receive_too_long(kind, stream_id, refusal)
-
-
-def _too_short(length: int, least: int) -> ProtocolError:
-    return ProtocolError(
-        f"a frame of {length} bytes; its header and its fixed part take {least}",
-        reason=f"protocol:length {length}",
-    )
+        self._sink.receive_too_long(kind, stream_id, too_long(size, self._max_body))

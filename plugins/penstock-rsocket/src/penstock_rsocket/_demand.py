@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Final
 
 from penstock.api import UNBOUNDED
-from penstock_rsocket._codec import WireStream
+from penstock.wire import WireStream
 from penstock_rsocket._layout import LARGEST_NUMBER
 
 GRANTED_AGAIN: Final = LARGEST_NUMBER // 2

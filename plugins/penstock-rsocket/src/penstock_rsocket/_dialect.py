@@ -40,6 +40,7 @@ from penstock.session import (
     DialectSettings,
     ExtensionHost,
     Fault,
+    IntroductionHandshake,
     OutgoingData,
     ReceivingStream,
     RequestData,
@@ -49,6 +50,7 @@ from penstock.session import (
     no_room_refusal,
 )
 from penstock.spi import decode_credentials, encode_credentials
+from penstock.wire import split_frames, write_apart
 from penstock_rsocket import _codec as codec
 from penstock_rsocket import _frames as frames
 from penstock_rsocket import _metadata as metadata
@@ -93,9 +95,6 @@ _REQUEST: Final = FrameType.REQUEST_RESPONSE
 _LAST: Final = NEXT | COMPLETE
 
 DEFAULT: Final = DialectSettings()
-
-NO_PREAUTH_BOUND: Final = 1 << 62
-"""A client takes all that its server sends: the program has chosen the server."""
 
 PART_NUMBER: Final = 0
 """Fragments of one stream are not mixed, so one number is enough for the element under way."""
@@ -147,11 +146,7 @@ class ReceivedFrames:
         self._dialect = dialect
         # Tables that are never replaced.
         self._opened, self._single = session.streams.opened, dialect.single
-        self.has_setup: bool = session.channel.role is Role.CLIENT
-        """The client's SETUP has come; always true for a client."""
-        # For a client: the server has answered something.
-        self.is_accepted: bool = session.channel.role is Role.SERVER
-        self._introduction: bytes | None = None  # the data of the SETUP, until the service gets it
+        self.handshake: IntroductionHandshake = IntroductionHandshake(session)
         self.requests: RequestData = RequestData(session.channel, session.streams)
         """The data of the peer's requests."""
         self.form: MetadataForm = MetadataForm("")
@@ -169,14 +164,14 @@ class ReceivedFrames:
 
     def receive_unknown(self, _frame_type: int) -> None:
         """Ignore a frame of an unknown type that may be ignored."""
-        self._check_setup()
+        self.handshake.check_begun()
         self._channel.count_oddity()
 
     def receive_too_long(
         self, kind: FrameType | None, stream_id: int, refusal: ProtocolError
     ) -> None:
         """Act on a frame that is skipped: it ends the stream that it names, and nothing else."""
-        self._check_setup()
+        self.handshake.check_begun()
         if self._channel.state.is_closing:
             return
         if not stream_id and kind is not None and kind is not FrameType.METADATA_PUSH:
@@ -197,39 +192,18 @@ class ReceivedFrames:
 
     # --- the handshake
 
-    def on_admitted(self) -> None:
-        """Let the service examine the introduction: no extension holds the peer any more."""
-        introduction, self._introduction = self._introduction, None
-        # None while the extensions begin: others may still want to hold the peer.
-        if introduction is not None:
-            self._session.receive_introduction(introduction)
-
-    def accept_setup(self) -> None:
-        """Open a client's session: the server has sent something that it sends only to a client
-        that it has accepted.
-        """
-        if not self.is_accepted:
-            self.is_accepted = True
-            # If not, the connection is closing or over, and the late answer changes nothing.
-            if self._channel.state is ConnectionState.GREETING:
-                self._session.receive_hello()
-
     def _may_receive(self, kind: FrameType, flags: int, stream_id: int) -> bool:
         """Return whether a frame may be acted on in a connection that is not open."""
         if kind in _SETUP_WORDS:
             return True
-        self._check_setup()
+        self.handshake.check_begun()
         if not (kind is FrameType.ERROR and not stream_id):
-            self.accept_setup()
+            self.handshake.accept()
             return not self._channel.state.is_closing
         return True
 
-    def _check_setup(self) -> None:
-        if not self.has_setup:
-            raise ProtocolError("the first frame was no SETUP", reason="protocol:setup")
-
     def _setup(self, flags: int, stream_id: int, body: bytes) -> None:
-        if self.has_setup:
+        if self.handshake.has_begun:
             self._channel.count_oddity()  # a second SETUP, or one from a server
             return
         setup = codec.read_setup(flags, body)
@@ -251,22 +225,16 @@ class ReceivedFrames:
         self.form = MetadataForm(setup.metadata_type)
         shown = self.form.credentials_of(setup.metadata)
         credentials = None if shown is None else metadata.decode_credentials(shown)
-        self.has_setup = True
-        if self._channel.state.is_closing:  # this side may have closed meanwhile
-            return
-        self._session.hello_sent()
-        extensions = self._dialect.extensions
-        if not extensions.meet((), b"" if credentials is None else encode_credentials(credentials)):
-            return
-        self._dialect.on_setup(setup)
-        self._introduction = setup.data
-        if extensions.is_holding:
-            self._session.receive_introduction(setup.data, is_held=True)
-        else:
-            self.on_admitted()
+        if not self._channel.state.is_closing:  # this side may have closed meanwhile
+            self._dialect.on_setup(setup)
+        self.handshake.receive(
+            setup.data,
+            self._dialect.extensions,
+            b"" if credentials is None else encode_credentials(credentials),
+        )
 
     def _resume(self, _flags: int, _stream_id: int, _body: bytes) -> None:
-        if self.has_setup:
+        if self.handshake.has_begun:
             self._channel.count_oddity()
         else:
             raise ProtocolError("this side resumes no connection", reason="protocol:resume")
@@ -454,15 +422,9 @@ class ReceivedFrames:
         """Deliver the only element of a request and its end. Return False, and do nothing, if it
         needs another path.
         """
-        stream: Any = self._opened.get(stream_id)  # this dialect keeps no CancelledStream
-        if stream is None or not stream.receive_answer(data):
+        if not self._streams.receive_answer(stream_id, data):
             return False
-        self._opened.pop(stream_id, None)  # unless the subscriber has ended everything
         self._dialect.forget_opened(stream_id)
-        if not self._streams.use.is_noted:
-            self._streams.use.note(self._channel.now)
-        if self._streams.observers is not None:
-            self._streams.observers.on_ended(stream_id, is_served=False)
         return True
 
     def _receive_fragment(
@@ -498,17 +460,14 @@ class ReceivedFrames:
         if flags & COMPLETE and not cancelled.count_end() and not data:
             self._channel.count_oddity()
         elif flags & NEXT or data:
-            cancelled.count_late(int(not follows), len(data))
-            # The same price as for a stream that is read: tiny fragments have no honest use.
-            if follows and len(data) < self._channel.limits.tiny_part:
-                self._channel.count_oddity()
+            cancelled.count_part(len(data), last=not follows)
 
     def _error(self, _flags: int, stream_id: int, body: bytes) -> None:
         (code,) = _read_number(body)
         # Cut here: the decoder bounds frames by max_frame only.
         text = body[4:].decode("utf-8", "replace")[: self._channel.limits.max_error_text]
         if not stream_id:
-            early = None if self.is_accepted else setup_refusal(code, text)
+            early = None if self.handshake.is_accepted else setup_refusal(code, text)
             self._session.receive_goodbye(text, early)
             return
         channels = self._dialect.channels
@@ -639,9 +598,7 @@ class RsocketDialect:
     @property
     def preauth_bytes(self) -> int:
         """How many bytes may come before a SETUP is complete."""
-        # The bound changes during the handshake:
-        # a client need not wait, so its requests may follow the SETUP at once.
-        return NO_PREAUTH_BOUND if self._received.has_setup else self._channel.limits.preauth_bytes
+        return self._received.handshake.preauth_bytes
 
     # --- the handshake
 
@@ -684,16 +641,8 @@ class RsocketDialect:
             self.leases = Leases(self._session, self._send_leased)
 
     def overdue(self) -> None:
-        """End the handshake. A server that has not refused by now has accepted; a client that
-        has sent no SETUP never will.
-        """
-        if self._channel.role is Role.CLIENT:
-            self._received.accept_setup()
-        else:
-            error = ProtocolError(
-                "no SETUP came, or it was not accepted, in time", reason="limit:handshake"
-            )
-            self._session.close_protocol_error(error)
+        """End the handshake."""
+        self._received.handshake.overdue()
 
     def release(self) -> None:
         """Drop what refers to this object: the session is over, or speaks another protocol."""
@@ -710,7 +659,7 @@ class RsocketDialect:
         )
 
     def _on_admitted(self) -> None:
-        self._received.on_admitted()
+        self._received.handshake.on_admitted()
 
     # --- sending requests
 
@@ -1026,13 +975,7 @@ class RsocketDialect:
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""
-        view = memoryview(elements)
-        for start in range(0, len(elements), size):
-            for at in range(start, start + size, self.max_unsplit):
-                piece = view[at : min(at + self.max_unsplit, start + size)]
-                last = at + len(piece) == start + size
-                into += self.part(stream_id, PART_NUMBER, len(piece), at == start, last)
-                into += piece
+        write_apart(into, elements, size, self.max_unsplit, partial(self.part, stream_id))
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
         """Encode the header of a fragment."""
@@ -1079,11 +1022,7 @@ class RsocketDialect:
 
     def split(self, data: bytearray) -> Iterator[memoryview]:
         """Cut between frames, and leave their lengths out: a framed transport knows them."""
-        view, start = memoryview(data), 0
-        while start < len(data):
-            begin = start + LENGTH_SIZE
-            start = begin + int.from_bytes(view[start:begin])
-            yield view[begin:start]
+        return split_frames(data, LENGTH_SIZE, LENGTH_SIZE)
 
     def forget_served(self, stream_id: int) -> None:
         """Forget a stream of the peer: it is over."""
@@ -1132,7 +1071,7 @@ class RsocketDialect:
         if self._channel.state is _EXAMINING:
             self._decoder.feed(data, max_messages=0)
             return False
-        if self._received.has_setup:
+        if self._received.handshake.has_begun:
             return self._decoder.feed(data, max_messages=most)
         # One frame: if it is a SETUP, the requests after it must wait for the service's decision.
         more = self._decoder.feed(data, max_messages=1)

@@ -5,7 +5,6 @@ uses (records, encoder, decoder).
 from penstock.protocols.reactivesocket._codec import (
     ReactiveSocketDecoder,
     ReactiveSocketSink,
-    WireStream,
     encode,
     join_run,
     request_n,
@@ -57,7 +56,6 @@ __all__ = [
     "RequestSub",
     "Response",
     "Setup",
-    "WireStream",
     "encode",
     "join_run",
     "opens",

@@ -27,7 +27,7 @@ with one method for each type of frame:
 * A fault of the peer raises ProtocolError with the reason for the ERROR on stream 0.
 """
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import ClassVar, Final, Protocol
 
 from penstock.api import ProtocolError, UsageError
@@ -46,42 +46,19 @@ from penstock.protocols.reactivesocket._layout import (
 )
 from penstock.wire import (
     LONGEST_RUN,
-    BufferedDecoder,
+    FrameDecoder,
+    WireStream,
     deliver_run,
     has_equal_headers,
     join_each,
     join_same,
     length_of_all,
+    shown_number,
+    too_long,
+    too_short,
 )
 
 # --- the receivers of decoded frames
-
-
-class WireStream(Protocol):
-    """The part of a stream that the decoder uses, for streams that this side has opened. An
-    exception from any method ends the decoding.
-    """
-
-    # wire §How the draft is read: without B and E a response is a whole element, unless an element
-    # of its stream is open in parts. The decoder keeps no state for each stream, so it asks the
-    # stream.
-    @property
-    def takes_whole(self) -> bool:
-        """Whether the decoder may deliver whole elements to this stream. While it is false, the
-        sink gets all responses of the stream.
-
-        It must be false while an element is open in parts, and always for a request
-        that has a single response.
-        """
-
-    def receive_element(self, element: bytes, /) -> None:
-        """Take an element."""
-
-    def receive_run(self, elements: Sequence[bytes], size: int = -1, /) -> None:
-        """Take two or more elements that were received one directly behind the other.
-
-        Together they have `size` bytes. A size below 0 is not known: their lengths are added up.
-        """
 
 
 class ReactiveSocketSink(Protocol):
@@ -332,7 +309,7 @@ def _demand(demand: int, *, least: int) -> bytes:
     if not least <= demand <= layout.LARGEST_DEMAND:
         # rule 3.9: the peer would answer with an error. `least` is 0 for the initial demand of a
         # request (wire §How the draft is read).
-        raise UsageError(f"demand={_shown(demand)}; {least} to 2^63-1 may be requested here")
+        raise UsageError(f"demand={shown_number(demand)}; {least} to 2^63-1 may be requested here")
     return layout.NUMBER.pack(demand)
 
 
@@ -346,7 +323,7 @@ def _header(
 ) -> bytes:
     word = version << layout.VERSION_SHIFT | flags << layout.FLAGS_SHIFT | kind
     if not 0 <= stream_id <= LARGEST_STREAM_ID:
-        raise UsageError(f"stream_id={_shown(stream_id)}; a stream's id has 64 bits")
+        raise UsageError(f"stream_id={shown_number(stream_id)}; a stream's id has 64 bits")
     length = HEADER_SIZE + size
     # Also where the transport delivers messages:
     # another connection of the peer may need the length.
@@ -362,30 +339,15 @@ def _header(
     )
 
 
-def _shown(number: int) -> str:
-    # Python refuses to print integers of more than 4,300 digits:
-    # the ValueError would hide the UsageError.
-    return (
-        str(number)
-        if number.bit_length() <= layout.NUMBER.size * 8
-        else f"an integer of {number.bit_length()} bits"
-    )
-
-
 # Bound methods: a look-up less for each frame.
 _read_header: Final = layout.HEADER.unpack_from
 _read_number: Final = layout.NUMBER.unpack_from
 
 
-class ReactiveSocketDecoder(BufferedDecoder):
-    """Decodes received bytes and calls `sink` with each complete frame.
+class ReactiveSocketDecoder(FrameDecoder):
+    """Decodes received bytes and calls `sink` with each complete frame."""
 
-    `streams` is the table of the streams that this side has opened, by id. Whole elements are
-    delivered to them without the sink. The table may be replaced at any time, also from within a
-    call of the sink; with an empty table the sink gets every response.
-    """
-
-    __slots__ = ("_framed", "_max_body", "_sink", "_to_skip", "max_skipped", "streams")
+    __slots__ = ("_sink", "max_skipped")
 
     def __init__(
         self,
@@ -400,58 +362,33 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
         `max_frame` is the largest number of bytes after a header.
         """
-        # Where the transport delivers messages, each call of `feed` is a frame, even an empty one,
-        # which is refused for its length.
-        super().__init__(need=0 if framed else LENGTH_SIZE)
-        self.streams: Mapping[int, WireStream] = streams
+        super().__init__(streams, LENGTH_SIZE, framed=framed, max_frame=max_frame)
         self._sink = sink
-        self._framed = framed
-        self._max_body = max_frame
         self.max_skipped: int = 0
         """The largest body of a frame that is skipped;
         one that is above this and above `max_frame` is refused.
         """
-        self._to_skip = 0  # bytes of a frame that is being skipped and that have not arrived
 
-    def feed_frame(self, data: bytes) -> None:
-        """Decode `data`, one frame without a length. Raises ProtocolError as `feed` does.
-
-        `feed` has the same effect if the decoder was made with `framed`, and takes twice the time.
-        """
-        if self._failure is not None:
-            raise self._error_again(*self._failure)
-        try:
-            if len(data) < FRAMED_HEADER_SIZE:
-                raise _too_short(len(data), FRAMED_HEADER_SIZE)
-            size = len(data) - FRAMED_HEADER_SIZE
-            word, stream_id = layout.FRAMED_HEADER.unpack_from(data)
-            if size > self._max_body:
-                self._announce_skipped(word, stream_id, size)
-                return
-            stream = self.streams.get(stream_id) if word in WHOLE_RESPONSES else None
-            if stream is not None and stream.takes_whole:
-                stream.receive_element(data[FRAMED_HEADER_SIZE:])
-            else:
-                self._check_header(word, stream_id, size)
-                self._dispatch(word, stream_id, data[FRAMED_HEADER_SIZE:])
-        except ProtocolError as broken:
-            self._fail(broken)
-            raise
-
-    def _decode_frame(self) -> bool:
-        """Decode `_data` as one frame.
-        It is called for `feed` of a decoder that was made with `framed`.
-        """
-        data, self._data = self._data, b""
-        if data:  # without data, `feed` was called to go on, and there is nothing left
-            self.feed_frame(data)
-        return False
+    def _decode_frame(self, data: bytes) -> None:
+        if len(data) < FRAMED_HEADER_SIZE:
+            raise too_short(len(data), FRAMED_HEADER_SIZE)
+        size = len(data) - FRAMED_HEADER_SIZE
+        word, stream_id = layout.FRAMED_HEADER.unpack_from(data)
+        if size > self._max_body:
+            self._announce_skipped(word, stream_id, size)
+            return
+        stream = self.streams.get(stream_id) if word in WHOLE_RESPONSES else None
+        if stream is not None and stream.takes_whole:
+            stream.receive_element(data[FRAMED_HEADER_SIZE:])
+        else:
+            self._check_header(word, stream_id, size)
+            self._dispatch(word, stream_id, data[FRAMED_HEADER_SIZE:])
 
     # --- the loop
 
     def _decode(self, max_messages: int) -> bool:
         if self._framed:
-            return self._decode_frame()
+            return self._decode_waiting_frame()
         data, end, longest = self._data, len(self._data), self._max_body + HEADER_SIZE
         position = self._drop_skipped() if self._to_skip else self._position
         try:
@@ -540,9 +477,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
         data, position = self._data, self._position
         left = len(data) - position
         if not left:
-            self._data, self._position = b"", 0  # an idle connection must not keep its last chunk
-            # bytes to skip are dropped at once, in any number.
-            self._need = 0 if self._to_skip else LENGTH_SIZE
+            self._note_all_decoded(LENGTH_SIZE)
             return False
         if not max_messages:
             self._need = 0  # `feed(b"")` must call _decode: complete frames may be there
@@ -598,8 +533,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
         """Drop the frame of `length` bytes at `_position`, now and as it arrives: held until it
         is complete, it would cost `max_frame`.
         """
-        self._to_skip = length
-        self._drop_skipped()
+        self._skip(self._position, length)
         self._data, self._position, self._need = b"", 0, 0
 
     def _check_header(self, word: int, stream_id: int, size: int) -> None:
@@ -635,7 +569,7 @@ class ReactiveSocketDecoder(BufferedDecoder):
             # The reason has the length of the whole frame, as the peer wrote it,
             # not the size of the body.
             header = FRAMED_HEADER_SIZE if self._framed else HEADER_SIZE
-            raise _too_short(header + size, header + least)
+            raise too_short(header + size, header + least)
 
     def _may_skip(self, length: int) -> bool:
         return self._max_body < length - HEADER_SIZE <= self.max_skipped
@@ -647,25 +581,18 @@ class ReactiveSocketDecoder(BufferedDecoder):
         if not self._may_skip(length):
             raise self._bad_length(length)
         self._announce_skipped(word, stream_id, length - HEADER_SIZE)
-        self._position, self._to_skip = position, length
-        return self._drop_skipped()
-
-    def _drop_skipped(self) -> int:
-        """Drop the bytes of a skipped frame that are there. Return the position after them."""
-        position = min(self._position + self._to_skip, len(self._data))
-        self._to_skip -= position - self._position
-        return position
+        return self._skip(position, length)
 
     def _announce_skipped(self, word: int, stream_id: int, size: int) -> None:
         """Tell the sink of a frame whose body is too long.
         Raise ProtocolError if the frame may not be skipped.
         """
         if size > self.max_skipped:
-            raise _too_long(size, self._max_body)
+            raise too_long(size, self._max_body)
         self._check_header(word, stream_id, size)
         is_ignorable = bool(word >> layout.FLAGS_SHIFT & layout.IGNORE)
         self._sink.receive_too_long(
-            word & layout.TYPE_MASK, stream_id, is_ignorable, _too_long(size, self._max_body)
+            word & layout.TYPE_MASK, stream_id, is_ignorable, too_long(size, self._max_body)
         )
 
     def _bad_length(self, length: int) -> ProtocolError:
@@ -677,8 +604,8 @@ class ReactiveSocketDecoder(BufferedDecoder):
                 reason="protocol:reserved",
             )
         if length < HEADER_SIZE:
-            return _too_short(length, HEADER_SIZE)
-        return _too_long(length - HEADER_SIZE, self._max_body)
+            return too_short(length, HEADER_SIZE)
+        return too_long(length - HEADER_SIZE, self._max_body)
 
     # --- readers: each takes the word, the stream id and the body of a frame, and calls the sink
 
@@ -760,20 +687,3 @@ class ReactiveSocketDecoder(BufferedDecoder):
 
 # A dict instead of `FrameType(number)`: the call of an enum takes more than ten times as long.
 _FRAME_TYPES: Final[dict[int, FrameType]] = {int(kind): kind for kind in FrameType}
-
-
-def _too_short(length: int, least: int) -> ProtocolError:
-    return ProtocolError(
-        f"a frame of {length} bytes; its header and its fixed part take {least}",
-        reason=f"protocol:length {length}",
-    )
-
-
-def _too_long(size: int, limit: int) -> ProtocolError:
-    return ProtocolError(
-        (
-            f"the peer announced a frame of {size} bytes behind its header; the limit of this "
-            f"side is {limit}"
-        ),
-        reason=f"limit:frame {size} > {limit}",
-    )

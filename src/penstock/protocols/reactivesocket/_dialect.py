@@ -13,6 +13,7 @@ frames that may be ignored.
 """
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any, ClassVar, Final
 
 from penstock.api import UNBOUNDED, Model, ProtocolError, PublisherFailed, Request, Role
@@ -58,11 +59,13 @@ from penstock.session import (
     DialectSettings,
     ExtensionHost,
     Fault,
+    IntroductionHandshake,
     ReceivingState,
     ReceivingStream,
     draining_refusal,
     explain_stream_end,
 )
+from penstock.wire import split_frames, write_apart
 
 # On Python 3.11 a name of the module is found ten times as fast as a member of an Enum.
 _OPEN: Final = ConnectionState.OPEN
@@ -80,9 +83,6 @@ the draft gives subscriptions no good end.
 DEFAULT: Final = DialectSettings()
 
 LENGTH_SIZE: Final = 4
-
-NO_PREAUTH_BOUND: Final = 1 << 62
-"""A client takes all that its server sends: the program has chosen the server."""
 
 LONGEST_SKIPPED: Final = 1 << 28
 """The largest body that is skipped, 256 MiB. As a length, the first bytes of TLS are 352 MiB and
@@ -211,46 +211,25 @@ class ReceivedFrames:
         self._opened, self._single = session.streams.opened, shapes.single
         self._extensions = extensions
         self._too_long = TooLongFrames(session, shapes)
-        self.has_setup: bool = session.channel.role is Role.CLIENT
-        """The client's SETUP has come; always true for a client."""
-        # For a client: the server has answered something.
-        self._is_accepted = session.channel.role is Role.SERVER
+        self.handshake: IntroductionHandshake = IntroductionHandshake(session)
         # Values that came without the end.
         # Some peers send the end in a separate frame, which then belongs to no stream.
         self._bare_ends_due = 0
-        self._introduction: bytes | None = None  # the data of the SETUP, until the service gets it
 
     @property
     def max_skipped(self) -> int:
         """The largest body of a frame that ends its stream only. Before SETUP it ends the
         connection: that client is unknown.
         """
-        return LONGEST_SKIPPED if self.has_setup else 0
+        return LONGEST_SKIPPED if self.handshake.has_begun else 0
 
     def receive_setup(self, version: int, stream_id: int, data: bytes) -> None:
         """Let the service examine the client's introduction."""
-        if self.has_setup:
+        if self.handshake.has_begun:
             self._channel.count_oddity()  # a second SETUP, or one from a server
             return
         check_setup(version, stream_id, data, self._channel.limits)
-        self.has_setup = True
-        if self._channel.state.is_closing:  # this side may have closed meanwhile
-            return
-        self._session.hello_sent()
-        if not self._extensions.meet((), data):
-            return
-        self._introduction = data
-        if self._extensions.is_holding:
-            self._session.receive_introduction(data, is_held=True)
-        else:
-            self.on_admitted()
-
-    def on_admitted(self) -> None:
-        """Let the service examine the introduction: no extension holds the peer any more."""
-        introduction, self._introduction = self._introduction, None
-        # None while the extensions begin: others may still want to hold the peer.
-        if introduction is not None:
-            self._session.receive_introduction(introduction)
+        self.handshake.receive(data, self._extensions)
 
     def receive_request_response(self, stream_id: int, data: bytes) -> None:
         """Serve a request for one value."""
@@ -299,7 +278,7 @@ class ReceivedFrames:
 
     def receive_request_n(self, stream_id: int, demand: int) -> None:
         """Add demand."""
-        self._check_setup()
+        self.handshake.check_begun()
         if self._shapes.answering.get(stream_id) in {_RESPONSE, Model.NAMED}:
             self._channel.count_oddity()  # a request for one value has its demand in itself
         elif not self._channel.state.is_closing:
@@ -307,7 +286,7 @@ class ReceivedFrames:
 
     def receive_cancel(self, stream_id: int) -> None:
         """Cancel a stream that this side serves."""
-        self._check_setup()
+        self.handshake.check_begun()
         if not self._channel.state.is_closing:
             self._shapes.answering.pop(stream_id, None)
             self._streams.receive_cancel(stream_id)
@@ -323,28 +302,22 @@ class ReceivedFrames:
         """Deliver an element, a fragment of one, the end, or the last element with the end."""
         # Once the connection is open, both have passed: this is the path of every answer.
         if self._channel.state is not _OPEN:
-            self._check_setup()
-            self.accept_setup()
-        opened, single = self._opened, self._single
-        stream = opened.get(stream_id)
+            self.handshake.check_begun()
+            self.handshake.accept()
+        single = self._single
         # The path of most answers: one value and the end in one frame.
         # An id stays in `single` when the connection ends, and while an extension holds the cancel:
         # `opened` has no such stream any more.
         if (
-            stream is not None
-            and complete
+            complete
             and begin
             and end
             and stream_id in single
-            and stream.receive_answer(data)  # type: ignore[union-attr]  # this dialect keeps no CancelledStream
+            and self._streams.receive_answer(stream_id, data)
         ):
             single.discard(stream_id)
-            opened.pop(stream_id, None)  # unless the subscriber has ended everything
-            if not self._streams.use.is_noted:
-                self._streams.use.note(self._channel.now)
-            if self._streams.observers is not None:
-                self._streams.observers.on_ended(stream_id, is_served=False)
             return
+        stream = self._opened.get(stream_id)
         # Compared with the other class: ReceivingStream has a metaclass of `typing`, and to compare
         # a subclass with it takes a microsecond.
         if stream is None or isinstance(stream, CancelledStream):
@@ -376,13 +349,15 @@ class ReceivedFrames:
 
     def receive_error(self, stream_id: int, data: bytes) -> None:
         """End a stream with an error; on stream 0, the connection."""
-        self._check_setup()
+        self.handshake.check_begun()
         # Cut here: the decoder bounds frames by max_frame only.
         text = data.decode("utf-8", "replace")[: self._channel.limits.max_error_text]
         if not stream_id:
-            self._session.receive_goodbye(text, None if self._is_accepted else setup_refusal(text))
+            self._session.receive_goodbye(
+                text, None if self.handshake.is_accepted else setup_refusal(text)
+            )
             return
-        self.accept_setup()
+        self.handshake.accept()
         stream = self._streams.opened.get(stream_id)
         if isinstance(stream, ReceivingStream):
             is_early = stream.state is ReceivingState.REQUESTED
@@ -399,7 +374,7 @@ class ReceivedFrames:
         """Pass a frame to its extension. Any frame of an extension announces it, and one with
         the code 0 does nothing else.
         """
-        self._check_setup()
+        self.handshake.check_begun()
         extensions, extension_id, code = (
             self._extensions,
             ext_type >> CODE_BITS,
@@ -432,7 +407,7 @@ class ReceivedFrames:
 
     def receive_unknown(self, frame_type: int) -> None:
         """Ignore a frame of an unknown type that may be ignored."""
-        self._check_setup()
+        self.handshake.check_begun()
         self._channel.count_oddity()
 
     def receive_too_long(
@@ -443,9 +418,9 @@ class ReceivedFrames:
         refusal: ProtocolError,
     ) -> None:
         """Act on a frame that the decoder skips because of its length."""
-        self._check_setup()
+        self.handshake.check_begun()
         if frame_type in {FrameType.RESPONSE, FrameType.ERROR} and stream_id:
-            self.accept_setup()
+            self.handshake.accept()
         if ignore and (frame_type == FrameType.EXT or frame_type not in SHORTEST_BODY):
             self._channel.count_oddity()  # skipped like a shorter one that is not known
         elif frame_type == FrameType.EXT:
@@ -453,34 +428,19 @@ class ReceivedFrames:
         elif not self._channel.state.is_closing:
             self._too_long.receive(frame_type, stream_id, refusal)
 
-    def accept_setup(self) -> None:
-        """Open a client's session:
-        the server has sent something that it sends only to a client that it has accepted.
-        """
-        if not self._is_accepted:
-            self._is_accepted = True
-            # If not, the connection is closing or over, and the late answer changes nothing.
-            if self._channel.state is ConnectionState.GREETING:
-                self._session.receive_hello()
-
     # --- inside
 
     def _may_begin(self, stream_id: int) -> bool:
         """Return whether a request with this id may be served."""
-        self._check_setup()
+        self.handshake.check_begun()
         # A server that sends requests has accepted the client.
-        if not self._is_accepted:
-            self.accept_setup()
+        self.handshake.accept()
         if self._channel.state.is_closing:
             return False
         if stream_id and stream_id not in self._streams.serving:
             return True
         self._channel.count_oddity()
         return False
-
-    def _check_setup(self) -> None:
-        if not self.has_setup:
-            raise ProtocolError("the first frame was no SETUP", reason="protocol:setup")
 
     def _deliver_whole(self, stream: ReceivingStream, data: bytes, *, complete: bool) -> None:
         """Deliver an unsplit element, the end, or both."""
@@ -510,10 +470,7 @@ class ReceivedFrames:
             return
         if complete:
             cancelled.count_end()
-        cancelled.count_late(int(is_whole), len(data))
-        # The same price as for a stream that is read: tiny fragments have no honest use.
-        if not is_whole and len(data) < channel.limits.tiny_part:
-            channel.count_oddity()
+        cancelled.count_part(len(data), last=is_whole)
 
 
 class ReactiveSocketDialect:
@@ -565,12 +522,8 @@ class ReactiveSocketDialect:
 
     @property
     def preauth_bytes(self) -> int:
-        """How many bytes may come before a SETUP is complete.
-        Requests right behind the SETUP do not count.
-        """
-        # The bound changes during the handshake:
-        # a client need not wait, so its requests may follow the SETUP at once.
-        return NO_PREAUTH_BOUND if self._received.has_setup else self._channel.limits.preauth_bytes
+        """How many bytes may come before a SETUP is complete."""
+        return self._received.handshake.preauth_bytes
 
     # --- sending
 
@@ -587,16 +540,8 @@ class ReactiveSocketDialect:
                 self._channel.send(announcement(extension_id))
 
     def overdue(self) -> None:
-        """End the handshake. A server that has not refused by now has accepted; a client that
-        has sent no SETUP never will.
-        """
-        if self._channel.role is Role.CLIENT:
-            self._received.accept_setup()
-        else:
-            error = ProtocolError(
-                "no SETUP came, or it was not accepted, in time", reason="limit:handshake"
-            )
-            self._session.close_protocol_error(error)
+        """End the handshake."""
+        self._received.handshake.overdue()
 
     def release(self) -> None:
         """Drop what refers to this object: the session is over, or speaks another protocol."""
@@ -671,14 +616,8 @@ class ReactiveSocketDialect:
 
     def write_packed(self, into: bytearray, stream_id: int, size: int, elements: bytearray) -> None:
         """Write each element in one frame, or in several if it is large."""
-        view = memoryview(elements)
         # The draft has no packed elements.
-        for start in range(0, len(elements), size):
-            if size <= self.max_unsplit:
-                into += response_header(stream_id, size, WHOLE | self._end_flag(stream_id))
-                into += view[start : start + size]
-            else:
-                self._write_parts(into, stream_id, view[start : start + size])
+        write_apart(into, elements, size, self.max_unsplit, partial(self.part, stream_id))
 
     def part(self, stream_id: int, element: int, length: int, first: bool, last: bool) -> bytes:  # noqa: FBT001  # as in the protocol
         """Encode the header of a fragment."""
@@ -719,12 +658,7 @@ class ReactiveSocketDialect:
 
     def split(self, data: bytearray) -> Iterator[memoryview]:
         """Cut between frames, and leave their lengths out: a framed transport knows them."""
-        # A view: the frames of one turn of the writer are cut without a copy.
-        view, start = memoryview(data), 0
-        while start < len(data):
-            end = start + int.from_bytes(view[start : start + LENGTH_SIZE])
-            yield view[start + LENGTH_SIZE : end]
-            start = end
+        return split_frames(data, LENGTH_SIZE)
 
     @staticmethod
     def refusal(reason: str, *, framed: bool = False) -> bytes:
@@ -750,7 +684,7 @@ class ReactiveSocketDialect:
         if state is _EXAMINING:
             self._decoder.feed(data, max_messages=0)
             return False
-        if self._received.has_setup:
+        if self._received.handshake.has_begun:
             if self._is_framed and data:
                 self._decoder.feed_frame(data)  # feed() does the same, and takes twice as long
                 return False
@@ -769,7 +703,7 @@ class ReactiveSocketDialect:
     # --- inside
 
     def _on_admitted(self) -> None:
-        self._received.on_admitted()
+        self._received.handshake.on_admitted()
 
     def _end_flag(self, stream_id: int) -> int:
         """Return the flag of an element that ends its stream:
@@ -780,12 +714,3 @@ class ReactiveSocketDialect:
         # answered: the completion that follows was sent with the value.
         self._shapes.answering[stream_id] = Model.NAMED
         return COMPLETE
-
-    def _write_parts(self, into: bytearray, stream_id: int, element: memoryview) -> None:
-        size = self._channel.limits.split_outbound_at
-        for start in range(0, len(element), size):
-            piece = element[start : start + size]
-            into += self.part(
-                stream_id, PART_NUMBER, len(piece), not start, start + size >= len(element)
-            )
-            into += piece
