@@ -9,6 +9,8 @@ from collections.abc import AsyncIterator
 
 import pytest
 import trio
+from _raw_http2 import Asking
+from trio.testing import wait_all_tasks_blocked
 
 from penstock import Server, Service, serve
 from penstock.spi import Url
@@ -103,3 +105,32 @@ async def test_an_answer_that_was_not_acknowledged_is_sent_again() -> None:
         await _wait_forgotten(server)
         answer = await client.ask(path)
         assert answer.partition(b"\r\n\r\n")[2] == b"0" * LARGE
+
+
+async def test_each_answer_of_a_connection_counts_for_itself() -> None:
+    """Over HTTP/2 one answer was acknowledged, and the next one was not."""
+    async with serve(_service(), "http://127.0.0.1:0") as server:
+        numbers, large = await _reset_over_http2(server.addresses[0])
+        await _wait_forgotten(server)
+        client = Client(server.addresses[0])
+        bodies = [(await client.ask(path)).partition(b"\r\n\r\n")[2] for path in (numbers, large)]
+        assert bodies == [b"1", b"0" * LARGE]
+
+
+async def _reset_over_http2(url: Url) -> tuple[str, str]:
+    """Read an answer with an element of one stream and none of that of another; return the paths
+    of both.
+    """
+    with trio.socket.socket() as sock:
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+        await sock.connect((url.host or "", url.port or 0))
+        client = Asking(trio.SocketStream(sock), INITIAL_WINDOW_SIZE=1 << 20)
+        await client.begin()
+        client.h2.increment_flow_control_window(1 << 20)
+        numbers, large = [await client.subscribe(name, 100) for name in ("numbers", "large")]
+        single = ("accept-encoding", "identity")
+        assert (await client.ask(f"PUT {numbers}", single)).body == b"0"
+        await client.send_request(f"PUT {large}", single)
+        await wait_all_tasks_blocked(0.01)  # the server has written what the system takes
+        sock.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, RESETS)
+    return numbers, large

@@ -8,7 +8,7 @@ Rules of this file:
 * The elements of at most `MAX_BODIES` answers are in memory at a time. No write waits longer than
   `Limits.write_stall` for the client.
 * An answer with elements counts as lost if it was not written to its end, if the client resets its
-  stream, or if the connection breaks soon and the client's system has not acknowledged all bytes.
+  stream, or if the connection breaks soon and the client's system has not acknowledged its bytes.
 * A request with the content type of RS.io or ReactiveSocket opens a stream of bytes,
   as at ``h2://``.
 """
@@ -24,7 +24,7 @@ from penstock.spi import ConnectionHost, TransportOptions
 from penstock_http._answering import Answering
 from penstock_http._heads import MAX_BODY, BadRequest, Head
 from penstock_http._messages import Outcome, Request, Response, answer
-from penstock_http._outlet import GONE, Outlet, write_in_pieces
+from penstock_http._outlet import GONE, Outlet, stalled, write_in_pieces
 from penstock_http._site import Site
 from penstock_http._site_connection import SiteConnection
 from penstock_http.multiplex import (
@@ -69,16 +69,15 @@ class Http2Connection:
             on_http=self._receive,
             on_reset=self._lose,
         )
-        self._written: dict[int, Outcome] = {}
-        """The elements of the last `MAX_STREAMS` answers, by stream."""
-        self._written_late: set[int] = set()
-        """Those that were written after the client had ended its side. Bounded by its requests."""
+        self._written: dict[int, tuple[Outcome, int | None]] = {}
+        """The elements of the last `MAX_STREAMS` answers, by stream, and how many bytes had been
+        sent on the connection with the last of them, as in `SiteConnection.has_acknowledged`.
+        """
         self._nursery: trio.Nursery
         self.site: Site = site
         self.bodies: trio.Semaphore = trio.Semaphore(MAX_BODIES)
         self.stall: float = host.limits.write_stall
         self.mux = self._attendance.mux
-        connection.holds_output = lambda: self.mux.outgoing.left
 
     async def run(self, first: bytes) -> None:
         """Serve requests until the connection ends; `first` begins with the preface."""
@@ -89,21 +88,20 @@ class Http2Connection:
                 await self._attendance.run(first)
                 nursery.cancel_scope.cancel()
         finally:
-            if not self.mux.ended_well:
-                late = self._written_late if self._connection.acknowledged_at_end else self._written
-                if late and not self._connection.acknowledged():
-                    for stream_id in tuple(late):
-                        self._lose(stream_id)
+            # What was sent behind an answer says nothing of it:
+            # nobody acknowledges the goodbye to a client that has left.
+            for stream_id, (_, sent) in tuple(self._written.items()):
+                is_known = self._connection.has_acknowledged(sent)
+                if not (self.mux.ended_well if is_known is None else is_known):
+                    self._lose(stream_id)
 
     def acknowledged(self) -> bool | None:
         """Return whether the client's system has acknowledged all that was sent to it."""
         return self._connection.acknowledged()
 
     def note_written(self, stream: Http2Stream, outcome: Outcome) -> None:
-        """Remember the elements of an answer."""
-        self._written[stream.id] = outcome
-        if self._connection.acknowledged_at_end is not None:
-            self._written_late.add(stream.id)
+        """Remember the elements of an answer, which the system has taken."""
+        self._written[stream.id] = outcome, self._connection.sent()
         if len(self._written) > MAX_STREAMS:
             del self._written[next(iter(self._written))]
 
@@ -113,7 +111,7 @@ class Http2Connection:
         """Note that the client has not read an answer:
         it has reset the stream, or the connection broke.
         """
-        outcome = self._written.pop(stream_id, None)
+        outcome, _ = self._written.pop(stream_id, (None, None))
         if outcome is not None:
             outcome.on_lost()
 
@@ -214,6 +212,11 @@ class _Answer(Outlet):
     async def end(self) -> None:
         self._stream.check_sendable()
         self._mux.streams.end(self._stream)
+        if self._mux.outgoing.left:
+            with trio.move_on_after(self._connection.stall) as scope:
+                await self._mux.outgoing.wait_sent()
+            if scope.cancelled_caught:
+                raise stalled(self._connection.stall)
         self.on_written()
         await trio.lowlevel.checkpoint()
 

@@ -102,6 +102,9 @@ async def write_in_pieces(
             is_last = start + PIECE >= len(data)
             await (write_last if write_last and is_last else write)(view[start : start + PIECE])
         if scope.cancelled_caught:
-            raise ConnectionLost(
-                f"the client has read nothing for {stall:g} s (Limits.write_stall)"
-            )
+            raise stalled(stall)
+
+
+def stalled(stall: float) -> ConnectionLost:
+    """Return the exception of a write that took more than `stall` seconds."""
+    return ConnectionLost(f"the client has read nothing for {stall:g} s (Limits.write_stall)")

@@ -1,8 +1,8 @@
 """An accepted connection of a listener, before it is known what is spoken on it."""
 
+import socket
 import struct
 import sys
-from collections.abc import Callable
 from typing import Final
 
 import attrs
@@ -16,7 +16,6 @@ from penstock.spi import (
     PeerIdentity,
     TransportOptions,
 )
-from penstock_http._outlet import GONE
 from penstock_http._proxies import behind
 from penstock_http._proxy_protocol import receive_header
 from penstock_http._site import Site
@@ -28,6 +27,8 @@ if sys.platform == "linux":
     import termios
 
 _INT: Final = struct.Struct("i")
+_ACKNOWLEDGED: Final = struct.Struct("120xQ")
+"""`tcpi_bytes_acked` of `struct tcp_info`, which Linux has since 4.2."""
 
 
 class SiteConnection(Connection):
@@ -64,12 +65,6 @@ class SiteConnection(Connection):
         self.site: Site = site
         self.is_loopback: bool = is_loopback
         """The client has reached an address of this machine that no other machine can reach."""
-        self.holds_output: Callable[[], object] = bool
-        """Whether bytes wait above this connection, of which the system knows nothing."""
-        self.acknowledged_at_end: bool | None = None
-        """Whether all bytes that had been sent were acknowledged when the client ended the
-        connection; None before that.
-        """
 
     def unread(self, data: bytes | bytearray) -> None:
         """Let the next `receive` return `data`."""
@@ -113,14 +108,7 @@ class SiteConnection(Connection):
             await trio.lowlevel.checkpoint()
             first, self._first = self._first, None
             return first
-        try:
-            data = await self.below.receive()
-        except GONE:
-            self._note_end()
-            raise
-        if data is None:
-            self._note_end()
-        return data
+        return await self.below.receive()
 
     async def send_eof(self) -> None:
         await self.below.send_eof()
@@ -137,15 +125,35 @@ class SiteConnection(Connection):
     def held(self) -> int:
         return len(self._first or b"")
 
-    def _note_end(self) -> None:
-        # Before this side writes its goodbye, which nobody will acknowledge.
-        if self.acknowledged_at_end is None:
-            self.acknowledged_at_end = bool(self.acknowledged()) and not self.holds_output()
+    def sent(self) -> int | None:
+        """Return how many bytes this system has taken for the client since the beginning. None if
+        it does not tell: only Linux does, of TCP.
+        """
+        known = self._acknowledged_bytes()
+        while known is not None:
+            waiting, before = self._waiting_bytes(), known
+            known = self._acknowledged_bytes()
+            if waiting is None or known is None:
+                return None
+            if known == before:  # no acknowledgement came between the two questions
+                return known + waiting
+        return None
+
+    def has_acknowledged(self, sent: int | None) -> bool | None:
+        """Return whether the client's system has acknowledged the first `sent` bytes, also after
+        it has reset the connection. None if this system does not tell.
+        """
+        known = self._acknowledged_bytes()
+        return None if sent is None or known is None else known >= sent
 
     def acknowledged(self) -> bool | None:
         """Return whether the client's system has acknowledged all bytes that were sent, also after
         it has reset the connection. None if this system does not tell: only Linux does.
         """
+        waiting = self._waiting_bytes()
+        return None if waiting is None else not waiting
+
+    def _waiting_bytes(self) -> int | None:
         if self._stream is None or sys.platform != "linux":
             return None
         waiting = bytearray(_INT.size)
@@ -153,7 +161,18 @@ class SiteConnection(Connection):
             fcntl.ioctl(self._stream.socket.fileno(), termios.TIOCOUTQ, waiting)
         except (OSError, ValueError):  # the socket is closed
             return None
-        return _INT.unpack(waiting) == (0,)
+        return int(_INT.unpack(waiting)[0])
+
+    def _acknowledged_bytes(self) -> int | None:
+        if self._stream is None or sys.platform != "linux":
+            return None
+        try:
+            facts = self._stream.socket.getsockopt(
+                socket.IPPROTO_TCP, socket.TCP_INFO, _ACKNOWLEDGED.size
+            )
+        except OSError:  # the socket is closed, or is none of TCP
+            return None
+        return int(_ACKNOWLEDGED.unpack(facts)[0]) if len(facts) == _ACKNOWLEDGED.size else None
 
     def __repr__(self) -> str:
         return f"<{type(self).__name__} with {self.peer}>"

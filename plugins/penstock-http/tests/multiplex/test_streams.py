@@ -394,3 +394,27 @@ async def test_the_last_data_is_noted_as_sent_though_its_task_is_cancelled(
     # One frame, which ends the half of the server.
     assert bytes(written) == DataFrame(served.id, b"all", flags=["END_STREAM"]).serialize()
     assert served.state is Http2StreamState.SENT_END
+
+
+async def test_a_peer_may_leave_before_the_writer_goes_on(
+    ends: Any, monkeypatch: pytest.MonkeyPatch, autojump_clock: trio.testing.MockClock
+) -> None:
+    """The system has taken the last bytes, and the peer has read them: `on_sent` is called, also if
+    the send of TLS returns some passes later.
+    """
+    stream, requested = await ends.open()
+    below, is_sent = ends.below[1], trio.Event()
+    send = below.send
+
+    async def send_slowly(data: bytes) -> None:
+        await send(data)
+        for _ in range(5):
+            await trio.lowlevel.checkpoint()
+
+    monkeypatch.setattr(below, "send", send_slowly)
+    monkeypatch.setattr(below, "send_now", lambda _: 0)
+    async with trio.open_nursery() as nursery:
+        nursery.start_soon(ends.server.streams.send_last, requested, is_sent.set, b"element")
+        assert await _read(ends.client, stream, 7) == b"element"
+        await ends.below[0].abort()
+    assert is_sent.is_set()

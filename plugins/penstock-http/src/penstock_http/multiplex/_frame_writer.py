@@ -24,6 +24,11 @@ from penstock_http.multiplex._stream import Http2Stream, PendingSend
 HIGH: Final = 64 << 10
 MOST: Final = 256 << 10
 
+PASSES: Final = 8
+"""Passes of the scheduler until a write that the system has taken returns, at most: a write through
+TLS needs three of them.
+"""
+
 CHUNK: Final = 128 << 10
 """Bytes that are written in one step."""
 
@@ -212,6 +217,17 @@ class FrameWriter:
             self.check()
             await self._progress.wait()
         self.check()
+
+    async def settle(self) -> None:
+        """Let the writer note that the system has taken its bytes. Checkpoints.
+
+        The peer may have read them, and ended the connection, before the writer's task runs again.
+        """
+        await trio.lowlevel.checkpoint()
+        for _ in range(PASSES):
+            if not self._in_flight:
+                return
+            await trio.lowlevel.checkpoint()
 
     async def run(self) -> None:
         """Write what the system does not take at once.

@@ -128,10 +128,12 @@ class Multiplexer:
             while data := await self._below.receive():
                 await self._receive(data)
             self.ended_well = True
+            await self.outgoing.settle()
             self._lose("the peer ended the connection")
         except RuleBroken as error:
             await self._refuse(f"the peer broke a rule of HTTP/2 ({error.code.name}): {error}")
         except (trio.BrokenResourceError, trio.ClosedResourceError) as error:
+            await self.outgoing.settle()
             self._lose(f"the connection broke: {error}")
         except Exception as error:
             # boundary: h2 and hpack read the bytes of a peer;
