@@ -44,6 +44,17 @@ class LooksUpTheNextOne(RingLog):
         return await super().elements_at({name: each + 1 for name, each in positions.items()})
 
 
+class SkipsElementsOfATime(RingLog):
+    async def _positions_at(self, indexes: Sequence[int], time: float) -> Sequence[int]:
+        return [position + 1 for position in await super()._positions_at(indexes, time)]
+
+
+class LeadsToWhatWasDropped(RingLog):
+    async def position_at(self, time: Any, **partitions: Any) -> dict[str, int]:
+        found = await super().position_at(time, **partitions)
+        return dict.fromkeys(found, 0) if time == 0 else found
+
+
 class SharesOnePosition(ReadsLater):
     readers = 0
 
@@ -166,6 +177,8 @@ BROKEN = (
     SkipsOneOfAReader,
     HidesWhatAReaderLost,
     BreaksWhenCancelled,
+    SkipsElementsOfATime,
+    LeadsToWhatWasDropped,
 )
 
 

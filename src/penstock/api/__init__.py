@@ -45,6 +45,7 @@ from penstock.api._runs import EqualRun, ShortRun
 from penstock.api._shown import shown
 from penstock.api._signal_tap import SignalKind, SignalTap
 from penstock.api._stream_statistics import StreamState, StreamStatistics
+from penstock.api._time import Time, seconds_of
 
 # For penstock's own layers: private to programs and plugins, so `__all__` lacks them.
 # isort: off
@@ -156,11 +157,13 @@ __all__ = [
     "StreamTimeout",
     "Subscriber",
     "Subscription",
+    "Time",
     "UsageError",
     "add_demand",
     "check_demand",
     "partition_of",
     "printable",
     "quoted_text",
+    "seconds_of",
     "shown",
 ]

@@ -8,7 +8,7 @@ Imports `penstock.api`, `penstock.core`, `penstock.streams` and trio.
 """
 
 from penstock.logs._disk_log import DiskLog
-from penstock.logs._log import Log, NamedReader, Transaction
+from penstock.logs._log import Log, NamedReader, Transaction, Written
 from penstock.logs._positions import Position, not_retained
 from penstock.logs._retention import Retention
 from penstock.logs._ring_log import RingLog
@@ -38,5 +38,6 @@ __all__ = [
     "Spool",
     "StartsAnywhere",
     "Transaction",
+    "Written",
     "not_retained",
 ]

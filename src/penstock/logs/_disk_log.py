@@ -5,10 +5,11 @@ import threading
 import time
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from contextlib import suppress
+from functools import partial
 from os import PathLike
 from pathlib import Path
 from types import TracebackType
-from typing import Final, Literal, NamedTuple, Self, overload
+from typing import Final, Literal, NamedTuple, Self, TypeVar, overload
 
 import trio
 
@@ -36,6 +37,7 @@ from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_reserve import Reserve
 from penstock.logs._disk_store import DiskStore
 from penstock.logs._disk_writer import DiskWriter, Ticket
+from penstock.logs._log import Written
 from penstock.logs._log_base import LOOKS, LogBase
 from penstock.logs._positions import DEFAULT_PARTITION
 from penstock.logs._read_only import Follower, ReadOnlyFiles
@@ -52,6 +54,8 @@ from penstock.logs._work import (
     Work,
     loads_of,
 )
+
+T = TypeVar("T")
 
 LOOKS_FOR_LOCK: Final = 0.1
 """Seconds between two looks whether another writer has closed the log."""
@@ -83,6 +87,12 @@ class _Opened(NamedTuple):
     def read(self, number: int, name: str, position: int, stop: int, most: int) -> Sequence[bytes]:
         return self.reader.read(number, name, position, stop, most)
 
+    def positions_at(self, numbers: Sequence[int], time: float) -> Sequence[int]:
+        return [self.reader.position_at(number, time) for number in numbers]
+
+    def times(self, number: int, start: int, stop: int) -> list[Written]:
+        return self.reader.times(number, start, stop)
+
     def close(self) -> None:
         self.reader.close()
         # If the disk is full or gone, all that was appended is in PATH-wal,
@@ -106,7 +116,7 @@ class DiskLog(LogBase):
     together, while the log is closed. PATH-reserve is room for a repair on a full disk, at most
     4.4 MiB; it needs no copy.
     `partitions` are added to those that the file has.
-    `clock` returns the seconds that ages are counted in;
+    `clock` returns the seconds that ages are counted in, and the times of elements (`Log.times`);
     it must go on while the program does not run.
     ``accept_loss=True`` opens a log whose PATH-wal is missing, without the elements in it.
     `wait` is how many seconds opening waits for another writer to close the log: a rolling restart
@@ -363,21 +373,29 @@ class DiskLog(LogBase):
     async def _read(
         self, index: int, position: int, stop: int, step: int, owner: Hashable
     ) -> Sequence[bytes]:
-        await self._turns_to_read.take(owner)
-        try:
-            return await trio.to_thread.run_sync(
-                self._read_in_thread, index, position, stop, step, limiter=self._reading
-            )
-        finally:
-            self._turns_to_read.pass_on()
+        return await self._in_thread(
+            owner, partial(self._read_in_thread, index, position, stop, step)
+        )
 
     async def _read_each(self, places: Sequence[tuple[int, int]]) -> list[bytes | None]:
         """Read all places in one call of the thread: a thousand calls took three times as long."""
-        await self._turns_to_read.take(LOOKS)
+        return await self._in_thread(LOOKS, partial(self._read_each_in_thread, places))
+
+    async def _positions_at(self, indexes: Sequence[int], time: float) -> Sequence[int]:
+        return await self._in_thread(
+            LOOKS, partial(self._with_files, lambda files: files.positions_at(indexes, time))
+        )
+
+    async def _times(self, index: int, start: int, stop: int) -> list[Written]:
+        return await self._in_thread(
+            LOOKS, partial(self._with_files, lambda files: files.times(index, start, stop))
+        )
+
+    async def _in_thread(self, owner: Hashable, read: Callable[[], T]) -> T:
+        """Return what `read` returns in the thread, in the turn of `owner`."""
+        await self._turns_to_read.take(owner)
         try:
-            return await trio.to_thread.run_sync(
-                self._read_each_in_thread, places, limiter=self._reading
-            )
+            return await trio.to_thread.run_sync(read, limiter=self._reading)
         finally:
             self._turns_to_read.pass_on()
 
@@ -392,10 +410,15 @@ class DiskLog(LogBase):
         return found
 
     def _read_in_thread(self, index: int, position: int, stop: int, step: int) -> Sequence[bytes]:
+        name = self._names[index]
+        return self._with_files(lambda files: files.read(index, name, position, stop, step))
+
+    def _with_files(self, read: Callable[[_Opened | ReadOnlyFiles], T]) -> T:
+        """Return what `read` returns. Raises LogError."""
         if self._opened is None:  # closed while this read waited for its turn
             raise UsageError(f"{self!r} was closed while a stream read from it")
         try:
-            return self._opened.read(index, self._names[index], position, stop, step)
+            return read(self._opened)
         except FAULTS as error:
             raise explain(error, self._path, read_only=self._read_only) from error
 

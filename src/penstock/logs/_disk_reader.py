@@ -2,12 +2,16 @@
 
 import sqlite3
 from pathlib import Path
-from typing import Final
+from typing import Final, NamedTuple
 
 from penstock.api import LogDamaged
 from penstock.logs._disk_errors import damaged
-from penstock.logs._group_format import Row, decode_row, is_lost, is_whole
-from penstock.logs._positions import MOST_POSITIONS, not_retained
+from penstock.logs._group_format import Row, decode_row, has_times, is_lost, is_whole, times_of
+from penstock.logs._log import Written
+from penstock.logs._positions import MOST_POSITIONS, MOST_TIMES, not_retained
+
+MOST_GROUPS_OF_TIMES: Final = 256
+"""Groups that one call of `Log.times` reads. Those that were joined are read whole."""
 
 # max(key) finds the group that `position` lies in, which may begin before it.
 GROUPS: Final = """
@@ -20,6 +24,28 @@ ENDS: Final = """
 SELECT (SELECT min(key) FROM groups WHERE key >= :low AND key < :high), key + count FROM groups
 WHERE key >= :low AND key < :high ORDER BY key DESC LIMIT 1
 """
+
+# The groups without their elements: SQLite takes the length of a value from the head of its row.
+_FACTS: Final = """
+SELECT key, count, size, written, length(elements) FROM groups
+WHERE key >= :first AND key < :stop ORDER BY key
+"""
+
+_FACTS_FROM_WITHIN: Final = _FACTS.replace(
+    ":first", "(SELECT max(key) FROM groups WHERE key <= :first AND key >= :low)"
+)
+
+_ROW: Final = "SELECT key, count, size, written, checksum, elements FROM groups WHERE key = ?"
+
+
+class _TimedGroup(NamedTuple):
+    """A group without its elements."""
+
+    key: int
+    length: int
+    size: int
+    written: float
+    stored: int
 
 
 class DiskReader:
@@ -78,6 +104,70 @@ class DiskReader:
         if not taken:
             raise self._absent(low, name, position, stop)
         return taken
+
+    def position_at(self, number: int, time: float) -> int:
+        """Return the position of the first element of partition `number` that was appended at
+        `time` or later; MOST_POSITIONS if none was.
+        """
+        low = number * MOST_POSITIONS
+        self._connection.execute("BEGIN")  # all of it from one commit
+        try:
+            ends = self._connection.execute(
+                ENDS, {"low": low, "high": low + MOST_POSITIONS}
+            ).fetchone()
+            first, stop = (0, 0) if ends is None else ends
+            late: _TimedGroup | None = None
+            # The groups before `first` are too early. From `stop` on, the first group is `late`,
+            # or there is none.
+            while first < stop:
+                middle = (first + stop) // 2
+                row = self._connection.execute(
+                    _FACTS + "LIMIT 1", {"first": middle, "stop": stop}
+                ).fetchone()
+                group = None if row is None else _TimedGroup(*row)
+                if group is not None and group.written < time:
+                    first = group.key + group.length
+                else:
+                    stop, late = middle, late if group is None else group
+            if late is None:
+                return MOST_POSITIONS
+            numbers = [number for number, each in self._times(late) if each >= time]
+            return late.key - low + numbers[0]
+        finally:
+            self._connection.execute("ROLLBACK")
+
+    def times(self, number: int, start: int, stop: int) -> list[Written]:
+        """Return when the elements from `start` up to, and not with, `stop` of partition `number`
+        were appended, or the first ones of them.
+        """
+        low = number * MOST_POSITIONS
+        rows = self._connection.execute(
+            f"{_FACTS_FROM_WITHIN} LIMIT {MOST_GROUPS_OF_TIMES}",
+            {"first": low + start, "low": low, "stop": low + stop},
+        ).fetchall()
+        found: list[Written] = []
+        for group in map(_TimedGroup._make, rows):
+            begin, end = group.key - low, group.key - low + group.length
+            times = self._times(group)
+            ends = [begin + each for each, _ in times[1:]] + [end]
+            for (number_of_first, time), after in zip(times, ends, strict=True):
+                piece = Written(max(begin + number_of_first, start), min(after, stop), time)
+                if found and (found[-1].time, found[-1].stop) == (time, piece.start):
+                    found[-1] = found[-1]._replace(stop=piece.stop)
+                elif piece.start < piece.stop:
+                    found.append(piece)
+            if len(found) >= MOST_TIMES:
+                break
+        return found[:MOST_TIMES]
+
+    def _times(self, group: _TimedGroup) -> list[tuple[int, float]]:
+        """Return the times of a group, each with the number of the first element that has it."""
+        if has_times(group.length, group.size, group.stored):
+            row = self._connection.execute(_ROW, (group.key,)).fetchone()
+            # Damage is left for those who read the elements.
+            if row is not None and is_whole(Row(*row)):
+                return times_of(Row(*row))
+        return [(0, group.written)]
 
     def _absent(self, low: int, name: str, position: int, stop: int) -> Exception:
         """Return the error about a position whose group is not there:

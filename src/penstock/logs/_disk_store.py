@@ -39,6 +39,7 @@ from penstock.logs._group_format import (
     encode_row,
     is_lost,
     is_whole,
+    joined_times,
     moved_row,
 )
 from penstock.logs._group_runs import MOST_JOINED, GroupAt, joinable, next_run
@@ -667,7 +668,7 @@ class DiskStore:
         elements = [each for row in rows for each in decode_row(row, 0, row.length, row.size)]
         with self._transaction():
             self._connection.execute("DELETE FROM groups WHERE key BETWEEN ? AND ?", keys)
-            row = encode_row(keys[0], elements, groups[-1].written)
+            row = encode_row(keys[0], elements, groups[-1].written, joined_times(rows))
             self._connection.execute(INSERT_GROUP, row)
             # With the new summary, so that it is written often enough.
             self._save(number, self.states[number])

@@ -1,9 +1,12 @@
-"""One group of elements as bytes: the lengths of its elements, then the elements.
+"""One group of elements as bytes: the lengths of its elements, the elements, and their times.
 
 Rules of this file:
 
 * Each length is four bytes, least significant byte first.
   The elements follow without anything between them.
+* The time of a group is that of its last element. If its elements have several times, those stand
+  after the elements: the numbers of the elements that are the first ones of a time, and the times.
+  A penstock that does not know of them reads the elements as before.
 * A group without any bytes stands for elements that were lost before the log was salvaged.
 * The checksum is the CRC-32 of the other columns of the row and of the bytes.
   CRC-32 finds each change of one bit.
@@ -13,8 +16,11 @@ import struct
 from bisect import bisect_right
 from collections.abc import Sequence
 from itertools import accumulate, pairwise
-from typing import NamedTuple
+from typing import Final, NamedTuple
 from zlib import crc32
+
+_TIME_BYTES: Final = 12
+"""Bytes of a time of a group, and of the number of its first element."""
 
 
 class Row(NamedTuple):
@@ -32,11 +38,16 @@ class Row(NamedTuple):
     elements: bytes
 
 
-def encode_row(key: int, elements: Sequence[bytes], written: float) -> Row:
-    """Return the row of a group."""
+def encode_row(
+    key: int, elements: Sequence[bytes], written: float, times: Sequence[tuple[int, float]] = ()
+) -> Row:
+    """Return the row of a group. `times` are those of `times_of`, if there are several."""
     lengths = list(map(len, elements))
     data = struct.pack(f"<{len(lengths)}I", *lengths) + b"".join(elements)
     size = len(data) - 4 * len(lengths)
+    if len(times) > 1:
+        firsts, each = zip(*times, strict=True)
+        data += struct.pack(f"<{len(times)}I{len(times)}d", *firsts, *each)
     return Row(
         key, len(lengths), size, written, _checksum(key, len(lengths), size, written, data), data
     )
@@ -66,6 +77,33 @@ def is_whole(row: Row) -> bool:
         )
     except (struct.error, TypeError):  # a column of another type or beyond its range
         return False
+
+
+def has_times(length: int, size: int, stored: int) -> bool:
+    """Return whether a group has several times, by the bytes that are stored of it."""
+    return stored > 4 * length + size
+
+
+def times_of(row: Row) -> list[tuple[int, float]]:
+    """Return the times of a whole group, each with the number of the first element that has it."""
+    at = 4 * row.length + row.size
+    count = (len(row.elements) - at) // _TIME_BYTES
+    if not count:
+        return [(0, row.written)]
+    numbers = struct.unpack_from(f"<{count}I{count}d", row.elements, at)
+    return list(zip(numbers[:count], numbers[count:], strict=True))
+
+
+def joined_times(rows: Sequence[Row]) -> list[tuple[int, float]]:
+    """Return the times of the group that these groups become."""
+    times: list[tuple[int, float]] = []
+    begin = 0
+    for row in rows:
+        for number, time in times_of(row):
+            if not times or time != times[-1][1]:
+                times.append((begin + number, time))
+        begin += row.length
+    return times
 
 
 def decode_row(row: Row, begin: int, stop: int, size: int) -> list[bytes]:

@@ -9,14 +9,29 @@ Rules of this file:
   `earliest` up to, and not with, `latest`.
 * An element counts as appended, and readers see it, when its `append` can return.
   A log on disk has then synced it.
+* Each element has the time at which it was appended, by the clock of the log. In a partition the
+  times never go back: while the clock is behind the newest element, elements get the time of that
+  one.
 """
 
 from abc import ABC, abstractmethod
 from collections.abc import Awaitable, Iterable, Mapping, Sequence
-from typing import Literal, overload
+from typing import Literal, NamedTuple, overload
 
+from penstock.api import Time
 from penstock.logs._positions import DEFAULT_PARTITION, MOST_BYTES_AT_ONCE, MOST_STAGED, Position
 from penstock.streams import Source
+
+
+class Written(NamedTuple):
+    """Elements of a partition that were appended at one time: those from `start` up to, and not
+    with, `stop`. `Log.times` returns them.
+    """
+
+    start: int
+    stop: int
+    time: float
+    """Seconds of the clock of the log."""
 
 
 class Transaction(ABC):
@@ -160,6 +175,35 @@ class Log(ABC):
     async def elements_at(self, positions: Mapping[str, int]) -> dict[str, bytes | None]:
         """Return one element of each of these partitions: the one at its position, or None if the
         log does not have it. Checkpoints. Raises UsageError for an unknown partition.
+        """
+
+    @abstractmethod
+    async def position_at(
+        self, time: Time, *, partitions: Iterable[str] | None = None
+    ) -> dict[str, int]:
+        """Return the position of the first element of each of `partitions`, or of all, that was
+        appended at `time` or later: that of the oldest element if older ones were dropped, and that
+        of the next element if none is as late. Checkpoints.
+
+        `time` is a datetime with a time zone, its text, or seconds of the clock of the log, which
+        are those since 1970 unless the log was given another clock. No element that was appended at
+        `time` or later is before the position. Raises UsageError for an unknown partition and for a
+        value that is no time.
+        """
+
+    @abstractmethod
+    async def times(
+        self,
+        partition: str = DEFAULT_PARTITION,
+        start: Position = "earliest",
+        stop: Position = "latest",
+    ) -> list[Written]:
+        """Return when the elements from `start` up to, and not with, `stop` were appended, in
+        pieces of one time. Checkpoints.
+
+        The first piece begins at `start`. It returns 10,000 pieces at most: go on from the `stop`
+        of the last one. Raises PositionNotRetained for a range that the log does not have, and
+        UsageError for an unknown partition and for values that are not positions.
         """
 
     @abstractmethod

@@ -27,12 +27,14 @@ from penstock.api import (
     PositionNotRetained,
     Positions,
     Subscriber,
+    Time,
     UsageError,
     on_fact_of,
+    seconds_of,
     shown,
 )
 from penstock.core import LOG, Scope, check_in_trio, check_seconds, limited_log
-from penstock.logs._log import Log, NamedReader, Transaction
+from penstock.logs._log import Log, NamedReader, Transaction, Written
 from penstock.logs._log_reader import LogReader, ReadyElements
 from penstock.logs._positions import (
     DEFAULT_PARTITION,
@@ -136,6 +138,16 @@ class LogBase(Log):
                 element = None
             found.append(element)
         return found
+
+    @abstractmethod
+    async def _positions_at(self, indexes: Sequence[int], time: float) -> Sequence[int]:
+        """Return, for each of these partitions, the position of the first element that was appended
+        at `time` or later; a position beyond the end if none was.
+        """
+
+    @abstractmethod
+    async def _times(self, index: int, start: int, stop: int) -> list[Written]:
+        """Return when elements were appended that are retained. Of many, the first ones suffice."""
 
     def _check_open(self) -> None:
         """Raise if the log cannot be used now."""
@@ -251,6 +263,45 @@ class LogBase(Log):
             if state.earliest <= position < state.latest:
                 places[name] = (self._index(name), position)
         found.update(zip(places, await self._read_each([*places.values()]), strict=True))
+        return found
+
+    async def position_at(
+        self, time: Time, *, partitions: Iterable[str] | None = None
+    ) -> dict[str, int]:
+        self._check_open()
+        await trio.lowlevel.checkpoint()
+        seconds = seconds_of(time)
+        names = self._names if partitions is None else check_partitions(partitions)
+        indexes = [self._index(name) for name in names]
+        self._look()
+        found = {}
+        for index, name, position in zip(
+            indexes, names, await self._positions_at(indexes, seconds), strict=True
+        ):
+            # Asked after the look: what was appended or dropped meanwhile counts.
+            state = self._states[index]
+            found[name] = min(max(position, state.earliest), state.latest)
+        return found
+
+    async def times(
+        self,
+        partition: str = DEFAULT_PARTITION,
+        start: Position = "earliest",
+        stop: Position = "latest",
+    ) -> list[Written]:
+        self._check_open()
+        await trio.lowlevel.checkpoint()
+        index = self._index(partition)
+        first, end = self.resolve(index, *check_range(start, stop))
+        latest = self._states[index].latest
+        if end is None or end > latest:
+            raise not_retained(partition, latest, self._states[index].earliest, latest)
+        if first == end:
+            return []
+        found = await self._times(index, first, end)
+        if not found or found[0].start != first:
+            # Dropped meanwhile.
+            raise not_retained(partition, first, self._states[index].earliest, latest)
         return found
 
     def source_of(self, reader: str, partition: str, stop: Position | None) -> Source[bytes]:

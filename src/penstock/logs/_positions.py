@@ -18,6 +18,9 @@ DEFAULT_PARTITION: Final = "0"
 MOST_POSITIONS: Final = 2**48
 """Positions of a partition. At a million elements a second they last for nine years."""
 
+MOST_TIMES: Final = 10_000
+"""Pieces that `Log.times` returns at once."""
+
 MOST_PARTITIONS: Final = 1_024
 """Partitions of a log. A log holds some state in memory for each."""
 

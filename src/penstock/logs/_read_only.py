@@ -35,6 +35,7 @@ from penstock.logs._disk_files import (
 )
 from penstock.logs._disk_reader import DiskReader
 from penstock.logs._disk_tables import states_for_reading
+from penstock.logs._log import Written
 from penstock.logs._work import PartitionState
 
 FOLLOW_SECONDS: Final = 0.2
@@ -176,6 +177,20 @@ class ReadOnlyFiles:
             lambda connection: DiskReader(connection, self.path).read(
                 number, name, position, stop, most
             )
+        )
+
+    def positions_at(self, numbers: Sequence[int], time: float) -> list[int]:
+        """Return positions as `DiskReader.position_at` does."""
+        return self._read.run(
+            lambda connection: [
+                DiskReader(connection, self.path).position_at(number, time) for number in numbers
+            ]
+        )
+
+    def times(self, number: int, start: int, stop: int) -> list[Written]:
+        """Return times as `DiskReader.times` does."""
+        return self._read.run(
+            lambda connection: DiskReader(connection, self.path).times(number, start, stop)
         )
 
     def refreshed(self) -> bool:

@@ -1,14 +1,20 @@
 """A log in memory. It lives as long as its program."""
 
+from array import array
+from bisect import bisect_left, bisect_right
 from collections import deque
-from collections.abc import Hashable, Iterable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
+from functools import partial
+from math import floor
+from time import time as wall_clock
 from typing import Final
 
 import attrs
 import trio
 
+from penstock.logs._log import Written
 from penstock.logs._log_base import LogBase
-from penstock.logs._positions import DEFAULT_PARTITION
+from penstock.logs._positions import DEFAULT_PARTITION, MOST_POSITIONS, MOST_TIMES
 from penstock.logs._readers import Hold, Readers, touched
 from penstock.logs._retention import GroupFacts, Retention, split
 from penstock.logs._work import (
@@ -48,9 +54,17 @@ class Ring:
     elements: list[bytes] = attrs.Factory(list)
     offset: int = 0
     groups: deque[GroupFacts] = attrs.Factory(deque)
+    firsts: "array[int]" = attrs.Factory(partial(array, "q"))
+    """The first positions of each time, and below the times, in milliseconds: 16 bytes for each
+    millisecond in which elements came. The times of groups would not do: a group has one only.
+    """
+    times: "array[int]" = attrs.Factory(partial(array, "q"))
 
-    def add(self, append: Append, latest: int, now: float, retention: Retention) -> None:
+    def add(self, append: Append, latest: int, now: float, time: int, retention: Retention) -> None:
         """Add elements at the position `latest`, in groups that `retention` allows."""
+        if append.elements and not (self.times and self.times[-1] == time):
+            self.firsts.append(latest)
+            self.times.append(time)
         self.elements.extend(append.elements)
         for part in split(append.elements, retention):
             latest += len(part)
@@ -94,6 +108,8 @@ class Ring:
         if dead >= COMPACT_AT and 2 * dead >= len(self.elements):
             del self.elements[:dead]
             self.offset = state.earliest
+            known = bisect_right(self.firsts, state.earliest) - 1
+            del self.firsts[: max(0, known)], self.times[: max(0, known)]
         return state
 
 
@@ -106,15 +122,23 @@ class RingLog(LogBase):
         await log.append([b"first", b"second"])
 
     `partitions` are the names of its partitions. Each partition has the bounds of `retention`.
+    `clock` returns the seconds that the times of elements are counted in (`Log.times`), to
+    milliseconds.
     Raises UsageError for arguments that are not possible.
     """
 
     most_ahead: int = MOST_AHEAD
 
     def __init__(
-        self, *, retention: Retention, partitions: Iterable[str] = (DEFAULT_PARTITION,)
+        self,
+        *,
+        retention: Retention,
+        partitions: Iterable[str] = (DEFAULT_PARTITION,),
+        clock: Callable[[], float] = wall_clock,
     ) -> None:
         super().__init__(partitions, retention)
+        self._clock = clock
+        self._newest = -(2**63)  # the time of the newest element
         self._rings = [Ring() for _ in self._names]
         self._all_readers = Readers()
         # A dictionary, because it keeps the order; bounded by MOST_TRANSACTIONS.
@@ -143,6 +167,25 @@ class RingLog(LogBase):
         end = position + most if stop is None else min(position + most, stop)
         return ring.elements[position - ring.offset : end - ring.offset]
 
+    async def _positions_at(self, indexes: Sequence[int], time: float) -> Sequence[int]:
+        wanted = _milliseconds(time)
+        found = []
+        for index in indexes:
+            ring = self._rings[index]
+            at = bisect_left(ring.times, wanted)
+            found.append(ring.firsts[at] if at < len(ring.firsts) else MOST_POSITIONS)
+        return found
+
+    async def _times(self, index: int, start: int, stop: int) -> list[Written]:
+        ring = self._rings[index]
+        found: list[Written] = []
+        at = bisect_right(ring.firsts, start) - 1
+        while start < stop and len(found) < MOST_TIMES:
+            end = min(stop, ring.firsts[at + 1]) if at + 1 < len(ring.firsts) else stop
+            found.append(Written(start, end, ring.times[at] / 1_000))
+            start, at = end, at + 1
+        return found
+
     def _apply(self, work: Work) -> Result:
         if isinstance(work, Publish):
             if self.is_published(work.transaction_id):
@@ -158,9 +201,13 @@ class RingLog(LogBase):
         elif not isinstance(work, Append | Publish):
             self._all_readers.apply(work, states, lambda index: self._rings[index].groups, now)
         first = states[work.partition].latest if isinstance(work, Append) else 0
-        for append in works_appends(work):
+        appends = works_appends(work)
+        if appends:
+            # A clock that was set back does not count.
+            self._newest = max(self._newest, _milliseconds(self._clock()))
+        for append in appends:
             self._rings[append.partition].add(
-                append, states[append.partition].latest, now, self._retention
+                append, states[append.partition].latest, now, self._newest, self._retention
             )
             states[append.partition] = states[append.partition].appended(
                 len(append.elements), append.size
@@ -197,3 +244,10 @@ class RingLog(LogBase):
             f"<RingLog: {len(self._names)} partitions, "
             f"{sum(state.size for state in self._states):,} bytes>"
         )
+
+
+def _milliseconds(seconds: float) -> int:
+    """Return whole milliseconds, rounded down. The small part keeps those of a float that was made
+    of whole milliseconds.
+    """
+    return floor(seconds * 1_000 + 0.001)

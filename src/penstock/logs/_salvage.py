@@ -32,6 +32,7 @@ from penstock.logs._group_format import (
     is_lost,
     is_whole,
     lost_row,
+    times_of,
 )
 from penstock.logs._page_cells import Cell, CellPlace, PageFile
 from penstock.logs._positions import MOST_PARTITIONS, MOST_POSITIONS
@@ -379,8 +380,13 @@ def _cut(row: Row, key: int) -> Row:
     """Return the group from `key` on."""
     if key == row.key:
         return row
-    elements = decode_row(row, key - row.key, row.length, row.size)
-    return encode_row(key, elements, row.written)
+    first = key - row.key
+    elements = decode_row(row, first, row.length, row.size)
+    times = times_of(row)
+    # The last time that begins at the cut or before it is that of the first element.
+    begun = [time for number, time in times if number <= first][-1:]
+    later = [(number - first, time) for number, time in times if number > first]
+    return encode_row(key, elements, row.written, [(0, begun[0]), *later])
 
 
 def unwritable(new: Path, error: Exception) -> LogError:

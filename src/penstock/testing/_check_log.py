@@ -156,6 +156,58 @@ async def _single_elements_are_looked_up(log: Log) -> None:
     await _expect_error(UsageError, log.elements_at({"north": 0}), "elements_at() of no partition")
 
 
+async def _times_lead_to_positions(log: Log) -> None:
+    for number in range(0, 6, 2):
+        await log.append(_numbered(number, number + 2), partition="east")
+    pieces = await log.times("east")
+    edges = [0, *(each.stop for each in pieces)]
+    _expect(edges[:-1], [each.start for each in pieces], "where the pieces of times() begin")
+    _expect(6, edges[-1], "where the pieces of times() end")
+    seconds = [each.time for each in pieces]
+    _expect(sorted(set(seconds)), seconds, "the times of elements that were appended one by one")
+    for each in pieces:
+        _expect(
+            {"east": each.start},
+            await log.position_at(each.time, partitions=["east"]),
+            "position_at() of the time of an element",
+        )
+    _expect(
+        {"east": 0, "west": 0},
+        await log.position_at(seconds[0] - 1),
+        "position_at() of a time before the first element",
+    )
+    _expect(
+        {"east": 6, "west": 0},
+        await log.position_at(seconds[-1] + 1),
+        "position_at() of a time after the last element",
+    )
+    part = await log.times("east", 1, 3)
+    _expect((1, 3), (part[0].start, part[-1].stop), "the range of times() from 1 to 3")
+    _expect([], await log.times("west"), "times() of an empty partition")
+    await _expect_error(PositionNotRetained, log.times("east", 7), "times() beyond the end")
+    await _expect_error(PositionNotRetained, log.times("east", 0, 7), "times() up to the future")
+    await _expect_error(UsageError, log.times("north"), "times() of no partition")
+    await _expect_error(
+        UsageError, log.position_at(0.0, partitions=["north"]), "position_at() of no partition"
+    )
+    await _expect_error(
+        UsageError, log.position_at("2026-07-01T10:00:00"), "position_at() without a time zone"
+    )
+
+
+async def _a_time_before_the_oldest_element_leads_to_it(log: Log) -> None:
+    for number in range(100):
+        await log.append(_numbered(number, number + 1), partition="east")
+    earliest = log.earliest()["east"]
+    _expect(
+        earliest,
+        (await log.position_at(0.0))["east"],
+        "position_at() of a time whose elements were dropped",
+    )
+    _expect(earliest, (await log.times("east"))[0].start, "where times() begins")
+    await _expect_error(PositionNotRetained, log.times("east", 0), "times() of dropped elements")
+
+
 async def _several_readers_read_at_once(log: Log) -> None:
     await log.append(_numbered(0, 200), partition="east")
     seen: dict[int, list[bytes]] = {}
@@ -486,9 +538,12 @@ CHECKS: Final = (
     _a_named_reader_keeps_its_position_and_what_it_needs,
     _a_reader_that_holds_too_much_is_dropped_and_learns_what_it_lost,
     _a_cancelled_append_leaves_the_log_usable,
+    _times_lead_to_positions,
+    _a_time_before_the_oldest_element_leads_to_it,
 )
 
 RETENTIONS: Final = {
+    _a_time_before_the_oldest_element_leads_to_it: FEW,
     _the_oldest_elements_are_dropped_and_reading_them_is_an_error: FEW,
     _a_reader_that_is_too_slow_learns_what_it_missed: FEW,
     _a_full_log_makes_append_wait_until_elements_are_acknowledged: UNTIL_ACKNOWLEDGED,

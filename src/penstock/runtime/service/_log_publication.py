@@ -4,8 +4,8 @@ that they choose.
 Rules of this file:
 
 * The words are ``partition``, ``start``, ``stop``, ``reader``, ``acknowledge``, ``positions``,
-  ``after``, ``digests``, ``timeout`` and ``subscription``. They stand behind the ``?`` of a name,
-  and the function of the publisher never gets them.
+  ``at``, ``times``, ``after``, ``digests``, ``timeout`` and ``subscription``. They stand behind the
+  ``?`` of a name, and the function of the publisher never gets them.
 * A peer can use the readers of a log, and cannot add or remove one: a reader holds elements.
 * The function runs first. If it denies the name to the peer,
   the peer does not learn whether its words fit.
@@ -20,7 +20,7 @@ from functools import partial
 from hashlib import sha256
 from typing import Any, Final, TypeAlias
 
-from penstock.api import PlaceInStream, Positions, Subscriber, UsageError, shown
+from penstock.api import Positions, Subscriber, UsageError, seconds_of, shown
 from penstock.core import Scope
 from penstock.logs import DEFAULT_PARTITION, Log, NamedReader, lost_to_reader, not_retained
 from penstock.runtime.service._cannot_open import UnfitPosition
@@ -35,6 +35,8 @@ LOG_WORDS: Final = (
     "reader",
     "acknowledge",
     "positions",
+    "at",
+    "times",
     "after",
     "digests",
     "timeout",
@@ -151,8 +153,10 @@ class LogPublication:
             return self._positions(log, partition, reader, given)
         if "acknowledge" in given:
             return self._acknowledge(log, partition, reader, given)
-        if others := sorted(given.keys() & {"after", "digests", "timeout"}):
+        if others := sorted(given.keys() & {"at", "after", "digests", "timeout"}):
             raise self._unfit(f"{others[0]} belongs to ?positions, and this name asks for elements")
+        if "times" in given:
+            return self._times(log, self._chosen(log, partition), given)
         return self._elements(log, self._chosen(log, partition), reader, given)
 
     # --- inside
@@ -161,15 +165,24 @@ class LogPublication:
         self, log: Log, partition: str, reader: NamedReader | None, given: dict[str, str]
     ) -> Source[bytes]:
         earliest, latest = log.earliest()[partition], log.latest()[partition]
-        places: dict[str, int] = {"earliest": earliest, "latest": latest}
-        start: PlaceInStream = given.get("start", "earliest")  # type: ignore[assignment]  # a text until the next line
         if reader is not None and "start" not in given:
-            first = self._place_of(reader, partition, earliest, latest)
-        else:
-            first = places[start] if start in places else self._number("start", str(start))
-        stop = None if "stop" not in given else places.get(given["stop"])
-        if stop is None and "stop" in given:
-            stop = self._number("stop", given["stop"])
+            place = self._place_of(reader, partition, earliest, latest)
+            given = {**given, "start": str(place)}
+        first, stop = self._range(partition, earliest, latest, given)
+        # The number, and not the word: the peer is told this position, and the log may drop
+        # elements before the stream begins.
+        return PublishedLog(log.source(partition, first, stop), Positions(first, earliest, latest))
+
+    def _range(
+        self, partition: str, earliest: int, latest: int, given: dict[str, str]
+    ) -> tuple[int, int | None]:
+        """Return the places that ``start`` and ``stop`` name."""
+        places = {"earliest": earliest, "latest": latest}
+        start, end = given.get("start", "earliest"), given.get("stop")
+        first = places[start] if start in places else self._number("start", start)
+        stop = None if end is None else places.get(end)
+        if stop is None and end is not None:
+            stop = self._number("stop", end)
         # Checked here, and again by the log: here the peer gets the figures with its refusal.
         if not earliest <= first <= latest:
             raise self._unfit(str(not_retained(partition, first, earliest, latest)))
@@ -178,9 +191,17 @@ class LogPublication:
                 f"the stream would start at {first:,}, behind its stop at {stop:,}; partition "
                 f"{partition!r} has {earliest:,} up to, and not with, {latest:,}"
             )
-        # The number, and not the word: the peer is told this position, and the log may drop
-        # elements before the stream begins.
-        return PublishedLog(log.source(partition, first, stop), Positions(first, earliest, latest))
+        return first, stop
+
+    def _times(self, log: Log, partition: str, given: dict[str, str]) -> Source[bytes]:
+        if given["times"]:
+            raise self._unfit("?times is a word without a value: start and stop say of what")
+        earliest, latest = log.earliest()[partition], log.latest()[partition]
+        first, stop = self._range(partition, earliest, latest, given)
+        end = latest if stop is None else stop
+        if end > latest:
+            raise self._unfit(str(not_retained(partition, end, earliest, latest)))
+        return generate(partial(_read_times, log, partition, first, end))
 
     def _place_of(self, reader: NamedReader, partition: str, earliest: int, latest: int) -> int:
         position = reader.positions()[self._read_by(reader, partition)]
@@ -196,7 +217,9 @@ class LogPublication:
     ) -> Source[bytes]:
         if reader is None:
             raise self._unfit("acknowledge= needs reader=, the name of the reader that needs less")
-        if others := sorted(given.keys() & {"start", "stop", "after", "digests", "timeout"}):
+        if others := sorted(
+            given.keys() & {"start", "stop", "at", "times", "after", "digests", "timeout"}
+        ):
             raise self._unfit(f"acknowledge= asks for no elements: leave {others[0]}= out")
         names = log.partitions if partition is None else (partition,)
         if given["acknowledge"] in ENDS:
@@ -233,10 +256,10 @@ class LogPublication:
     def _positions(
         self, log: Log, partition: str | None, reader: NamedReader | None, given: dict[str, str]
     ) -> Source[bytes]:
-        if given["positions"] or given.keys() & {"start", "stop"}:
+        if given["positions"] or given.keys() & {"start", "stop", "times"}:
             raise self._unfit(
-                "?positions is one element about all that the log has: it takes partition, after, "
-                "digests and timeout, and no place"
+                "?positions is one element about all that the log has: it takes partition, at, "
+                "after, digests and timeout, and no place"
             )
         # Without a partition all of them, in one element:
         # a reader of a log with many needs one request.
@@ -250,13 +273,15 @@ class LogPublication:
         digests = (
             self._places("digests", log, names, given["digests"]) if "digests" in given else {}
         )
-        describe = partial(
-            _positions_of, log, tuple(digests) or names, self._addresses, reader, digests
-        )
+        time = self._time(given["at"]) if "at" in given else None
+        names = tuple(digests) or names
+        describe = partial(_positions_of, log, names, self._addresses, reader, digests)
         # Without a wait it costs no task: a driver asks about a thousand logs at once.
-        if after is None and not digests:
-            return single(describe({}))
-        return generate(partial(_read_positions, log, after, seconds, digests, describe))
+        if after is None and time is None and not digests:
+            return single(describe({}, {}))
+        return generate(
+            partial(_read_positions, log, names, after, seconds, digests, time, describe)
+        )
 
     def _places(self, word: str, log: Log, names: tuple[str, ...], text: str) -> dict[str, int]:
         """Read ``500`` for a single partition, or ``east:500,west:20``."""
@@ -316,6 +341,12 @@ class LogPublication:
             raise self._unfit(f"{word}={text} is negative; positions begin at 0")
         return int(text)
 
+    def _time(self, text: str) -> float:
+        try:
+            return seconds_of(text)
+        except UsageError as error:
+            raise self._unfit(f"at={shown(text)}: {error}. In a name + is written %2B") from None
+
     def _seconds(self, text: str) -> float:
         try:
             seconds = float(text) if len(text) <= MOST_DIGITS else -1.0
@@ -349,18 +380,26 @@ def _urls(name: str, addresses: Addresses) -> tuple[str, ...] | dict[str, tuple[
 
 async def _read_positions(
     log: Log,
+    names: tuple[str, ...],
     after: dict[str, int] | None,
     seconds: float,
     digests: dict[str, int],
-    describe: Callable[[Mapping[str, bytes | None]], bytes],
+    time: float | None,
+    describe: Callable[[Mapping[str, bytes | None], Mapping[str, int]], bytes],
 ) -> AsyncIterator[bytes]:
     """Yield the positions when there is something new, with the elements whose digests are asked
-    for.
+    for, and the positions of a time.
     """
     if after is not None:
         await log.latest(after=after, timeout=seconds)
     before = {name: position - 1 for name, position in digests.items() if position}
-    yield describe(await log.elements_at(before))
+    places = {} if time is None else await log.position_at(time, partitions=names)
+    yield describe(await log.elements_at(before), places)
+
+
+async def _read_times(log: Log, partition: str, start: int, stop: int) -> AsyncIterator[bytes]:
+    """Yield one JSON element: when elements were appended."""
+    yield json.dumps(await log.times(partition, start, stop)).encode()
 
 
 def _positions_of(
@@ -370,9 +409,11 @@ def _positions_of(
     reader: NamedReader | None,
     digests: Iterable[str],
     elements: Mapping[str, bytes | None],
+    places: Mapping[str, int],
 ) -> bytes:
     """Return one JSON element: for each partition its earliest and its latest position, and where
-    it can be read; how far a reader has acknowledged it; and the digest of one of its elements.
+    it can be read; how far a reader has acknowledged it; the digest of one of its elements; and the
+    position of a time.
     """
     earliest, latest = log.earliest(), log.latest()
     found: dict[str, dict[str, object]] = {
@@ -390,6 +431,8 @@ def _positions_of(
     for name in digests:
         element = elements.get(name)
         found[name]["digest"] = "" if element is None else digest_of(element)
+    for name, position in places.items():
+        found[name]["at"] = position
     return json.dumps(found).encode()
 
 
