@@ -290,6 +290,9 @@ class BlockingPeer:
     async def request(self, *arguments: Any, **options: Any) -> Any:
         return self._peer.request(*arguments, timeout=self._shell.timeout, **options)
 
+    async def position_at(self, *arguments: Any) -> int:
+        return self._peer.position_at(*arguments, timeout=self._shell.timeout)
+
     def subscribe(self, *arguments: Any, **options: Any) -> "BlockingStream":
         return BlockingStream(
             self._peer.subscribe(*arguments, timeout=self._shell.timeout, **options), self._shell

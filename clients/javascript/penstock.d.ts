@@ -158,6 +158,11 @@ export interface Connection {
   stream<T = unknown>(name: string, options?: IterationOptions<T>): ElementStream<T>;
   /** Ask for one value: the first element of a publisher, or the answer to a request with a payload. */
   ask<T = unknown>(name: string, payload?: unknown, options?: StreamOptions<T>): Promise<T>;
+  /**
+   * Return the position of the first element of a log that was appended at `time` or later, for `start`: that of the oldest element if older
+   * ones were dropped, and that of the next one if none is as late. `time` is a Date, or milliseconds since 1970.
+   */
+  positionAt(name: string, time: Date | number, options?: StreamOptions<unknown>): Promise<number>;
   /** End all streams, say goodbye, and close. */
   close(): Promise<void>;
 }

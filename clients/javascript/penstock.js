@@ -715,7 +715,11 @@ function withPlaces(name, start, stop) {
   const words = [];
   if (start !== null) words.push(`start=${start}`);
   if (stop !== null) words.push(`stop=${stop}`);
-  return words.length === 0 ? name : `${name}${name.includes("?") ? "&" : "?"}${words.join("&")}`;
+  return words.length === 0 ? name : withWords(name, words.join("&"));
+}
+
+function withWords(name, words) {
+  return `${name}${name.includes("?") ? "&" : "?"}${words}`;
 }
 
 /** One subscription: its demand, unfinished elements, subscriber. It moves to the next WebSocket when a connection is made again. */
@@ -1755,6 +1759,25 @@ class Connection {
     return new Promise((resolve, reject) => {
       this.start(name, new Answer(resolve, reject, name), { ...this.#withDefaults(options), data });
     });
+  }
+
+  /**
+   * Return the position of the first element of a log that was appended at `time` or later, for `start`: that of the oldest element if older
+   * ones were dropped, and that of the next one if none is as late. `time` is a Date, or milliseconds since 1970.
+   */
+  async positionAt(name, time, options = {}) {
+    const milliseconds = Number(time);
+    if (!Number.isFinite(milliseconds) || !(time instanceof Date || typeof time === "number")) {
+      throw new UsageError(`${quoted(String(time))} is no time; pass a Date, or milliseconds since 1970`);
+    }
+    const words = `positions&at=${(milliseconds / 1000).toFixed(6)}`;
+    const answer = await this.ask(withWords(name, words), undefined, { ...options, type: "json" });
+    const found = Object.values(answer ?? {});
+    if (found.length === 0 || found.some((each) => !Number.isSafeInteger(each?.at))) throw new ProtocolError(`the server has sent no position of a time in ${quoted(name)}`);
+    if (found.length !== 1) {
+      throw new UsageError(`${quoted(name)} has the partitions ${Object.keys(answer).join(", ")}; name one, as in ${withWords(name, `partition=${Object.keys(answer)[0]}`)}`);
+    }
+    return found[0].at;
   }
 
   /** End all streams, say goodbye, and close. The promise ends when the goodbye was answered, or after `limits.goodbye`. */

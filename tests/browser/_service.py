@@ -35,6 +35,17 @@ async def failing() -> AsyncIterator[int]:
     raise penstock.PublicError("boom")
 
 
+log = penstock.RingLog(retention=penstock.Retention(max_count=100))
+service.publish("log", log)
+
+
+@service.request("fill the log")
+async def fill(payload: bytes) -> bytes:
+    """Append the payload."""
+    await log.append([payload])
+    return b""
+
+
 @service.request("echo")
 async def echo(payload: bytes) -> bytes:
     """Answer with the payload."""

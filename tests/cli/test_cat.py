@@ -38,8 +38,13 @@ async def test_a_log_is_read_from_and_to_a_place() -> None:
     """--start and --stop are those of `subscribe`; a word that does not name a place, and a place
     that the log does not have, are errors of one line.
     """
-    log = RingLog(retention=Retention(max_count=100))
-    await log.append([b"%d" % number for number in range(10)])
+    seconds = iter(range(10))
+    # An element a minute, from 2026-07-01T10:00:00Z on.
+    log = RingLog(
+        retention=Retention(max_count=100), clock=lambda: 1_782_900_000.0 + 60 * next(seconds)
+    )
+    for number in range(10):
+        await log.append([b"%d" % number])
     service = Service()
     service.publish("orders", log)
     async with serve(service, "tcp://127.0.0.1:0") as server:
@@ -54,6 +59,11 @@ async def test_a_log_is_read_from_and_to_a_place() -> None:
 
         assert await cat("--start", "7", "--stop", "latest") == (0, b"7\n8\n9\n", b"")
         assert await cat("--start", "earliest", "--stop", "2") == (0, b"0\n1\n", b"")
+        times = ("--start", "2026-07-01T10:06:00Z", "--stop", "2026-07-01 12:07:01+02:00")
+        assert await cat(*times) == (0, b"6\n7\n", b"")
+        status, out, err = await cat("--start", "2026-07-01T10:06:00")
+        assert (status, out) == (1, b"")
+        assert err.startswith(b"penstock: --start: the time '2026-07-01T10:06:00' has no time zone")
         status, out, err = await cat("--start", "soon")
         assert (status, out) == (1, b"")
         assert err.startswith(b"penstock: --start soon: give a position")

@@ -111,7 +111,33 @@ def service(served: Served) -> penstock.Service:  # noqa: C901  # a list of publ
         raise penstock.PublicError("out of paper")
 
     _add_requests(made, served)
+    _add_log(made)
     return made
+
+
+def _add_log(made: penstock.Service) -> None:
+    """Publish a log with ten elements in each of two partitions: number n has the time 1000 + n."""
+    times = iter(range(20))
+    log = penstock.RingLog(
+        retention=penstock.Retention(max_count=100),
+        partitions=["east", "west"],
+        clock=lambda: 1_000.0 + next(times) // 2,
+    )
+    filled: list[bool] = []
+
+    @made.request("fill the log")
+    async def fill() -> bytes:
+        for number in range(0 if filled else 10):
+            for partition in log.partitions:
+                await log.append([b"%d" % number], partition=partition)
+        filled.append(True)
+        return b"filled"
+
+    made.publish("log", log)
+
+    @made.publisher("no log")
+    def no_log(positions: str, at: str) -> list[bytes]:
+        return [b"7"]
 
 
 def _add_requests(made: penstock.Service, served: Served) -> None:

@@ -116,6 +116,19 @@ async def _request() -> None:
             assert await penstock.request("memory://checkpoints/one") == b"1"
 
 
+async def _position_at() -> None:
+    service = penstock.Service()
+    service.publish("log", penstock.RingLog(retention=penstock.Retention(max_count=10)))
+    async with (
+        penstock.serve(service, "memory://checkpoints"),
+        penstock.connect("memory://checkpoints") as peer,
+    ):
+        with assert_checkpoints():
+            assert await peer.position_at("log", 0) == 0
+        with assert_checkpoints():
+            assert await penstock.position_at("memory://checkpoints/log", 0) == 0
+
+
 async def _next_buffer() -> None:
     service = penstock.Service()
     service.publish("ints", [b"aabb"], element_size=2)
@@ -159,6 +172,10 @@ async def _log() -> None:
         await log.append([b"1"])
     with assert_checkpoints():
         await log.elements_at({"0": 0})
+    with assert_checkpoints():
+        await log.position_at(0)
+    with assert_checkpoints():
+        await log.times()
     with assert_checkpoints():
         await log.acknowledge({"0": 1})
     with assert_checkpoints():
@@ -211,6 +228,8 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Peer.metadata_push": _request,
     "Peer.request": _request,
     "request": _request,
+    "Peer.position_at": _position_at,
+    "position_at": _position_at,
     "Server.wait_over": _wait_over,
     "Server.__aenter__": _enter_server,
     "Server.__aexit__": _enter_server,
@@ -228,6 +247,8 @@ CHECKPOINTS: dict[str, Callable[[], Awaitable[object]]] = {
     "Log.acknowledge": _log,
     "Log.add_reader": _log,
     "Log.elements_at": _log,
+    "Log.position_at": _log,
+    "Log.times": _log,
     "Spool.run": _spool,
     "Server.drain": _drain,
     "Worker.run_alone": lambda: _checked(

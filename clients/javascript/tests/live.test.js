@@ -98,3 +98,14 @@ test("errors of the server arrive with their text", { skip }, async () => {
 test("a port without a server is ConnectionLost", { skip }, async () => {
   await assert.rejects(connect("ws://127.0.0.1:9/", options), ConnectionLost);
 });
+
+test("finds the position of a time", { skip }, async () => {
+  const connection = await connect(url, options);
+  await connection.ask("fill the log", "element");
+  const end = await connection.positionAt("log", new Date(Date.now() + 3_600_000));
+  assert.ok(end > 0);
+  assert.equal(await connection.positionAt("log", new Date(0)), 0);
+  const elements = await collect(connection.stream("log", { start: end - 1, stop: "latest", type: "text" }));
+  assert.equal(elements[0], "element");
+  await connection.close();
+});

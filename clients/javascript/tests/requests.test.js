@@ -97,3 +97,33 @@ test("a request with a payload is not repeated on the next connection, because t
   world.socket.say("200000 21000161 2500");
   assert.equal(await later, "a");
 });
+
+test("the position of a time is asked for in seconds", async () => {
+  const world = new World();
+  const connection = await world.connect();
+  const found = connection.positionAt("log", new Date(1_500));
+  await settle();
+  const name = Buffer.from("log?positions&at=1.500000").toString("hex");
+  assert.ok(world.socket.take().includes(name));
+  const answer = Buffer.from('{"0":{"earliest":0,"latest":9,"addresses":[],"at":7}}').toString("hex");
+  world.socket.say(`200000 2100${(answer.length / 2).toString(16)}${answer} 2500`);
+  assert.equal(await found, 7);
+});
+
+test("a log with several partitions has a position of a time in each, and another answer has none", async () => {
+  for (const [text, wanted] of [
+    ['{"a":{"at":7},"b":{"at":8}}', /has the partitions a, b; name one, as in log\?partition=a/],
+    ['{"a":{}}', /no position of a time/],
+    ["7", /no position of a time/],
+  ]) {
+    const world = new World();
+    const connection = await world.connect();
+    const found = connection.positionAt("log", 1_500);
+    await settle();
+    const answer = Buffer.from(text).toString("hex");
+    world.socket.say(`200000 2100${(answer.length / 2).toString(16).padStart(2, "0")}${answer} 2500`);
+    await assert.rejects(found, wanted);
+  }
+  const connection = await new World().connect();
+  for (const wrong of ["2026", NaN, new Date("soon"), null]) await assert.rejects(connection.positionAt("log", wrong), /is no time/);
+});

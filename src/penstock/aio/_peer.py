@@ -7,6 +7,7 @@ from typing import Any, TypeVar, Unpack, overload
 from penstock.aio._keeper import AsyncioKeeper, Open
 from penstock.aio._stream import Stream
 from penstock.aio._waiter import new_waiter
+from penstock.api import Time
 from penstock.client import (
     AnswerBuffer,
     ClientBlock,
@@ -14,6 +15,8 @@ from penstock.client import (
     EndpointSettings,
     SerializerOrName,
     StreamOptions,
+    position_in,
+    position_question,
     request_opening,
     stream_opening,
 )
@@ -142,6 +145,17 @@ class Peer(ClientPeer):
             answer.give_up()
             connection.flush()
         return opening.value(data)
+
+    async def position_at(self, name: str, time: Time) -> int:
+        """Return the position of the first element of the peer's log that was appended at `time` or
+        later, for ``subscribe(name, start=position)``: that of the oldest element if older ones
+        were dropped, and that of the next one if none is as late.
+
+        `time` is a datetime with a time zone, its text, or seconds since 1970. A log with several
+        partitions needs one, as in ``"orders?partition=east"``. Raises UsageError without it and
+        for a value that is no time, and what `request` raises.
+        """
+        return position_in(await self.request(position_question(name, time)), name)
 
 
 class AsyncioBlock(ClientBlock, AbstractAsyncContextManager[Peer]):

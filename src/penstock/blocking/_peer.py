@@ -8,7 +8,7 @@ from time import monotonic
 from types import TracebackType
 from typing import Any, Final, TypeVar, Unpack, overload
 
-from penstock.api import PenstockError
+from penstock.api import PenstockError, Time
 from penstock.blocking._keeper import BlockingKeeper, deadline_of
 from penstock.blocking._stream import RunStream, Stream, read_batches
 from penstock.client import (
@@ -20,6 +20,8 @@ from penstock.client import (
     RunOptions,
     SerializerOrName,
     StreamOptions,
+    position_in,
+    position_question,
     refuse_unknown,
     request_opening,
     stream_opening,
@@ -251,6 +253,19 @@ class Peer(ClientPeer):
         """
         ask = partial(request_opening, self._keeper.settings, kind=type, serializer=serializer)
         return self._ask([ask(name, None) for name in names], timeout)
+
+    def position_at(self, name: str, time: Time, *, timeout: float | None = None) -> int:
+        """Return the position of the first element of the peer's log that was appended at `time` or
+        later, for ``subscribe(name, start=position)``: that of the oldest element if older ones
+        were dropped, and that of the next one if none is as late.
+
+        `time` is a datetime with a time zone, its text, or seconds since 1970. A log with several
+        partitions needs one, as in ``"orders?partition=east"``. Raises UsageError without it and
+        for a value that is no time, and what `request` raises; `timeout` is
+        its timeout.
+        """
+        answer = self.request(position_question(name, time), timeout=timeout)
+        return position_in(answer, name)
 
     # --- inside
 

@@ -19,11 +19,11 @@ from typing import Any
 
 import trio
 
-from penstock.api import UsageError
+from penstock.api import PlaceInStream, UsageError
 from penstock.cli._credentials import credentials_arguments, credentials_of
 from penstock.cli._encoding import encoding_argument
 from penstock.cli._format import FORMATS, TerminalFormat, announced_for, formatted
-from penstock.cli._place import place_of
+from penstock.cli._place import place_of, time_of
 from penstock.cli._progress import Progress, line_file, shown
 from penstock.cli._screen import Screen
 from penstock.cli._standard_files import check_output
@@ -31,7 +31,7 @@ from penstock.cli._tls import tls_arguments, transport_options
 from penstock.cli._transports import permitted_transports, transports_argument
 from penstock.core import Stream
 from penstock.reader import DEFAULT_DEMAND
-from penstock.runtime import subscribe
+from penstock.runtime import position_at, subscribe
 
 HELP = "write a publisher's elements to standard output"
 
@@ -71,12 +71,15 @@ def arguments(command: argparse.ArgumentParser) -> None:
     command.add_argument(
         "--start",
         metavar="PLACE",
-        help="begin there, if the publisher has a log: a position, earliest or latest",
+        help=(
+            "begin there, if the publisher has a log: a position, earliest, latest, or a time, as "
+            "2026-07-01T10:00:00Z"
+        ),
     )
     command.add_argument(
         "--stop",
         metavar="PLACE",
-        help="end before there: a position, or latest for what the log has now",
+        help="end before there: a position, a time, or latest for what the log has now",
     )
     command.add_argument("--count", type=int, help="stop after COUNT elements")
     command.add_argument("--quiet", action="store_true", help="no progress on standard error")
@@ -94,17 +97,20 @@ async def run(options: argparse.Namespace) -> int:
         raise UsageError(
             f"--count {options.count}: stop after at least one element, or leave it out"
         )
+    connecting: dict[str, Any] = {
+        "encoding": options.encoding,
+        "setup": os.fsencode(options.setup),
+        "credentials": credentials_of(options),
+        "options": transport_options(options),
+        "transports": permitted_transports(options),
+    }
     opening = subscribe(
         options.url,
         demand=options.demand,
-        start=place_of(options.start, "--start"),
-        stop=place_of(options.stop, "--stop"),
+        start=await _place(options.url, options.start, "--start", connecting),
+        stop=await _place(options.url, options.stop, "--stop", connecting),
         serializer=options.serializer or announced_for(options.format),
-        encoding=options.encoding,
-        setup=os.fsencode(options.setup),
-        credentials=credentials_of(options),
-        options=transport_options(options),
-        transports=permitted_transports(options),
+        **connecting,
     )
     file = line_file(quiet=options.quiet)
     screen = Screen(line_file=file)
@@ -114,6 +120,16 @@ async def run(options: argparse.Namespace) -> int:
     ):
         await _copy(stream, _Elements(options.format, screen), options.count)
     return 0
+
+
+async def _place(
+    url: str, text: str | None, option: str, connecting: dict[str, Any]
+) -> PlaceInStream | None:
+    """Return a place that was typed: that of a time is asked for."""
+    time = time_of(text, option)
+    if time is not None:
+        return await position_at(url, time, **connecting)
+    return place_of(text, option, more=", or a time, as in 2026-07-01T10:00:00Z")
 
 
 async def _copy(stream: Stream[Any], elements: "_Elements", count: int | None) -> None:

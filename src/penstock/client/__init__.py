@@ -52,6 +52,7 @@ from penstock.client._options import (
 )
 from penstock.client._outcomes import Then
 from penstock.client._own_registry import own_registry
+from penstock.client._position_at import position_in, position_question
 from penstock.client._published import BURST, Published, bytes_of
 from penstock.client._reconnector import NOW, GiveUp, Reconnector, TryAfter, may_reconnect
 from penstock.client._reports import Report, log_failure, report
@@ -124,6 +125,8 @@ __all__ = [
     "may_reconnect",
     "not_made",
     "own_registry",
+    "position_in",
+    "position_question",
     "protocols_of",
     "raise_refusal",
     "refuse_unknown",

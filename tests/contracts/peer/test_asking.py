@@ -1,11 +1,12 @@
 """A client asks its peer: requests, streams, failures, and what the peer may ask of the client."""
 
 from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
 
-from penstock.api import PublisherFailed, Rejected, UsageError
+from penstock.api import ProtocolError, PublisherFailed, Rejected, UsageError
 from tests._shells import Shell, over_each_shell
 from tests.contracts._trio_server import Quote, Served
 
@@ -37,6 +38,29 @@ async def test_elements_have_the_type_that_was_asked_for(shell: Shell, served: S
             with pytest.raises(Exception, match=r"^element 0 \(3 bytes\)"):
                 await anext(stream)
         assert await peer.request("echo") == b"nothing"
+
+
+@over_each_shell
+async def test_a_stream_begins_at_a_time(shell: Shell, served: Served) -> None:
+    """The peer tells the position of a time in a partition of its log. A datetime is one as well."""
+    async with shell.connect(served.url) as peer:
+        await peer.request("fill the log")
+        east = "log?partition=east"
+        assert await peer.position_at(east, 1_006) == 6
+        assert await peer.position_at(east, 1_006.5) == 7
+        assert await peer.position_at(east, "1970-01-01T00:16:47Z") == 7
+        assert await peer.position_at(east, datetime(1970, 1, 1, tzinfo=UTC)) == 0
+        assert await peer.position_at(east, datetime.now(UTC)) == 10
+        start = await peer.position_at(east, 1_008)
+        async with peer.subscribe(east, start=start, stop="latest") as stream:
+            assert [element async for element in stream] == [b"8", b"9"]
+        with pytest.raises(UsageError, match=r"name one, as in log\?partition=east"):
+            await peer.position_at("log", 1_006)
+        for time in (True, "yesterday", datetime(2026, 7, 1)):  # noqa: DTZ001  # it is refused
+            with pytest.raises(UsageError, match=r"is no time|has no time zone"):
+                await peer.position_at(east, time)
+        with pytest.raises(ProtocolError, match="as the position of a time"):
+            await peer.position_at("no log", 1_006)
 
 
 @pytest.mark.parametrize(

@@ -234,6 +234,19 @@ REFUSED = [
     ("orders/any?positions&digests=east:x", {}, "digests='x' is no position"),
     ("orders/any?positions&digests=north:1", {}, "the log has no partition 'north'"),
     ("orders/east?digests=1", {}, "digests belongs to ?positions"),
+    ("orders/east?at=1", {}, "at belongs to ?positions"),
+    ("orders/east?positions&times", {}, "?positions is one element about all that the log has"),
+    ("orders/any?positions&at=soon", {}, "at='soon': 'soon' is no time"),
+    (
+        "orders/any?positions&at=2026-07-01T10:00:00+02:00",
+        {},
+        "or seconds since 1970. In a name + is written %2B",
+    ),
+    ("orders/any?positions&at=2026-07-01T10:00:00", {}, "has no time zone"),
+    ("orders/any?times", {}, "name one, as in ?partition=east"),
+    ("orders/east?times=1", {}, "?times is a word without a value"),
+    ("orders/east?times&start=99", {}, "partition 'east' does not have position 99"),
+    ("orders/east?times&start=2&stop=99", {}, "partition 'east' does not have position 99"),
     ("orders/any?positions&timeout=1", {}, "timeout bounds the wait of after="),
     (
         "orders/any?positions&after=east:1&timeout=soon",
@@ -361,6 +374,42 @@ async def test_the_digests_of_elements_come_with_the_positions(kind: Any, tmp_pa
             one = json.loads(await peer.request("orders/any?positions&digests=p1:18"))
             assert list(one) == ["p1"]
             assert one["p1"]["latest"] == 20
+
+
+@pytest.mark.parametrize("kind", [RingLog, DiskLog])
+async def test_the_times_of_elements_are_told(kind: Any, tmp_path: Path) -> None:
+    """The position of a time comes with the positions, and the times of a range as one element. The
+    client of a URL asks for the position of a time.
+    """
+    now = [1_000.0]
+    more = {"path": tmp_path / "log"} if kind is DiskLog else {}
+    log = kind(**more, retention=KEEP_ALL, partitions=["east", "west"], clock=lambda: now[0])
+    async with log if kind is DiskLog else nullcontext():
+        for _ in range(3):
+            await log.append([b"x", b"y"], partition="east")
+            now[0] += 10
+        async with peer_of(service_of(log)) as peer:
+            found = json.loads(await peer.request("orders?positions&at=1010"))
+            assert {name: each["at"] for name, each in found.items()} == {"east": 2, "west": 0}
+            asked = "orders?positions&at=1970-01-01T00:16:41Z&digests=east:6"
+            found = json.loads(await peer.request(asked))
+            assert list(found) == ["east"]
+            assert found["east"]["at"] == 2
+            assert found["east"]["digest"] != ""
+            times = json.loads(await peer.request("orders/east?times&start=1"))
+            assert times == [[1, 2, 1_000.0], [2, 4, 1_010.0], [4, 6, 1_020.0]]
+            times = json.loads(await peer.request("orders/east?times&start=3&stop=4"))
+            assert times == [[3, 4, 1_010.0]]
+            assert json.loads(await peer.request("orders/west?times")) == []
+            with pytest.raises(UsageError, match="name one"):
+                await penstock.position_at("memory://logs/orders", 1_005)
+        async with serve(service_of(log), "memory://logs"):
+            for url, publisher in (
+                ("memory://logs/orders?partition=east", None),
+                ("memory://logs", "orders/east"),
+            ):
+                named = {} if publisher is None else {"publisher": publisher}
+                assert await penstock.position_at(url, 1_005, **named) == 2
 
 
 async def test_each_partition_may_have_its_addresses(autojump_clock: MockClock) -> None:

@@ -6,7 +6,15 @@ and what `penstock.runtime` may.
 
 from penstock.runtime.client._connect import connect, connectable
 from penstock.runtime.client._open_connection import OpenConnection
-from penstock.runtime.client._remote_source import remote, subscribe
+from penstock.runtime.client._remote_source import position_at, remote, subscribe
 from penstock.runtime.client._request_url import request
 
-__all__ = ["OpenConnection", "connect", "connectable", "remote", "request", "subscribe"]
+__all__ = [
+    "OpenConnection",
+    "connect",
+    "connectable",
+    "position_at",
+    "remote",
+    "request",
+    "subscribe",
+]

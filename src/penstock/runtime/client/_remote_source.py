@@ -10,12 +10,14 @@ Rules of this file:
 from contextlib import AbstractAsyncContextManager
 from typing import Any, TypeVar, Unpack, overload
 
-from penstock.api import PlaceInStream, UsageError
+from penstock.api import PlaceInStream, Time, UsageError
 from penstock.client import (
     StreamOptions,
     TrioOptions,
     check_transport,
     client_settings,
+    position_in,
+    position_question,
     refuse_unknown,
     registry_of,
     stream_opening,
@@ -28,7 +30,7 @@ from penstock.runtime.client._remote_subscription import RemoteUrl
 from penstock.runtime.client._url_sources import source_of_scheme
 from penstock.runtime.connection import RemoteStream
 from penstock.spi import Url, build_registry, check_permitted, parse_url
-from penstock.streams import Source, Streamable, open_into
+from penstock.streams import Source, Streamable, first, open_into
 from penstock.streams import subscribe as subscribe_here
 
 T = TypeVar("T")
@@ -98,6 +100,24 @@ def remote(
     # The program has asked for bytes: no announcement of the publisher may change that.
     asked_for_bytes = opening.loader is None and not of_stream.get("serializer") is type is None
     return RemoteUrl(parsed, opening, "bytes" if asked_for_bytes else opening.loader, settings)
+
+
+async def position_at(url: str | Url, time: Time, **options: Unpack[RemoteOptions]) -> int:
+    """Return the position of the first element that was appended to the log at `url` at `time` or
+    later, for ``subscribe(url, start=position)``: that of the oldest element if older ones were
+    dropped, and that of the next one if none is as late.
+
+    `time` is a datetime with a time zone, its text, or seconds since 1970. A log with several
+    partitions needs one: ``tcp://127.0.0.1:7000/orders?partition=east``. The options are those of
+    `remote`. Raises UsageError without a partition and for a value that is no time, and what a
+    stream from `url` raises. Checkpoints.
+    """
+    publisher, name = options.get("publisher"), str(url)
+    if publisher is not None:
+        name = publisher
+        options["publisher"] = position_question(name, time)
+    question = url if publisher is not None else position_question(name, time)
+    return position_in(await first(remote(question, type=bytes, **options)), name)
 
 
 def _name_in(url: Url, publisher: str | None) -> str:

@@ -15,10 +15,18 @@ from penstock.api import (
     Positions,
     Request,
     Subscriber,
+    Time,
     UsageError,
     on_fact_of,
 )
-from penstock.client import SerializerOrName, StreamOptions, check_name, checked_stream
+from penstock.client import (
+    SerializerOrName,
+    StreamOptions,
+    check_name,
+    checked_stream,
+    position_in,
+    position_question,
+)
 from penstock.core import Scope, Stream, check_in_trio
 from penstock.reader import DEFAULT_DEMAND
 from penstock.runtime.connection._channel_elements import OwnElements
@@ -217,6 +225,17 @@ class Peer:
             answer.give_up()
         # Read here and not in the reader task: a slow serializer holds up this task alone.
         return received if loader is None else load_answer(loader, name, received)
+
+    async def position_at(self, name: str, time: Time) -> int:
+        """Return the position of the first element of the peer's log that was appended at `time` or
+        later, for ``subscribe(name, start=position)``: that of the oldest element if older ones
+        were dropped, and that of the next one if none is as late.
+
+        `time` is a datetime with a time zone, its text, or seconds since 1970. A log with several
+        partitions needs one, as in ``"orders?partition=east"``. Raises UsageError without it and
+        for a value that is no time, and what `request` raises. Checkpoints.
+        """
+        return position_in(await self.request(position_question(name, time)), name)
 
     # --- requests that carry data
 
