@@ -141,6 +141,11 @@ async def _places(shell: Shell, world: World) -> None:
         assert stream.position == 8
 
 
+async def _time(shell: Shell, world: World) -> None:
+    async with shell.connect(world.urls["tcp"]) as peer:
+        assert await peer.position_at("log", 0) == 0
+
+
 async def _deadline(shell: Shell, world: World) -> None:
     async with shell.connect(world.urls["tcp"]) as peer, peer.subscribe("silent") as stream:
         assert await anext(stream) == b"first"
@@ -286,6 +291,10 @@ JS_PLACES: Final = """
     equal(await all(log), [5, 6, 7]);
     equal(log.position, 8);
     await connection.close();"""
+JS_TIME: Final = """
+    const connection = await connect(urls.ws);
+    equal(await connection.positionAt("log", 0), 0);
+    await connection.close();"""
 JS_DEADLINE: Final = """
     const connection = await connect(urls.ws);
     const silent = connection.stream("silent", { signal: AbortSignal.timeout(50) });
@@ -426,6 +435,7 @@ ROWS: Final = (
     Row("elements of one size as memory", _buffers, says={"javascript": "no; one by one"}),
     Row("the program requests each element", _by_hand, JS_BY_HAND),
     Row("from a position, to a position", _places, JS_PLACES),
+    Row("the position of a time", _time, JS_TIME),
     Row(
         "a deadline for a read",
         _deadline,

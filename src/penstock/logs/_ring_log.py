@@ -5,7 +5,6 @@ from bisect import bisect_left, bisect_right
 from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Sequence
 from functools import partial
-from math import floor
 from time import time as wall_clock
 from typing import Final
 
@@ -59,12 +58,15 @@ class Ring:
     millisecond in which elements came. The times of groups would not do: a group has one only.
     """
     times: "array[int]" = attrs.Factory(partial(array, "q"))
+    newest: int | None = None
+    """The last one of `times`."""
 
     def add(self, append: Append, latest: int, now: float, time: int, retention: Retention) -> None:
         """Add elements at the position `latest`, in groups that `retention` allows."""
-        if append.elements and not (self.times and self.times[-1] == time):
+        if time != self.newest and append.elements:
             self.firsts.append(latest)
             self.times.append(time)
+            self.newest = time
         self.elements.extend(append.elements)
         for part in split(append.elements, retention):
             latest += len(part)
@@ -203,8 +205,9 @@ class RingLog(LogBase):
         first = states[work.partition].latest if isinstance(work, Append) else 0
         appends = works_appends(work)
         if appends:
+            moment = int(self._clock() * 1_000 + 0.001)  # as in `_milliseconds`
             # A clock that was set back does not count.
-            self._newest = max(self._newest, _milliseconds(self._clock()))
+            self._newest = max(self._newest, moment)
         for append in appends:
             self._rings[append.partition].add(
                 append, states[append.partition].latest, now, self._newest, self._retention
@@ -247,7 +250,7 @@ class RingLog(LogBase):
 
 
 def _milliseconds(seconds: float) -> int:
-    """Return whole milliseconds, rounded down. The small part keeps those of a float that was made
-    of whole milliseconds.
+    """Return whole milliseconds, without their fraction. The small part keeps those of a float that
+    was made of whole milliseconds.
     """
-    return floor(seconds * 1_000 + 0.001)
+    return int(seconds * 1_000 + 0.001)
