@@ -41,7 +41,14 @@ from penstock.runtime.server import (
     serve_until_signal,
     tune_collector,
 )
-from penstock.runtime.service import DESCRIPTION, Received, Service, StaleElementsWarning, receive
+from penstock.runtime.service import (
+    DESCRIPTION,
+    Received,
+    Service,
+    StaleElementsWarning,
+    check_takes,
+    receive,
+)
 
 __all__ = [
     "DESCRIPTION",
@@ -62,6 +69,7 @@ __all__ = [
     "Slot",
     "StaleElementsWarning",
     "StopSignals",
+    "check_takes",
     "connect",
     "connectable",
     "connection_of",

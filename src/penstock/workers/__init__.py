@@ -1,7 +1,7 @@
 """A service in several processes: the parent that listens, and the workers that serve.
 
-May import `penstock.runtime`, `penstock.session`, `penstock.spi`, `penstock.core`, `penstock.api`,
-attrs, msgspec and trio.
+May import `penstock.runtime`, `penstock.client`, `penstock.session`, `penstock.spi`,
+`penstock.core`, `penstock.api`, attrs, msgspec and trio.
 """
 
 from penstock.workers._load import load, taken_from

@@ -135,7 +135,9 @@ def _import(name: str, *, safe_path: bool) -> ModuleType:
             f"{name!r} imports {missing.name!r}, which is not installed for this Python "
             f"({place_of(missing)})"
         ) from missing
-    except (Exception, SystemExit) as error:
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:
         # boundary: the module is code of the user; sys.exit() is a common last line of a script.
         _refuse(error, f"{name!r} cannot be imported")
 
@@ -161,7 +163,9 @@ def _made_by(function: Callable[[], object], name: str, where: str) -> Service:
         ) from None
     try:
         made = function()
-    except (Exception, SystemExit) as error:  # boundary: the function is code of the user
+    except KeyboardInterrupt:
+        raise
+    except BaseException as error:  # boundary: the function is code of the user
         _refuse(error, f"{where} failed")
     if not isinstance(made, Service):
         raise UsageError(

@@ -116,10 +116,12 @@ class Ready(msgspec.Struct, tag=True, frozen=True):
     names: list[str]
 
 
-class NotStarted(msgspec.Struct, tag=True, frozen=True):
-    """The worker cannot serve."""
+class Failed(msgspec.Struct, tag=True, frozen=True):
+    """The worker cannot serve, or cannot go on."""
 
     text: str
+    is_mistake: bool = False
+    """The text says what to do, and is the same for each worker."""
 
 
 class Taken(msgspec.Struct, tag=True, frozen=True):
@@ -178,7 +180,7 @@ ToWorker: TypeAlias = (
 )
 ToParent: TypeAlias = (
     Ready
-    | NotStarted
+    | Failed
     | Taken
     | Untaken
     | Known

@@ -32,6 +32,7 @@ import msgspec
 import trio
 
 from penstock.api import UsageError
+from penstock.client import check_transport
 from penstock.core import log_violation
 from penstock.runtime import AcceptFailures, Admission, Slot, StopSignals
 from penstock.session import TokenBucket
@@ -51,6 +52,7 @@ from penstock.workers._messages import (
     Closed,
     Cut,
     EndTurn,
+    Failed,
     Handed,
     Kept,
     Known,
@@ -58,7 +60,6 @@ from penstock.workers._messages import (
     LeadOver,
     Leave,
     Members,
-    NotStarted,
     Opened,
     Ping,
     Pong,
@@ -269,6 +270,7 @@ class Supervisor:
                     f"{text!r} names a publisher ({url.publisher!r}); a server offers all of its "
                     "service: leave it out"
                 )
+            check_transport(registry, url)
             listener: Listener = await registry.transport(url.transport).listen(
                 url, options=options, nursery=self._nursery
             )
@@ -470,12 +472,15 @@ class Supervisor:
                 return
             why = worker.failure or f"it {worker.end} before it served"
             if number not in version.served:
-                version.failure = f"worker {number}: {why}"
+                # In the words of a server in one process, if it is a mistake of the program.
+                version.failure = why if worker.is_mistake else f"worker {number}: {why}"
                 version.note()
                 return
             has_lived = worker.has_served and trio.current_time() - began >= LIVED_SECONDS
             pause = FIRST_PAUSE if has_lived else min(2 * pause, LONGEST_PAUSE)
-            reason = worker.end if worker.has_served else f"did not start: {why}"
+            reason = f"did not start: {why}"
+            if worker.has_served:
+                reason = f"{worker.end}: {worker.failure}" if worker.failure else worker.end
             self._warn(f"worker {number} {reason}; another one starts in {pause:g} s")
             with trio.move_on_after(pause):
                 await version.retired.wait()
@@ -584,8 +589,8 @@ class Supervisor:
         match message:
             case Ready():
                 self._on_ready(version, worker, message)
-            case NotStarted(text=text):
-                worker.failure = text
+            case Failed(text=text, is_mistake=is_mistake):
+                worker.failure, worker.is_mistake = text, is_mistake
             case Taken(number=number):
                 client = worker.untaken.pop(number, None)
                 if client is not None and client.sock is not None:

@@ -17,6 +17,7 @@ import sys
 import threading
 import time
 from collections.abc import Awaitable, Callable, Sequence
+from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
 from functools import partial
 from typing import Final
@@ -31,6 +32,7 @@ from penstock.runtime import (
     Server,
     Service,
     Share,
+    check_takes,
     describe_streams,
     raise_open_files,
     serve_share,
@@ -40,7 +42,8 @@ from penstock.runtime import (
 from penstock.workers._channel import Channel, receive_first, send_last
 from penstock.workers._group import Group
 from penstock.workers._load import load, load_function
-from penstock.workers._messages import VERSION, NotStarted, Ready, Start, ToWorker, Wrong, to_worker
+from penstock.workers._messages import VERSION, Failed, Ready, Start, ToWorker, Wrong, to_worker
+from penstock.workers._place import named
 from penstock.workers._settings import WorkerSettings, unpickled
 from penstock.workers._this_worker import set_worker
 
@@ -76,20 +79,21 @@ def run_worker(number: int) -> int:
     try:
         return _run(channel, start, settings)
     except PenstockError as error:
-        _fail(sock, str(error))
+        # It says what to do, so a traceback adds nothing.
+        _fail(sock, Failed(str(error), is_mistake=True))
     except KeyboardInterrupt:
         pass  # the parent has gone, or the operator wants no worker any more
     except BaseException as error:
         # boundary: the program; its traceback goes to standard error, as that of any program.
-        _fail(sock, _text_of(error))
+        _fail(sock, Failed(named(error)))
         raise
     return _FAILED
 
 
-def _text_of(error: BaseException) -> str:
+def _single(error: BaseException) -> BaseException:
     while isinstance(error, BaseExceptionGroup) and len(error.exceptions) == 1:
         (error,) = error.exceptions  # the nursery of `main` has made it
-    return f"{type(error).__name__}: {error}"
+    return error
 
 
 def _later(attempts: AttemptsShare) -> Callable[[Sequence[bytes]], object]:
@@ -101,10 +105,10 @@ def _later(attempts: AttemptsShare) -> Callable[[Sequence[bytes]], object]:
     return call
 
 
-def _fail(sock: socket.socket, text: str) -> None:
+def _fail(sock: socket.socket, failed: Failed) -> None:
     if sock.fileno() >= 0:
         sock.setblocking(True)  # noqa: FBT003 (the parameter has no name)
-        send_last(sock, NotStarted(text))
+        send_last(sock, failed)
 
 
 def _run(channel: Channel[ToWorker], start: Start, settings: WorkerSettings) -> int:
@@ -114,11 +118,11 @@ def _run(channel: Channel[ToWorker], start: Start, settings: WorkerSettings) -> 
     if settings.is_verbose:
         write_logs()
     service = load(settings.service, safe_path=settings.safe_path)
-    main = (
-        None
-        if settings.main is None
-        else load_function(settings.main, safe_path=settings.safe_path)
-    )
+    main = None
+    if settings.main is not None:
+        main = load_function(settings.main, safe_path=settings.safe_path)
+        keywords = ["task_status"] if _takes_status(main) else []
+        check_takes(main, "main", ["the Server"], keywords)
     # The module is here: from now on an interrupt is one of `run`, or of the program.
     signal.signal(signal.SIGINT, signal.default_int_handler)
     attempts = AttemptsShare(start.secret, lambda keys: channel.send(Wrong(list(keys))))
@@ -126,12 +130,28 @@ def _run(channel: Channel[ToWorker], start: Start, settings: WorkerSettings) -> 
 
     share = Share(group=group, parts=start.count, door=group, attempts=attempts, begin=group.begin)
 
+    # Before trio starts: a mistake in the arguments would leave the nursery in a group.
+    serving = serve_share(
+        service,
+        settings.urls,
+        limits=settings.limits,
+        extensions=None,
+        registry=None,
+        options=replace(settings.options, given=group, workers=group),
+        credentials=settings.credentials,
+        record=None,
+        resume=settings.resume,
+        insecure=settings.insecure,
+        on_violation=log_violation,
+        share=share,
+    )
+
     def tell_ready() -> None:
         channel.send(Ready(VERSION, group.room, _offered(service)))
 
     raise_open_files()
     status: int = trio.run(
-        partial(_serve, channel, group, share, service, settings, main or None, tell_ready),
+        partial(_serve, channel, group, serving, settings.limits.drain, main, tell_ready),
         strict_exception_groups=True,
     )
     return status
@@ -140,9 +160,8 @@ def _run(channel: Channel[ToWorker], start: Start, settings: WorkerSettings) -> 
 async def _serve(
     channel: Channel[ToWorker],
     group: Group,
-    share: Share,
-    service: Service,
-    settings: WorkerSettings,
+    serving: AbstractAsyncContextManager[Server],
+    drain: float,
     main: Callable[[Server], Awaitable[object]] | None,
     tell_ready: Callable[[], object],
 ) -> int:
@@ -153,10 +172,12 @@ async def _serve(
         async def run_main(server: Server) -> None:
             try:
                 await _run_main(main, tell_ready, server)
-            except Exception as error:
+            except trio.Cancelled:
+                raise
+            except BaseException as error:
                 # boundary: the program. The server must not go on without it; the error is raised
                 # once the peers have their goodbye.
-                failures.append(error)
+                failures.append(_single(error))
                 signal.raise_signal(signal.SIGINT)
 
         def begin(server: Server) -> None:
@@ -167,24 +188,10 @@ async def _serve(
 
         nursery.start_soon(channel.run_reader, group.act)
         nursery.start_soon(channel.run_writer)
-        serving = serve_share(
-            service,
-            settings.urls,
-            limits=settings.limits,
-            extensions=None,
-            registry=None,
-            options=replace(settings.options, given=group, workers=group),
-            credentials=settings.credentials,
-            record=None,
-            resume=settings.resume,
-            insecure=settings.insecure,
-            on_violation=log_violation,
-            share=share,
-        )
         try:
             status = await serve_until_signal(
                 serving,
-                drain=settings.limits.drain,
+                drain=drain,
                 on_serving=begin,
                 on_signal=lambda _number: group.turn.end_for_good(),
                 on_waiting=lambda streams, seconds: _log.info(
@@ -215,7 +222,7 @@ async def _run_main(
     """
     if main is None:
         tell_ready()
-    elif "task_status" in inspect.signature(main).parameters:
+    elif _takes_status(main):
         async with trio.open_nursery() as nursery:
             await nursery.start(main, server)
             tell_ready()
@@ -225,6 +232,13 @@ async def _run_main(
     # A server in one process ends with its `main`. A worker whose `main` returns would be replaced
     # at once, again and again.
     await trio.sleep_forever()
+
+
+def _takes_status(main: Callable[..., object]) -> bool:
+    try:
+        return "task_status" in inspect.signature(main).parameters
+    except (TypeError, ValueError):  # a function of C may not tell its parameters
+        return False
 
 
 def _offered(service: Service) -> list[str]:

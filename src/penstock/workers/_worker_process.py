@@ -62,7 +62,9 @@ class WorkerProcess:
         """Connections that it may have open."""
         self.publishers: list[str] = []
         self.failure: str = ""
-        """Why it could not start, in its own words."""
+        """Why it could not start, or go on, in its own words."""
+        self.is_mistake: bool = False
+        """The failure says what to do, and is the same for each worker."""
         self.has_served: bool = False
         self.page: bytes = b""
         """The last page that it has sent to be kept."""

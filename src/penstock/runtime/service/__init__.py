@@ -17,6 +17,7 @@ from penstock.runtime.service._cannot_open import (
     UnreadablePayload,
 )
 from penstock.runtime.service._description import DESCRIPTION, content_of
+from penstock.runtime.service._function_annotations import check_takes
 from penstock.runtime.service._handler import Handler
 from penstock.runtime.service._published_streams import (
     FoundStream,
@@ -62,6 +63,7 @@ __all__ = [
     "UnfitPosition",
     "UnreadablePayload",
     "add_target_note",
+    "check_takes",
     "content_of",
     "dumped_bytes",
     "is_shutdown",

@@ -67,14 +67,17 @@ def check_function(function: Any, what: str) -> Any:
     return called_function(function)
 
 
-def check_takes(function: Any, what: str, given: Sequence[str]) -> None:
+def check_takes(
+    function: Any, what: str, given: Sequence[str], keywords: Sequence[str] = ()
+) -> None:
     """Raise UsageError if `function` cannot be called with these arguments."""
     try:
-        inspect.signature(function).bind(*given)
+        inspect.signature(function).bind(*given, **dict.fromkeys(keywords))
     except TypeError as error:
+        named = [*given, *(f"{keyword}=…" for keyword in keywords)]
         raise UsageError(
-            f"{what}={function!r} would be called with {len(given)} arguments, {', '.join(given)}, "
-            f"and cannot be: {error}"
+            f"{what}={function!r} would be called with {len(named)} "
+            f"argument{'s' if len(named) > 1 else ''}, {', '.join(named)}, and cannot be: {error}"
         ) from None
     # A function of C may not tell its parameters.
     except ValueError:
