@@ -2,6 +2,7 @@
 
 import socket
 import sys
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -16,6 +17,7 @@ from penstock.spi import (
     TransportOptions,
     parse_url,
 )
+from penstock.workers._claims import ClaimReader, Claims
 from penstock.workers._group import Group
 from penstock.workers._messages import (
     Adopted,
@@ -59,7 +61,8 @@ class Clients:
     def __init__(self) -> None:
         channel: Any = FakeChannel()
         self.sent: list[Any] = channel.sent
-        self.group = Group(channel, 3, [[URL]])
+        self.claims = Claims()
+        self.group = Group(channel, 3, [[URL]], ClaimReader(self.claims.reader))
         self.listener = self.group.listener(parse_url(URL), self.make)
         self.ends: list[socket.socket] = []
         self.fails = False
@@ -75,11 +78,13 @@ class Clients:
         own, theirs = socket.socketpair()
         theirs.setblocking(False)
         self.ends.append(own)
+        self.claims.offer(number)
         self.group.act(Handed(number, 0, ["127.0.0.1", number], refusal), theirs)
 
     def close(self) -> None:
         for end in self.ends:
             end.close()
+        self.claims.close()
 
 
 async def test_clients_are_accepted_in_order_with_their_numbers() -> None:
@@ -125,8 +130,10 @@ async def test_a_listener_that_closes_gives_its_clients_back() -> None:
 async def test_a_client_without_a_file_is_given_back() -> None:
     """The parent has kept its socket, and knows that this worker is full."""
     clients = Clients()
+    clients.claims.offer(1)
     clients.group.act(Handed(1, 0, [], ""), None)
     assert clients.sent == [Untaken(1, is_full=True)]
+    clients.close()
 
 
 async def test_a_client_that_waits_can_be_cut() -> None:
@@ -136,6 +143,57 @@ async def test_a_client_that_waits_can_be_cut() -> None:
     clients.group.act(Cut(1, "places:silent"), None)
     assert clients.sent == [Closed(1)]
     assert clients.ends[0].recv(1) == b""
+    clients.close()
+
+
+async def test_a_client_that_the_parent_has_taken_back_is_left_alone() -> None:
+    """Another worker serves it: its socket is not shut down, and the parent is told nothing."""
+    clients = Clients()
+    for number in (1, 2, 3):
+        clients.hand(number)
+    first = clients.listener.accept_nowait()
+    assert first is not None
+    assert clients.claims.take_back() == {2, 3}
+    own = clients.ends[1].dup()
+    clients.claims.offer(3)
+    third = clients.listener.accept_nowait()
+    assert third is not None
+    assert clients.group.take() == (3, "")
+    clients.claims.offer(4)
+    assert clients.claims.take_back() == {4}
+    clients.group.act(Handed(4, 0, [], ""), None)
+    assert clients.sent == [Closed(1)]
+    await first.abort()
+    await third.abort()
+    own.close()
+    clients.close()
+
+
+async def test_clients_of_two_listeners_are_claimed_in_any_order() -> None:
+    """The numbers come in the order of the parent, and each listener asks for its own."""
+    claims = Claims()
+    reader = ClaimReader(claims.reader)
+    for number in (1, 2, 3):
+        claims.offer(number)
+    assert reader.claim(2)
+    assert claims.take_back() == {3}
+    assert reader.claim(1)
+    assert not reader.claim(1)
+    assert not reader.claim(3)
+    claims.close()
+
+
+async def test_a_client_that_is_cut_while_it_waits_is_counted() -> None:
+    """As one that is cut later: the server counts refusals."""
+    clients = Clients()
+    refused: list[Any] = []
+    admission: Any = SimpleNamespace(on_refused_elsewhere=lambda *each: refused.append(each))
+    host: Any = None
+    clients.group.begin(host, admission)
+    clients.hand(1)
+    clients.group.act(Cut(1, "places:silent"), None)
+    assert refused == [("places:silent", 1)]
+    assert not clients.group.claims.claim(1)
     clients.close()
 
 
@@ -172,6 +230,7 @@ async def test_the_parent_is_told_what_becomes_of_connections() -> None:
         Taken(7),
         Closed(7),
     ]
+    clients.close()
 
 
 async def test_signs_of_life_and_failures_pass_through() -> None:
@@ -185,6 +244,7 @@ async def test_signs_of_life_and_failures_pass_through() -> None:
     assert clients.sent == [Pong()]
     assert wrong == [[b"key"]]
     assert clients.group.others == ("1", "5")
+    clients.close()
 
 
 async def test_pages_of_ended_workers_are_kept_and_added_up() -> None:
@@ -198,6 +258,7 @@ async def test_pages_of_ended_workers_are_kept_and_added_up() -> None:
     clients.group.keep(b"mine")
     clients.group.keep(b"abc", replaces=2)
     assert clients.sent == [Kept([b"mine"]), Kept([b"abc"], 2)]
+    clients.close()
 
 
 async def test_a_stream_that_nobody_serves_ends_at_once() -> None:
@@ -212,6 +273,7 @@ async def test_a_stream_that_nobody_serves_ends_at_once() -> None:
         await stream.receive()
     await stream.abort()
     assert clients.sent == [Relay(5, "resume")]
+    clients.close()
 
 
 async def test_one_function_at_a_time_has_the_turn() -> None:
@@ -227,6 +289,7 @@ async def test_one_function_at_a_time_has_the_turn() -> None:
         turn.end_for_good()
         await trio.sleep_forever()
     assert scope.cancelled_caught
+    clients.close()
 
 
 async def test_the_turn_ends_when_the_next_version_serves() -> None:
@@ -252,6 +315,7 @@ async def test_the_turn_ends_when_the_next_version_serves() -> None:
         assert len(nursery.child_tasks) == 1
         nursery.cancel_scope.cancel()
     set_worker(0, 1, Turn(is_own=True))
+    clients.close()
 
 
 async def test_a_program_in_one_process_runs_alone_at_once() -> None:
@@ -277,6 +341,7 @@ async def test_a_turn_that_is_waited_for_in_vain_is_given_back() -> None:
             await trio.testing.wait_all_tasks_blocked()
             scope.cancel()
     assert clients.sent == [Lead(), LeadOver()]
+    clients.close()
 
 
 async def test_a_transport_that_binds_by_itself_is_refused() -> None:
@@ -287,4 +352,5 @@ async def test_a_transport_that_binds_by_itself_is_refused() -> None:
     channel: Any = FakeChannel()
     nothing: Any = None
     with pytest.raises(UsageError, match="binds by itself"):
-        Group(channel, 1, [[URL]]).begin(nothing, nothing)
+        Group(channel, 1, [[URL]], ClaimReader(clients.claims.reader)).begin(nothing, nothing)
+    clients.close()

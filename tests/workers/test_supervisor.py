@@ -7,6 +7,7 @@ import socket
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from pathlib import Path
 
@@ -173,6 +174,27 @@ def test_a_worker_that_hangs_gets_no_more_clients(tmp_path: Path) -> None:
             running.wait_for("answers again")
             wait_until_served(running, other)
         assert running.end() == 0
+
+
+def test_clients_of_a_worker_that_begins_to_block_go_to_another_one(tmp_path: Path) -> None:
+    """They were handed over before the parent could know it, and are served while it is blocked.
+    When it goes on, it leaves them alone.
+    """
+    with program(tmp_path, source=BLOCKING) as running:
+        address = running.address
+        with penstock.blocking.connect(address) as peer:
+            hanging = int(peer.request("who"))
+            peer.request("block")
+            running.wait_for("begins")
+            with ThreadPoolExecutor(8) as threads:
+                found = list(threads.map(ask, [address] * 8))
+            assert set(found) == set(running.workers()) - {hanging}
+            assert not (tmp_path / "go").exists()
+            (tmp_path / "go").touch()
+            running.wait_for("answers again")
+            wait_until_served(running, set(found))
+        assert running.end() == 0
+    assert "Traceback" not in running.log
 
 
 @pytest.mark.parametrize(

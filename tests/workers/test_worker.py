@@ -24,7 +24,7 @@ def test_a_worker_whose_parent_has_gone_does_not_start() -> None:
     own, theirs = socket.socketpair()
     own.close()
     worker = subprocess.run(
-        [sys.executable, "-P", "-m", "penstock.workers", str(theirs.fileno())],
+        [sys.executable, "-P", "-m", "penstock.workers", *[str(theirs.fileno())] * 2],
         pass_fds=[theirs.fileno()],
         capture_output=True,
         timeout=HANGS_AFTER,

@@ -1,5 +1,5 @@
-"""Runs one worker. The parent starts it as ``python -m penstock.workers NUMBER``: the number of the
-file that is its socket to the parent.
+"""Runs one worker. The parent starts it as ``python -m penstock.workers SOCKET CLAIMS``: the
+numbers of two files, its socket to the parent and the pipe of `penstock.workers._claims`.
 """
 
 import signal
@@ -10,4 +10,4 @@ if __name__ == "__main__":
     signal.signal(signal.SIGINT, signal.SIG_DFL)
     from penstock.workers._worker import run_worker
 
-    sys.exit(run_worker(int(sys.argv[1])))
+    sys.exit(run_worker(*map(int, sys.argv[1:])))

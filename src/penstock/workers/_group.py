@@ -3,7 +3,8 @@
 Rules of this file:
 
 * The parent hands over connected sockets. They wait in `HandedListener` until the server accepts
-  them; a listener that closes gives them back, and another worker gets them.
+  them; a listener that closes gives them back, and another worker gets them. A socket that the
+  parent has taken back meanwhile is left alone: `ClaimReader.claim` tells it.
 * `take` tells the number of the connection that a listener has returned last. Nothing comes between
   the two, because `accept` does not checkpoint after it has found a socket. A number that nobody
   has taken when the next socket is accepted belongs to a client that has left.
@@ -31,6 +32,7 @@ from penstock.spi import (
     parse_url,
 )
 from penstock.workers._channel import Channel
+from penstock.workers._claims import ClaimReader
 from penstock.workers._messages import (
     MOST_KEPT,
     Adopted,
@@ -69,9 +71,14 @@ class Group(GivenListeners, WorkerGroup):
     """The group of one worker; for its admission it is the door."""
 
     def __init__(
-        self, channel: Channel[ToWorker], name: int, addresses: Sequence[Sequence[str]]
+        self,
+        channel: Channel[ToWorker],
+        name: int,
+        addresses: Sequence[Sequence[str]],
+        claims: ClaimReader,
     ) -> None:
         self._channel = channel
+        self.claims: ClaimReader = claims
         self._name = str(name)
         self._addresses = addresses
         self._others: tuple[str, ...] = ()
@@ -161,14 +168,19 @@ class Group(GivenListeners, WorkerGroup):
 
     def _on_handed(self, handed: Handed, sock: socket.socket | None) -> None:
         if sock is None:
-            self._channel.send(Untaken(handed.number, is_full=True))
+            self._refuse(handed.number, is_full=True)
         else:
             self._listeners[handed.listener].put(handed, sock)
 
     def give_back(self, handed: Handed, sock: socket.socket) -> None:
         """Let another worker have a connection."""
         sock.close()
-        self._channel.send(Untaken(handed.number, is_full=False))
+        self._refuse(handed.number, is_full=False)
+
+    def _refuse(self, number: int, *, is_full: bool) -> None:
+        # If the parent has taken it back, there is nothing to tell.
+        if self.claims.claim(number):
+            self._channel.send(Untaken(number, is_full=is_full))
 
     def note_accepted(self, handed: Handed | None) -> None:
         """Note which connection a listener returns; None for none."""
@@ -181,7 +193,10 @@ class Group(GivenListeners, WorkerGroup):
     def _cut(self, number: int, reason: str) -> None:
         for listener in self._listeners:
             if listener.cut(number):
+                self.claims.claim(number)
                 self.on_closed(number)
+                if self._admission is not None:
+                    self._admission.on_refused_elsewhere(reason, 1)
                 return
         if self._admission is not None:
             self._admission.cut(number, reason)
@@ -332,6 +347,11 @@ class HandedListener(Listener):
             raise trio.ClosedResourceError("this listener is closed")
         while self._waiting:
             handed, sock = self._waiting.popleft()
+            if not self._group.claims.claim(handed.number):
+                # This process was blocked, and another worker has it. Only the number of the
+                # socket is closed here.
+                sock.close()
+                continue
             self._group.note_accepted(handed)
             try:
                 return self._make_connection(

@@ -6,6 +6,7 @@ Rules of this file:
   the worker has adopted it as a part of another one.
 * The name of a worker is a number too, and never given again.
 * A message of `WITH_SOCKET` carries one socket.
+* The parent may take a client back that a worker has not taken: see `_claims`.
 """
 
 from typing import Final, TypeAlias
@@ -45,7 +46,9 @@ class Handed(msgspec.Struct, tag=True, frozen=True):
 
 
 class Cut(msgspec.Struct, tag=True, frozen=True):
-    """Another client needs the place of a connection without a hello."""
+    """Another client needs the place of a connection without a hello. If its hello has come
+    meanwhile, which `Known` tells, the connection goes on.
+    """
 
     number: int
     reason: str

@@ -8,7 +8,8 @@ Rules of this file:
   it, so a worker that dies loses no client that was not served yet.
 * The bounds for connections are counted here, once for all workers: `Admission` is that of a server
   in one process.
-* Nothing here waits for a worker. One that gives no sign of life gets no more clients.
+* Nothing here waits for a worker. One that gives no sign of life gets no more clients, and those
+  that it has not taken go to others.
 * If one of the first workers cannot start, nothing is served, and the program ends with its reason.
   After that a worker that ends is replaced, at once if it has lived for a while, and after a
   growing pause if not.
@@ -23,6 +24,7 @@ from collections import Counter, deque
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import partial
+from math import inf
 from pathlib import Path
 from socket import socket
 from typing import Any, Final, TypeAlias
@@ -84,11 +86,18 @@ ACCEPTED_PER_PASS: Final = 8
 PAUSE: Final = 0.1
 """Seconds to wait after a failed accept."""
 
+LOOK_SECONDS: Final = 0.25
+"""Seconds between two looks at the workers."""
+
 PING_SECONDS: Final = 1.0
-"""Seconds between two questions for a sign of life."""
+"""Seconds between two questions for a sign of life. A worker that has not taken a client is asked
+at the next look.
+"""
 
 STUCK_SECONDS: Final = 1.0
-"""A worker that has not answered for this time gets no more clients."""
+"""A worker that has not answered for this time gets no more clients, and those that it has not
+taken go to others.
+"""
 
 FIRST_PAUSE: Final = 0.1
 LONGEST_PAUSE: Final = 10.0
@@ -502,6 +511,8 @@ class Supervisor:
         except OSError as error:
             worker.failure = f"its process cannot be started: {error}"
             return
+        if worker.state is not WorkerState.STARTING:
+            worker.kill()  # it was told to end before it had a process
         try:
             async with trio.open_nursery() as writing:
                 writing.start_soon(worker.channel.run_writer)
@@ -516,6 +527,7 @@ class Supervisor:
         finally:
             worker.kill()  # this task may be cancelled
             worker.channel.close()
+            worker.claims.close()
 
     async def _read(self, version: Version, worker: WorkerProcess) -> None:
         try:
@@ -562,24 +574,46 @@ class Supervisor:
 
     async def _watch(self) -> None:
         """Look for workers whose run loop does not run."""
+        told_at = -inf
         while True:
-            await trio.sleep(PING_SECONDS)
+            await trio.sleep(LOOK_SECONDS)
             now = trio.current_time()
-            if self._refused and (worker := self._choose()) is not None:
-                worker.channel.send(Refused(dict(self._refused)))
-                self._refused.clear()
-            for worker in self._workers.values():
-                if worker.state is not WorkerState.SERVING:
-                    continue
-                if worker.pinged_at is None:
-                    worker.pinged_at = now
-                    worker.channel.send(Ping())
-                elif now - worker.pinged_at >= STUCK_SECONDS and not worker.is_stuck:
-                    worker.is_stuck = True
-                    self._warn(
-                        f"{worker} does not answer: its run loop is blocked. It gets no more "
-                        "clients until it does"
-                    )
+            if self._refused and now >= told_at + PING_SECONDS:
+                worker = self._choose()
+                if worker is not None:
+                    told_at = now
+                    worker.channel.send(Refused(dict(self._refused)))
+                    self._refused.clear()
+            for worker in tuple(self._workers.values()):
+                if worker.state is WorkerState.SERVING:
+                    self._look(worker, now)
+                if worker.is_stuck or worker.state is WorkerState.ENDING:
+                    self._take_untaken(worker)
+
+    def _look(self, worker: WorkerProcess, now: float) -> None:
+        """Ask for a sign of life, or note that none has come."""
+        if worker.pinged_at is None:
+            if worker.untaken or now >= worker.answered_at + PING_SECONDS:
+                worker.pinged_at = now
+                worker.channel.send(Ping())
+        elif now - worker.pinged_at >= STUCK_SECONDS and not worker.is_stuck:
+            worker.is_stuck = True
+            self._warn(
+                f"{worker} does not answer: its run loop is blocked. It gets no more clients "
+                "until it does"
+            )
+
+    def _take_untaken(self, worker: WorkerProcess) -> None:
+        """Hand the clients that a worker has not begun to serve to others."""
+        if not worker.untaken:
+            return
+        # Those that are missing here were taken, and it has not told so yet.
+        for number in sorted(worker.claims.take_back()):
+            client = worker.clients.get(number)
+            if client is not None:
+                self._take_back(worker, client)
+                self._hand(client)
+        self._wake()
 
     # --- what the workers say
 
@@ -600,7 +634,7 @@ class Supervisor:
                 self._on_untaken(worker, message)
             case Known(number=number):
                 worker.unknown.discard(number)
-                self._with_slot(worker, number, self._admission.on_hello)
+                self._with_slot(worker, number, self._on_known)
             case Opened(number=number):
                 self._with_slot(worker, number, partial(self._on_open, worker, number))
             case Suspended(number=number, is_suspended=is_suspended):
@@ -612,7 +646,7 @@ class Supervisor:
             case Adopted():
                 self._on_adopted(worker, message)
             case Pong():
-                worker.pinged_at = None
+                worker.pinged_at, worker.answered_at = None, trio.current_time()
                 if worker.is_stuck:
                     worker.is_stuck = False
                     self._say(f"{worker} answers again")
@@ -656,6 +690,11 @@ class Supervisor:
         if client is not None and client.slot is not None:
             act(client.slot)
 
+    def _on_known(self, slot: Slot) -> None:
+        # It may have been cut for another client while this message was on its way.
+        self._admission.restore(slot)
+        self._admission.on_hello(slot)
+
     def _on_open(self, worker: WorkerProcess, number: int, slot: Slot) -> None:
         refusal = self._admission.keep_beyond(slot)
         if refusal is not None:
@@ -665,6 +704,13 @@ class Supervisor:
         worker, number = self._slots.get(slot, (None, 0))
         if worker is not None:
             worker.channel.send(Cut(number, reason))
+            return
+        for client in self._waiting:
+            if client.slot is slot:
+                self._waiting.remove(client)
+                self._refused[reason] += 1
+                self._forget_client(client)
+                return
 
     def _leave(self, slot: Slot, reason: str) -> None:
         worker, number = self._slots.get(slot, (None, 0))
@@ -680,7 +726,9 @@ class Supervisor:
         peer = PeerIdentity(address=adopted.host or "", host=adopted.host, credentials=credentials)
         place = self._admission.admit(peer, "")
         if isinstance(place, str):
+            # The second one is for a connection whose hello has come meanwhile.
             worker.channel.send(Cut(adopted.number, place))
+            worker.channel.send(Leave(adopted.number, place))
             return
         self._give_slot(place, worker, adopted.number)
         worker.clients[adopted.number] = Client(adopted.number, 0, [], place)
@@ -805,6 +853,7 @@ class Supervisor:
         if client.slot is not None:
             worker.unknown.add(client.number)
             self._give_slot(client.slot, worker, client.number)
+        worker.claims.offer(client.number)
         worker.channel.send(
             Handed(client.number, client.listener, client.address, client.refusal),
             client.sock,
@@ -819,6 +868,8 @@ class Supervisor:
         worker.clients.pop(client.number, None)
         worker.untaken.pop(client.number, None)
         worker.unknown.discard(client.number)
+        if client.slot is not None:
+            self._give_slot(client.slot, None, client.number)
 
     def _on_untaken(self, worker: WorkerProcess, untaken: Untaken) -> None:
         client = worker.clients.get(untaken.number)
@@ -837,8 +888,10 @@ class Supervisor:
         client = worker.clients.pop(number, None)
         worker.untaken.pop(number, None)
         worker.unknown.discard(number)
-        if client is None:
-            return
+        if client is not None:
+            self._forget_client(client)
+
+    def _forget_client(self, client: Client) -> None:
         if client.sock is not None:
             client.sock.close()
         if client.slot is not None:

@@ -40,6 +40,7 @@ from penstock.runtime import (
     tune_collector,
 )
 from penstock.workers._channel import Channel, receive_first, send_last
+from penstock.workers._claims import ClaimReader
 from penstock.workers._group import Group
 from penstock.workers._load import load, load_function
 from penstock.workers._messages import VERSION, Failed, Ready, Start, ToWorker, Wrong, to_worker
@@ -60,11 +61,14 @@ _log: Final = logging.getLogger("penstock.run")
 _FAILED: Final = 1
 
 
-def run_worker(number: int) -> int:
-    """Serve until the parent sends a signal, and return the exit status."""
+def run_worker(number: int, claims: int) -> int:
+    """Serve until the parent sends a signal, and return the exit status. `number` and `claims` are
+    files that the parent has passed.
+    """
     sock = socket.socket(fileno=number)
     # A child process of the service must not keep the parent from noticing the end of this one.
     sock.set_inheritable(False)
+    os.set_inheritable(claims, False)  # noqa: FBT003 (the parameter has no name)
     try:
         start = receive_first(sock, to_worker)
     except EOFError:
@@ -77,7 +81,7 @@ def run_worker(number: int) -> int:
     watch.start()
     channel = Channel(sock, to_worker)
     try:
-        return _run(channel, start, settings)
+        return _run(channel, start, settings, ClaimReader(claims))
     except PenstockError as error:
         # It says what to do, so a traceback adds nothing.
         _fail(sock, Failed(str(error), is_mistake=True))
@@ -111,8 +115,10 @@ def _fail(sock: socket.socket, failed: Failed) -> None:
         send_last(sock, failed)
 
 
-def _run(channel: Channel[ToWorker], start: Start, settings: WorkerSettings) -> int:
-    group = Group(channel, start.name, start.addresses)
+def _run(
+    channel: Channel[ToWorker], start: Start, settings: WorkerSettings, claims: ClaimReader
+) -> int:
+    group = Group(channel, start.name, start.addresses, claims)
     group.keep_pages(start.kept)
     set_worker(start.number, start.count, group.turn)
     if settings.is_verbose:

@@ -4,7 +4,8 @@ import enum
 import signal
 import socket
 import sys
-from contextlib import suppress
+from contextlib import ExitStack, suppress
+from math import inf
 from subprocess import DEVNULL, PIPE
 from typing import Final
 
@@ -13,6 +14,7 @@ import trio
 
 from penstock.runtime import Slot
 from penstock.workers._channel import Channel
+from penstock.workers._claims import Claims
 from penstock.workers._messages import Start, ToParent, to_parent
 
 MOST_UNTAKEN: Final = 8
@@ -70,29 +72,34 @@ class WorkerProcess:
         """The last page that it has sent to be kept."""
         self.pinged_at: float | None = None
         """When it was asked for a sign of life that has not come."""
+        self.answered_at: float = -inf
+        """When it has given one."""
         self.is_stuck: bool = False
         self.over: trio.Event = trio.Event()
+        self.claims: Claims
         self.process: trio.Process
         self.channel: Channel[ToParent]
 
     async def start(self, start: Start) -> None:
         """Start the process. Raises OSError if the system cannot."""
-        own, theirs = socket.socketpair()
-        try:
+        with ExitStack() as files:
+            own, theirs = socket.socketpair()
+            files.callback(own.close)
             with theirs:
+                self.claims = Claims()
+                files.callback(self.claims.close)
+                passed = theirs.fileno(), self.claims.reader
                 self.process = await trio.lowlevel.open_process(
                     # -P: the current folder is searched if the settings say so, and not before.
-                    [sys.executable, "-P", "-m", "penstock.workers", str(theirs.fileno())],
+                    [sys.executable, "-P", "-m", "penstock.workers", *map(str, passed)],
                     stdin=DEVNULL,
                     stdout=PIPE,
                     stderr=PIPE,
-                    pass_fds=(theirs.fileno(),),
+                    pass_fds=passed,
                     # Ctrl-C in a terminal is for the parent alone, which tells the workers.
                     start_new_session=True,
                 )
-        except BaseException:
-            own.close()
-            raise
+            files.pop_all()
         self.channel = Channel(own, to_parent)
         self.channel.send(start)
 
@@ -121,7 +128,8 @@ class WorkerProcess:
         """Send a signal: SIGTERM lets it drain, SIGINT end."""
         if self.state is not WorkerState.OVER:
             self.state = WorkerState.ENDING
-            with suppress(ProcessLookupError):
+            # Without a process, `start` is not over: its caller looks at the state.
+            with suppress(ProcessLookupError, AttributeError):
                 self.process.send_signal(number)
 
     def kill(self) -> None:
@@ -141,4 +149,5 @@ class WorkerProcess:
         return f"ended with status {status}"
 
     def __str__(self) -> str:
-        return f"worker {self.number} (process {self.process.pid})"
+        process = getattr(self, "process", None)
+        return f"worker {self.number} ({f'process {process.pid}' if process else 'not started'})"

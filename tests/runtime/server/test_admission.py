@@ -211,6 +211,34 @@ def test_cut_oldest_says_whether_there_was_one() -> None:
     assert door.cuts == [(place, "places:files")]
 
 
+@pytest.mark.parametrize("limit", ["max_connections", "max_connections_per_address"])
+def test_a_connection_whose_hello_was_on_its_way_gets_its_place_back(limit: str) -> None:
+    """The one that took it gives way, as it would if the hello had been known."""
+    door = ListeningAddress(**{limit: 1})
+    first, second = door.place(HOST), door.place(HOST)
+    assert [place for place, _ in door.cuts] == [first]
+    door.admission.restore(first)
+    assert [place for place, _ in door.cuts] == [first, second]
+    assert door.admission.keep_beyond(first) is None
+    assert isinstance(door.admit(HOST), str)
+    door.admission.restore(first)  # a second time changes nothing
+    door.admission.remove(first)
+    assert door.place(HOST)
+
+
+def test_of_two_connections_whose_hello_was_on_its_way_one_is_kept() -> None:
+    """The other one is told why it has no place."""
+    door = ListeningAddress(max_connections_per_address=1)
+    first, second = door.place(HOST), door.place(HOST)
+    third = door.place(HOST)
+    door.admission.on_hello(third)
+    door.admission.restore(first)
+    assert [place for place, _ in door.cuts] == [first, second]
+    assert door.admission.keep_beyond(first) == "places:address"
+    door.admission.remove(first)
+    assert door.admission.keep_beyond(third) is None
+
+
 async def test_wait_empty_returns_when_the_last_connection_is_removed() -> None:
     """While a connection is left, the call waits."""
     door = ListeningAddress()

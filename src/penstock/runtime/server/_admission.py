@@ -140,6 +140,28 @@ class Admission:
                 if not self._is_crowd(origin):
                     self._crowds.pop(origin, None)
 
+    def restore(self, place: Slot) -> None:
+        """Count a connection again that was cut while its hello was on the way here from another
+        process. One that has not said hello gives way to it.
+        """
+        if place in self._places:
+            return
+        self._add(place)
+        self.on_hello(place)
+        origin = None if place.origin is None else self._origins[place.origin]
+        if (
+            origin is not None
+            and origin.count > self._limits.max_connections_per_address
+            and len(origin.handshaking) > len(origin.suspended)
+        ):
+            self._cut_oldest(origin.handshaking, PER_ADDRESS)
+        elif len(self._places) > self.max_open and len(self._handshaking) > len(self._suspended):
+            self._cut_oldest(self._crowd(origin), BEFORE_HELLO)
+
+    def is_handshaking(self, place: Slot) -> bool:
+        """Return whether the connection has a place, and has not said hello."""
+        return place in self._handshaking
+
     def suspend(self, place: Slot, *, is_suspended: bool) -> None:
         """Note whether a connection has lost its transport. It keeps its place, and its client
         may connect beyond the bounds.

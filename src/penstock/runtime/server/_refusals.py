@@ -108,8 +108,9 @@ class Refusals:
             logging.WARNING,
             # Beside the lines for each client, which are left out in a flood.
             f"{token} at once",
-            "refused %d clients at once: %s: %s",
+            "refused %d client%s at once: %s: %s",
             count,
+            "s" if count > 1 else "",
             token,
             meaning,
         )

@@ -120,9 +120,11 @@ class SharedAdmission(Admission):
     # --- for the parent
 
     def cut(self, number: int, reason: str) -> None:
-        """Cut a connection without a hello: another one needs its place."""
+        """Cut a connection without a hello: another one needs its place. One whose hello has come
+        goes on: the parent did not know it, and learns it from `Door.on_known`.
+        """
         place = self._by_number.get(number)
-        if place is not None:
+        if place is not None and self.is_handshaking(place):
             self.vacate(place)
             place.cut()
             self.on_cut(place, reason)
